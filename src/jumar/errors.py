@@ -1,0 +1,106 @@
+"""Every error that jumar raises on purpose, and the exit code that the command line gives for it.
+
+    JumarError                      1   something failed that is not the caller's mistake
+    ├── UsageError                  2   the caller asked for something that cannot be done
+    │   ├── ConfigError             2   a configuration file, an option or an environment variable
+    │   ├── ScoreError              2   a score, dimension or weight that is missing or not usable (also a ValueError)
+    │   ├── ArtifactError           2   a path that is missing, leaves the root or is over the quota
+    │   ├── DuplicateIterationError 2   the same iteration number twice
+    │   ├── NotFoundError           2   no such loop, iteration or decision
+    │   ├── LoopFinishedError       2   a finished loop was run again
+    │   └── ConflictError           2   the target changed since it was looked at
+    ├── NothingEvaluatedError      12   there is no iteration with a valid score
+    ├── LockedError                13   another process is writing this loop
+    ├── StoreDamagedError          14   what is on disk is not what was written
+    │   └── FormatTooNewError      14   written by a newer jumar
+    └── StoreWriteError             1   the disk refused (full, read-only, input/output error)
+
+Messages are for the person who reads them: they name the file, the field and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "ArtifactError",
+    "ConfigError",
+    "ConflictError",
+    "DuplicateIterationError",
+    "FormatTooNewError",
+    "JumarError",
+    "LockedError",
+    "LoopFinishedError",
+    "NotFoundError",
+    "NothingEvaluatedError",
+    "ScoreError",
+    "StoreDamagedError",
+    "StoreWriteError",
+    "UsageError",
+]
+
+
+class JumarError(Exception):
+    """Root of the tree. ``exit_code`` is what the command line ends with."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(JumarError):
+    """The caller asked for something that cannot be done; nothing was changed."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class ConfigError(UsageError):
+    """A configuration file, an option or an environment variable is wrong."""
+
+
+class ScoreError(UsageError, ValueError):
+    """A score, dimension or weight is missing, unknown, not finite or out of range."""
+
+
+class ArtifactError(UsageError):
+    """An artifact is missing, lies outside the root, or is over the quota."""
+
+
+class DuplicateIterationError(UsageError):
+    """An iteration with this number is already recorded; records are written once."""
+
+
+class NotFoundError(UsageError):
+    """There is no such loop, iteration or decision."""
+
+
+class LoopFinishedError(UsageError):
+    """The loop has ended; running it again would pay for nothing that was asked for."""
+
+
+class ConflictError(UsageError):
+    """The target is not what the plan was made for; nothing was overwritten."""
+
+
+class NothingEvaluatedError(JumarError):
+    """No iteration has a valid score, so there is nothing to choose from."""
+
+    exit_code: ClassVar[int] = 12
+
+
+class LockedError(JumarError):
+    """Another process holds the lock; the message says which."""
+
+    exit_code: ClassVar[int] = 13
+
+
+class StoreDamagedError(JumarError):
+    """A file of the store is missing, cut off, altered or not what its format says."""
+
+    exit_code: ClassVar[int] = 14
+
+
+class FormatTooNewError(StoreDamagedError):
+    """A file of the store was written by a newer version of jumar."""
+
+
+class StoreWriteError(JumarError):
+    """The disk refused a write: full, read-only, or an input/output error."""

@@ -1,0 +1,297 @@
+"""The few file-system moves that everything durable is made of.
+
+Each one says what is true when it returns, and what may be true when it raises. The rules come from ``docs/design/store.md``:
+a name that must never be overwritten is created with ``link(2)``; a view is replaced by ``rename(2)``; nothing is
+acknowledged before its parent directory was synced; and an error of a rename or a link is not believed until the
+directory was looked at, because the call may have happened and its answer been lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import functools
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from jumar.errors import ArtifactError, StoreWriteError
+
+__all__ = [
+    "TEMPORARY",
+    "as_write_error",
+    "check_names",
+    "free_bytes",
+    "fsync_directory",
+    "is_inside",
+    "make_directory",
+    "remove_tree",
+    "rename_new",
+    "replace_file",
+    "sha256_bytes",
+    "sha256_file",
+    "sync_tree",
+    "walk",
+    "write_once",
+]
+
+TEMPORARY = ".tmp-"
+_CHUNK = 1 << 20
+_SYNCFS_FROM = 24  # above this many directory entries one syncfs is cheaper than single fsyncs
+
+
+@contextlib.contextmanager
+def as_write_error(what: str, path: Path) -> Iterator[None]:
+    """Turn an ``OSError`` of the body into a :class:`StoreWriteError` that names the file and the way out."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreWriteError(_refusal(what, path, error)) from error
+
+
+def _refusal(what: str, path: Path, error: OSError) -> str:
+    hints = {
+        errno.ENOSPC: "the disk is full: free some space and run the command again",
+        errno.EDQUOT: "the disk quota is used up: free some space and run the command again",
+        errno.EROFS: "the file system is read-only: remount it or choose another --root",
+        errno.EACCES: "permission denied: check the owner and mode, or choose another --root",
+        errno.EPERM: "not permitted: check the owner, mode and attributes, or choose another --root",
+    }
+    reason = hints.get(error.errno or 0, f"{os.strerror(error.errno or 0)}: run the command again, then `jumar verify`")
+    return f"could not {what} {path}: {reason}"
+
+
+def fsync_directory(path: Path) -> None:
+    """Make the names in ``path`` durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def make_directory(path: Path) -> None:
+    """Create ``path`` and its missing parents, each of them durable. An existing directory is fine."""
+    missing: list[Path] = []
+    current = path
+    while not current.exists():
+        missing.append(current)
+        current = current.parent
+    for directory in reversed(missing):
+        directory.mkdir(exist_ok=True)
+        fsync_directory(directory.parent)
+
+
+def _write_temporary(directory: Path, data: bytes, mode: int) -> Path:
+    temporary = directory / f"{TEMPORARY}{secrets.token_hex(6)}"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    finally:
+        os.close(fd)
+    return temporary
+
+
+def write_once(path: Path, data: bytes) -> None:
+    """Create ``path`` with ``data``, whole and durable, or raise ``FileExistsError`` and leave what is there.
+
+    After any other error the file is either whole or absent.
+    """
+    temporary = _write_temporary(path.parent, data, 0o644)
+    try:
+        try:
+            os.link(temporary, path)
+        except OSError:
+            if not _same_file(temporary, path):
+                raise
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    fsync_directory(path.parent)
+
+
+def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Set the content of ``path`` to ``data`` in one step; readers see the old or the new content, never a part."""
+    temporary = _write_temporary(path.parent, data, mode)
+    try:
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    fsync_directory(path.parent)
+
+
+def rename_new(source: Path, target: Path) -> None:
+    """Rename the directory ``source`` to ``target``, which must not exist, and make both parents durable.
+
+    The caller holds the lock: between the look and the rename nobody else may create ``target``. An error is believed
+    only when ``source`` is still where it was.
+    """
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+    identity = os.lstat(source)
+    try:
+        os.rename(source, target)
+    except OSError:
+        if not _is_inode(target, identity):
+            raise
+    fsync_directory(target.parent)
+    if source.parent != target.parent:
+        fsync_directory(source.parent)
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return _is_inode(other, os.lstat(one))
+    except OSError:
+        return False
+
+
+def _is_inode(path: Path, identity: os.stat_result) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == (identity.st_dev, identity.st_ino)
+
+
+def sync_tree(root: Path) -> None:
+    """Make every file and directory below ``root`` durable, ``root`` itself included."""
+    directories: list[Path] = [root]
+    regular: list[Path] = []
+    for directory, names, files in os.walk(root):
+        directories += [Path(directory, name) for name in names if not Path(directory, name).is_symlink()]
+        regular += [Path(directory, name) for name in files]
+    if len(directories) + len(regular) > _SYNCFS_FROM and _syncfs(root):
+        return
+    for file in regular:
+        _fsync_if_regular(file)
+    for directory in reversed(directories):
+        fsync_directory(directory)
+
+
+def _fsync_if_regular(path: Path) -> None:
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        return
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+@functools.cache
+def _syncfs_function() -> Callable[[int], int] | None:
+    if sys.platform != "linux":
+        return None
+    return getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+
+
+def _syncfs(root: Path) -> bool:
+    """Sync the whole file system of ``root``; False where the platform has no such call."""
+    function = _syncfs_function()
+    if function is None:
+        return False
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if function(fd) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(root))
+    finally:
+        os.close(fd)
+    return True
+
+
+def sha256_bytes(data: bytes) -> str:
+    """Return the SHA-256 of ``data`` in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    """Return the SHA-256 of a regular file's content in hexadecimal; a link is not followed."""
+    digest = hashlib.sha256()
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        while chunk := os.read(fd, _CHUNK):
+            digest.update(chunk)
+    finally:
+        os.close(fd)
+    return digest.hexdigest()
+
+
+def walk(root: Path, *, prune: Callable[[str], bool] | None = None) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield ``(relative POSIX path, entry)`` for everything below ``root`` that is not a directory, sorted by name.
+
+    Links are yielded, never followed, so the walk cannot leave ``root``. ``prune`` gets the relative path of a directory with a
+    trailing slash and returns True to skip it.
+    """
+    pending: list[tuple[str, str]] = [("", os.fspath(root))]
+    while pending:
+        prefix, directory = pending.pop()
+        with os.scandir(directory) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+        below: list[tuple[str, str]] = []
+        for entry in entries:
+            relative = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if prune is None or not prune(relative + "/"):
+                    below.append((relative + "/", entry.path))
+            else:
+                yield relative, entry
+        pending.extend(reversed(below))
+
+
+def is_inside(path: Path, root: Path) -> bool:
+    """Return whether ``path`` lies below ``root`` once ``..`` and links of its *parents* are resolved."""
+    parent = path.parent.resolve()
+    anchor = root.resolve()
+    return (parent == anchor or anchor in parent.parents) and path.name not in {"", ".", ".."}
+
+
+def remove_tree(path: Path) -> None:
+    """Delete ``path`` and all below it, read-only directories included. A missing path is fine."""
+
+    def make_writable_and_retry(function: Callable[..., object], name: str, error: BaseException) -> None:
+        if isinstance(error, FileNotFoundError):
+            return
+        if not isinstance(error, PermissionError):
+            raise error
+        for target in (Path(name).parent, Path(name)):
+            if not target.is_symlink():
+                with contextlib.suppress(FileNotFoundError):
+                    target.chmod(0o700)
+        function(name)
+
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(path, onexc=make_writable_and_retry)
+    else:
+        shutil.rmtree(path, onerror=lambda function, name, info: make_writable_and_retry(function, name, info[1]))
+
+
+def free_bytes(path: Path) -> int:
+    """Return how many bytes an unprivileged process may still write where ``path`` (or its nearest parent) lies."""
+    current = path
+    while not current.exists():
+        current = current.parent
+    return shutil.disk_usage(current).free
+
+
+def check_names(paths: Iterable[str]) -> None:
+    """Refuse relative paths that would leave their root when joined to it: absolute, empty, or with ``..``."""
+    for path in paths:
+        if not path or path.startswith("/") or "\0" in path or any(part in {"", ".", ".."} for part in path.split("/")):
+            raise ArtifactError(f"the path {path!r} would leave its directory")

@@ -1,0 +1,53 @@
+"""Frozen records and the Protocols: no input or output, no engine, so that everyone may import them."""
+
+from __future__ import annotations
+
+from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Spend
+from jumar.model.decisions import Decision
+from jumar.model.protocols import Clock, GenerateOutcome, Generator, Scorer, StepContext, Validator
+from jumar.model.records import (
+    Analysis,
+    ArtifactDetail,
+    CheckResult,
+    IterationRecord,
+    IterationView,
+    ScoreReading,
+    Usage,
+)
+from jumar.model.selection import (
+    DEFAULT_CRITERIA,
+    Degradation,
+    DiminishingReturns,
+    SelectionCriteria,
+    SelectionResult,
+)
+from jumar.model.stopping import StopDecision, StopRules, TrendRule
+
+__all__ = [
+    "DEFAULT_CRITERIA",
+    "Analysis",
+    "ArtifactDetail",
+    "Attempt",
+    "AttemptEnd",
+    "AttemptStart",
+    "CheckResult",
+    "Clock",
+    "Decision",
+    "Degradation",
+    "DiminishingReturns",
+    "GenerateOutcome",
+    "Generator",
+    "IterationRecord",
+    "IterationView",
+    "ScoreReading",
+    "Scorer",
+    "SelectionCriteria",
+    "SelectionResult",
+    "Spend",
+    "StepContext",
+    "StopDecision",
+    "StopRules",
+    "TrendRule",
+    "Usage",
+    "Validator",
+]

@@ -1,0 +1,131 @@
+"""Reading JSON that may be damaged: typed fields, and errors that name the file and the field.
+
+Persisted files are plain JSON with an integer ``format``. Names of files may hold bytes that are not UTF-8; Python carries them
+as lone surrogates, and ``json`` writes them as escapes, so that they survive a round trip.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+from jumar.errors import FormatTooNewError, StoreDamagedError
+
+__all__ = ["FORMAT", "Fields", "decode", "encode"]
+
+FORMAT = 1
+
+
+def encode(data: Mapping[str, Any], *, compact: bool = False) -> bytes:
+    """Return ``data`` as JSON bytes with a final line feed. NaN and infinities are refused with ``ValueError``."""
+    if compact:
+        text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    else:
+        text = json.dumps(data, allow_nan=False, indent=2)
+    return text.encode("ascii") + b"\n"
+
+
+def decode(data: bytes, where: str, *, versioned: bool = True) -> Fields:
+    """Read one JSON object. ``where`` is the file's path, for messages. Errors: :class:`StoreDamagedError`."""
+    try:
+        parsed: object = json.loads(data)
+    except ValueError as error:
+        detail = str(error) if data.strip() else "the file is empty"
+        raise StoreDamagedError(f"{where}: not readable as JSON ({detail}); `jumar verify` lists what is damaged") from error
+    if not isinstance(parsed, dict):
+        raise StoreDamagedError(f"{where}: expected a JSON object, found {type(parsed).__name__}")
+    fields = Fields(cast("dict[str, Any]", parsed), where)
+    if versioned:
+        found = fields.integer("format")
+        if found > FORMAT:
+            raise FormatTooNewError(
+                f"{where}: format {found} was written by a newer jumar; this one reads up to {FORMAT}. Upgrade jumar."
+            )
+    return fields
+
+
+class Fields:
+    """Typed access to a JSON object; a missing or mistyped field is a :class:`StoreDamagedError` that names it."""
+
+    def __init__(self, data: Mapping[str, Any], where: str) -> None:
+        self.data = data
+        self.where = where
+
+    def _fail(self, name: str, wanted: str) -> StoreDamagedError:
+        found = "missing" if name not in self.data else f"{self.data[name]!r:.60}"
+        return StoreDamagedError(f"{self.where}: field '{name}' should be {wanted}, is {found}")
+
+    def text(self, name: str) -> str:
+        value = self.data.get(name)
+        if not isinstance(value, str):
+            raise self._fail(name, "a string")
+        return value
+
+    def text_or_none(self, name: str) -> str | None:
+        return None if self.data.get(name) is None else self.text(name)
+
+    def integer(self, name: str) -> int:
+        value = self.data.get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self._fail(name, "a whole number")
+        return value
+
+    def integer_or_none(self, name: str) -> int | None:
+        return None if self.data.get(name) is None else self.integer(name)
+
+    def number(self, name: str) -> float:
+        """Integers stay integers, so that scores written by other tools come back as they were."""
+        value = self.data.get(name)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            raise self._fail(name, "a finite number")
+        return value
+
+    def number_or_none(self, name: str) -> float | None:
+        return None if self.data.get(name) is None else self.number(name)
+
+    def boolean(self, name: str) -> bool:
+        value = self.data.get(name)
+        if not isinstance(value, bool):
+            raise self._fail(name, "true or false")
+        return value
+
+    def boolean_or_none(self, name: str) -> bool | None:
+        return None if self.data.get(name) is None else self.boolean(name)
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        value = self.text(name)
+        if value not in choices:
+            raise self._fail(name, "one of " + ", ".join(choices))
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self.data.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[object]", value)):
+            raise self._fail(name, "a list of strings")
+        return tuple(cast("list[str]", value))
+
+    def numbers(self, name: str) -> dict[str, float]:
+        section = self.section(name)
+        return {key: section.number(key) for key in section.data}
+
+    def section(self, name: str) -> Fields:
+        value = self.data.get(name)
+        if not isinstance(value, dict):
+            raise self._fail(name, "an object")
+        return Fields(cast("dict[str, Any]", value), f"{self.where}: {name}")
+
+    def section_or_none(self, name: str) -> Fields | None:
+        return None if self.data.get(name) is None else self.section(name)
+
+    def sections(self, name: str) -> tuple[Fields, ...]:
+        value = self.data.get(name, [])
+        if not isinstance(value, list):
+            raise self._fail(name, "a list of objects")
+        items = cast("list[object]", value)
+        if not all(isinstance(item, dict) for item in items):
+            raise self._fail(name, "a list of objects")
+        return tuple(
+            Fields(cast("dict[str, Any]", item), f"{self.where}: {name}[{index}]") for index, item in enumerate(items)
+        )

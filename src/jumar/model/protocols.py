@@ -1,0 +1,94 @@
+"""The parts that users write: generators, validators, scorers; and the clock.
+
+A part gets a frozen context and returns a value. It never sees the engine or the store, and what it raises becomes a typed
+failure of its own kind: an exception of a generator is a failed attempt, one of a validator or scorer says that the *part* is broken and
+nothing about the candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from jumar.model.records import CheckResult, IterationView, ScoreReading, Usage
+
+__all__ = ["Clock", "GenerateOutcome", "Generator", "Scorer", "StepContext", "Validator"]
+
+
+def _no_environment() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepContext:
+    """Where a step runs and what it may read.
+
+    ``workdir`` is the directory to change (generator) or to judge (validator, scorer). ``prompt_file``, ``feedback_file`` exist;
+    ``usage_file`` may be written by the generator. ``environment`` is complete: the allow-list and the ``JUMAR_*`` variables.
+    ``artifacts`` are the relative paths that the loop keeps. ``checks`` and ``generator_exit`` are known to scorers only.
+    ``history`` are the iterations so far.
+    """
+
+    loop_id: str
+    iteration: int
+    workdir: Path
+    prompt_file: Path
+    feedback_file: Path
+    usage_file: Path
+    log_directory: Path
+    environment: Mapping[str, str] = field(default_factory=_no_environment)
+    objective: str = ""
+    artifacts: tuple[str, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    baseline_checks: tuple[CheckResult, ...] = ()
+    generator_exit: int | None = None
+    history: tuple[IterationView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateOutcome:
+    """How a generator run ended. ``failure`` is None for success, else a sentence that says what happened."""
+
+    exit_code: int | None
+    seconds: float
+    output_tail: str = ""
+    timed_out: bool = False
+    interrupted: bool = False
+    failure: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    errors: tuple[str, ...] = ()
+
+
+class Generator(Protocol):
+    """Changes the work directory. Must end its children; the engine ends those that are left."""
+
+    def generate(self, context: StepContext) -> GenerateOutcome: ...
+
+
+class Validator(Protocol):
+    """Says whether the candidate passes. Must not change what the loop keeps."""
+
+    @property
+    def name(self) -> str: ...
+
+    def validate(self, context: StepContext) -> CheckResult: ...
+
+
+class Scorer(Protocol):
+    """Gives one dimension a number in [0, 1]. Anything else makes the iteration invalid, never best."""
+
+    @property
+    def dimension(self) -> str: ...
+
+    def score(self, context: StepContext) -> ScoreReading: ...
+
+
+class Clock(Protocol):
+    """Time, passed in. ``now`` is a UTC timestamp for people; ``monotonic`` counts seconds and never goes back."""
+
+    def now(self) -> str: ...
+
+    def monotonic(self) -> float: ...

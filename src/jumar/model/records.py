@@ -1,0 +1,344 @@
+"""What is known of one iteration: frozen records, and how they stand on disk (``metrics.json``).
+
+Field names are those of seed 2's IterationRecord; ``None`` always means *unknown*, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Literal, cast
+
+from jumar.model.codec import FORMAT, Fields
+
+__all__ = [
+    "ANALYSIS_UNKNOWN",
+    "STATUSES",
+    "VERIFICATIONS",
+    "Analysis",
+    "ArtifactDetail",
+    "CheckResult",
+    "IterationRecord",
+    "IterationView",
+    "ScoreReading",
+    "Status",
+    "Usage",
+    "Verification",
+]
+
+Verification = Literal["passed", "failed", "skipped"]
+VERIFICATIONS: Final[tuple[str, ...]] = ("passed", "failed", "skipped")
+
+Status = Literal[
+    "ok",
+    "generator_failed",
+    "generator_timeout",
+    "interrupted",
+    "validator_broken",
+    "scorer_broken",
+    "invalid_score",
+]
+STATUSES: Final[tuple[str, ...]] = (
+    "ok",
+    "generator_failed",
+    "generator_timeout",
+    "interrupted",
+    "validator_broken",
+    "scorer_broken",
+    "invalid_score",
+)
+
+
+def _empty() -> Mapping[str, float]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactDetail:
+    """One path of a snapshot. ``skipped`` says why a path was recorded but not stored (a FIFO, a device, a socket).
+
+    ``path`` is relative to the artifact root, POSIX; undecodable bytes are lone surrogates. ``kind`` is ``file``, ``symlink`` or
+    ``special``. ``content_hash`` is the SHA-256 of a file's content, or of a link's target. ``mode`` holds the permission bits.
+    """
+
+    path: str
+    kind: Literal["file", "symlink", "special"] = "file"
+    content_hash: str | None = None
+    mode: int = 0o644
+    size: int = 0
+    target: str | None = None
+    skipped: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "kind": self.kind,
+            "content_hash": self.content_hash,
+            "mode": f"{self.mode:04o}",
+            "size": self.size,
+            "target": self.target,
+            "skipped": self.skipped,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> ArtifactDetail:
+        return cls(
+            path=fields.text("path"),
+            kind=cast("Literal['file', 'symlink', 'special']", fields.choice("kind", ("file", "symlink", "special"))),
+            content_hash=fields.text_or_none("content_hash"),
+            mode=int(fields.text("mode"), 8),
+            size=fields.integer("size"),
+            target=fields.text_or_none("target"),
+            skipped=fields.text_or_none("skipped"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a step reported of its own cost. Every field may be unknown (None)."""
+
+    tokens_used: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    token_cost_usd: float | None = None
+    model: str | None = None
+    session_id: str | None = None
+    completed: bool | None = None
+    blocked: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Usage:
+        return cls(
+            tokens_used=fields.integer_or_none("tokens_used"),
+            input_tokens=fields.integer_or_none("input_tokens"),
+            output_tokens=fields.integer_or_none("output_tokens"),
+            token_cost_usd=fields.number_or_none("token_cost_usd"),
+            model=fields.text_or_none("model"),
+            session_id=fields.text_or_none("session_id"),
+            completed=fields.boolean_or_none("completed"),
+            blocked=fields.text_or_none("blocked"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """One validator's verdict on one iteration.
+
+    ``broken`` is set when the validator itself could not give one (not found, timed out): that says nothing about the candidate.
+    ``failures`` are the identities of single failing tests where the validator names them; with ``baseline`` set to
+    ``no_new_failures``, only ``new_failures`` (those not failing at the start) count against the candidate.
+    """
+
+    name: str
+    passed: bool
+    exit_code: int | None = None
+    seconds: float = 0.0
+    output_tail: str = ""
+    broken: str | None = None
+    failures: tuple[str, ...] = ()
+    new_failures: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "failures": list(self.failures), "new_failures": list(self.new_failures)}
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> CheckResult:
+        return cls(
+            name=fields.text("name"),
+            passed=fields.boolean("passed"),
+            exit_code=fields.integer_or_none("exit_code"),
+            seconds=fields.number("seconds"),
+            output_tail=fields.text("output_tail"),
+            broken=fields.text_or_none("broken"),
+            failures=fields.texts("failures"),
+            new_failures=fields.texts("new_failures"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreReading:
+    """One scorer's answer: ``score`` in [0, 1], or None with ``broken`` saying why there is none."""
+
+    dimension: str
+    score: float | None
+    reason: str = ""
+    scorer: str = ""
+    seconds: float = 0.0
+    broken: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> ScoreReading:
+        return cls(
+            dimension=fields.text("dimension"),
+            score=fields.number_or_none("score"),
+            reason=fields.text("reason"),
+            scorer=fields.text("scorer"),
+            seconds=fields.number("seconds"),
+            broken=fields.text_or_none("broken"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """Seed 2's output analysis of a generator run. ``completed`` is the generator's own claim, not a verdict."""
+
+    artifacts_modified: tuple[str, ...] = ()
+    tokens_used: int | None = None
+    success: bool = True
+    completed: bool = False
+    errors: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "artifacts_modified": list(self.artifacts_modified), "errors": list(self.errors)}
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Analysis:
+        return cls(
+            artifacts_modified=fields.texts("artifacts_modified"),
+            tokens_used=fields.integer_or_none("tokens_used"),
+            success=fields.boolean("success"),
+            completed=fields.boolean("completed"),
+            errors=fields.texts("errors"),
+        )
+
+
+ANALYSIS_UNKNOWN: Final = Analysis()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationRecord:
+    """One acknowledged iteration, as written once to ``metrics.json``.
+
+    ``quality_score`` is 0–100, or None when the iteration could not be scored; then ``status`` says why and it is never chosen.
+    ``quality_delta`` is the difference to the iteration recorded before it. ``snapshot_path`` and ``artifacts`` are paths of the
+    stored copies: relative to the loop's directory on disk, joined with it when read.
+    """
+
+    iteration_number: int
+    timestamp: str
+    quality_score: float | None
+    quality_delta: float | None = None
+    dimensions: Mapping[str, float] = field(default_factory=_empty)
+    tokens_used: int | None = None
+    token_cost_usd: float | None = None
+    execution_time_ms: float | None = None
+    verification_status: Verification = "skipped"
+    snapshot_path: str = ""
+    artifacts: tuple[str, ...] = ()
+    reflections: tuple[str, ...] = ()
+    artifacts_detail: tuple[ArtifactDetail, ...] = ()
+    status: Status = "ok"
+    status_reason: str = ""
+    readings: tuple[ScoreReading, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    reasons: tuple[str, ...] = ()
+    analysis: Analysis = ANALYSIS_UNKNOWN
+    usage: Usage = field(default_factory=Usage)
+    attempt: int | None = None
+    parent: int | None = None
+    batch: int | None = None
+    candidate: int | None = None
+    nonce: str = ""
+    commits: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``metrics.json`` holds: seed 2's fields first, in its order."""
+        return {
+            "format": FORMAT,
+            "iteration_number": self.iteration_number,
+            "timestamp": self.timestamp,
+            "quality_score": self.quality_score,
+            "quality_delta": self.quality_delta,
+            "dimensions": dict(self.dimensions),
+            "tokens_used": self.tokens_used,
+            "token_cost_usd": self.token_cost_usd,
+            "execution_time_ms": self.execution_time_ms,
+            "verification_status": self.verification_status,
+            "snapshot_path": self.snapshot_path,
+            "artifacts": list(self.artifacts),
+            "reflections": list(self.reflections),
+            "artifacts_detail": [detail.to_json() for detail in self.artifacts_detail],
+            "status": self.status,
+            "status_reason": self.status_reason,
+            "readings": [reading.to_json() for reading in self.readings],
+            "checks": [check.to_json() for check in self.checks],
+            "reasons": list(self.reasons),
+            "analysis": self.analysis.to_json(),
+            "usage": self.usage.to_json(),
+            "attempt": self.attempt,
+            "parent": self.parent,
+            "batch": self.batch,
+            "candidate": self.candidate,
+            "nonce": self.nonce,
+            "commits": list(self.commits),
+        }
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> IterationRecord:
+        """Read ``metrics.json``. Errors: :class:`jumar.errors.StoreDamagedError` that names the field."""
+        return cls(
+            iteration_number=fields.integer("iteration_number"),
+            timestamp=fields.text("timestamp"),
+            quality_score=fields.number_or_none("quality_score"),
+            quality_delta=fields.number_or_none("quality_delta"),
+            dimensions=MappingProxyType(fields.numbers("dimensions")),
+            tokens_used=fields.integer_or_none("tokens_used"),
+            token_cost_usd=fields.number_or_none("token_cost_usd"),
+            execution_time_ms=fields.number_or_none("execution_time_ms"),
+            verification_status=cast("Verification", fields.choice("verification_status", VERIFICATIONS)),
+            snapshot_path=fields.text("snapshot_path"),
+            artifacts=fields.texts("artifacts"),
+            reflections=fields.texts("reflections"),
+            artifacts_detail=tuple(ArtifactDetail.from_json(item) for item in fields.sections("artifacts_detail")),
+            status=cast("Status", fields.choice("status", STATUSES)),
+            status_reason=fields.text("status_reason"),
+            readings=tuple(ScoreReading.from_json(item) for item in fields.sections("readings")),
+            checks=tuple(CheckResult.from_json(item) for item in fields.sections("checks")),
+            reasons=fields.texts("reasons"),
+            analysis=Analysis.from_json(fields.section("analysis")),
+            usage=Usage.from_json(fields.section("usage")),
+            attempt=fields.integer_or_none("attempt"),
+            parent=fields.integer_or_none("parent"),
+            batch=fields.integer_or_none("batch"),
+            candidate=fields.integer_or_none("candidate"),
+            nonce=fields.text("nonce"),
+            commits=fields.texts("commits"),
+        )
+
+    def view(self) -> IterationView:
+        """Return the part of the record that decisions are made from."""
+        known = [check for check in self.checks if check.broken is None]
+        return IterationView(
+            number=self.iteration_number,
+            score=self.quality_score,
+            verification=self.verification_status,
+            status=self.status,
+            dimensions=self.dimensions,
+            failed_checks=sum(not check.passed for check in known) if self.checks else None,
+            completed=self.analysis.completed,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationView:
+    """What ranking and stopping see of an iteration: small, frozen, without paths.
+
+    ``score`` is 0–100 or None when invalid. ``failed_checks`` is None when no validator ran. ``keys`` are further named values for
+    a lexicographic order.
+    """
+
+    number: int
+    score: float | None
+    verification: Verification = "skipped"
+    status: Status = "ok"
+    dimensions: Mapping[str, float] = field(default_factory=_empty)
+    failed_checks: int | None = None
+    completed: bool = False
+    keys: Mapping[str, float] = field(default_factory=_empty)

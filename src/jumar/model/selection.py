@@ -1,0 +1,92 @@
+"""How to choose, and what was chosen: criteria, results, degradation, diminishing returns."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+__all__ = [
+    "DEFAULT_CRITERIA",
+    "MODES",
+    "Degradation",
+    "DiminishingReturns",
+    "Mode",
+    "SelectionCriteria",
+    "SelectionResult",
+]
+
+Mode = Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"]
+MODES: Final[tuple[str, ...]] = ("highest_quality", "highest_quality_verified", "most_recent_above_threshold")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionCriteria:
+    """Seed 2's selection options. ``threshold`` is on 0–100 and inclusive; None asks for none.
+
+    The mode decides about verification: ``highest_quality`` ignores it, ``highest_quality_verified`` wants it whatever
+    ``require_verification`` says, ``most_recent_above_threshold`` obeys ``require_verification``.
+    """
+
+    mode: Mode = "highest_quality_verified"
+    threshold: float | None = 70
+    require_verification: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+DEFAULT_CRITERIA: Final = SelectionCriteria()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionResult:
+    """The chosen iteration and why. Scores are 0–100.
+
+    ``meets_threshold`` is True when the chosen one satisfies every rule of its mode, and None when no threshold was asked for.
+    ``fallback`` names the rules that had to be relaxed (``"threshold"``, ``"threshold, verification"``, ``"verification"``, …)
+    and is None exactly when none was. ``margin`` is the score of the chosen one minus the runner-up's; both are None with a single
+    candidate. ``below_start`` is True when the chosen one scores less than iteration 0.
+    """
+
+    selected_iteration: int
+    quality_score: float
+    reason: str
+    final_iteration: int
+    final_quality: float | None
+    degradation_detected: bool
+    meets_threshold: bool | None
+    fallback: str | None
+    runner_up: int | None
+    margin: float | None
+    below_start: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiminishingReturns:
+    """Seed 2: ``iteration`` is the number of the first iteration of the streak of small deltas."""
+
+    detected: bool
+    iteration: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Degradation:
+    """Seed 1's triggers that fired, the iteration where the first did, and what seed 1 says to do about it.
+
+    ``triggers`` is a subset of ``quality_drop``, ``consecutive_decreases``, ``validation_failures_increased``; ``actions`` of
+    ``flag_degradation``, ``consider_early_stopping``, ``preserve_pre_degradation_best``. ``iterations`` are those at which a
+    trigger fired. ``best_before`` is the best iteration before the first of them.
+    """
+
+    detected: bool
+    triggers: tuple[str, ...] = ()
+    iterations: tuple[int, ...] = ()
+    best_before: int | None = None
+    actions: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}

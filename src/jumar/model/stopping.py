@@ -1,0 +1,81 @@
+"""When a loop ends: the rules, and the typed reason that one of them gives."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+__all__ = ["LIMIT_REASONS", "STOP_REASONS", "StopDecision", "StopReason", "StopRules", "TrendRule"]
+
+StopReason = Literal[
+    "target",
+    "completed",
+    "max_iterations",
+    "max_seconds",
+    "diminishing_returns",
+    "plateau",
+    "decline",
+    "oscillation",
+    "consecutive_failures",
+    "interrupted",
+    "terminated",
+]
+STOP_REASONS: Final[tuple[str, ...]] = (
+    "target",
+    "completed",
+    "max_iterations",
+    "max_seconds",
+    "diminishing_returns",
+    "plateau",
+    "decline",
+    "oscillation",
+    "consecutive_failures",
+    "interrupted",
+    "terminated",
+)
+
+LIMIT_REASONS: Final[frozenset[str]] = frozenset({"max_seconds"})
+"""Reasons that end a loop with exit code 11 when its gate is not met: a budget, not a judgement about the work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendRule:
+    """A rule over the last ``window`` steps with a size of ``delta`` points; what both mean is said by the rule's name."""
+
+    window: int
+    delta: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRules:
+    """Every rule but ``max_iterations`` and ``consecutive_failures`` is off (None) by default. Invalid scores are passed over.
+
+    target               stop once a valid score of an iteration that no validator refused reaches it (0–100)
+    max_iterations       passes, failed ones included, iteration 0 not counted
+    max_seconds          sum of the attempts' time
+    diminishing_returns  seed 2: ``window`` deltas in a row, each below ``delta`` in absolute value
+    plateau              the last ``window`` scores lie within ``delta`` points of each other and don't just fall
+    decline              the last ``window`` deltas are all negative and add up to at least ``delta``
+    oscillation          the last ``window`` deltas alternate in sign, each at least ``delta``, without a new best
+    consecutive_failures failed passes in a row
+    """
+
+    target: float | None = None
+    max_iterations: int = 10
+    max_seconds: float | None = None
+    diminishing_returns: TrendRule | None = None
+    plateau: TrendRule | None = None
+    decline: TrendRule | None = None
+    oscillation: TrendRule | None = None
+    consecutive_failures: int = 3
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopDecision:
+    """Why the loop ends, as a typed reason and as a sentence for people."""
+
+    reason: StopReason
+    detail: str

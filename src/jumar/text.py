@@ -1,0 +1,60 @@
+"""Text that reaches a person: control characters made visible, numbers shown rounded.
+
+Artifact names, generator output and reasons come from programs that nobody vetted; a terminal that gets them raw can be
+made to show something else. Every rendering goes through :func:`escape`.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["escape", "escape_block", "nearest", "percent", "plural", "points"]
+
+# C0, DEL and C1 controls, lone surrogates (undecodable bytes), and the Unicode controls that reorder or break lines.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _shown(match: re.Match[str]) -> str:
+    char = match.group()
+    if char in _NAMED:
+        return _NAMED[char]
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, as PEP 383 carries it
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def escape(text: str) -> str:
+    r"""Return ``text`` on one line with every control character shown, such as ``\x1b`` or ``\n``."""
+    return _UNSAFE.sub(_shown, text)
+
+
+def escape_block(text: str) -> str:
+    """Like :func:`escape`, but line feeds and tabs stay: for output of several lines."""
+    return _UNSAFE.sub(lambda m: m.group() if m.group() in "\n\t" else _shown(m), text)
+
+
+def points(value: float, *, sign: bool = False) -> str:
+    """Return a score of 0–100 rounded to one decimal; whole numbers without a decimal: ``85``, ``83.3``, ``+13``."""
+    shown = f"{value:+.1f}" if sign else f"{value:.1f}"
+    shown = shown.removesuffix(".0")
+    return "0" if shown in {"-0", "+0"} else shown
+
+
+def percent(value: float | None) -> str:
+    """Return a score of 0–100 as people read it, ``85%``; ``—`` when there is none."""
+    return "—" if value is None else f"{points(value)}%"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return ``1 file``, ``2 files``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
+    """Return `` (did you mean 'x'?)`` for the closest known name, or an empty string when none is close."""
+    import difflib
+
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f" (did you mean '{close[0]}'?)" if close else ""
