@@ -18,7 +18,7 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
 from jumar.errors import ArtifactError, StoreWriteError
@@ -47,7 +47,7 @@ _SYNCFS_FROM = 24  # above this many directory entries one syncfs is cheaper tha
 
 
 @contextlib.contextmanager
-def as_write_error(what: str, path: Path) -> Iterator[None]:
+def as_write_error(what: str, path: Path) -> Generator[None]:
     """Turn an ``OSError`` of the body into a :class:`StoreWriteError` that names the file and the way out."""
     try:
         yield

@@ -20,10 +20,7 @@ FORMAT = 1
 
 def encode(data: Mapping[str, Any], *, compact: bool = False) -> bytes:
     """Return ``data`` as JSON bytes with a final line feed. NaN and infinities are refused with ``ValueError``."""
-    if compact:
-        text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    else:
-        text = json.dumps(data, allow_nan=False, indent=2)
+    text = json.dumps(data, allow_nan=False, indent=None if compact else 2, separators=(",", ":") if compact else None)
     return text.encode("ascii") + b"\n"
 
 
@@ -126,6 +123,4 @@ class Fields:
         items = cast("list[object]", value)
         if not all(isinstance(item, dict) for item in items):
             raise self._fail(name, "a list of objects")
-        return tuple(
-            Fields(cast("dict[str, Any]", item), f"{self.where}: {name}[{index}]") for index, item in enumerate(items)
-        )
+        return tuple(Fields(cast("dict[str, Any]", item), f"{self.where}: {name}[{index}]") for index, item in enumerate(items))

@@ -25,8 +25,9 @@ def _nothing() -> Mapping[str, Any]:
 class Decision:
     """One file of ``decisions/``.
 
-    ``best_iteration`` is the iteration that stands from now on, ``final_iteration`` the last one recorded then, ``delta`` the score of
-    the final one minus the best one's (None when one has no score), ``replaced`` the iteration that stood before (None at first).
+    ``best_iteration`` is the iteration that stands from now on, ``final_iteration`` the last one recorded then, ``delta`` the
+    score of the final one minus the best one's (None when one has no score), ``replaced`` the iteration that stood before
+    (None at first).
     ``data`` holds what belongs to the kind alone: the selection result, an apply's plan, a cleanup's list.
     """
 

@@ -1,8 +1,8 @@
 """The parts that users write: generators, validators, scorers; and the clock.
 
 A part gets a frozen context and returns a value. It never sees the engine or the store, and what it raises becomes a typed
-failure of its own kind: an exception of a generator is a failed attempt, one of a validator or scorer says that the *part* is broken and
-nothing about the candidate.
+failure of its own kind: an exception of a generator is a failed attempt, one of a validator or scorer says that the *part* is
+broken and nothing about the candidate.
 """
 
 from __future__ import annotations

@@ -330,8 +330,8 @@ class IterationRecord:
 class IterationView:
     """What ranking and stopping see of an iteration: small, frozen, without paths.
 
-    ``score`` is 0–100 or None when invalid. ``failed_checks`` is None when no validator ran. ``keys`` are further named values for
-    a lexicographic order.
+    ``score`` is 0–100 or None when invalid. ``failed_checks`` is None when no validator ran. ``keys`` are further named values
+    for a lexicographic order.
     """
 
     number: int

@@ -44,8 +44,8 @@ class SelectionResult:
 
     ``meets_threshold`` is True when the chosen one satisfies every rule of its mode, and None when no threshold was asked for.
     ``fallback`` names the rules that had to be relaxed (``"threshold"``, ``"threshold, verification"``, ``"verification"``, …)
-    and is None exactly when none was. ``margin`` is the score of the chosen one minus the runner-up's; both are None with a single
-    candidate. ``below_start`` is True when the chosen one scores less than iteration 0.
+    and is None exactly when none was. ``margin`` is the score of the chosen one minus the runner-up's; both are None with a
+    single candidate. ``below_start`` is True when the chosen one scores less than iteration 0.
     """
 
     selected_iteration: int
@@ -89,4 +89,11 @@ class Degradation:
     causes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return {
+            "detected": self.detected,
+            "triggers": list(self.triggers),
+            "iterations": list(self.iterations),
+            "best_before": self.best_before,
+            "actions": list(self.actions),
+            "causes": list(self.causes),
+        }

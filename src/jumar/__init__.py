@@ -1,0 +1,132 @@
+"""Run an agent again and again, score every pass, and keep the best one instead of the last.
+
+Everything named here is loaded when it is first used, so that ``import jumar`` costs next to nothing. What the names do is said
+where they are defined; nothing inside the package imports from here.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from jumar.errors import (
+        ArtifactError,
+        ConfigError,
+        ConflictError,
+        DuplicateIterationError,
+        FormatTooNewError,
+        JumarError,
+        LockedError,
+        LoopFinishedError,
+        NotFoundError,
+        NothingEvaluatedError,
+        ScoreError,
+        StoreDamagedError,
+        StoreWriteError,
+        UsageError,
+    )
+    from jumar.model import (
+        CheckResult,
+        Decision,
+        Degradation,
+        DiminishingReturns,
+        GenerateOutcome,
+        Generator,
+        IterationRecord,
+        IterationView,
+        Scorer,
+        ScoreReading,
+        SelectionCriteria,
+        SelectionResult,
+        Spend,
+        StepContext,
+        StopDecision,
+        StopRules,
+        TrendRule,
+        Usage,
+        Validator,
+    )
+
+    __version__: str
+
+__all__ = [
+    "ArtifactError",
+    "CheckResult",
+    "ConfigError",
+    "ConflictError",
+    "Decision",
+    "Degradation",
+    "DiminishingReturns",
+    "DuplicateIterationError",
+    "FormatTooNewError",
+    "GenerateOutcome",
+    "Generator",
+    "IterationRecord",
+    "IterationView",
+    "JumarError",
+    "LockedError",
+    "LoopFinishedError",
+    "NotFoundError",
+    "NothingEvaluatedError",
+    "ScoreError",
+    "ScoreReading",
+    "Scorer",
+    "SelectionCriteria",
+    "SelectionResult",
+    "Spend",
+    "StepContext",
+    "StopDecision",
+    "StopRules",
+    "StoreDamagedError",
+    "StoreWriteError",
+    "TrendRule",
+    "Usage",
+    "UsageError",
+    "Validator",
+    "__version__",
+]
+
+_MODEL: Final = "jumar.model"
+_ELSEWHERE: Final = {
+    "CheckResult": _MODEL,
+    "Decision": _MODEL,
+    "Degradation": _MODEL,
+    "DiminishingReturns": _MODEL,
+    "GenerateOutcome": _MODEL,
+    "Generator": _MODEL,
+    "IterationRecord": _MODEL,
+    "IterationView": _MODEL,
+    "ScoreReading": _MODEL,
+    "Scorer": _MODEL,
+    "SelectionCriteria": _MODEL,
+    "SelectionResult": _MODEL,
+    "Spend": _MODEL,
+    "StepContext": _MODEL,
+    "StopDecision": _MODEL,
+    "StopRules": _MODEL,
+    "TrendRule": _MODEL,
+    "Usage": _MODEL,
+    "Validator": _MODEL,
+}
+"""Where a name is defined; those that are not here are errors."""
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used, and keep it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'jumar' has no attribute {name!r}")
+    value: object
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value = version("jumar")
+    else:
+        value = getattr(import_module(_ELSEWHERE.get(name, "jumar.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names, loaded or not."""
+    return sorted({*globals(), *__all__})
