@@ -29,7 +29,9 @@ class StepContext:
     ``workdir`` is the directory to change (generator) or to judge (validator, scorer). ``prompt_file``, ``feedback_file`` exist;
     ``usage_file`` may be written by the generator. ``environment`` is complete: the allow-list and the ``JUMAR_*`` variables.
     ``artifacts`` are the relative paths that the loop keeps. ``checks`` and ``generator_exit`` are known to scorers only.
-    ``history`` are the iterations so far.
+    ``history`` are the iterations so far. ``nonce`` marks the processes of the step, so that those of a run that was killed can be
+    found and ended later. ``since_ns`` is the wall clock (``time.time_ns``) when this iteration's steps began, after its tree was
+    prepared: a test or coverage report that is older belongs to another iteration. None: nobody looks.
     """
 
     loop_id: str
@@ -46,11 +48,17 @@ class StepContext:
     baseline_checks: tuple[CheckResult, ...] = ()
     generator_exit: int | None = None
     history: tuple[IterationView, ...] = ()
+    nonce: str = ""
+    since_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerateOutcome:
-    """How a generator run ended. ``failure`` is None for success, else a sentence that says what happened."""
+    """How a generator run ended. ``failure`` is None for success, else a sentence that says what happened.
+
+    ``stdout`` is its standard output, the middle left out where it was long; ``errors`` the lines of its output that look like
+    errors; ``notes`` what was wrong with the usage that it reported.
+    """
 
     exit_code: int | None
     seconds: float
@@ -60,6 +68,8 @@ class GenerateOutcome:
     failure: str | None = None
     usage: Usage = field(default_factory=Usage)
     errors: tuple[str, ...] = ()
+    stdout: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Generator(Protocol):

@@ -161,7 +161,10 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreReading:
-    """One scorer's answer: ``score`` in [0, 1], or None with ``broken`` saying why there is none."""
+    """One scorer's answer: ``score`` in [0, 1], or None with the reason why there is none.
+
+    ``broken``: the scorer failed, which says nothing about the candidate. ``invalid``: it ran, and what it gave is no number in [0, 1].
+    """
 
     dimension: str
     score: float | None
@@ -169,6 +172,7 @@ class ScoreReading:
     scorer: str = ""
     seconds: float = 0.0
     broken: str | None = None
+    invalid: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -182,6 +186,7 @@ class ScoreReading:
             scorer=fields.text("scorer"),
             seconds=fields.number("seconds"),
             broken=fields.text_or_none("broken"),
+            invalid=fields.text_or_none("invalid"),
         )
 
 
