@@ -1,0 +1,123 @@
+# Everything runs in a local virtual environment that the first target sets up: with uv when it is there, else with venv and pip.
+# Nothing but Python 3.11 or newer and make is needed; strace, git, rsync and chromium widen what the tests cover.
+
+PYTHON ?= python3
+VENV ?= .venv
+FILE ?=
+ARGS ?=
+WORKERS ?= 2
+
+BIN := $(VENV)/bin
+UV := $(shell uv --version >/dev/null 2>&1 && echo yes)
+
+export UV_PYTHON_DOWNLOADS := never
+export UV_COMPILE_BYTECODE := 1
+export UV_BUILD_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export NO_MKDOCS_2_WARNING := 1
+
+CHECKS := check-format check-lint check-types check-imports check-deps check-size check-docs check-fragments
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-fast sweep bench docs docs-serve check $(CHECKS) constraints clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# ---------------------------------------------------------------------------------------------------------- set-up
+
+ifeq ($(UV),yes)
+  create  = uv venv --quiet --clear --python $(PYTHON) $(VENV)
+  install = uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable .
+else
+  create  = $(PYTHON) -m venv --clear $(VENV)
+  # pip learned dependency groups in 25.1; a bare machine has an older one, and a venv made by uv has none
+  install = { $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip --upgrade >/dev/null; } \
+    && { $(BIN)/python -c 'import pip; raise SystemExit(tuple(map(int, pip.__version__.split(".")[:2])) < (25, 1))' \
+         || $(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'; } \
+    && $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+endif
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; raise SystemExit(sys.version_info < (3, 11))' \
+	  || { echo "jumar needs Python 3.11 or newer; say which one with: make PYTHON=python3.12"; exit 1; }
+	@$(create) || { echo "could not make $(VENV); on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	@$(install) && touch $@
+
+$(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
+	@$(install) --group $* && touch $@ $(VENV)/.core
+
+# ------------------------------------------------------------------------------------------------------------- use
+
+demo: $(VENV)/.core ## run a real loop offline and show the best pass chosen (FILE=text.md for your own text)
+	@$(BIN)/jumar demo $(FILE) $(ARGS)
+
+test: $(VENV)/.dev ## run every test, then print the branch coverage
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -n $(WORKERS) $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+	@$(BIN)/coverage report --fail-under=100 --include='src/jumar/ranking/*,src/jumar/budget/*' > $(VENV)/.pure \
+	  || { cat $(VENV)/.pure; echo "ranking/ and budget/ decide who is best and what may be spent: every branch is tested"; exit 1; }
+
+test-fast: $(VENV)/.dev ## run the tests without the end-to-end ones and without coverage
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --ignore=tests/e2e $(ARGS)
+
+sweep: $(VENV)/.dev ## fail and kill at every single system call (long)
+	@JUMAR_SWEEP=full $(BIN)/python -m pytest -n $(WORKERS) -m sweep --timeout=7200 $(ARGS)
+
+bench: $(VENV)/.bench ## measure against peers and physical limits
+	@$(BIN)/python bench $(ARGS)
+
+docs: $(VENV)/.docs ## build the documentation into site/
+	@$(BIN)/mkdocs build --quiet --strict && echo "site/index.html"
+
+docs-serve: $(VENV)/.docs ## serve the documentation while you write
+	@$(BIN)/mkdocs serve
+
+# ---------------------------------------------------------------------------------------------------------- checks
+
+# $(call quietly,NAME,COMMAND): one line when nothing is wrong, the whole output when something is
+quietly = @if $(2) > $(VENV)/.out 2>&1; then echo "ok   $(1)"; else cat $(VENV)/.out; echo "FAIL $(1)"; exit 1; fi
+
+check: $(VENV)/.dev $(VENV)/.docs ## format, lint, types, import layers, dependencies, sizes, docs, changelog
+	@$(MAKE) --no-print-directory --keep-going $(CHECKS)
+
+check-format: $(VENV)/.dev
+	$(call quietly,ruff format,$(BIN)/ruff format --check .)
+
+check-lint: $(VENV)/.dev
+	$(call quietly,ruff check,$(BIN)/ruff check .)
+
+check-types: $(VENV)/.dev
+	$(call quietly,pyright,$(BIN)/pyright)
+
+check-imports: $(VENV)/.dev
+	$(call quietly,import layers,$(BIN)/lint-imports)
+
+check-deps: $(VENV)/.dev
+	$(call quietly,dependencies,$(BIN)/deptry src)
+
+check-size: $(VENV)/.dev
+	$(call quietly,sizes,$(BIN)/python -m pytest -q -p no:randomly tests/unit/test_house.py -k limit)
+
+check-docs: $(VENV)/.docs
+	$(call quietly,docs,$(BIN)/mkdocs build --strict)
+
+check-fragments: $(VENV)/.dev
+	$(call quietly,changelog fragments,.ci/fragments $(BIN))
+
+constraints: $(BIN)/python ## pin every dependency anew (needs uv)
+	@env -u UV_BUILD_CONSTRAINT uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-find-links pyproject.toml --group build --group dev --group docs --group bench \
+	  --output-file constraints.txt
+	@! grep -nE '://|^-' constraints.txt || { echo "constraints.txt holds an address"; exit 1; }
+
+clean: ## remove what was built, the virtual environment included
+	@rm -rf $(VENV) site dist build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	@find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +

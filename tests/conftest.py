@@ -1,0 +1,49 @@
+"""What every test starts from: an empty directory, no settings of the machine, bounded property tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Timings depend on who else uses the machine, so no example has a deadline. `ci` draws the same examples every time.
+settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None, print_blob=True)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=2_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
+
+_DATA = os.environ.get("JUMAR_DATA", "")
+_KEPT = frozenset({"JUMAR_SWEEP"})  # says how long the fault sweeps may take; jumar itself does not know it
+_LEFT_OUT = ("CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR")
+
+
+@pytest.fixture(autouse=True)
+def fresh_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current directory, and an environment that says nothing about jumar, git or the terminal."""
+    for name in list(os.environ):
+        if (name.startswith(("JUMAR_", "GIT_")) and name not in _KEPT) or name in _LEFT_OUT:
+            monkeypatch.delenv(name)
+    # a machine where git was just installed: no identity, no default branch, no hooks
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    place = tmp_path / "here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    return place
+
+
+@pytest.fixture
+def plain_environment(fresh_place: Path) -> dict[str, str]:
+    """The environment for a process whose system calls are counted or failed: coverage must not write into the count."""
+    assert fresh_place == Path.cwd()
+    return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+
+
+@pytest.fixture(scope="session")
+def recorded_data() -> Path:
+    """The folder of recorded runs and judgements. It is not part of the repository."""
+    if not _DATA or not Path(_DATA).is_dir():
+        pytest.skip("recorded data: set JUMAR_DATA to its folder")
+    return Path(_DATA)

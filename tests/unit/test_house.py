@@ -1,0 +1,241 @@
+"""The rules of the house that no tool checks by itself."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import jumar
+from jumar import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "jumar"
+
+HEAVY = (
+    "click",
+    "httpx",
+    "jinja2",
+    "markdown_it",
+    "numpy",
+    "pathspec",
+    "psutil",
+    "pydantic",
+    "rich",
+    "scipy",
+    "starlette",
+    "uvicorn",
+)
+
+PUBLIC = [
+    "ArtifactError",
+    "CheckResult",
+    "ConfigError",
+    "ConflictError",
+    "Decision",
+    "Degradation",
+    "DiminishingReturns",
+    "DuplicateIterationError",
+    "FormatTooNewError",
+    "GenerateOutcome",
+    "Generator",
+    "IterationRecord",
+    "IterationView",
+    "JumarError",
+    "LockedError",
+    "LoopFinishedError",
+    "NotFoundError",
+    "NothingEvaluatedError",
+    "ScoreError",
+    "ScoreReading",
+    "Scorer",
+    "SelectionCriteria",
+    "SelectionResult",
+    "Spend",
+    "StepContext",
+    "StopDecision",
+    "StopRules",
+    "StoreDamagedError",
+    "StoreWriteError",
+    "TrendRule",
+    "Usage",
+    "UsageError",
+    "Validator",
+    "__version__",
+]
+
+EXIT_CODES = {
+    "ArtifactError": 2,
+    "ConfigError": 2,
+    "ConflictError": 2,
+    "DuplicateIterationError": 2,
+    "FormatTooNewError": 14,
+    "JumarError": 1,
+    "LockedError": 13,
+    "LoopFinishedError": 2,
+    "NotFoundError": 2,
+    "NothingEvaluatedError": 12,
+    "ScoreError": 2,
+    "StoreDamagedError": 14,
+    "StoreWriteError": 1,
+    "UsageError": 2,
+}
+
+LONGEST_FUNCTION = 60
+LONGEST_FILE = 500
+
+
+def modules_loaded_by(code: str) -> set[str]:
+    """Top-level names in ``sys.modules`` of a new interpreter that ran ``code``."""
+    printing = f"{code}\nimport sys\nprint('\\n'.join(sorted({{name.partition('.')[0] for name in sys.modules}})))"
+    # -I: neither the environment nor the current directory adds anything
+    done = subprocess.run([sys.executable, "-I", "-c", printing], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def sources() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+# ------------------------------------------------------------------------------------------------ what users import
+
+
+def test_import_jumar_loads_no_library():
+    assert modules_loaded_by("import jumar").isdisjoint(HEAVY)
+
+
+def test_every_public_name_loads_without_numpy_web_or_validation_libraries():
+    loaded = modules_loaded_by("import jumar\nfor name in jumar.__all__: getattr(jumar, name)")
+    assert "jumar" in loaded
+    assert loaded.isdisjoint({"httpx", "jinja2", "numpy", "pydantic", "rich", "scipy", "starlette"})
+
+
+def test_public_names_are_pinned():
+    assert jumar.__all__ == PUBLIC
+
+
+def test_public_names_are_those_of_their_modules():
+    where = {name: module for name, module in jumar._ELSEWHERE.items() if name in PUBLIC}
+    assert where == jumar._ELSEWHERE, "a name that users cannot see"
+    for name in PUBLIC:
+        if name == "__version__":
+            continue
+        home = importlib.import_module(where.get(name, "jumar.errors"))
+        assert getattr(jumar, name) is getattr(home, name)
+        assert name in home.__all__
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'jumar' has no attribute 'nothing'"):
+        jumar.nothing  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_dir_lists_names_before_they_are_loaded():
+    assert set(PUBLIC) <= set(dir(jumar))
+
+
+def test_version_is_that_of_the_project_file():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert jumar.__version__ == project["version"]
+
+
+def test_the_package_is_marked_as_typed():
+    assert (SOURCE / "py.typed").read_text() == ""
+
+
+# ---------------------------------------------------------------------------------------------------------- errors
+
+
+def error_classes() -> dict[str, type[errors.JumarError]]:
+    return {
+        name: value
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, errors.JumarError) and value.__module__ == errors.__name__
+    }
+
+
+def test_exit_codes_are_pinned():
+    assert {name: value.exit_code for name, value in error_classes().items()} == EXIT_CODES
+    assert sorted(errors.__all__) == sorted(EXIT_CODES)
+
+
+def test_the_tree_in_the_docstring_is_the_tree_of_the_classes():
+    drawn: dict[str, tuple[str | None, int]] = {}
+    parents: dict[int, str] = {}
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r" {4}([│ ]*(?:├── |└── )?)(\w+Error) +(\d+) ", line)
+        if found is None:
+            continue
+        depth = len(found[1]) // 4
+        drawn[found[2]] = (parents.get(depth - 1), int(found[3]))
+        parents[depth] = found[2]
+    real = {
+        name: (None if value is errors.JumarError else value.__bases__[0].__name__, value.exit_code)
+        for name, value in error_classes().items()
+    }
+    assert drawn == real
+
+
+# ---------------------------------------------------------------------------------------------------------- limits
+
+
+def functions(path: Path) -> list[tuple[str, int]]:
+    """Name and number of lines of every function, decorators not counted."""
+    tree = ast.parse(path.read_text())
+    return [
+        (f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", (node.end_lineno or 0) - node.lineno + 1)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+def test_limit_on_the_length_of_functions():
+    lengths = [found for path in sources() for found in functions(path)]
+    assert len(lengths) > 100
+    assert [(name, lines) for name, lines in lengths if lines > LONGEST_FUNCTION] == []
+
+
+def test_limit_on_the_length_of_files():
+    lengths = [(str(path.relative_to(ROOT)), len(path.read_text().splitlines())) for path in sources()]
+    assert len(lengths) > 10
+    assert [(name, lines) for name, lines in lengths if lines > LONGEST_FILE] == []
+
+
+def test_limit_counts_the_lines_of_a_function():
+    path = ROOT / "tests" / "unit" / "test_house.py"
+    assert dict(functions(path))[f"tests/unit/test_house.py:{sources.__code__.co_firstlineno} sources"] == 2
+
+
+# ----------------------------------------------------------------------------------------------------- dependencies
+
+
+def pinned() -> set[str]:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    return {re.split(r"==", line)[0].lower() for line in lines}
+
+
+def test_constraints_hold_no_address():
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        assert re.fullmatch(r"[a-z0-9-]+==[\w.!+]+( ; [^:]+)?", line), line
+
+
+def declared() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = project["project"]["dependencies"] + [one for group in project["dependency-groups"].values() for one in group]
+    return {re.split(r"[^\w.-]", one)[0].lower() for one in wanted}
+
+
+def test_every_declared_dependency_is_pinned():
+    assert declared() - pinned() == set()
+
+
+def test_every_declared_dependency_says_what_it_is_for():
+    page = (ROOT / "docs" / "design" / "dependencies.md").read_text()
+    assert {name for name in declared() if f"`{name}`" not in page} == set()
