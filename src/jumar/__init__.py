@@ -112,19 +112,21 @@ _ELSEWHERE: Final = {
 """Where a name is defined; those that are not here are errors."""
 
 
-def __getattr__(name: str) -> object:
-    """Load a public name when it is first used, and keep it."""
-    if name not in __all__:
-        raise AttributeError(f"module 'jumar' has no attribute {name!r}")
-    value: object
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would believe in every name
 
-        value = version("jumar")
-    else:
-        value = getattr(import_module(_ELSEWHERE.get(name, "jumar.errors")), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> object:
+        """Load a public name when it is first used, and keep it."""
+        if name not in __all__:
+            raise AttributeError(f"module 'jumar' has no attribute {name!r}")
+        value: object
+        if name == "__version__":
+            from importlib.metadata import version
+
+            value = version("jumar")
+        else:
+            value = getattr(import_module(_ELSEWHERE.get(name, "jumar.errors")), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -66,4 +66,8 @@ def a_part_that_returns_something_else_does_not_fit() -> jumar.Scorer:
     return NotAScorer()  # pyright: ignore[reportReturnType]
 
 
+def a_name_that_does_not_exist_is_an_error() -> None:
+    print(jumar.Nothing)  # pyright: ignore[reportUnknownArgumentType, reportAttributeAccessIssue, reportUnknownMemberType]  # noqa: T201
+
+
 assert_type(jumar.__version__, str)
