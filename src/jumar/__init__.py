@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         StoreWriteError,
         UsageError,
     )
+    from jumar.loop.tracker import BestOutputTracker
     from jumar.model import (
         CheckResult,
         Decision,
@@ -47,11 +48,11 @@ if TYPE_CHECKING:
         Usage,
         Validator,
     )
-
-    __version__: str
+    from jumar.version import __version__
 
 __all__ = [
     "ArtifactError",
+    "BestOutputTracker",
     "CheckResult",
     "ConfigError",
     "ConflictError",
@@ -89,6 +90,7 @@ __all__ = [
 
 _MODEL: Final = "jumar.model"
 _ELSEWHERE: Final = {
+    "BestOutputTracker": "jumar.loop.tracker",
     "CheckResult": _MODEL,
     "Decision": _MODEL,
     "Degradation": _MODEL,
@@ -108,6 +110,7 @@ _ELSEWHERE: Final = {
     "TrendRule": _MODEL,
     "Usage": _MODEL,
     "Validator": _MODEL,
+    "__version__": "jumar.version",
 }
 """Where a name is defined; those that are not here are errors."""
 
@@ -118,13 +121,7 @@ if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would 
         """Load a public name when it is first used, and keep it."""
         if name not in __all__:
             raise AttributeError(f"module 'jumar' has no attribute {name!r}")
-        value: object
-        if name == "__version__":
-            from importlib.metadata import version
-
-            value = version("jumar")
-        else:
-            value = getattr(import_module(_ELSEWHERE.get(name, "jumar.errors")), name)
+        value = getattr(import_module(_ELSEWHERE.get(name, "jumar.errors")), name)
         globals()[name] = value
         return value
 
