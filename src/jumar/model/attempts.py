@@ -57,9 +57,11 @@ class AttemptEnd:
     output_tail: str = ""
     usage: Usage = field(default_factory=Usage)
     commits: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, **asdict(self), "usage": self.usage.to_json(), "commits": list(self.commits)}
+        lists = {"commits": list(self.commits), "errors": list(self.errors)}
+        return {"format": FORMAT, **asdict(self), "usage": self.usage.to_json(), **lists}
 
     @classmethod
     def from_json(cls, fields: Fields) -> AttemptEnd:
@@ -72,6 +74,7 @@ class AttemptEnd:
             output_tail=fields.text("output_tail"),
             usage=Usage.from_json(fields.section("usage")),
             commits=fields.texts("commits"),
+            errors=fields.texts("errors"),
         )
 
 

@@ -1,0 +1,259 @@
+"""``jumar.toml`` as typed models. Unknown keys are errors; every message names the file, the line and the key.
+
+Only the shape is checked here. What the values mean lives with the rooms that use them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from jumar.model.selection import SelectionCriteria
+from jumar.model.stopping import StopRules, TrendRule
+from jumar.ranking.stopping import DEFAULT_DECLINE, DEFAULT_DIMINISHING, DEFAULT_OSCILLATION, DEFAULT_PLATEAU
+from jumar.store.matching import ArtifactRules
+
+__all__ = [
+    "ArtifactsConfig",
+    "GeneratorConfig",
+    "JumarConfig",
+    "LoopConfig",
+    "OverrideConfig",
+    "ScorerConfig",
+    "SelectionConfig",
+    "StopConfig",
+    "ValidatorConfig",
+]
+
+_MEGABYTE = 1_000_000
+Command = str | Annotated[list[str], Field(min_length=1)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, strict=True)]
+Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+PythonName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+
+
+class _Section(BaseModel):
+    """A table of the file: frozen, and closed to keys that nobody knows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LoopConfig(_Section):
+    """``[loop]``: what is to be done, and where."""
+
+    id: str | None = None
+    objective: str = ""
+    objective_file: str | None = None
+    max_iterations: Count | None = None
+    continue_from: Literal["previous", "best"] = "previous"
+    isolation: Literal["none", "copy"] = "none"
+    apply: Literal["auto", "never"] | None = None
+    workdir: str = "."
+    env: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _one_objective(self) -> Self:
+        if self.objective and self.objective_file:
+            raise ValueError("objective and objective_file are both set; keep one")
+        return self
+
+
+class ArtifactsConfig(_Section):
+    """``[artifacts]``: what is snapshotted, in gitignore syntax."""
+
+    include: list[str] = Field(default_factory=list)
+    exclude: list[str] = Field(default_factory=list)
+    max_files: Count = 20_000
+    max_file_mb: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 100
+    max_total_mb: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1000
+
+    def rules(self) -> ArtifactRules:
+        return ArtifactRules(
+            include=tuple(self.include),
+            exclude=tuple(self.exclude),
+            max_files=self.max_files,
+            max_file_bytes=int(self.max_file_mb * _MEGABYTE),
+            max_total_bytes=int(self.max_total_mb * _MEGABYTE),
+        )
+
+
+class GeneratorConfig(_Section):
+    """``[generator]``: the program that changes the work directory."""
+
+    command: Command | None = None
+    python: PythonName | None = None
+    timeout: Seconds = 1800
+    stdin: Literal["none", "prompt"] = "none"
+    prompt: str | None = None
+    usage: dict[str, str] = Field(default_factory=dict)
+    completion_promise: str | None = None
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Self:
+        if (self.command is None) == (self.python is None):
+            raise ValueError("give either command or python")
+        return self
+
+
+class ValidatorConfig(_Section):
+    """``[[validators]]``: a check that passes or not."""
+
+    name: Annotated[str, Field(min_length=1)]
+    command: Command | None = None
+    python: PythonName | None = None
+    timeout: Seconds = 600
+    baseline: Literal["no_new_failures"] | None = None
+    junit: str | None = None
+    failures: str | None = None
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Self:
+        if (self.command is None) == (self.python is None):
+            raise ValueError("give either command or python")
+        return self
+
+
+class ScorerConfig(BaseModel):
+    """``[[scorers]]``: one number in [0, 1] for one dimension. Further keys are options of the built-in scorer."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    dimension: Annotated[str, Field(min_length=1)] | None = None
+    command: Command | None = None
+    python: PythonName | None = None
+    builtin: str | None = None
+    timeout: Seconds = 600
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Self:
+        if self.builtin is None and (self.command is None) == (self.python is None):
+            raise ValueError("give one of command, python or builtin")
+        if self.builtin is not None and self.python is not None:
+            raise ValueError("a built-in scorer takes no python")
+        if self.builtin is None and self.dimension is None:
+            raise ValueError("dimension is missing")
+        return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keys beyond the known ones, for the built-in scorer."""
+        return dict(self.model_extra or {})
+
+
+class SelectionConfig(_Section):
+    """``[selection]``: which iteration is chosen. Without a threshold there is no gate."""
+
+    mode: Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"] = "highest_quality_verified"
+    threshold: Score | None = None
+    require_verification: bool = True
+
+    def criteria(self) -> SelectionCriteria:
+        return SelectionCriteria(mode=self.mode, threshold=self.threshold, require_verification=self.require_verification)
+
+
+class TrendConfig(_Section):
+    """``{window = 2, delta = 5}`` of one trend rule."""
+
+    window: Count | None = None
+    delta: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+
+
+Trend = bool | Count | TrendConfig | None
+
+
+def _trend(value: Trend, default: TrendRule) -> TrendRule | None:
+    if value is None or value is False:
+        return None
+    if value is True:
+        return default
+    if isinstance(value, int):
+        return TrendRule(window=value, delta=default.delta)
+    return TrendRule(
+        window=default.window if value.window is None else value.window,
+        delta=default.delta if value.delta is None else value.delta,
+    )
+
+
+class StopConfig(_Section):
+    """``[stop]``: when the loop ends. A trend rule is ``true``, a number of steps, or ``{window, delta}``."""
+
+    target: Score | None = None
+    max_iterations: Count | None = None
+    max_seconds: Seconds | None = None
+    diminishing_returns: Trend = None
+    plateau: Trend = None
+    decline: Trend = None
+    oscillation: Trend = None
+    consecutive_failures: Count = 3
+
+    def rules(self, max_iterations: int) -> StopRules:
+        return StopRules(
+            target=self.target,
+            max_iterations=max_iterations,
+            max_seconds=self.max_seconds,
+            diminishing_returns=_trend(self.diminishing_returns, DEFAULT_DIMINISHING),
+            plateau=_trend(self.plateau, DEFAULT_PLATEAU),
+            decline=_trend(self.decline, DEFAULT_DECLINE),
+            oscillation=_trend(self.oscillation, DEFAULT_OSCILLATION),
+            consecutive_failures=self.consecutive_failures,
+        )
+
+
+class OverrideConfig(_Section):
+    """``[override]``: whether a person may choose another iteration."""
+
+    enabled: bool = True
+
+
+DEFAULT_MAX_ITERATIONS = 10
+
+
+class JumarConfig(_Section):
+    """A whole ``jumar.toml``."""
+
+    loop: LoopConfig = Field(default_factory=LoopConfig)
+    artifacts: ArtifactsConfig = Field(default_factory=ArtifactsConfig)
+    generator: GeneratorConfig
+    validators: list[ValidatorConfig] = Field(default_factory=list[ValidatorConfig])
+    scorers: list[ScorerConfig] = Field(default_factory=list[ScorerConfig])
+    weights: dict[str, float] = Field(default_factory=dict)
+    selection: SelectionConfig = Field(default_factory=SelectionConfig)
+    stop: StopConfig = Field(default_factory=StopConfig)
+    override: OverrideConfig = Field(default_factory=OverrideConfig)
+
+    @field_validator("validators")
+    @classmethod
+    def _names_differ(cls, validators: list[ValidatorConfig]) -> list[ValidatorConfig]:
+        names = [validator.name for validator in validators]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"two validators are called {repeated[0]!r}")
+        return validators
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> Self:
+        if self.loop.max_iterations is not None and self.stop.max_iterations is not None:
+            raise ValueError("[loop] max_iterations and [stop] max_iterations are one limit; keep one")
+        if not self.validators and not self.scorers:
+            raise ValueError(
+                "nothing would be evaluated: add [[validators]] or [[scorers]] (or --check 'COMMAND'), "
+                "so that there is something to choose by"
+            )
+        return self
+
+    @property
+    def max_iterations(self) -> int:
+        """The one limit on passes, from wherever it is set."""
+        return self.loop.max_iterations or self.stop.max_iterations or DEFAULT_MAX_ITERATIONS
+
+    @property
+    def apply(self) -> Literal["auto", "never"]:
+        """``auto`` in place and ``never`` in a copy, unless the file says otherwise."""
+        return self.loop.apply or ("auto" if self.loop.isolation == "none" else "never")
+
+    def directory(self, base: Path) -> Path:
+        """The work directory: relative to the configuration's own."""
+        return (base / self.loop.workdir).resolve()

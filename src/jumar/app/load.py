@@ -1,0 +1,154 @@
+"""Reading a configuration file: TOML to a checked model, or one error that says where and how to mend it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jumar.errors import ConfigError
+from jumar.text import escape, nearest
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
+
+    from jumar.app.config import JumarConfig
+
+__all__ = ["find_config", "load_config", "parse_config"]
+
+DEFAULT_NAME = "jumar.toml"
+
+
+def find_config(given: Path | None) -> Path | None:
+    """Return the configuration file to use: the given one, else ``jumar.toml`` here, else None."""
+    if given is not None:
+        return given / DEFAULT_NAME if given.is_dir() else given
+    default = Path(DEFAULT_NAME)
+    return default if default.is_file() else None
+
+
+def load_config(path: Path) -> JumarConfig:
+    """Read and check ``path``. Errors: :class:`ConfigError`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; `jumar init` writes one") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: is a directory; name the file") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    return parse_config(data, str(path), text)
+
+
+def parse_config(data: dict[str, Any], where: str, text: str = "") -> JumarConfig:
+    """Check ``data``; ``text`` is its source, from which line numbers are found."""
+    from pydantic import ValidationError
+
+    from jumar.app.config import JumarConfig
+
+    try:
+        return JumarConfig.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, JumarConfig, where, text)) from None
+
+
+def _explain(error: ValidationError, model: type[BaseModel], where: str, text: str) -> str:
+    seen: set[str] = set()
+    lines: list[str] = []
+    for detail in error.errors(include_url=False):
+        line = _explain_one(detail, model, where, text)
+        if line not in seen:
+            seen.add(line)
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _explain_one(detail: ErrorDetails, model: type[BaseModel], where: str, text: str) -> str:
+    location = _without_union_tags(detail["loc"])
+    line = _line_of(location, text)
+    place = f"{where}:{line}" if line else where
+    key = escape(_dotted(location)) if location else ""
+    if detail["type"] == "extra_forbidden":
+        known = _keys_at(model, location[:-1])
+        return f"{place}: unknown key '{key}'{nearest(str(location[-1]), known)}; known here: {', '.join(known)}"
+    if detail["type"] == "missing":
+        return f"{place}: '{key}' is missing"
+    message = detail["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    found = detail.get("input")
+    shown = f" (found {escape(repr(found))[:60]})" if isinstance(found, str | int | float | bool) else ""
+    return f"{place}: {key + ': ' if key else ''}{message}{shown}"
+
+
+def _without_union_tags(location: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Pydantic puts the name of the tried type of a union into the location; no key of ours looks like one."""
+    tags = re.compile(r"^(str|bool|int|float|list\[.*\]|constrained-.*|function-.*|TrendConfig)$")
+    return tuple(part for part in location if not (isinstance(part, str) and tags.match(part)))
+
+
+def _dotted(location: Sequence[int | str]) -> str:
+    shown = ""
+    for part in location:
+        shown += f"[{part + 1}]" if isinstance(part, int) else (f".{part}" if shown else part)
+    return shown
+
+
+def _keys_at(model: type[BaseModel], location: Sequence[int | str]) -> list[str]:
+    current: Any = model
+    for part in location:
+        if isinstance(part, int):
+            continue
+        current = _model_in(current.model_fields[part].annotation)
+    return sorted(current.model_fields)
+
+
+def _model_in(annotation: Any) -> Any:
+    from typing import get_args
+
+    if hasattr(annotation, "model_fields"):
+        return annotation
+    for argument in get_args(annotation):
+        found = _model_in(argument)
+        if found is not None:
+            return found
+    return None
+
+
+def _line_of(location: Sequence[int | str], text: str) -> int | None:
+    """Find the line of a key: its table's header first, then the key below it. Best effort; None when not found."""
+    names = [part for part in location if isinstance(part, str)]
+    index = next((part for part in location if isinstance(part, int)), 0)
+    if not names or not text:
+        return None
+    lines = text.splitlines()
+    start = _header_line(lines, names[0], index)
+    if start is None:
+        return _key_line(lines, 0, names[0])
+    if len(names) == 1:
+        return start + 1
+    return _key_line(lines, start + 1, names[1]) or start + 1
+
+
+def _header_line(lines: list[str], table: str, index: int) -> int | None:
+    header = re.compile(rf"^\s*\[\[?\s*{re.escape(table)}\s*\]\]?")
+    found = [number for number, line in enumerate(lines) if header.match(line)]
+    return found[min(index, len(found) - 1)] if found else None
+
+
+def _key_line(lines: list[str], start: int, key: str) -> int | None:
+    pattern = re.compile(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*[=.]")
+    for number in range(start, len(lines)):
+        if number > start and re.match(r"^\s*\[", lines[number]):
+            return None
+        if pattern.match(lines[number]):
+            return number + 1
+    return None

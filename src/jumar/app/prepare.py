@@ -1,0 +1,235 @@
+"""From a configuration to a loop that is ready to run: which loop it is, whether it may go on, and its programs."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jumar.app.config import JumarConfig
+from jumar.app.parts import build_parts
+from jumar.errors import ConfigError
+from jumar.loop.clock import SystemClock
+from jumar.loop.control import StopSwitch
+from jumar.loop.engine import Loop
+from jumar.loop.events import Listener
+from jumar.loop.identity import current_user
+from jumar.loop.settings import LoopSettings
+from jumar.store.layout import check_loop_id, list_loops, loops_directory, prepare_root
+from jumar.store.loop_store import LoopStore
+from jumar.text import escape
+
+__all__ = ["RunRequest", "effective_config", "prepare"]
+
+_LIMITS = ("loop.max_iterations", "stop.max_iterations", "stop.max_seconds", "stop.consecutive_failures", "loop.id")
+"""Keys that a resume may change freely: limits that were raised (or lowered), and the name by which the loop was found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What a person asked to run.
+
+    ``base`` is the directory that relative paths of the configuration start from. ``named`` is False when the configuration came from
+    the command line alone, so that the loop has no name of its own.
+    """
+
+    config: JumarConfig
+    base: Path
+    root: Path
+    named: bool = True
+    new: bool = False
+    accept_changes: bool = False
+
+
+def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | None) -> Loop:
+    """Find or create the loop's store and put the loop together. Nothing is run and nothing is paid for.
+
+    Errors: :class:`ConfigError` when the configuration differs from the recorded one, and whatever the parts refuse.
+    """
+    config = request.config
+    workdir = config.directory(request.base)
+    if not workdir.is_dir():
+        raise ConfigError(f"the work directory {escape(str(workdir))} does not exist; see [loop] workdir")
+    parts = build_parts(config, request.base, switch)
+    recorded = _recorded(config)
+    loop_id = _loop_id(request, recorded, workdir)
+    check_loop_id(loop_id)
+    settings = LoopSettings(
+        loop_id=loop_id,
+        workdir=workdir,
+        objective=_objective(config, request.base),
+        continue_from=config.loop.continue_from,
+        isolation=config.loop.isolation,
+        apply=config.apply,
+        artifacts=config.artifacts.rules(),
+        weights=config.weights,
+        criteria=config.selection.criteria(),
+        stop=config.stop.rules(config.max_iterations),
+        environment=tuple(config.loop.env),
+        prompt_template=_prompt_template(config, request.base),
+        recorded=recorded,
+    )
+    store = _store(request, settings)
+    return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener)
+
+
+def effective_config(store: LoopStore) -> Mapping[str, Any]:
+    """Return the configuration that holds for a loop: the recorded one, or the last change that a person accepted."""
+    accepted = [decision.data["config"] for decision in store.decisions() if decision.kind == "accept"]
+    return accepted[-1] if accepted else store.config
+
+
+def _store(request: RunRequest, settings: LoopSettings) -> LoopStore:
+    directory = loops_directory(request.root) / settings.loop_id
+    prepare_root(request.root)
+    document = _document(request.config, settings)
+    if not directory.exists():
+        return LoopStore.create(
+            directory, settings.loop_id, document, workdir=settings.workdir, created_at=SystemClock().now()
+        )
+    store = LoopStore.open(directory)
+    _check_unchanged(request, store, document)
+    return store
+
+
+def _document(config: JumarConfig, settings: LoopSettings) -> dict[str, Any]:
+    """Return what ``loop.json`` keeps: the tracker's keys, so that a tracker can open the loop, and the whole configuration."""
+    rules = settings.artifacts
+    return {
+        "storage_path": None,
+        "selection": settings.criteria.to_json(),
+        "keep_all_iterations": True,
+        "quality_weights": dict(config.weights),
+        "override_enabled": config.override.enabled,
+        "isolation": settings.isolation,
+        "apply": settings.apply,
+        "artifacts": {
+            "include": list(rules.include),
+            "exclude": list(rules.exclude),
+            "max_files": rules.max_files,
+            "max_file_bytes": rules.max_file_bytes,
+            "max_total_bytes": rules.max_total_bytes,
+        },
+        "run": dict(settings.recorded),
+    }
+
+
+def _recorded(config: JumarConfig) -> dict[str, Any]:
+    return config.model_dump(mode="json", exclude_defaults=True)
+
+
+def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[str, Any]) -> None:
+    """Refuse to mix two configurations in one history, unless the person says so; the change is then on record."""
+    before = effective_config(store).get("run")
+    if before is None:
+        raise ConfigError(
+            f"loop '{store.loop_id}' was recorded by a tracker, not by `jumar run`; choose another [loop] id or --root"
+        )
+    differences = _differences(_flat(before), _flat(document["run"]))
+    if not differences:
+        return
+    if not request.accept_changes:
+        shown = "\n".join(f"  {line}" for line in differences)
+        raise ConfigError(
+            f"the configuration differs from the one that loop '{store.loop_id}' was recorded with:\n{shown}\n"
+            "Scores before and after would not compare. Go on with --accept-changes, or start another loop with --new."
+        )
+    with store.lock():
+        store.add_decision(
+            "accept",
+            best_iteration=None,
+            final_iteration=store.iteration_numbers()[-1] if store.iteration_numbers() else None,
+            delta=None,
+            decision=None,
+            reason="; ".join(differences),
+            by=current_user(),
+            at=SystemClock().now(),
+            data={"config": dict(document)},
+        )
+
+
+def _flat(data: Any, prefix: str = "") -> dict[str, Any]:
+    if isinstance(data, dict) and data:
+        found: dict[str, Any] = {}
+        for key, value in data.items():  # pyright: ignore[reportUnknownVariableType] - JSON of our own
+            found |= _flat(value, f"{prefix}.{key}" if prefix else str(key))  # pyright: ignore[reportUnknownArgumentType]
+        return found
+    return {prefix: data}
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    keys = sorted((before.keys() | after.keys()) - set(_LIMITS))
+    return [
+        escape(f"{key}: {before.get(key, 'default')!r} → {after.get(key, 'default')!r}")
+        for key in keys
+        if before.get(key) != after.get(key)
+    ]
+
+
+def _loop_id(request: RunRequest, recorded: Mapping[str, Any], workdir: Path) -> str:
+    """Return the loop to go on with, or the name of a new one.
+
+    A named configuration goes on with the newest of its loops. A command line without a name goes on with an unfinished loop that was
+    started with the same words in the same directory; otherwise the name is made up.
+    """
+    existing = list_loops(request.root)
+    if not request.named:
+        same = None if request.new else _unfinished_twin(request.root, existing, recorded, workdir)
+        return same or f"{_slug(workdir.name)}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    name = request.config.loop.id or _slug(workdir.name)
+    numbers = [number for loop in existing if (number := _generation(loop, name)) is not None]
+    if not numbers:
+        return name
+    newest = max(numbers)
+    return _numbered(name, newest + 1 if request.new else newest)
+
+
+def _unfinished_twin(root: Path, existing: tuple[str, ...], recorded: Mapping[str, Any], workdir: Path) -> str | None:
+    wanted = _flat(dict(recorded))
+    for loop in reversed(existing):
+        directory = loops_directory(root) / loop
+        if not (directory / "loop.json").exists():
+            continue
+        store = LoopStore.open(directory)
+        run = store.config.get("run")
+        ended = any(decision.kind == "end" for decision in store.decisions())
+        if run is not None and not ended and store.workdir == workdir and not _differences(_flat(run), wanted):
+            return loop
+    return None
+
+
+def _generation(loop: str, name: str) -> int | None:
+    """Return 1 for ``name``, N for ``name-N``, None for another loop."""
+    if loop == name:
+        return 1
+    match = re.fullmatch(re.escape(name) + r"-(\d{1,6})", loop)
+    return int(match.group(1)) if match and int(match.group(1)) > 1 else None
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-{number}"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.")[:60] or "loop"
+
+
+def _objective(config: JumarConfig, base: Path) -> str:
+    if config.loop.objective_file is None:
+        return config.loop.objective
+    return _read(base / config.loop.objective_file, "[loop] objective_file")
+
+
+def _prompt_template(config: JumarConfig, base: Path) -> str | None:
+    return None if config.generator.prompt is None else _read(base / config.generator.prompt, "[generator] prompt")
+
+
+def _read(path: Path, key: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{key}: {escape(str(path))} cannot be read: {error}") from None

@@ -1,0 +1,191 @@
+"""A run as a person sees it: a live table on a terminal, one line an iteration elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
+
+from jumar.cli.rows import COLUMNS, closing_lines, duration, money, row_cells
+from jumar.loop.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted
+from jumar.loop.outcome import LoopOutcome
+from jumar.model import IterationRecord
+from jumar.model.attempts import Spend
+from jumar.text import escape, escape_block
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
+
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "writable"]
+
+_WIDTHS = (4, 7, 7, 7, 8, 8, 0)
+_SHOWN = 30  # rows of the live table; the whole history is in `jumar show`
+_PHASES = {"generate": "generating", "verify": "checking", "score": "scoring"}
+
+
+def writable(text: str, stream: TextIO) -> str:
+    """Return ``text`` with what the stream's encoding cannot say escaped, so that printing never fails."""
+    encoding = stream.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+class Display(Protocol):
+    """Hears the loop's events and shows its end."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+    def hear(self, event: Event) -> None: ...
+
+    def end(self, outcome: LoopOutcome) -> None: ...
+
+
+class SilentDisplay:
+    """For ``--quiet``: notices go to stderr unless they are silenced too, nothing else is said."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        return
+
+    def hear(self, event: Event) -> None:
+        """Say nothing."""
+
+    def end(self, outcome: LoopOutcome) -> None:
+        """Say nothing."""
+
+
+class PlainDisplay(SilentDisplay):
+    """One line an iteration, as it is recorded; for logs, pipes and ``--json`` (on stderr)."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._previous: IterationRecord | None = None
+
+    def _say(self, text: str) -> None:
+        self._stream.write(writable(text, self._stream) + "\n")
+        self._stream.flush()
+
+    def hear(self, event: Event) -> None:
+        """Print what the event has to say."""
+        if isinstance(event, LoopStarted):
+            self._say(f"jumar run · {event.loop_id} · up to {event.rules.max_iterations} iterations")
+            self._say(_line(COLUMNS))
+            best = _best_of(event.recorded)
+            for record in event.recorded:
+                self._row(record, best)
+        elif isinstance(event, IterationRecorded):
+            self._row(event.record, event.best)
+        elif isinstance(event, Notice):
+            self._say(f"note      {escape_block(event.message)}")
+
+    def _row(self, record: IterationRecord, best: int | None) -> None:
+        self._say(_line(row_cells(record, self._previous, best)))
+        self._previous = record
+
+    def end(self, outcome: LoopOutcome) -> None:
+        """Print why the loop ended and what was chosen."""
+        for line in closing_lines(outcome):
+            self._say(line)
+
+
+class LiveDisplay(SilentDisplay):
+    """A table that grows in place, with a progress bar; only on a terminal."""
+
+    def __init__(self, *, colour: bool) -> None:
+        self._colour = colour
+        self._records: list[IterationRecord] = []
+        self._started: LoopStarted | None = None
+        self._phase = ""
+        self._best: int | None = None
+        self._spend = Spend()
+        self._notices: list[str] = []
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(no_color=not self._colour, highlight=False)
+        self._live = Live(console=console, refresh_per_second=8, get_renderable=self._render)
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._phase = ""
+            self._live.stop()
+
+    def hear(self, event: Event) -> None:
+        """Take the event into the picture."""
+        if isinstance(event, LoopStarted):
+            self._started = event
+            self._records = list(event.recorded)
+            self._best = _best_of(event.recorded)
+        elif isinstance(event, PhaseStarted):
+            self._phase = f"{_PHASES[event.phase]} iteration {event.iteration} …"
+        elif isinstance(event, IterationRecorded):
+            self._records.append(event.record)
+            self._best = event.best
+            self._spend = event.spend
+            self._phase = ""
+        else:
+            self._notices.append(event.message)
+
+    def _render(self) -> RenderableType:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for name, width in zip(COLUMNS, _WIDTHS, strict=True):
+            table.add_column(name, justify="right" if width else "left", min_width=width or None, no_wrap=bool(width))
+        hidden = max(0, len(self._records) - _SHOWN)
+        for index, record in enumerate(self._records[hidden:], start=hidden):
+            previous = self._records[index - 1] if index else None
+            style = "bold green" if record.iteration_number == self._best else "red" if record.status != "ok" else ""
+            table.add_row(*(Text(cell) for cell in row_cells(record, previous, self._best)), style=style)
+        total = self._started.rules.max_iterations if self._started else 1
+        done = sum(record.iteration_number > 0 for record in self._records)
+        head = Text(self._headline(done, total), style="bold")
+        bar = ProgressBar(total=total, completed=done, width=40)
+        notes = [Text(f"note      {escape(note)}", style="yellow") for note in self._notices]
+        foot = [bar, Text(self._phase, style="dim")] if self._phase or done < total else []
+        return Group(head, table, *notes, *foot)
+
+    def _headline(self, done: int, total: int) -> str:
+        name = self._started.loop_id if self._started else ""
+        parts = [f"{done} of {total} iterations", duration(self._spend.seconds)]
+        if self._spend.cost_usd:
+            parts.insert(1, money(self._spend.cost_usd))
+        return f"jumar run · {name}   {' · '.join(parts)}"
+
+    def end(self, outcome: LoopOutcome) -> None:
+        """Print why the loop ended, below the finished table."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        for line in closing_lines(outcome):
+            sys.stdout.write(writable(line, sys.stdout) + "\n")
+
+
+def _best_of(records: tuple[IterationRecord, ...]) -> int | None:
+    from jumar.ranking.choose import running_best
+
+    best = running_best([record.view() for record in records])
+    return best and best.number
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    shown = "".join(f"{cell:>{width}}" if width else f"   {cell}" for cell, width in zip(cells, _WIDTHS, strict=True))
+    return shown.rstrip()

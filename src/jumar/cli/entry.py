@@ -1,0 +1,29 @@
+"""The ``jumar`` program: quick answers first, then the commands; every error becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    arguments = sys.argv[1:]
+    if arguments in (["--help"], ["-h"], []):
+        from jumar.cli.table import render_help
+
+        sys.stdout.write(render_help())
+        sys.exit(0)
+    if arguments == ["--version"]:
+        from jumar.version import __version__
+
+        sys.stdout.write(f"jumar {__version__}\n")
+        sys.exit(0)
+    from jumar.cli.application import run_application
+
+    sys.exit(run_application(arguments))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""``jumar run``: the loop."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, override
+
+import click
+
+from jumar.cli.common import DEFAULT_ROOT, colour_wanted, json_option, print_json, print_text, quiet_option
+from jumar.cli.display import Display, LiveDisplay, PlainDisplay, SilentDisplay
+from jumar.loop.control import StopSwitch
+from jumar.loop.outcome import LoopOutcome
+
+__all__ = ["RunCommand", "choose_display", "run_command", "run_loop", "signals_handled"]
+
+_EPILOG = """\b
+Examples:
+  jumar run -n 5 --check 'pytest -q' -- agent -p 'make the tests pass'
+  jumar run                       the loop of ./jumar.toml, or on with it when it was interrupted
+  jumar run --new -n 20           the same configuration as a new loop
+
+Ctrl-C once finishes the running step and stops; twice stops now. Both can be resumed.
+Exit codes: 0 gate met, 1 failure, 2 usage, 10 below the threshold, 11 limit, 12 nothing was evaluated, 13 locked,
+14 store damaged, 130/143 interrupted."""
+
+
+class RunCommand(click.Command):
+    """Takes everything after ``--`` as the generator's command, whatever it looks like."""
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            cut = args.index("--")
+            ctx.meta["jumar.command"] = args[cut + 1 :]
+            args = args[:cut]
+            if not ctx.meta["jumar.command"]:
+                raise click.UsageError("after -- there is no command", ctx)
+        return super().parse_args(ctx, args)
+
+    @override
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return ["[OPTIONS]", "[CONFIG]", "[-- COMMAND...]"]
+
+
+@click.command("run", cls=RunCommand, epilog=_EPILOG)
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("-n", "--max-iterations", type=click.IntRange(min=1), help="Passes at most (default 10).")
+@click.option("--check", "checks", multiple=True, metavar="CMD", help="A shell command that must pass; may be repeated.")
+@click.option("--include", multiple=True, metavar="GLOB", help="What to keep of the directory, in gitignore syntax; repeatable.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="What to leave out; repeatable.")
+@click.option("--objective", help="What the generator is told to do (JUMAR_PROMPT_FILE).")
+@click.option("--threshold", type=click.FloatRange(0, 100), help="The gate: the score that counts as done.")
+@click.option(
+    "--mode",
+    type=click.Choice(["highest_quality", "highest_quality_verified", "most_recent_above_threshold"]),
+    help="How to choose.",
+)
+@click.option("--isolation", type=click.Choice(["none", "copy"]), help="Work in place, or in a copy.")
+@click.option("--continue-from", type=click.Choice(["previous", "best"]), help="What the next pass starts from.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For one run of the generator.")
+@click.option("--env", "environment", multiple=True, metavar="NAME", help="Let the programs see this variable; repeatable.")
+@click.option("--id", "loop_id", help="The loop's name.")
+@click.option("--new", is_flag=True, help="Start a new loop even if there is one to go on with.")
+@click.option("--accept-changes", is_flag=True, help="Go on although the configuration has changed.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="JUMAR_ROOT",
+    help="Folder that holds the loops (default: .jumar beside the configuration).",
+)
+@json_option
+@quiet_option
+@click.pass_context
+def run_command(ctx: click.Context, **given: Any) -> int:
+    """Run a loop, or go on with one that was interrupted.
+
+    CONFIG is a jumar.toml (default: the one in this directory). Without one, give the generator after --.
+    """
+    command: Sequence[str] | None = ctx.meta.get("jumar.command")
+    from jumar.app.prepare import RunRequest
+    from jumar.app.request import command_line_config, configured
+
+    if command is not None:
+        if given["config"] is not None:
+            raise click.UsageError("give a configuration file or a command after --, not both", ctx)
+        if Path("jumar.toml").is_file() and not given["quiet"]:
+            print_text("note      jumar.toml is not used, because a command is given", err=True)
+        config, base = command_line_config(command, given), Path.cwd()
+    else:
+        config, base = configured(given)
+    request = RunRequest(
+        config=config,
+        base=base,
+        root=given["root"] or base / DEFAULT_ROOT,
+        named=command is None or given["loop_id"] is not None,
+        new=given["new"],
+        accept_changes=given["accept_changes"],
+    )
+    return run_loop(request, as_json=given["as_json"], quiet=given["quiet"])
+
+
+def run_loop(request: Any, *, as_json: bool, quiet: bool) -> int:
+    """Run the loop of ``request`` with a display and signal handling; return the exit code."""
+    from jumar.app.prepare import prepare
+
+    switch = StopSwitch()
+    display = choose_display(as_json=as_json, quiet=quiet)
+    loop = prepare(request, switch=switch, listener=display.hear)
+    with signals_handled(switch, quiet=quiet), display:
+        outcome = loop.run()
+        display.end(outcome)
+    if as_json:
+        print_json(outcome.to_json())
+    if outcome.already_finished:
+        _say_finished(outcome)
+    return outcome.exit_code
+
+
+def choose_display(*, as_json: bool, quiet: bool) -> Display:
+    """Return the display for this call: silent, plain on stderr beside JSON, live on a terminal, else plain."""
+    if quiet:
+        return SilentDisplay()
+    if as_json:
+        return PlainDisplay(sys.stderr)
+    if sys.stdout.isatty():
+        return LiveDisplay(colour=colour_wanted())
+    return PlainDisplay(sys.stdout)
+
+
+def _say_finished(outcome: LoopOutcome) -> None:
+    print_text(
+        f"jumar: loop '{outcome.loop_id}' has ended ({outcome.stop.detail}); nothing was run. "
+        "Start another one with --new, or go on with a higher limit (-n).",
+        err=True,
+    )
+
+
+@contextlib.contextmanager
+def signals_handled(switch: StopSwitch, *, quiet: bool) -> Iterator[None]:
+    """Ctrl-C once: finish this step; twice: stop now. SIGTERM and SIGHUP: stop now."""
+
+    def on_interrupt(_number: int, _frame: object) -> None:
+        if switch.requested:
+            switch.now()
+            return
+        switch.finish()
+        if not quiet:
+            sys.stderr.write("\nfinishing this step; press Ctrl-C again to stop now\n")
+
+    def on_terminate(_number: int, _frame: object) -> None:
+        switch.now("terminated")
+
+    handlers = {signal.SIGINT: on_interrupt, signal.SIGTERM: on_terminate, signal.SIGHUP: on_terminate}
+    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,20 @@
+"""The real clock. Tests and resumes pass their own."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+__all__ = ["SystemClock"]
+
+
+class SystemClock:
+    """UTC for people, monotonic seconds for limits."""
+
+    def now(self) -> str:
+        """Return the time as ISO 8601 in UTC with milliseconds, ``2026-01-28T10:00:00.000Z``."""
+        return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def monotonic(self) -> float:
+        """Return seconds since an arbitrary moment; never goes back."""
+        return time.monotonic()

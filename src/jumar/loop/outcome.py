@@ -1,0 +1,107 @@
+"""How a loop ended, as one value: what ``jumar run --json`` prints, and the exit code that goes with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jumar.errors import LoopFinishedError, NothingEvaluatedError
+from jumar.model import IterationRecord, SelectionResult, StopDecision
+from jumar.model.attempts import Spend
+from jumar.model.stopping import LIMIT_REASONS
+
+__all__ = ["LoopOutcome"]
+
+_GATE_MET = 0
+_FAILED = 1
+_BELOW_THRESHOLD = 10
+_LIMIT = 11
+_SIGNALS = {"interrupted": 130, "terminated": 143}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopOutcome:
+    """What a run leaves. ``selection`` is None when no iteration has a valid score.
+
+    ``verified`` tells whether the chosen iteration passed its validators (None without validators). ``applied`` is the number of the
+    apply decision that restored the best into the work tree, None when nothing had to be written. ``writes_back`` is False when the loop
+    was told to leave the work directory alone. ``already_finished`` is True when the
+    loop had ended before and this run paid for nothing.
+    """
+
+    loop_id: str
+    directory: Path
+    workdir: Path
+    selection: SelectionResult | None
+    chosen: IterationRecord | None
+    stop: StopDecision
+    spend: Spend
+    output: Path
+    passes_ok: int
+    has_validators: bool
+    resumed: bool = False
+    applied: int | None = None
+    apply_problem: str | None = None
+    writes_back: bool = True
+    already_finished: bool = False
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether the chosen iteration passed all validators; None when there are none."""
+        if self.chosen is None or not self.has_validators:
+            return None if not self.has_validators else False
+        return self.chosen.verification_status == "passed"
+
+    @property
+    def gate_met(self) -> bool:
+        """The threshold's verdict; without one, at least as good as the start and not refused by a validator."""
+        if self.selection is None:
+            return False
+        if self.selection.meets_threshold is not None:
+            return self.selection.meets_threshold
+        return not self.selection.below_start and self.verified is not False
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of ``jumar run``, as documented."""
+        if self.already_finished:
+            return LoopFinishedError.exit_code
+        if self.stop.reason in _SIGNALS:
+            return _SIGNALS[self.stop.reason]
+        if self.selection is None:
+            return NothingEvaluatedError.exit_code
+        if self.stop.reason == "consecutive_failures" and self.passes_ok == 0:
+            return _FAILED
+        if self.gate_met:
+            return _GATE_MET
+        return _LIMIT if self.stop.reason in LIMIT_REASONS else _BELOW_THRESHOLD
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document of ``jumar run --json``."""
+        selection = self.selection
+        return {
+            "loop_id": self.loop_id,
+            "selected_iteration": selection and selection.selected_iteration,
+            "quality_score": selection and selection.quality_score,
+            "final_iteration": selection and selection.final_iteration,
+            "final_quality": selection and selection.final_quality,
+            "degradation_detected": selection is not None and selection.degradation_detected,
+            "meets_threshold": selection and selection.meets_threshold,
+            "stop_reason": self.stop.reason,
+            "stop_detail": self.stop.detail,
+            "verified": self.verified,
+            "spend": self.spend.to_json(),
+            "output": str(self.output),
+            "reason": selection and selection.reason,
+            "fallback": selection and selection.fallback,
+            "runner_up": selection and selection.runner_up,
+            "margin": selection and selection.margin,
+            "below_start": selection is not None and selection.below_start,
+            "resumed": self.resumed,
+            "applied": self.applied,
+            "apply_problem": self.apply_problem,
+            "already_finished": self.already_finished,
+            "directory": str(self.directory),
+            "exit_code": self.exit_code,
+        }
