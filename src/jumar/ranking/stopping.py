@@ -1,0 +1,207 @@
+"""When a loop ends: a pure function of all its iterations, its rules and the time it used.
+
+Nothing is remembered between two calls, so a loop that was killed and resumed decides as one that was not. Trend rules see
+valid scores only, iteration 0 (the state before the loop) being the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from jumar.errors import ScoreError
+from jumar.model.records import IterationView
+from jumar.model.stopping import StopDecision, StopRules, TrendRule
+from jumar.ranking.views import Point, difference, in_order, is_finite, shown, valid_points, valid_score
+from jumar.text import percent, plural, points
+
+__all__ = [
+    "DEFAULT_DECLINE",
+    "DEFAULT_DIMINISHING",
+    "DEFAULT_OSCILLATION",
+    "DEFAULT_PLATEAU",
+    "check_rules",
+    "evaluate_stop",
+]
+
+DEFAULT_PLATEAU: Final = TrendRule(window=2, delta=5.0)
+DEFAULT_DECLINE: Final = TrendRule(window=2, delta=0.0)
+DEFAULT_OSCILLATION: Final = TrendRule(window=3, delta=1.0)
+DEFAULT_DIMINISHING: Final = TrendRule(window=2, delta=5.0)
+
+_SMALLEST_WINDOW: Final = {"diminishing_returns": 1, "plateau": 2, "decline": 1, "oscillation": 2}
+"""One score is always a plateau and one step always alternates: such a rule would end every loop at once."""
+
+_WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def check_rules(rules: StopRules) -> None:
+    """Raise :class:`jumar.errors.ScoreError` for a rule that can't mean anything.
+
+    ``target`` must be 0–100; ``max_iterations`` 0 or more; ``max_seconds`` and every ``delta`` finite and not negative;
+    ``consecutive_failures`` and the windows of ``decline`` and ``diminishing_returns`` 1 or more; those of ``plateau`` and
+    ``oscillation`` 2 or more.
+    """
+    _at_least("max_iterations", rules.max_iterations, 0, whole=True)
+    _at_least("consecutive_failures", rules.consecutive_failures, 1, whole=True)
+    if rules.max_seconds is not None:
+        _at_least("max_seconds", rules.max_seconds, 0)
+    if rules.target is not None:
+        _at_least("target", rules.target, 0)
+        if rules.target > 100:
+            raise ScoreError(f"target is {shown(rules.target)}: scores end at 100")
+    for name, smallest in _SMALLEST_WINDOW.items():
+        rule: TrendRule | None = getattr(rules, name)
+        if rule is not None:
+            _at_least(f"{name}.window", rule.window, smallest, whole=True)
+            _at_least(f"{name}.delta", rule.delta, 0)
+
+
+def _at_least(name: str, value: object, least: int, *, whole: bool = False) -> None:
+    if not is_finite(value) or value < least or (whole and not isinstance(value, int)):
+        raise ScoreError(f"{name} is {shown(value)}: give a {'whole ' if whole else ''}number that is {least} or more")
+
+
+def evaluate_stop(views: Iterable[IterationView], rules: StopRules, *, seconds: float) -> StopDecision | None:
+    """Return why the loop ends now, or None to go on.
+
+    ``views`` are all iterations so far, iteration 0 (the start, which is no pass) included if there is one; ``seconds`` is
+    what the loop's attempts took in all. Of several rules that hold, the first in this order gives the reason: completed,
+    target, consecutive_failures, max_iterations, max_seconds, decline, oscillation, plateau, diminishing_returns.
+
+    Errors: :class:`jumar.errors.ScoreError` for a number twice, for ``seconds`` that are negative or not finite, and as
+    :func:`check_rules`.
+    """
+    check_rules(rules)
+    _at_least("seconds", seconds, 0)
+    history = in_order(views)
+    passes = [view for view in history if view.number > 0]
+    scored = valid_points(history)
+    return (
+        _completed(passes, rules.target)
+        or _target(scored, rules.target)
+        or _consecutive_failures(passes, rules.consecutive_failures)
+        or _max_iterations(len(passes), rules.max_iterations)
+        or _max_seconds(seconds, rules.max_seconds)
+        or _decline(scored, rules.decline)
+        or _oscillation(scored, rules.oscillation)
+        or _plateau(scored, rules.plateau)
+        or _diminishing_returns(scored, rules.diminishing_returns)
+    )
+
+
+def _completed(passes: Sequence[IterationView], target: float | None) -> StopDecision | None:
+    if not passes or not passes[-1].completed or passes[-1].verification == "failed":
+        return None
+    last = passes[-1]
+    score = valid_score(last)
+    if score is None or (target is not None and score < target):
+        return None
+    agreed = "and the checks pass" if last.verification == "passed" else "and no check refuses it"
+    return StopDecision(
+        reason="completed", detail=f"the generator says it is done {agreed} (iteration {last.number}, {percent(score)})"
+    )
+
+
+def _target(scored: Sequence[Point], target: float | None) -> StopDecision | None:
+    if target is None:
+        return None
+    for view, score in scored:
+        if score >= target and view.verification != "failed":
+            where = "the start" if view.number == 0 else f"iteration {view.number}"
+            return StopDecision(reason="target", detail=f"target {percent(target)} reached by {where} ({percent(score)})")
+    return None
+
+
+def _consecutive_failures(passes: Sequence[IterationView], most: int) -> StopDecision | None:
+    """An interrupted pass says nothing about the generator: it neither counts nor ends the row."""
+    row: list[IterationView] = []
+    for view in reversed(passes):
+        if view.status == "interrupted":
+            continue
+        if valid_score(view) is not None:
+            break
+        row.append(view)
+    if len(row) < most:
+        return None
+    last = "invalid_score" if row[0].status == "ok" else row[0].status
+    failed = "1 pass" if len(row) == 1 else f"{len(row):,} passes"
+    return StopDecision(reason="consecutive_failures", detail=f"{failed} failed in a row; the last: {last}")
+
+
+def _max_iterations(done: int, most: int) -> StopDecision | None:
+    if done < most:
+        return None
+    return StopDecision(reason="max_iterations", detail=f"{done:,} of {plural(most, 'iteration')} done")
+
+
+def _max_seconds(seconds: float, most: float | None) -> StopDecision | None:
+    if most is None or seconds < most:
+        return None
+    return StopDecision(reason="max_seconds", detail=f"{points(seconds)} of {points(most)} seconds used")
+
+
+def _steps(scored: Sequence[Point], window: int) -> list[float] | None:
+    """Return the last ``window`` steps from score to score, or None when there are fewer."""
+    if len(scored) <= window:
+        return None
+    return [difference(after.score, before.score) for before, after in pairwise(scored[-window - 1 :])]
+
+
+def _decline(scored: Sequence[Point], rule: TrendRule | None) -> StopDecision | None:
+    steps = _steps(scored, rule.window) if rule else None
+    if rule is None or steps is None or any(step >= 0 for step in steps):
+        return None
+    lost = difference(scored[-rule.window - 1].score, scored[-1].score)
+    if lost < rule.delta:
+        return None
+    return StopDecision(reason="decline", detail=f"decline: {_count(rule.window, 'step')} down in a row, {_points(lost)} in all")
+
+
+def _oscillation(scored: Sequence[Point], rule: TrendRule | None) -> StopDecision | None:
+    steps = _steps(scored, rule.window) if rule else None
+    if rule is None or steps is None or any(abs(step) < rule.delta for step in steps):
+        return None
+    if any(before * after >= 0 for before, after in pairwise(steps)):
+        return None
+    earlier, window = scored[: -rule.window], scored[-rule.window :]
+    if max(point.score for point in window) > max(point.score for point in earlier):
+        return None
+    swings = _count(rule.window, "swing")
+    return StopDecision(reason="oscillation", detail=f"oscillation: {swings} of at least {_points(rule.delta)} and no new best")
+
+
+def _plateau(scored: Sequence[Point], rule: TrendRule | None) -> StopDecision | None:
+    if rule is None or len(scored) < rule.window:
+        return None
+    last = scored[-rule.window :]
+    scores = [point.score for point in last]
+    if difference(max(scores), min(scores)) > rule.delta:
+        return None
+    if rule.window > 2 and all(difference(after, before) < 0 for before, after in pairwise(scores)):
+        return None  # it only falls: that is a decline, whatever its size
+    from_start = last[0].view.number == 0
+    counted = f"the start and {_count(rule.window - 1, 'pass')}" if from_start else _count(rule.window, "pass")
+    return StopDecision(reason="plateau", detail=f"plateau: {counted} within {_points(rule.delta)}")
+
+
+def _diminishing_returns(scored: Sequence[Point], rule: TrendRule | None) -> StopDecision | None:
+    steps = _steps(scored, rule.window) if rule else None
+    if rule is None or steps is None or any(abs(step) >= rule.delta for step in steps):
+        return None
+    return StopDecision(
+        reason="diminishing_returns",
+        detail=f"diminishing returns: {_count(rule.window, 'step')} in a row below {_points(rule.delta)}",
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    """Return ``two passes``; from eleven on the number in digits."""
+    word = _WORDS[number] if number < len(_WORDS) else f"{number:,}"
+    return f"{word} {noun}" if number == 1 else f"{word} {noun}{'es' if noun == 'pass' else 's'}"
+
+
+def _points(size: float) -> str:
+    shown_size = points(size)
+    return f"{shown_size} point" if shown_size == "1" else f"{shown_size} points"
