@@ -27,6 +27,9 @@ CHECKS := check-format check-lint check-types check-imports check-deps check-siz
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
+# $(call quietly,NAME,COMMAND): one line when nothing is wrong, the whole output when something is
+quietly = @if $(2) > $(VENV)/.out 2>&1; then echo "ok   $(1)"; else cat $(VENV)/.out; echo "FAIL $(1)"; exit 1; fi
+
 # ---------------------------------------------------------------------------------------------------------- set-up
 
 ifeq ($(UV),yes)
@@ -75,15 +78,12 @@ bench: $(VENV)/.bench ## measure against peers and physical limits
 	@$(BIN)/python bench $(ARGS)
 
 docs: $(VENV)/.docs ## build the documentation into site/
-	@$(BIN)/mkdocs build --quiet --strict && echo "site/index.html"
+	$(call quietly,site/index.html,$(BIN)/mkdocs build --strict)
 
 docs-serve: $(VENV)/.docs ## serve the documentation while you write
 	@$(BIN)/mkdocs serve
 
 # ---------------------------------------------------------------------------------------------------------- checks
-
-# $(call quietly,NAME,COMMAND): one line when nothing is wrong, the whole output when something is
-quietly = @if $(2) > $(VENV)/.out 2>&1; then echo "ok   $(1)"; else cat $(VENV)/.out; echo "FAIL $(1)"; exit 1; fi
 
 check: $(VENV)/.dev $(VENV)/.docs ## format, lint, types, import layers, dependencies, sizes, docs, changelog
 	@$(MAKE) --no-print-directory --keep-going $(CHECKS)
