@@ -31,6 +31,7 @@ __all__ = [
     "fsync_directory",
     "is_inside",
     "make_directory",
+    "remove_any",
     "remove_tree",
     "rename_new",
     "replace_file",
@@ -38,6 +39,7 @@ __all__ = [
     "sha256_file",
     "sync_tree",
     "walk",
+    "write_all",
     "write_once",
 ]
 
@@ -88,13 +90,18 @@ def make_directory(path: Path) -> None:
         fsync_directory(directory.parent)
 
 
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of ``data``, however few bytes a single call takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
 def _write_temporary(directory: Path, data: bytes, mode: int) -> Path:
     temporary = directory / f"{TEMPORARY}{secrets.token_hex(6)}"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
+        write_all(fd, data)
         os.fsync(fd)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -105,12 +112,13 @@ def _write_temporary(directory: Path, data: bytes, mode: int) -> Path:
     return temporary
 
 
-def write_once(path: Path, data: bytes) -> None:
+def write_once(path: Path, data: bytes, *, temporary_in: Path | None = None) -> None:
     """Create ``path`` with ``data``, whole and durable, or raise ``FileExistsError`` and leave what is there.
 
-    After any other error the file is either whole or absent.
+    After any other error the file is either whole or absent. ``temporary_in`` is where the temporary lies meanwhile, by default beside
+    ``path``: a process that is killed leaves it there, which a directory that is about to become immutable should not hold.
     """
-    temporary = _write_temporary(path.parent, data, 0o644)
+    temporary = _write_temporary(temporary_in or path.parent, data, 0o644)
     try:
         try:
             os.link(temporary, path)
@@ -169,8 +177,13 @@ def _is_inode(path: Path, identity: os.stat_result) -> bool:
     return (found.st_dev, found.st_ino) == (identity.st_dev, identity.st_ino)
 
 
-def sync_tree(root: Path) -> None:
-    """Make every file and directory below ``root`` durable, ``root`` itself included."""
+def sync_tree(root: Path, *, entries: int = 0) -> None:
+    """Make every file and directory below ``root`` durable, ``root`` itself included.
+
+    ``entries`` is how many there are at least, where the caller knows: a large tree is then synced without being listed.
+    """
+    if entries > _SYNCFS_FROM and _syncfs(root):
+        return
     directories: list[Path] = [root]
     regular: list[Path] = []
     for directory, names, files in os.walk(root):
@@ -280,6 +293,14 @@ def remove_tree(path: Path) -> None:
         shutil.rmtree(path, onexc=make_writable_and_retry)
     else:
         shutil.rmtree(path, onerror=lambda function, name, info: make_writable_and_retry(function, name, info[1]))
+
+
+def remove_any(path: Path) -> None:
+    """Delete a file, a link, or a directory and all below it. A missing path is fine."""
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def free_bytes(path: Path) -> int:

@@ -1,0 +1,179 @@
+"""Names: where everything of a loop lies, and which loop ids are allowed."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jumar import files
+from jumar.errors import UsageError
+from jumar.text import escape
+
+__all__ = [
+    "LOOPS",
+    "LoopPaths",
+    "check_loop_id",
+    "iteration_name",
+    "iteration_number",
+    "list_loops",
+    "loops_directory",
+    "prepare_root",
+]
+
+LOOPS: Final = "loops"
+_LOCKS: Final = "locks"
+_LOOP_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_PREFIX: Final = "iteration-"
+
+
+def check_loop_id(loop_id: str) -> str:
+    """Return ``loop_id`` when it may name a loop, else raise :class:`UsageError` that says what is allowed."""
+    if not _LOOP_ID.fullmatch(loop_id):
+        raise UsageError(
+            f"'{escape(loop_id)[:120]}' cannot be a loop id: use 1 to 100 of A-Z a-z 0-9 . _ -, not starting with a dot or dash"
+        )
+    return loop_id
+
+
+def iteration_name(number: int) -> str:
+    """Return the directory name of an iteration: ``iteration-007``, ``iteration-1000``."""
+    return f"{_PREFIX}{number:03d}"
+
+
+def iteration_number(name: str) -> int | None:
+    """Return the number that :func:`iteration_name` made ``name`` from, or None when it made no such name."""
+    digits = name.removeprefix(_PREFIX)
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    number = int(digits)
+    return number if iteration_name(number) == name else None
+
+
+def loops_directory(root: Path) -> Path:
+    """Return the directory that holds the loops of ``root``, one subdirectory each."""
+    return root / LOOPS
+
+
+def prepare_root(root: Path) -> None:
+    """Create ``root`` with its ``.gitignore``, ``loops/`` and ``locks/``. What exists stays as it is."""
+    with files.as_write_error("create", root):
+        for directory in (root, root / LOOPS, root / _LOCKS):
+            files.make_directory(directory)
+        ignore = root / ".gitignore"
+        if not ignore.exists():
+            try:
+                files.write_once(ignore, b"*\n")
+            except FileExistsError:
+                return
+
+
+def list_loops(root: Path) -> tuple[str, ...]:
+    """Return the names of the loops below ``root``, sorted; empty when there are none."""
+    try:
+        with os.scandir(loops_directory(root)) as listing:
+            names = [entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    return tuple(sorted(name for name in names if loops_directory(root).joinpath(name, "loop.json").is_file()))
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPaths:
+    """The paths of one loop. ``directory`` is absolute, so that a later ``chdir`` changes nothing."""
+
+    directory: Path
+
+    @property
+    def loop_json(self) -> Path:
+        return self.directory / "loop.json"
+
+    @property
+    def attempts(self) -> Path:
+        return self.directory / "attempts"
+
+    @property
+    def scratch(self) -> Path:
+        return self.directory / "scratch"
+
+    @property
+    def pending(self) -> Path:
+        return self.directory / "pending"
+
+    @property
+    def iterations(self) -> Path:
+        return self.directory / "iterations"
+
+    @property
+    def readings(self) -> Path:
+        return self.directory / "readings"
+
+    @property
+    def decisions(self) -> Path:
+        return self.directory / "decisions"
+
+    @property
+    def undo(self) -> Path:
+        return self.directory / "undo"
+
+    @property
+    def set_aside(self) -> Path:
+        return self.directory / "set-aside"
+
+    @property
+    def final_output(self) -> Path:
+        return self.directory / "final-output"
+
+    @property
+    def tracking_view(self) -> Path:
+        return self.directory / "best-output-tracking.json"
+
+    @property
+    def best_view(self) -> Path:
+        return self.directory / "best-tracker.json"
+
+    @property
+    def report_view(self) -> Path:
+        return self.directory / "selection-report.md"
+
+    @property
+    def lock(self) -> Path:
+        """A function of the directory's real path alone, so that every process finds the same lock."""
+        real = Path(os.path.realpath(self.directory))
+        if real.parent.name == LOOPS:
+            return real.parent.parent / _LOCKS / real.name
+        return real / ".lock"
+
+    @property
+    def subdirectories(self) -> tuple[Path, ...]:
+        """The directories that every loop has from its beginning."""
+        return (
+            self.attempts,
+            self.scratch,
+            self.pending,
+            self.iterations,
+            self.readings,
+            self.decisions,
+            self.undo,
+            self.set_aside,
+        )
+
+    def iteration(self, number: int) -> Path:
+        return self.iterations / iteration_name(number)
+
+    def pending_iteration(self, number: int) -> Path:
+        return self.pending / iteration_name(number)
+
+    def attempt_start(self, number: int) -> Path:
+        return self.attempts / f"{number:06d}.start.json"
+
+    def attempt_end(self, number: int) -> Path:
+        return self.attempts / f"{number:06d}.end.json"
+
+    def attempt_scratch(self, number: int) -> Path:
+        return self.scratch / f"{number:06d}"
+
+    def undo_of(self, decision: int) -> Path:
+        return self.undo / f"{decision:04d}"

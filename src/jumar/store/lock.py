@@ -1,0 +1,214 @@
+"""One writer at a time: a ``flock`` that the kernel drops when its holder dies.
+
+The file's content is rewritten by each holder and never deleted. It serves two purposes: the message that tells the next one who
+is writing, and the *generation*: a writer that finds its own nonce there knows that nobody wrote since, and need not list again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import secrets
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, cast
+
+from jumar import files
+from jumar.errors import LockedError
+from jumar.text import escape
+
+__all__ = ["LoopLock", "who_holds"]
+
+_COMMAND_LENGTH: Final = 60
+_CONTENT_LENGTH: Final = 4096
+_POLL_SECONDS: Final = 0.01
+
+
+class LoopLock:
+    """The lock of one loop. Re-entrant within one object; two objects exclude each other, in one process too.
+
+    ``patience`` is how many seconds :meth:`acquire` tries before it raises: other commands hold the lock for milliseconds while they
+    refresh a view, and a run should not fail for that. ``unchanged_since_mine`` is True when the last holder was this object.
+    """
+
+    def __init__(self, path: Path, *, patience: float = 0.25) -> None:
+        self.path = path
+        self.patience = patience
+        self.unchanged_since_mine = False
+        self._nonce = secrets.token_hex(8)
+        self._mark = self._nonce.encode("ascii")
+        self._fd: int | None = None
+        self._depth = 0
+        self._pid = os.getpid()
+
+    @property
+    def held(self) -> bool:
+        """Whether this process holds the lock through this object. A forked child does not."""
+        return self._depth > 0 and self._pid == os.getpid()
+
+    def acquire(self) -> None:
+        """Take the lock, or raise :class:`LockedError` that names the holder.
+
+        :class:`jumar.errors.StoreWriteError` when the lock file cannot be written: then this process could not write the loop either.
+        """
+        self._forget_after_fork()
+        if self._depth == 0:
+            with files.as_write_error("lock", self.path):
+                self._fd = self._take()
+        self._depth += 1
+
+    def release(self) -> None:
+        """Give the lock back once every :meth:`acquire` has its release."""
+        self._forget_after_fork()
+        if self._depth == 0:
+            return
+        self._depth -= 1
+        if self._depth == 0 and self._fd is not None:
+            fd, self._fd = self._fd, None
+            try:
+                # Closing is not enough: a forked child that still has the descriptor would keep the lock.
+                fcntl.flock(fd, fcntl.LOCK_UN)
+            finally:
+                os.close(fd)
+
+    def __enter__(self) -> LoopLock:
+        self.acquire()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.release()
+
+    def last_holder_was_me(self) -> bool:
+        """Return whether nobody else has taken the lock since this object did. Reads the file without locking it."""
+        if self._pid != os.getpid():
+            return False
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        try:
+            return self._mark in os.pread(fd, _CONTENT_LENGTH, 0)
+        finally:
+            os.close(fd)
+
+    def _forget_after_fork(self) -> None:
+        if self._pid == os.getpid():
+            return
+        self._pid, self._depth, self._nonce = os.getpid(), 0, secrets.token_hex(8)
+        self._mark = self._nonce.encode("ascii")
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _take(self) -> int:
+        fd = self._open()
+        try:
+            self._wait_for(fd)
+            self.unchanged_since_mine = _content(fd).get("nonce") == self._nonce
+            _write(fd, self._nonce)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            return os.open(self.path, flags, 0o644)
+        except FileNotFoundError:
+            files.make_directory(self.path.parent)
+            return os.open(self.path, flags, 0o644)
+
+    def _wait_for(self, fd: int) -> None:
+        until = time.monotonic() + self.patience
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+                    raise
+                if time.monotonic() >= until:
+                    raise LockedError(_held_message(self.path.name, self.path.parent, _content(fd))) from None
+                time.sleep(_POLL_SECONDS)
+            else:
+                return
+
+
+def who_holds(path: Path) -> dict[str, Any] | None:
+    """Return what the holder of the lock at ``path`` wrote of itself (``pid``, ``command``, ``since``), or None when it is free.
+
+    Writes nothing, and keeps the lock for no longer than the question takes. A lock file that does not exist or cannot be read is free.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return _content(fd) if error.errno in {errno.EWOULDBLOCK, errno.EACCES} else None
+    else:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        return None
+    finally:
+        os.close(fd)
+
+
+def _held_message(name: str, parent: Path, holder: dict[str, Any]) -> str:
+    loop = parent.name if name == ".lock" else name
+    pid = holder.get("pid")
+    if not isinstance(pid, int):
+        return f"loop '{escape(loop)}' is being written by another process; wait for it to end, or stop it"
+    since = escape(str(holder.get("since", "an unknown time")))
+    command = escape(str(holder.get("command", "unknown command")))
+    if pid == os.getpid():
+        return f"loop '{escape(loop)}' is being written by this process through another object, since {since}; close that first"
+    if holder.get("process_start") != _process_start(pid):
+        return (
+            f"loop '{escape(loop)}' is locked by a process that was started by process {pid} ({command}), which has ended; "
+            "wait for it to end, or stop it"
+        )
+    return f"loop '{escape(loop)}' is being written by process {pid} ({command}) since {since}; wait for it to end, or stop it"
+
+
+def _content(fd: int) -> dict[str, Any]:
+    with contextlib.suppress(ValueError):
+        found: object = json.loads(os.pread(fd, _CONTENT_LENGTH, 0))
+        if isinstance(found, dict):
+            return cast("dict[str, Any]", found)
+    return {}
+
+
+def _write(fd: int, nonce: str) -> None:
+    holder = {
+        "pid": os.getpid(),
+        "process_start": _process_start(os.getpid()),
+        "command": _command(),
+        "since": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "nonce": nonce,
+    }
+    data = json.dumps(holder).encode("ascii")
+    os.pwrite(fd, data, 0)
+    os.truncate(fd, len(data))
+
+
+def _command() -> str:
+    words = [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else []
+    command = " ".join(words) or "python"
+    return command if len(command) <= _COMMAND_LENGTH else command[: _COMMAND_LENGTH - 1] + "…"
+
+
+def _process_start(pid: int) -> int | None:
+    """Return when ``pid`` started, in clock ticks since boot; None where /proc does not say. Tells a reused number apart."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
+            fields = stat.read().rpartition(b")")[2].split()
+        return int(fields[19])
+    except (OSError, ValueError, IndexError):
+        return None

@@ -1,0 +1,214 @@
+"""The reading half of a loop: no lock, no write.
+
+What was read is kept as long as nobody else can have written: while the lock is held, and after that as long as its file still names
+this object as the last holder. Otherwise the directories' time stamps decide what is listed again. Only small values are kept:
+views, attempts without their output, decisions, and the manifests that the next snapshot is compared with.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from jumar.errors import NotFoundError, StoreDamagedError
+from jumar.model.attempts import Attempt
+from jumar.model.codec import decode
+from jumar.model.decisions import Decision
+from jumar.model.records import IterationRecord, IterationView
+from jumar.store.layout import LoopPaths, iteration_name
+from jumar.store.lock import LoopLock
+from jumar.store.manifest import Manifest, ManifestFile, compose
+from jumar.store.reading import (
+    Listing,
+    attempt_names,
+    decision_number,
+    iteration_numbers,
+    light,
+    read_attempt,
+    read_decision,
+    read_record,
+    read_store_file,
+    read_view,
+)
+from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Pending, read_pending
+
+__all__ = ["LoopReader"]
+
+_MANIFESTS_KEPT: Final = 3
+_LOOKS: Final = 5
+
+
+class LoopReader:
+    """A loop that is only read. Paths in records are joined with ``directory`` as it was given.
+
+    ``config`` is what the loop was created with; ``workdir`` is absolute, None for a loop that has none.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self._given = os.fspath(directory)
+        self.paths = LoopPaths(Path(os.path.abspath(directory)))
+        fields = decode(read_store_file(self.paths.loop_json), os.fspath(self.paths.loop_json))
+        self.loop_id = fields.text("loop_id")
+        self.created_at = fields.text("created_at")
+        self.nonce = fields.text("nonce")
+        self.config: Mapping[str, Any] = MappingProxyType(dict(fields.section("config").data))
+        stored = fields.text_or_none("workdir")
+        self.workdir = None if stored is None else Path(os.path.normpath(self.paths.directory / stored))
+        self._lock = LoopLock(self.paths.lock)
+        self._iterations = Listing(self.paths.iterations)
+        self._attempts = Listing(self.paths.attempts)
+        self._decisions = Listing(self.paths.decisions)
+        self._numbers: list[int] = []
+        self._views: dict[int, IterationView] = {}
+        self._ordered: tuple[IterationView, ...] | None = None
+        self._known_attempts: dict[int, Attempt] = {}
+        self._all_attempts: tuple[Attempt, ...] | None = None
+        self._known_decisions: dict[int, Decision] = {}
+        self._all_decisions: tuple[Decision, ...] | None = None
+        self._manifests: dict[int, Manifest] = {}
+        self._looked: set[Listing] = set()
+
+    def iteration_numbers(self) -> tuple[int, ...]:
+        """Return the numbers of the acknowledged iterations, ascending."""
+        self._look_at_iterations()
+        return tuple(self._numbers)
+
+    def views(self) -> tuple[IterationView, ...]:
+        """Return what decisions are made from, by number. Errors: :class:`StoreDamagedError` naming the first file that is damaged."""
+        self._look_at_iterations()
+        if self._ordered is None:
+            directory = os.fspath(self.paths.iterations)
+            for number in self._numbers:
+                if number not in self._views:
+                    self._views[number] = read_view(f"{directory}/{iteration_name(number)}/{METRICS}", number)
+            self._ordered = tuple(self._views[number] for number in self._numbers)
+        return self._ordered
+
+    def record(self, number: int) -> IterationRecord:
+        """Return one record, read from disk, with all its artifacts. Errors: :class:`NotFoundError`, :class:`StoreDamagedError`."""
+        path = self.paths.iteration(number) / METRICS
+        if not path.parent.is_dir():
+            raise NotFoundError(f"loop '{self.loop_id}' has no iteration {number}")
+        record, base = read_record(path)
+        artifacts, details = record.artifacts, record.artifacts_detail
+        if base is not None:
+            details = tuple(self.manifest(number).entries.values())
+            artifacts = tuple(f"{record.snapshot_path}/{item.path}" for item in details if item.kind != "special")
+        return replace(
+            record,
+            snapshot_path=os.path.join(self._given, record.snapshot_path),
+            artifacts=tuple([os.path.join(self._given, path) for path in artifacts]),
+            artifacts_detail=details,
+        )
+
+    def records(self) -> Iterator[IterationRecord]:
+        """Yield every record by number; one at a time is in memory."""
+        for number in self.iteration_numbers():
+            yield self.record(number)
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Return every attempt by number, without the generator's output (``output_tail``): :meth:`attempt` has that."""
+        if self._changed(self._attempts):
+            self._all_attempts = None
+        if self._all_attempts is None:
+            starts, ends = attempt_names(self._attempts.names)
+            known = self._known_attempts
+            for number in starts:
+                found = known.get(number)
+                if found is None or (found.end is None and number in ends):
+                    known[number] = light(read_attempt(self.paths, number, ended=number in ends))
+            self._all_attempts = tuple(known[number] for number in sorted(starts))
+        return self._all_attempts
+
+    def attempt(self, number: int) -> Attempt:
+        """Return one attempt with its output. Errors: :class:`NotFoundError`, :class:`StoreDamagedError`."""
+        if not self.paths.attempt_start(number).exists():
+            raise NotFoundError(f"loop '{self.loop_id}' has no attempt {number}")
+        return read_attempt(self.paths, number, ended=self.paths.attempt_end(number).exists())
+
+    def decisions(self) -> tuple[Decision, ...]:
+        """Return every decision by number. Errors: :class:`StoreDamagedError`."""
+        if self._changed(self._decisions):
+            self._all_decisions = None
+        if self._all_decisions is None:
+            numbered = [(decision_number(name), name) for name in self._decisions.names]
+            known = self._known_decisions
+            found = sorted((number, name) for number, name in numbered if number is not None)
+            for number, name in found:
+                if number not in known:
+                    known[number] = read_decision(self.paths.decisions / name, number)
+            self._all_decisions = tuple(known[number] for number, _ in found)
+        return self._all_decisions
+
+    def manifest(self, number: int) -> Manifest:
+        """Return the complete manifest of an iteration. Errors: :class:`NotFoundError`, :class:`StoreDamagedError`."""
+        known = self._manifests.get(number)
+        if known is None:
+            if not self.paths.iteration(number).is_dir():
+                raise NotFoundError(f"loop '{self.loop_id}' has no iteration {number}")
+            known = compose(number, self._manifest_file, self._manifests.get)
+            self._keep_manifest(number, known)
+        return known
+
+    def artifacts(self, number: int) -> Path:
+        """Return the directory of an iteration's snapshot, whether or not it was cleaned up."""
+        return self.paths.iteration(number) / ARTIFACTS
+
+    def has_snapshot(self, number: int) -> bool:
+        """Return whether the iteration's artifacts are still there."""
+        return self.artifacts(number).is_dir()
+
+    def pending(self) -> Pending | None:
+        """Return the snapshot that waits to be scored, the lowest number of several, or None."""
+        for _ in range(_LOOKS):
+            names = Listing(self.paths.pending)
+            names.look()
+            numbers = iteration_numbers(names.names)
+            if not numbers:
+                return None
+            try:
+                return self._read_pending(numbers[0])
+            except FileNotFoundError:  # renamed into iterations/ between the two looks
+                continue
+        raise StoreDamagedError(f"{self.paths.pending}: changes too quickly to be read; is another jumar writing it?")
+
+    def refresh(self) -> None:
+        """Look at the disk again the next time something is asked for."""
+        self._looked.clear()
+        for listing in (self._iterations, self._attempts, self._decisions):
+            listing.forget()
+
+    def _read_pending(self, number: int) -> Pending:
+        def complete(file: ManifestFile) -> Manifest:
+            return compose(number, lambda n: file if n == number else self._manifest_file(n), self._manifests.get)
+
+        return read_pending(self.paths, iteration_name(number), complete)
+
+    def _manifest_file(self, number: int) -> ManifestFile:
+        path = self.paths.iteration(number) / MANIFEST
+        return ManifestFile.from_json(decode(read_store_file(path), os.fspath(path)))
+
+    def _keep_manifest(self, number: int, manifest: Manifest) -> None:
+        self._manifests.pop(number, None)
+        self._manifests[number] = manifest
+        while len(self._manifests) > _MANIFESTS_KEPT:
+            self._manifests.pop(next(iter(self._manifests)))
+
+    def _look_at_iterations(self) -> None:
+        if self._changed(self._iterations):
+            self._numbers = iteration_numbers(self._iterations.names)
+            known = self._views
+            self._views = {number: known[number] for number in self._numbers if number in known}
+            self._ordered = None
+
+    def _changed(self, listing: Listing) -> bool:
+        """Look at a directory unless nobody else can have written; returns whether its names changed."""
+        if listing in self._looked and (self._lock.held or self._lock.last_holder_was_me()):
+            return False
+        changed = listing.look()
+        self._looked.add(listing)
+        return changed

@@ -1,0 +1,322 @@
+"""One loop's directory: everything that is read from it and written to it, by the rules of ``docs/design/store.md``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+from jumar import files
+from jumar.errors import DuplicateIterationError, NotFoundError, StoreDamagedError, UsageError
+from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
+from jumar.model.codec import encode
+from jumar.model.decisions import Decision, Kind
+from jumar.model.records import IterationRecord
+from jumar.store.creation import create_loop
+from jumar.store.foreign import import_foreign, is_foreign
+from jumar.store.layout import LOOPS, LoopPaths, iteration_name
+from jumar.store.loop_reader import LoopReader
+from jumar.store.manifest import ManifestFile
+from jumar.store.reading import attempt_names, light, read_record
+from jumar.store.snapshot import StatCache, take_snapshot
+from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Base, Pending, Plan, build, metrics_bytes
+from jumar.text import escape
+
+__all__ = ["LoopStore", "Pending"]
+
+_FIELDS: Final = ("best_iteration", "final_iteration", "delta", "decision", "reason", "by", "at", "replaced", "data")
+
+
+class LoopStore(LoopReader):
+    """A loop that is read and written. Every writing method takes the lock itself; hold it around several of them.
+
+    ``cache`` holds the hashes of work tree files seen so far.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        super().__init__(directory)
+        self.cache = StatCache()
+        self._doubtful = False
+
+    @classmethod
+    def create(
+        cls,
+        directory: str | os.PathLike[str],
+        loop_id: str,
+        config: Mapping[str, Any],
+        *,
+        workdir: Path | None,
+        created_at: str,
+    ) -> Self:
+        """Make ``directory`` a new, empty loop and open it. Errors: :class:`UsageError` when it is one already."""
+        create_loop(Path(directory), loop_id, config, workdir=workdir, created_at=created_at)
+        return cls(directory)
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str]) -> Self:
+        """Open a loop; a directory with only a foreign tracking file is imported first.
+
+        Errors: :class:`NotFoundError` when there is no loop, :class:`StoreDamagedError` and :class:`jumar.errors.FormatTooNewError` for
+        a ``loop.json`` that is missing, cut off or newer.
+        """
+        paths = LoopPaths(Path(os.path.abspath(directory)))
+        if not paths.loop_json.exists():
+            if is_foreign(paths.directory):
+                import_foreign(paths)
+            elif _has_iterations(paths):
+                raise StoreDamagedError(f"{paths.loop_json} is missing, but there are iterations; restore it from a backup")
+            else:
+                raise NotFoundError(f"there is no loop in {escape(os.fspath(directory))}")
+        return cls(directory)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[Self]:
+        """Hold the lock. What others wrote meanwhile is seen. Errors: :class:`jumar.errors.LockedError` that names the holder."""
+        with self._lock:
+            if self._doubtful or not self._lock.unchanged_since_mine:
+                self.refresh()
+                self._doubtful = False
+            yield self
+
+    @contextlib.contextmanager
+    def _writing(self, what: str, path: Path) -> Iterator[None]:
+        """Hold the lock for one write; after an error the disk is looked at again before anything is believed."""
+        with self.lock():
+            try:
+                with files.as_write_error(what, path):
+                    yield
+            except BaseException:
+                self._doubtful = True
+                self.refresh()
+                raise
+
+    def begin_attempt(self, iteration: int, parent: int | None, nonce: str, at: str) -> Attempt:
+        """Reserve the next attempt: durable when this returns, so that the step may be paid for."""
+        with self._writing("write an attempt to", self.paths.attempts):
+            self._changed(self._attempts)
+            number = max(attempt_names(self._attempts.names)[0], default=0) + 1
+            start = AttemptStart(
+                number=number, iteration=iteration, parent=parent, nonce=nonce, started_at=at, pid=os.getpid()
+            )
+            files.write_once(self.paths.attempt_start(number), encode(start.to_json()))
+            attempt = Attempt(start=start, end=None)
+            self._note_attempt(attempt)
+        return attempt
+
+    def end_attempt(self, number: int, end: AttemptEnd) -> None:
+        """Write how an attempt ended, once. Errors: :class:`NotFoundError`, :class:`UsageError` when it has an end already."""
+        with self._writing("write the end of an attempt to", self.paths.attempts):
+            started = self.attempt(number).start
+            try:
+                files.write_once(self.paths.attempt_end(number), encode(end.to_json()))
+            except FileExistsError as error:
+                raise UsageError(f"attempt {number} of loop '{self.loop_id}' has ended already") from error
+            self._note_attempt(Attempt(start=started, end=end))
+
+    def _note_attempt(self, attempt: Attempt) -> None:
+        number = attempt.start.number
+        path = self.paths.attempt_start(number) if attempt.end is None else self.paths.attempt_end(number)
+        self._attempts.names.add(path.name)
+        self._known_attempts[number] = light(attempt)
+        self._all_attempts = None
+
+    def stage(
+        self,
+        number: int,
+        *,
+        source: Path,
+        paths: Iterable[str],
+        nonce: str,
+        attempt: int | None,
+        stage: Mapping[str, Any],
+        logs: Path | None,
+    ) -> Pending:
+        """Take the snapshot of iteration ``number`` into ``pending/``: durable when this returns, and never generated again.
+
+        ``paths`` are files, links or directories below ``source``. ``stage`` is any JSON, kept beside it. ``logs`` is a directory that
+        is moved into the snapshot. A pending snapshot of the same number that no attempt paid for is replaced.
+        Errors, with nothing recorded: :class:`DuplicateIterationError`, :class:`jumar.errors.ArtifactError`,
+        :class:`jumar.errors.StoreWriteError`.
+        """
+        with self._writing("stage an iteration in", self.paths.pending):
+            self._free_number(number)
+            self._replace_unpaid(number, attempt)
+            plan = Plan(
+                number=number, source=source, paths=paths, nonce=nonce, attempt=attempt, stage=stage, logs=logs, never=self._never()
+            )
+            temporary = self.paths.pending / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+            target = self.paths.pending_iteration(number)
+            base = self._base()
+            try:
+                manifest, _ = build(plan, temporary, base=base, cache=self.cache)
+                files.sync_tree(temporary, entries=len(manifest.entries))
+                files.rename_new(temporary, target)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    files.remove_tree(temporary)
+                raise
+        if logs is not None:
+            with contextlib.suppress(OSError):
+                files.remove_tree(logs)
+        return Pending(number=number, directory=target, stage=dict(stage), manifest=manifest, nonce=nonce, attempt=attempt)
+
+    def commit(self, pending: Pending, record: IterationRecord) -> IterationRecord:
+        """Acknowledge a pending snapshot with its record: from the moment this returns the iteration exists, whole.
+
+        ``snapshot_path``, ``artifacts`` and ``artifacts_detail`` are filled in; ``nonce`` and ``attempt`` where they are unset. A
+        snapshot that has its ``metrics.json`` already keeps it. Returns the record as :meth:`record` reads it. Errors:
+        :class:`DuplicateIterationError`, :class:`jumar.errors.StoreWriteError`; the snapshot is then still pending.
+        """
+        number = pending.number
+        if record.iteration_number != number:
+            raise UsageError(f"the record is of iteration {record.iteration_number}, the snapshot of iteration {number}")
+        record = replace(record, nonce=record.nonce or pending.nonce)
+        if record.attempt is None:
+            record = replace(record, attempt=pending.attempt)
+        with self._writing("record an iteration in", self.paths.iterations):
+            self._free_number(number)
+            file = self._file_of(pending)
+            data = metrics_bytes(record, pending.manifest, file, f"iterations/{iteration_name(number)}")
+            metrics = pending.directory / METRICS
+            if metrics.exists():
+                record = read_record(metrics)[0]
+            else:
+                files.write_once(metrics, data, temporary_in=self.paths.pending)
+            self._acknowledge(pending.directory, record)
+            self._keep_manifest(number, pending.manifest)
+        return self.record(number)
+
+    def _acknowledge(self, directory: Path, record: IterationRecord) -> None:
+        """Rename a whole directory into ``iterations/``; when that is not certain to last, take it back."""
+        number = record.iteration_number
+        target = self.paths.iteration(number)
+        try:
+            files.rename_new(directory, target)
+        except OSError:
+            # The caller is told that nothing was recorded; if the disk lets us, that is made true.
+            with contextlib.suppress(OSError):
+                if not os.path.lexists(directory):
+                    os.rename(target, directory)
+            raise
+        self._iterations.names.add(target.name)
+        self._views[number] = record.view()
+        if not self._numbers or number > self._numbers[-1]:
+            self._numbers.append(number)
+            if self._ordered is not None:
+                self._ordered = (*self._ordered, self._views[number])
+        else:
+            self._numbers = sorted({*self._numbers, number})
+            self._ordered = None
+
+    def add_decision(self, kind: Kind, **fields: Any) -> Decision:
+        """Write the next decision, once. ``fields`` are those of :class:`Decision`; what is not given is None, ``""`` or empty."""
+        unknown = set(fields) - set(_FIELDS)
+        if unknown:
+            raise TypeError(f"a decision has no field {', '.join(sorted(unknown))}")
+        with self._writing("write a decision to", self.paths.decisions):
+            number = max((decision.number for decision in self.decisions()), default=0) + 1
+            values: dict[str, Any] = {
+                **dict.fromkeys(("best_iteration", "final_iteration", "delta", "decision")),
+                **dict.fromkeys(("reason", "by", "at"), ""),
+                **fields,
+            }
+            decision = Decision(number=number, kind=kind, **values)
+            name = f"{number:04d}-{kind}.json"
+            files.write_once(self.paths.decisions / name, encode(decision.to_json()))
+            self._decisions.names.add(name)
+            self._known_decisions[number] = decision
+            self._all_decisions = None
+        return decision
+
+    def set_aside(self, source: Path, paths: Iterable[str]) -> Path:
+        """Keep a durable copy of ``paths`` below ``source`` and return its directory, ``set-aside/0001``."""
+        with self._writing("set files aside in", self.paths.set_aside):
+            directory = self.paths.set_aside
+            files.make_directory(directory)
+            taken = [int(name) for name in os.listdir(directory) if name.isdigit()]
+            target = directory / f"{max(taken, default=0) + 1:04d}"
+            temporary = directory / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+            try:
+                os.mkdir(temporary)
+                os.mkdir(temporary / ARTIFACTS)
+                manifest = take_snapshot(source, paths, temporary / ARTIFACTS, cache=self.cache)
+                files.replace_file(temporary / MANIFEST, manifest.whole()[1].encode())
+                files.sync_tree(temporary, entries=len(manifest.entries))
+                files.rename_new(temporary, target)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    files.remove_tree(temporary)
+                raise
+        return target
+
+    def discard_pending(self, pending: Pending) -> None:
+        """Give up a snapshot that was not acknowledged."""
+        with self._writing("discard a pending iteration in", self.paths.pending):
+            self._remove_aside(pending.directory)
+
+    def discard_leftovers(self) -> None:
+        """Remove what an interrupted process left behind: temporaries, and the scratch of all but the last attempt."""
+        with self._writing("remove leftovers from", self.paths.directory):
+            self._changed(self._attempts)
+            last = max(attempt_names(self._attempts.names)[0], default=0)
+            for directory in (self.paths.directory, *self.paths.subdirectories):
+                if not directory.is_dir():
+                    continue
+                for name in os.listdir(directory):
+                    kept = directory != self.paths.scratch or name == self.paths.attempt_scratch(last).name
+                    if name.startswith(files.TEMPORARY) or not kept:
+                        files.remove_any(directory / name)
+
+    def _free_number(self, number: int) -> None:
+        if number < 0:
+            raise UsageError(f"{number} cannot be an iteration number: they start at 0")
+        self._look_at_iterations()
+        if iteration_name(number) in self._iterations.names:
+            raise DuplicateIterationError(
+                f"iteration {number} of loop '{self.loop_id}' is recorded already; records are written once, use the next number"
+            )
+
+    def _replace_unpaid(self, number: int, attempt: int | None) -> None:
+        directory = self.paths.pending_iteration(number)
+        if not os.path.lexists(directory):
+            return
+        if attempt is not None or self._read_pending(number).attempt is not None:
+            raise DuplicateIterationError(
+                f"a snapshot of iteration {number} waits to be scored; run the loop again, it goes on from there"
+            )
+        self._remove_aside(directory)
+
+    def _remove_aside(self, directory: Path) -> None:
+        """Remove a directory that has a meaning: it loses its name first, so that half of it is never found under it."""
+        aside = self.paths.directory / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+        files.rename_new(directory, aside)
+        files.remove_tree(aside)
+
+    def _never(self) -> tuple[Path, ...]:
+        directory = self.paths.directory
+        return (directory, directory.parent.parent) if directory.parent.name == LOOPS else (directory,)
+
+    def _base(self) -> Base | None:
+        """Return the newest snapshot that is still there, for links and for the manifest's difference."""
+        for number in reversed(self.iteration_numbers()):
+            if self.has_snapshot(number):
+                return Base(number, self.manifest(number), self.artifacts(number))
+        return None
+
+    def _file_of(self, pending: Pending) -> ManifestFile:
+        base = pending.manifest.base
+        if base is None:
+            return pending.manifest.whole()[1]
+        return pending.manifest.against(base, self.manifest(base))[1]
+
+
+def _has_iterations(paths: LoopPaths) -> bool:
+    try:
+        with os.scandir(paths.iterations) as listing:
+            return any(os.path.exists(os.path.join(entry.path, METRICS)) for entry in listing)
+    except (FileNotFoundError, NotADirectoryError):
+        return False

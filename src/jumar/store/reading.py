@@ -1,0 +1,201 @@
+"""Reading a loop's directory: no lock, no write, and only whole files, because that is all there ever is.
+
+Directories are listed again only when they may have changed, and of a file that was read once nothing is read again: records,
+attempts and decisions are written once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from jumar.errors import StoreDamagedError
+from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
+from jumar.model.codec import FORMAT, decode
+from jumar.model.decisions import Decision
+from jumar.model.records import STATUSES, VERIFICATIONS, IterationRecord, IterationView
+from jumar.store.layout import LoopPaths, iteration_number
+
+__all__ = [
+    "Listing",
+    "attempt_names",
+    "decision_number",
+    "iteration_numbers",
+    "light",
+    "read_attempt",
+    "read_bytes",
+    "read_decision",
+    "read_record",
+    "read_store_file",
+    "read_view",
+]
+
+_SETTLED_NS: Final = 2_000_000_000
+_CHUNK: Final = 1 << 16
+_START: Final = ".start.json"
+_END: Final = ".end.json"
+
+
+class Listing:
+    """The names in one directory, as of the last look.
+
+    :meth:`look` lists again unless the directory's time stamp says that nothing changed; a stamp that was young when it was seen is
+    not believed, because two changes may share it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.names: set[str] = set()
+        self._directory = os.fspath(directory)
+        self._stamp: tuple[int, int] | None = None
+
+    def forget(self) -> None:
+        """Make the next :meth:`look` list the directory, whatever its time stamp says."""
+        self._stamp = None
+
+    def add(self, name: str) -> None:
+        """Note a name that this process has just created."""
+        self.names.add(name)
+
+    def look(self) -> bool:
+        """List the directory again if it may have changed; returns whether the names did. A missing directory is empty."""
+        looked_at = time.time_ns()
+        try:
+            status = os.stat(self._directory)
+            if self._stamp == (status.st_ino, status.st_mtime_ns):
+                return False
+            names = set(os.listdir(self._directory))
+        except FileNotFoundError:
+            names, self._stamp = set[str](), None
+        else:
+            settled = status.st_mtime_ns <= looked_at - _SETTLED_NS
+            self._stamp = (status.st_ino, status.st_mtime_ns) if settled else None
+        changed = names != self.names
+        self.names = names
+        return changed
+
+
+def read_bytes(path: str) -> bytes:
+    """Return a file's content; errors are ``OSError``. Faster than ``Path.read_bytes`` for ten thousand small files."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        chunk = os.read(fd, _CHUNK)
+        if len(chunk) < _CHUNK:
+            return chunk
+        chunks = [chunk]
+        while chunk := os.read(fd, _CHUNK * 16):
+            chunks.append(chunk)
+        return b"".join(chunks)
+    finally:
+        os.close(fd)
+
+
+def read_store_file(path: Path) -> bytes:
+    """Return the content of a file that has to be there. Errors: :class:`StoreDamagedError` when it isn't, or can't be read."""
+    try:
+        return read_bytes(os.fspath(path))
+    except OSError as error:
+        reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({os.strerror(error.errno or 0)})"
+        raise StoreDamagedError(f"{path} {reason}; `jumar verify` lists what is damaged") from error
+
+
+def read_record(path: Path) -> tuple[IterationRecord, int | None]:
+    """Read a ``metrics.json`` as it stands, paths relative to the loop; also the iteration that its artifacts differ from, if any."""
+    fields = decode(read_store_file(path), os.fspath(path))
+    return IterationRecord.from_json(fields), fields.integer_or_none("artifacts_base")
+
+
+def read_view(path: str, number: int) -> IterationView:
+    """Read of a ``metrics.json`` what decisions are made from. Errors: :class:`StoreDamagedError` that names file and field."""
+    try:
+        data = read_bytes(path)
+    except OSError:
+        data = read_store_file(Path(path))
+    view = _quick_view(data)
+    if view is None:
+        view = IterationRecord.from_json(decode(data, path)).view()
+    if view.number != number:
+        raise StoreDamagedError(f"{path}: holds iteration {view.number}, its directory says {number}; was it renamed by hand?")
+    return view
+
+
+def _quick_view(data: bytes) -> IterationView | None:
+    """Return the view when the file is as expected; None leaves it to the slow way to say what is wrong."""
+    try:
+        found: Any = json.loads(data)
+        if type(found["format"]) is not int or found["format"] > FORMAT:
+            return None
+        number, score, dimensions = found["iteration_number"], found["quality_score"], found["dimensions"]
+        verification, status, completed = found["verification_status"], found["status"], found["analysis"]["completed"]
+        checks = [bool(check["passed"]) for check in found["checks"] if check["broken"] is None]
+        finite = score is None or (type(score) in {int, float} and math.isfinite(score))
+        finite = finite and all(type(value) in {int, float} and math.isfinite(value) for value in dimensions.values())
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    if not finite or type(number) is not int or type(completed) is not bool:
+        return None
+    if verification not in VERIFICATIONS or status not in STATUSES:
+        return None
+    return IterationView(
+        number=number,
+        score=score,
+        verification=verification,
+        status=status,
+        dimensions=MappingProxyType(cast("Mapping[str, float]", dimensions)),
+        failed_checks=checks.count(False) if found["checks"] else None,
+        completed=completed,
+    )
+
+
+def iteration_numbers(names: set[str]) -> list[int]:
+    """Return the iterations among the names of a directory, sorted; other names are not ours."""
+    numbers = (iteration_number(name) for name in names)
+    return sorted(number for number in numbers if number is not None)
+
+
+def attempt_names(names: set[str]) -> tuple[set[int], set[int]]:
+    """Return the numbers of the attempts that started and of those that ended."""
+    starts = {int(name[: -len(_START)]) for name in names if name.endswith(_START) and name[: -len(_START)].isdigit()}
+    ends = {int(name[: -len(_END)]) for name in names if name.endswith(_END) and name[: -len(_END)].isdigit()}
+    return starts, ends
+
+
+def read_attempt(paths: LoopPaths, number: int, *, ended: bool) -> Attempt:
+    """Read one attempt, output included. Errors: :class:`StoreDamagedError`."""
+    start_path = paths.attempt_start(number)
+    start = AttemptStart.from_json(decode(read_store_file(start_path), os.fspath(start_path)))
+    if start.number != number:
+        raise StoreDamagedError(f"{start_path}: holds attempt {start.number}; was it renamed by hand?")
+    if not ended:
+        return Attempt(start=start, end=None)
+    end_path = paths.attempt_end(number)
+    return Attempt(start=start, end=AttemptEnd.from_json(decode(read_store_file(end_path), os.fspath(end_path))))
+
+
+def light(attempt: Attempt) -> Attempt:
+    """Return the attempt without the generator's output: what is kept in memory of ten thousand of them."""
+    if attempt.end is None or not attempt.end.output_tail:
+        return attempt
+    return replace(attempt, end=replace(attempt.end, output_tail=""))
+
+
+def decision_number(name: str) -> int | None:
+    """Return the number of a decision's file name, ``0003-apply.json`` → 3; None for other names."""
+    digits, dash, kind = name.partition("-")
+    if not dash or not kind.endswith(".json") or not (digits.isascii() and digits.isdigit()):
+        return None
+    return int(digits)
+
+
+def read_decision(path: Path, number: int) -> Decision:
+    """Read one decision. Errors: :class:`StoreDamagedError`."""
+    decision = Decision.from_json(decode(read_store_file(path), os.fspath(path)))
+    if decision.number != number:
+        raise StoreDamagedError(f"{path}: holds decision {decision.number}; was it renamed by hand?")
+    return decision

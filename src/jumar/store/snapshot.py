@@ -1,0 +1,256 @@
+"""Taking a snapshot: copy and hash what changed, link what did not.
+
+A regular file is copied while it is hashed, its stat compared before and after; a file that changes meanwhile is read again, three
+times at most. Where path, hash and mode equal the previous snapshot's, a hard link to that one is made instead; wherever a link is
+refused (too many, another file system, a missing or altered predecessor) the file is copied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from jumar import files
+from jumar.errors import ArtifactError
+from jumar.model.records import ArtifactDetail
+from jumar.store.manifest import Manifest
+from jumar.store.survey import Folder, OpenFolders, survey
+from jumar.text import escape
+
+__all__ = ["STORED_MODE", "StatCache", "take_snapshot"]
+
+STORED_MODE: Final = 0o444
+_SETTLED_NS: Final = 2_000_000_000
+_TRIES: Final = 3
+_CHUNK: Final = 1 << 20
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO that took the file's place must not block
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_Identity = tuple[int, int, int, int, int, int]
+
+
+class StatCache:
+    """Hashes of files that were looked at before, believed while their stat is the same.
+
+    Time stamps are coarse: a file that was written in the two seconds before it was looked at may be written again without a visible
+    change, so it is not remembered. In memory only.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[_Identity, ArtifactDetail]] = {}
+
+    def get(self, path: str, status: os.stat_result) -> ArtifactDetail | None:
+        """Return what ``path`` held when its stat was last ``status``, or None when that is not known for certain."""
+        found = self._known.get(path)
+        return found[1] if found is not None and found[0] == _identity(status) else None
+
+    def put(self, path: str, status: os.stat_result, looked_at: int, detail: ArtifactDetail) -> None:
+        """Remember ``detail`` of a file whose stat was ``status`` before and after it was read, from ``looked_at`` (ns) on."""
+        if max(status.st_mtime_ns, status.st_ctime_ns) <= looked_at - _SETTLED_NS:
+            self._known[path] = (_identity(status), detail)
+        else:
+            self._known.pop(path, None)
+
+
+def _identity(status: os.stat_result) -> _Identity:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
+
+
+def take_snapshot(
+    source_root: Path,
+    paths: Iterable[str],
+    target_artifacts: Path,
+    *,
+    previous: Manifest | None = None,
+    previous_artifacts: Path | None = None,
+    cache: StatCache | None = None,
+    never: Iterable[Path] = (),
+) -> Manifest:
+    """Store everything that ``paths`` name below ``target_artifacts``, an existing empty directory, and return what it was.
+
+    Nothing is written before every path was looked at. Nothing is synced. Errors: :class:`ArtifactError` for a path that is missing,
+    unreadable, leads outside or keeps changing; :class:`StoreWriteError` when the disk refuses.
+    """
+    found = survey(source_root, paths, never)
+    with OpenFolders(source_root) as sources:
+        snapshot = _Snapshot(sources, target_artifacts, previous, previous_artifacts, cache or StatCache())
+        for folder in found:
+            snapshot.store(folder)
+    entries = snapshot.entries
+    ordered = entries if len(found) < 2 else dict(sorted(entries.items()))  # noqa: PLR2004
+    return Manifest(MappingProxyType(ordered))
+
+
+class _Snapshot:
+    """One snapshot being taken."""
+
+    def __init__(
+        self, sources: OpenFolders, target: Path, previous: Manifest | None, previous_artifacts: Path | None, cache: StatCache
+    ) -> None:
+        self.entries: dict[str, ArtifactDetail] = {}
+        self._sources = sources
+        self._target = os.fspath(target)
+        self._before = previous.entries if previous is not None and previous_artifacts is not None else {}
+        self._before_root = os.fspath(previous_artifacts) if previous_artifacts is not None else ""
+        self._cache = cache
+        self._made: set[str] = {""}
+
+    def store(self, folder: Folder) -> None:
+        """Store one folder's entries."""
+        with files.as_write_error("write the snapshot", Path(self._target)):
+            self._make(folder.path)
+            target_fd = os.open(_joined(self._target, folder.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            before_fd = self._open_before(folder.path)
+            try:
+                self._store_entries(folder, target_fd, before_fd)
+            finally:
+                os.close(target_fd)
+                if before_fd is not None:
+                    os.close(before_fd)
+
+    def _make(self, folder: str) -> None:
+        if folder in self._made:
+            return
+        self._make(folder.rpartition("/")[0])
+        os.mkdir(_joined(self._target, folder))
+        self._made.add(folder)
+
+    def _open_before(self, folder: str) -> int | None:
+        if not self._before:
+            return None
+        try:
+            return os.open(_joined(self._before_root, folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return None
+
+    def _store_entries(self, folder: Folder, target_fd: int, before_fd: int | None) -> None:
+        source_fd: int | None = None
+        for name, status in folder.entries:
+            path = folder.join(name)
+            before = self._before.get(path)
+            known = self._cache.get(path, status)
+            if known is not None and before is not None and _link(name, known, before, before_fd, target_fd):
+                self.entries[path] = before
+                continue
+            if source_fd is None:
+                source_fd = self._sources.open(folder.path)
+            self.entries[path] = self._store_one(path, name, status, (source_fd, target_fd, before_fd))
+
+    def _store_one(self, path: str, name: str, status: os.stat_result, fds: tuple[int, int, int | None]) -> ArtifactDetail:
+        source_fd, target_fd, before_fd = fds
+        kind = stat.S_IFMT(status.st_mode)
+        if kind == stat.S_IFLNK:
+            return _store_link(path, name, source_fd, target_fd)
+        if kind != stat.S_IFREG:
+            return ArtifactDetail(path=path, kind="special", mode=stat.S_IMODE(status.st_mode), skipped=_KINDS.get(kind, "special"))
+        before = self._before.get(path)
+        if before is not None and before.kind == "file" and before.size == status.st_size:
+            detail = self._read(path, name, source_fd, None)
+            if _link(name, detail, before, before_fd, target_fd):
+                return before
+        return self._read(path, name, source_fd, target_fd)
+
+    def _read(self, path: str, name: str, source_fd: int, target_fd: int | None) -> ArtifactDetail:
+        """Hash a file, and copy it where ``target_fd`` is given; believed only when its stat stayed the same."""
+        for _ in range(_TRIES):
+            looked_at = time.time_ns()
+            fd = _open_source(path, name, source_fd)
+            try:
+                before = os.fstat(fd)
+                if not stat.S_ISREG(before.st_mode):
+                    raise ArtifactError(f"'{escape(path)}' was replaced while it was read: end what writes it, or exclude it")
+                digest, size = _copy(path, fd, name, target_fd) if target_fd is not None else _hash(path, fd)
+                after = os.fstat(fd)
+            finally:
+                os.close(fd)
+            if _identity(before) == _identity(after) and size == after.st_size:
+                detail = ArtifactDetail(path=path, content_hash=digest, mode=stat.S_IMODE(after.st_mode), size=size)
+                self._cache.put(path, after, looked_at, detail)
+                return detail
+            if target_fd is not None:
+                os.unlink(name, dir_fd=target_fd)
+        raise ArtifactError(f"'{escape(path)}' keeps changing while it is read: end what writes it, or exclude it")
+
+
+_KINDS: Final = {stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
+
+
+def _joined(root: str, folder: str) -> str:
+    return f"{root}/{folder}" if folder else root
+
+
+def _link(name: str, now: ArtifactDetail, before: ArtifactDetail, before_fd: int | None, target_fd: int) -> bool:
+    """Link to the previous snapshot's file when it is the same; False when it is not, or a link cannot be made."""
+    if before_fd is None or before.kind != "file":
+        return False
+    if now.content_hash != before.content_hash or now.mode != before.mode:
+        return False
+    try:
+        if os.stat(name, dir_fd=before_fd, follow_symlinks=False).st_size != before.size:
+            return False
+        os.link(name, name, src_dir_fd=before_fd, dst_dir_fd=target_fd, follow_symlinks=False)
+    except OSError:
+        # Whatever forbids the link (EMLINK, EXDEV, EPERM, a missing file) does not forbid a copy; a disk that is full or broken says
+        # so again there. A link that was made although its call failed is taken away, so that the copy finds its name free.
+        try:
+            os.unlink(name, dir_fd=target_fd)
+        except FileNotFoundError:
+            pass
+        return False
+    return True
+
+
+def _store_link(path: str, name: str, source_fd: int, target_fd: int) -> ArtifactDetail:
+    try:
+        target = os.readlink(name, dir_fd=source_fd)
+    except OSError as error:
+        raise ArtifactError(f"the link '{escape(path)}' changed while it was read: run again") from error
+    os.symlink(target, name, dir_fd=target_fd)
+    raw = os.fsencode(target)
+    return ArtifactDetail(path=path, kind="symlink", content_hash=files.sha256_bytes(raw), mode=0o777, size=len(raw), target=target)
+
+
+def _open_source(path: str, name: str, source_fd: int) -> int:
+    try:
+        return os.open(name, _READ, dir_fd=source_fd)
+    except FileNotFoundError as error:
+        raise ArtifactError(f"'{escape(path)}' vanished while the snapshot was taken: end what removes it, or exclude it") from error
+    except OSError as error:
+        raise ArtifactError(f"'{escape(path)}' cannot be read: {os.strerror(error.errno or 0)}") from error
+
+
+def _read_chunk(path: str, fd: int) -> bytes:
+    try:
+        return os.read(fd, _CHUNK)
+    except OSError as error:
+        raise ArtifactError(f"'{escape(path)}' cannot be read: {os.strerror(error.errno or 0)}") from error
+
+
+def _hash(path: str, fd: int) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    while chunk := _read_chunk(path, fd):
+        digest.update(chunk)
+        size += len(chunk)
+    return digest.hexdigest(), size
+
+
+def _copy(path: str, source: int, name: str, target_fd: int) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    target = os.open(name, _CREATE, STORED_MODE, dir_fd=target_fd)
+    try:
+        while chunk := _read_chunk(path, source):
+            digest.update(chunk)
+            size += len(chunk)
+            files.write_all(target, chunk)
+        os.fchmod(target, STORED_MODE)
+    finally:
+        os.close(target)
+    return digest.hexdigest(), size
+
+

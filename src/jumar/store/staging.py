@@ -1,0 +1,168 @@
+"""Building an iteration's directory before anyone can see it, and reading one that waits to be scored."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from jumar import files
+from jumar.errors import StoreDamagedError
+from jumar.model.codec import FORMAT, decode, encode
+from jumar.model.records import IterationRecord
+from jumar.store.layout import LoopPaths, iteration_number
+from jumar.store.manifest import Manifest, ManifestFile
+from jumar.store.reading import read_record, read_store_file
+from jumar.store.snapshot import StatCache, take_snapshot
+
+__all__ = ["ARTIFACTS", "LOGS", "MANIFEST", "METRICS", "STAGE", "Base", "Pending", "Plan", "build", "metrics_bytes", "read_pending"]
+
+ARTIFACTS: Final = "artifacts"
+LOGS: Final = "logs"
+MANIFEST: Final = "manifest.json"
+METRICS: Final = "metrics.json"
+STAGE: Final = "stage.json"
+_COMPACT_FROM: Final = 64  # entries from which indented JSON costs more than reading it is worth
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The snapshot that a new one is compared with and linked to."""
+
+    number: int
+    manifest: Manifest
+    artifacts: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a snapshot is taken of; see :meth:`jumar.store.loop_store.LoopStore.stage`."""
+
+    number: int
+    source: Path
+    paths: Iterable[str]
+    nonce: str
+    attempt: int | None
+    stage: Mapping[str, Any]
+    logs: Path | None = None
+    never: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A snapshot that is on disk and not yet acknowledged.
+
+    ``stage`` is what the caller wanted kept with it; ``record`` is set when it was scored and only its last rename is missing.
+    """
+
+    number: int
+    directory: Path
+    stage: Mapping[str, Any]
+    manifest: Manifest
+    nonce: str
+    attempt: int | None
+    record: IterationRecord | None = None
+
+    @property
+    def logs(self) -> Path:
+        return self.directory / LOGS
+
+    @property
+    def artifacts(self) -> Path:
+        return self.directory / ARTIFACTS
+
+
+def build(plan: Plan, temporary: Path, *, base: Base | None, cache: StatCache) -> tuple[Manifest, ManifestFile]:
+    """Fill the new directory ``temporary`` with snapshot, manifest, stage and logs. Nothing is synced.
+
+    Errors: :class:`jumar.errors.ArtifactError`, :class:`jumar.errors.StoreWriteError`; the directory is then the caller's to remove.
+    """
+    with files.as_write_error("create", temporary):
+        os.mkdir(temporary)
+        os.mkdir(temporary / ARTIFACTS)
+    taken = take_snapshot(
+        plan.source,
+        plan.paths,
+        temporary / ARTIFACTS,
+        previous=base.manifest if base else None,
+        previous_artifacts=base.artifacts if base else None,
+        cache=cache,
+        never=plan.never,
+    )
+    manifest, file = taken.against(base.number, base.manifest) if base else taken.whole()
+    stage = {
+        "format": FORMAT,
+        "number": plan.number,
+        "nonce": plan.nonce,
+        "attempt": plan.attempt,
+        "stage": dict(plan.stage),
+    }
+    with files.as_write_error("write", temporary):
+        _write(temporary / MANIFEST, file.encode())
+        _write(temporary / STAGE, encode(stage))
+        _copy_logs(plan.logs, temporary / LOGS)
+    return manifest, file
+
+
+def _write(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        files.write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
+def _copy_logs(source: Path | None, target: Path) -> None:
+    """Copy regular files and directories only: what else a generator left there is not a log."""
+    os.mkdir(target)
+    if source is None or not source.is_dir():
+        return
+    for relative, entry in files.walk(source):
+        if stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
+            copy = target / relative
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(entry.path, copy, follow_symlinks=False)
+
+
+def metrics_bytes(record: IterationRecord, manifest: Manifest, file: ManifestFile, relative: str) -> bytes:
+    """Return ``metrics.json`` with paths relative to the loop; for a manifest with a base, only what differs from it is listed."""
+    details = file.changed
+    data = record.to_json()
+    data["snapshot_path"] = f"{relative}/{ARTIFACTS}"
+    data["artifacts"] = [f"{relative}/{ARTIFACTS}/{detail.path}" for detail in details if detail.kind != "special"]
+    data["artifacts_detail"] = [detail.to_json() for detail in details]
+    if manifest.base is not None:
+        data["artifacts_base"] = manifest.base
+    return encode(data, compact=len(details) > _COMPACT_FROM)
+
+
+def read_pending(paths: LoopPaths, name: str, compose: Callable[[ManifestFile], Manifest]) -> Pending:
+    """Read one directory of ``pending/``. Errors: :class:`StoreDamagedError`, or ``FileNotFoundError`` when it was renamed meanwhile."""
+    directory = paths.pending / name
+    number = iteration_number(name)
+    if not directory.is_dir():
+        raise FileNotFoundError(directory)
+    try:
+        stage = decode(read_store_file(directory / STAGE), os.fspath(directory / STAGE))
+        listed = ManifestFile.from_json(decode(read_store_file(directory / MANIFEST), os.fspath(directory / MANIFEST)))
+        record = read_record(directory / METRICS)[0] if (directory / METRICS).exists() else None
+    except StoreDamagedError:
+        if not directory.is_dir():
+            raise FileNotFoundError(directory) from None
+        raise
+    if stage.integer("number") != number:
+        raise StoreDamagedError(f"{directory}: holds iteration {stage.integer('number')}; was it renamed by hand?")
+    return Pending(
+        number=stage.integer("number"),
+        directory=directory,
+        stage=MappingProxyType(dict(stage.section("stage").data)),
+        manifest=compose(listed),
+        nonce=stage.text("nonce"),
+        attempt=stage.integer_or_none("attempt"),
+        record=record,
+    )
