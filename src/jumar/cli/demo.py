@@ -1,0 +1,55 @@
+"""``jumar demo``: a real loop, offline, in seconds."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from jumar.cli.common import json_option, quiet_option
+from jumar.cli.run import run_loop
+from jumar.errors import ConfigError
+from jumar.text import escape
+
+__all__ = ["demo_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar demo                      condense the text that comes with jumar
+  jumar demo README.md --json     condense one of yours; the file itself is not touched"""
+
+
+@click.command("demo", epilog=_EPILOG)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="jumar-demo",
+    show_default=True,
+    help="Folder for the demo's work directory and store.",
+)
+@click.option("-n", "--max-iterations", type=click.IntRange(min=1), help="Passes at most.")
+@json_option
+@quiet_option
+def demo_command(file: Path | None, out: Path, max_iterations: int | None, *, as_json: bool, quiet: bool) -> int:
+    """Condense a text pass by pass and keep the best pass, not the last.
+
+    No network, no key, no model: the generator is a command that removes what carries least, and the scorers measure what is left.
+    Quality rises while filler goes, peaks, and falls when information goes.
+    """
+    from jumar.app.demo import demo_plan
+    from jumar.app.prepare import RunRequest
+
+    plan = demo_plan(file)
+    from jumar.app.demo_config import demo_config
+
+    document = out / plan.document
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(plan.source, document)
+        shutil.copyfile(plan.source, out / plan.reference)
+    except OSError as error:
+        raise ConfigError(f"cannot set up the demo in {escape(str(out))}: {error.strerror}") from None
+    request = RunRequest(config=demo_config(plan, max_iterations), base=out, root=out / ".jumar", new=True)
+    return run_loop(request, as_json=as_json, quiet=quiet)

@@ -1,0 +1,59 @@
+"""Runs ``jumar`` commands in forks of a process that has imported everything already.
+
+One JSON request a line on stdin: ``{"cwd", "argv", "out", "err", "stop"}``. Answers with the child's pid, and with its wait status when
+it has ended. With ``stop`` the child stops itself before it begins, so that a tracer can be attached.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import sys
+
+
+def run(request: dict[str, object]) -> None:
+    os.chdir(str(request["cwd"]))
+    for name, number in (("out", 1), ("err", 2)):
+        os.dup2(os.open(str(request[name]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    from jumar.cli.application import run_application
+
+    if request.get("stop"):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    code = 70
+    try:
+        code = run_application(list(request["argv"]))  # type: ignore[call-overload]
+    except BaseException:  # the point is to see what nobody expected
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                code = code or 1
+        os._exit(code)
+
+
+def main() -> None:
+    from jumar.cli.table import COMMANDS
+
+    for module, _, _ in (entry[0].partition(":") for entry in COMMANDS.values()):
+        importlib.import_module(module)
+    for module in ("jumar.app.prepare", "jumar.app.request", "jumar.app.config", "jumar.store.verify", "pathspec", "psutil"):
+        importlib.import_module(module)
+    for line in sys.stdin:
+        request = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            run(request)
+        print(pid, flush=True)
+        _, status = os.waitpid(pid, 0)
+        print(status, flush=True)
+
+
+if __name__ == "__main__":
+    main()
