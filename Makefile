@@ -101,7 +101,7 @@ check-imports: $(VENV)/.dev
 	$(call quietly,import layers,$(BIN)/lint-imports)
 
 check-deps: $(VENV)/.dev
-	$(call quietly,dependencies,$(BIN)/deptry src)
+	$(call quietly,dependencies,$(BIN)/deptry --no-ansi src)
 
 check-size: $(VENV)/.dev
 	$(call quietly,sizes,$(BIN)/python -m pytest -q -p no:randomly tests/unit/test_house.py -k limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import inspect
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import jumar
-from jumar import errors
+from jumar import errors, model
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "jumar"
@@ -180,6 +181,35 @@ def test_the_tree_in_the_docstring_is_the_tree_of_the_classes():
         for name, value in error_classes().items()
     }
     assert drawn == real
+
+
+# ------------------------------------------------------------------------------------------------------------ docs
+
+
+def test_the_page_of_exit_codes_has_every_error():
+    page = (ROOT / "docs" / "reference" / "exit-codes.md").read_text()
+    assert {name: int(code) for name, code in re.findall(r"^\| `(\w+Error)` \| (\d+) \|$", page, re.MULTILINE)} == EXIT_CODES
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        model.IterationRecord,
+        model.ArtifactDetail,
+        model.ScoreReading,
+        model.CheckResult,
+        model.Analysis,
+        model.Usage,
+        model.AttemptStart,
+        model.AttemptEnd,
+        model.Decision,
+    ],
+)
+def test_the_page_of_files_has_every_field(record: type):
+    page = (ROOT / "docs" / "reference" / "formats.md").read_text()
+    fields = {field.name for field in dataclasses.fields(record)}
+    assert fields
+    assert {name for name in fields if f"`{name}`" not in page} == set()
 
 
 # ---------------------------------------------------------------------------------------------------------- limits
