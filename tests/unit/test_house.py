@@ -121,12 +121,12 @@ def test_every_public_name_loads_without_numpy_web_or_validation_libraries():
 
 
 def test_public_names_are_pinned():
-    assert jumar.__all__ == PUBLIC
+    assert PUBLIC == jumar.__all__
 
 
 def test_public_names_are_those_of_their_modules():
     where = {name: module for name, module in jumar._ELSEWHERE.items() if name in PUBLIC}
-    assert where == jumar._ELSEWHERE, "a name that users cannot see"
+    assert jumar._ELSEWHERE == where, "a name that users cannot see"
     for name in PUBLIC:
         home = importlib.import_module(where.get(name, "jumar.errors"))
         assert getattr(jumar, name) is getattr(home, name)
@@ -143,11 +143,11 @@ def test_dir_lists_names_before_they_are_loaded():
 
 
 def test_version_is_that_of_the_installed_package():
-    assert jumar.__version__ == metadata.version("jumar")
+    assert metadata.version("jumar") == jumar.__version__
 
 
 def test_the_package_is_marked_as_typed():
-    assert (SOURCE / "py.typed").read_text() == ""
+    assert "" == (SOURCE / "py.typed").read_text()
 
 
 # ---------------------------------------------------------------------------------------------------------- errors
@@ -162,8 +162,8 @@ def error_classes() -> dict[str, type[errors.JumarError]]:
 
 
 def test_exit_codes_are_pinned():
-    assert {name: value.exit_code for name, value in error_classes().items()} == EXIT_CODES
-    assert sorted(errors.__all__) == sorted(EXIT_CODES)
+    assert EXIT_CODES == {name: value.exit_code for name, value in error_classes().items()}
+    assert sorted(EXIT_CODES) == sorted(errors.__all__)
 
 
 def test_the_tree_in_the_docstring_is_the_tree_of_the_classes():
@@ -188,7 +188,7 @@ def test_the_tree_in_the_docstring_is_the_tree_of_the_classes():
 
 def test_the_page_of_exit_codes_has_every_error():
     page = (ROOT / "docs" / "reference" / "exit-codes.md").read_text()
-    assert {name: int(code) for name, code in re.findall(r"^\| `(\w+Error)` \| (\d+) \|$", page, re.MULTILINE)} == EXIT_CODES
+    assert EXIT_CODES == {name: int(code) for name, code in re.findall(r"^\| `(\w+Error)` \| (\d+) \|$", page, re.MULTILINE)}
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_the_page_of_files_has_every_field(record: type):
     page = (ROOT / "docs" / "reference" / "formats.md").read_text()
     fields = {field.name for field in dataclasses.fields(record)}
     assert fields
-    assert {name for name in fields if f"`{name}`" not in page} == set()
+    assert set() == {name for name in fields if f"`{name}`" not in page}
 
 
 # ---------------------------------------------------------------------------------------------------------- limits
@@ -228,18 +228,18 @@ def functions(path: Path) -> list[tuple[str, int]]:
 def test_limit_on_the_length_of_functions():
     lengths = [found for path in sources() for found in functions(path)]
     assert len(lengths) > 100
-    assert [(name, lines) for name, lines in lengths if lines > LONGEST_FUNCTION] == []
+    assert [] == [(name, lines) for name, lines in lengths if lines > LONGEST_FUNCTION]
 
 
 def test_limit_on_the_length_of_files():
     lengths = [(str(path.relative_to(ROOT)), len(path.read_text().splitlines())) for path in sources()]
     assert len(lengths) > 10
-    assert [(name, lines) for name, lines in lengths if lines > LONGEST_FILE] == []
+    assert [] == [(name, lines) for name, lines in lengths if lines > LONGEST_FILE]
 
 
 def test_limit_counts_the_lines_of_a_function():
     path = ROOT / "tests" / "unit" / "test_house.py"
-    assert dict(functions(path))[f"tests/unit/test_house.py:{sources.__code__.co_firstlineno} sources"] == 2
+    assert 2 == dict(functions(path))[f"tests/unit/test_house.py:{sources.__code__.co_firstlineno} sources"]
 
 
 # ----------------------------------------------------------------------------------------------------- dependencies
@@ -262,9 +262,9 @@ def declared() -> set[str]:
 
 
 def test_every_declared_dependency_is_pinned():
-    assert declared() - pinned() == set()
+    assert set() == declared() - pinned()
 
 
 def test_every_declared_dependency_says_what_it_is_for():
     page = (ROOT / "docs" / "design" / "dependencies.md").read_text()
-    assert {name for name in declared() if f"`{name}`" not in page} == set()
+    assert set() == {name for name in declared() if f"`{name}`" not in page}
