@@ -114,6 +114,16 @@ def test_import_jumar_loads_no_library():
     assert modules_loaded_by("import jumar").isdisjoint(HEAVY)
 
 
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_a_quick_answer_of_the_command_loads_no_library(argument: str):
+    code = (
+        f"import sys\nsys.argv = ['jumar', {argument!r}]\nfrom jumar.cli.entry import main\ntry: main()\nexcept SystemExit: pass"
+    )
+    loaded = modules_loaded_by(code)
+    assert "jumar" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
 def test_every_public_name_loads_without_numpy_web_or_validation_libraries():
     loaded = modules_loaded_by("import jumar\nfor name in jumar.__all__: getattr(jumar, name)")
     assert "jumar" in loaded
