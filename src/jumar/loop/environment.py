@@ -50,7 +50,7 @@ ALLOWED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """What passes without being asked for, by what it is good for. ``*`` stands for any characters."""
 
-SECRET: Final = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*CREDENTIAL*", "*AUTH", "*_KEY", "*_PAT")
+SECRET: Final = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*CREDENTIAL*", "*AUTH", "*_auth*", "*_KEY", "*_PAT")
 """Names that look like secrets; they pass as what an agent needs for its provider, or when they are asked for."""
 
 _PROVIDERS: Final = ("agents", "jumar")

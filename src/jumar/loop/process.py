@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import secrets
 import selectors
@@ -21,10 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from jumar.errors import ConfigError
 from jumar.files import as_write_error
 from jumar.loop.strays import MARKER, Family
 
-__all__ = ["DEFAULT_OUTPUT_CAP", "ProcessResult", "describe_exit", "run_command", "tail"]
+__all__ = ["DEFAULT_OUTPUT_CAP", "ProcessResult", "check_command", "check_timeout", "describe_exit", "run_command", "tail"]
 
 DEFAULT_OUTPUT_CAP: Final = 1 << 20
 _TAIL: Final = 8 << 10  # bytes of a tail that goes into records and prompts
@@ -67,6 +69,21 @@ class ProcessResult:
     @property
     def stderr_tail(self) -> str:
         return tail(self.stderr)
+
+
+def check_command(command: str | Sequence[str], *, where: str) -> str | tuple[str, ...]:
+    """Return ``command`` as it is kept. Errors: :class:`jumar.errors.ConfigError` for an empty one."""
+    empty = not command.strip() if isinstance(command, str) else not command or not command[0]
+    if empty:
+        raise ConfigError(f"{where}: the command is empty; write a string for the shell, or a list such as ['make', 'test']")
+    return command if isinstance(command, str) else tuple(command)
+
+
+def check_timeout(timeout: float | None, *, where: str) -> float | None:
+    """Return ``timeout`` in seconds. Errors: :class:`jumar.errors.ConfigError` unless it is positive and finite, or None."""
+    if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
+        raise ConfigError(f"{where}: timeout = {timeout} should be a positive number of seconds")
+    return timeout
 
 
 def run_command(

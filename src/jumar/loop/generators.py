@@ -1,0 +1,184 @@
+"""What changes the work tree: a command, a Python function in a child process, or a callable in this one."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Literal
+
+from jumar.files import as_write_error
+from jumar.loop.analyzer import error_lines, promises_completion
+from jumar.loop.callables import ask, check_reference, describe_exception
+from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, check_command, check_timeout, run_command
+from jumar.loop.usage import UsageReading, check_usage_map, merge_usage, parse_usage, read_usage_file, usage_from_output
+from jumar.loop.values import as_usage
+from jumar.model.protocols import GenerateOutcome, StepContext
+
+__all__ = ["DEFAULT_TIMEOUT", "CallableGenerator", "CommandGenerator", "PythonGenerator"]
+
+DEFAULT_TIMEOUT: Final = 1800.0
+_LOG: Final = "generator.log"
+_PLACEHOLDER: Final = re.compile(r"\{(prompt|prompt_file|feedback_file|iteration|loop_id)\}")
+
+
+class CommandGenerator:
+    """Runs an agent's command in the work directory.
+
+    A string goes to the shell and finds its facts in the environment. A list sees no shell; in it ``{prompt}``,
+    ``{prompt_file}``, ``{feedback_file}``, ``{iteration}`` and ``{loop_id}`` are replaced, and any other braces left alone.
+    ``stdin="prompt"`` gives it the prompt on its standard input. ``usage_map`` finds usage in the JSON that it prints (see
+    :func:`jumar.loop.usage.check_usage_map`); the usage file comes first. ``completion_promise`` is a text which, alone on a
+    line of its output, says that it is done. Errors: :class:`jumar.errors.ConfigError`.
+    """
+
+    def __init__(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout: float | None = DEFAULT_TIMEOUT,
+        output_cap: int = DEFAULT_OUTPUT_CAP,
+        usage_map: Mapping[str, str] | None = None,
+        stdin: Literal["none", "prompt"] = "none",
+        completion_promise: str | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self._command = check_command(command, where="generator")
+        self._timeout = check_timeout(timeout, where="generator")
+        self._output_cap = output_cap
+        self._paths = check_usage_map(usage_map or {})
+        self._stdin = stdin
+        self._promise = completion_promise
+        self._stop = stop
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        """Run the command once. Every way in which it can fail is an outcome."""
+        result = run_command(
+            self._filled(context),
+            cwd=context.workdir,
+            env=context.environment,
+            timeout=self._timeout,
+            log=context.log_directory / _LOG,
+            output_cap=self._output_cap,
+            stdin=context.prompt_file.read_bytes() if self._stdin == "prompt" else None,
+            stop=self._stop,
+            marker=context.nonce or None,
+        )
+        reading = _both(read_usage_file(context.usage_file), usage_from_output(result.stdout, self._paths))
+        if promises_completion(result.stdout, self._promise):
+            reading = replace(reading, usage=replace(reading.usage, completed=True))
+        return _outcome(result, reading)
+
+    def _filled(self, context: StepContext) -> str | list[str]:
+        if isinstance(self._command, str):
+            return self._command
+        values = {
+            "prompt_file": str(context.prompt_file.absolute()),
+            "feedback_file": str(context.feedback_file.absolute()),
+            "iteration": str(context.iteration),
+            "loop_id": context.loop_id,
+        }
+        if any("{prompt}" in argument for argument in self._command):
+            values["prompt"] = context.prompt_file.read_text(encoding="utf-8")
+        return [_PLACEHOLDER.sub(lambda match: values[match[1]], argument) for argument in self._command]
+
+
+def _both(first: UsageReading, second: UsageReading) -> UsageReading:
+    return UsageReading(usage=merge_usage(first.usage, second.usage), notes=(*first.notes, *second.notes))
+
+
+def _outcome(
+    result: ProcessResult, reading: UsageReading, *, failure: str | None = None, output: str | None = None
+) -> GenerateOutcome:
+    notes = reading.notes if result.log_error is None else (*reading.notes, result.log_error)
+    return GenerateOutcome(
+        exit_code=result.exit_code,
+        seconds=result.seconds,
+        output_tail=result.output_tail if output is None else output,
+        timed_out=result.timed_out,
+        interrupted=result.interrupted,
+        failure=failure or result.failure,
+        usage=reading.usage,
+        errors=error_lines(result.stdout, result.stderr),
+        stdout=result.stdout,
+        notes=notes,
+    )
+
+
+class PythonGenerator:
+    """Calls ``module:function`` with the :class:`StepContext` in a child process.
+
+    The function returns None, a :class:`Usage` or a mapping with its fields; what it does not say is looked for in the usage
+    file. ``search`` are directories to import from, before the work directory: the configuration's own.
+    """
+
+    def __init__(
+        self,
+        reference: str,
+        *,
+        search: Sequence[Path] = (),
+        timeout: float | None = DEFAULT_TIMEOUT,
+        output_cap: int = DEFAULT_OUTPUT_CAP,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self._reference = check_reference(reference, where="generator")
+        self._search = tuple(search)
+        self._timeout = check_timeout(timeout, where="generator")
+        self._output_cap = output_cap
+        self._stop = stop
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        """Call the function once. Whatever it raises is an outcome."""
+        answer = ask(
+            "generate",
+            self._reference,
+            context,
+            search=self._search,
+            timeout=self._timeout,
+            log=context.log_directory / _LOG,
+            output_cap=self._output_cap,
+            stop=self._stop,
+        )
+        reading = read_usage_file(context.usage_file)
+        if answer.value is not None:
+            returned = parse_usage(answer.value["usage"], where="returned usage")
+            reading = _both(replace(returned, notes=tuple(answer.value["notes"])), reading)
+        # its standard output is the answer; what the function printed went to standard error
+        printed = replace(answer.process, stdout="")
+        return _outcome(printed, reading, failure=answer.error, output=answer.process.stderr_tail)
+
+
+class CallableGenerator:
+    """Calls ``function`` in this process: for loops that are part of a Python program.
+
+    It cannot be timed out or killed; the command and ``module:function`` generators can. What it may return is what
+    :class:`PythonGenerator` says.
+    """
+
+    def __init__(self, function: Callable[[StepContext], object]) -> None:
+        self._function = function
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        """Call the function once. An exception is a failed outcome; its traceback goes to the log only."""
+        began = time.monotonic()
+        try:
+            returned = as_usage(self._function(context))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's function may raise
+            failure = describe_exception(error)
+            log = context.log_directory / _LOG
+            with as_write_error("write", log):
+                log.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
+            return GenerateOutcome(
+                exit_code=None,
+                seconds=time.monotonic() - began,
+                output_tail=failure,
+                failure=failure,
+                usage=read_usage_file(context.usage_file).usage,
+                errors=(failure,),
+            )
+        reading = _both(returned, read_usage_file(context.usage_file))
+        return GenerateOutcome(exit_code=None, seconds=time.monotonic() - began, usage=reading.usage, notes=reading.notes)

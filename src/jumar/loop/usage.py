@@ -1,0 +1,202 @@
+"""What a generator says of its own cost: from the usage file, or from the JSON that it prints.
+
+What is not reported, or not usable, is unknown: it becomes a note for the record, never an exception and never 0.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, cast
+
+from jumar.errors import ConfigError
+from jumar.loop.workfiles import UnreadableFileError, read_regular
+from jumar.model.records import Usage
+from jumar.text import nearest
+
+__all__ = [
+    "USAGE_FIELDS",
+    "UsageReading",
+    "check_usage_map",
+    "merge_usage",
+    "parse_usage",
+    "read_usage_file",
+    "usage_from_output",
+]
+
+USAGE_FIELDS: Final = tuple(field.name for field in fields(Usage))
+_ALIASES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "tokens": "tokens_used",
+        "cost": "token_cost_usd",
+        "input": "input_tokens",
+        "output": "output_tokens",
+        "session": "session_id",
+    }
+)
+_INTEGERS: Final = ("tokens_used", "input_tokens", "output_tokens")
+_MOST: Final = 10**15  # tokens or dollars; more is a mistake, and larger numbers are not exact as floats
+_TEXT: Final = 500  # characters of a model, session or reason
+_FILE_LIMIT: Final = 1 << 20
+_DOCUMENTS: Final = 2_000  # JSON documents looked at, from the end of the output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageReading:
+    """What was reported, and a sentence for each part of it that could not be used."""
+
+    usage: Usage
+    notes: tuple[str, ...] = ()
+
+
+NOTHING_REPORTED: Final = UsageReading(usage=Usage())
+
+
+def read_usage_file(path: Path) -> UsageReading:
+    """Read the file that ``JUMAR_USAGE_FILE`` names. A missing one reports nothing, which is no mistake."""
+    try:
+        content = read_regular(path, limit=_FILE_LIMIT)
+    except FileNotFoundError:
+        return NOTHING_REPORTED
+    except UnreadableFileError as error:
+        return UsageReading(usage=Usage(), notes=(f"usage file: {error}",))
+    try:
+        parsed: object = json.loads(content)
+    except (ValueError, RecursionError):
+        return UsageReading(usage=Usage(), notes=("usage file: not JSON",))
+    if not isinstance(parsed, dict):
+        return UsageReading(usage=Usage(), notes=("usage file: not a JSON object",))
+    return parse_usage(cast("dict[str, object]", parsed), where="usage file")
+
+
+def parse_usage(values: Mapping[str, object], *, where: str) -> UsageReading:
+    """Take the known fields of ``values``; what else is in there is the generator's own business."""
+    found: dict[str, int | float | str | bool] = {}
+    notes: list[str] = []
+    for name in USAGE_FIELDS:
+        value = values.get(name)
+        if value is None:
+            continue
+        usable = _usable(name, value)
+        if usable is None:
+            notes.append(f"{where}: {name} is {_shown(value)}, which is not {_wanted(name)}; it counts as unknown")
+        elif usable != "":
+            found[name] = usable
+    usage = Usage(**found)  # pyright: ignore[reportArgumentType] - _usable gives each field its own type
+    return UsageReading(usage=_with_sum(usage), notes=tuple(notes))
+
+
+def _with_sum(usage: Usage) -> Usage:
+    if usage.tokens_used is None and usage.input_tokens is not None and usage.output_tokens is not None:
+        return replace(usage, tokens_used=usage.input_tokens + usage.output_tokens)
+    return usage
+
+
+def _usable(name: str, value: object) -> int | float | str | bool | None:
+    """Return ``value`` as the field's type; None when it has none of it; an empty string for "not blocked"."""
+    if name == "completed":
+        return value if isinstance(value, bool) else None
+    if name == "blocked" and isinstance(value, bool):
+        return "the generator says that it is blocked" if value else ""
+    if name in {"model", "session_id", "blocked"}:
+        return value[:_TEXT] if isinstance(value, str) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:  # NaN fails too
+        return None
+    if name not in _INTEGERS:
+        return float(value)
+    return int(value) if value == math.floor(value) else None
+
+
+def _wanted(name: str) -> str:
+    if name in _INTEGERS:
+        return "a number of tokens"
+    return {"token_cost_usd": "a number of dollars", "completed": "true or false"}.get(name, "text")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _MOST:
+        return "too large a number"  # writing out a huge integer takes long, or is refused
+    return f"{value!r:.60}" if isinstance(value, str | int | float) else f"a {type(value).__name__}"
+
+
+def merge_usage(first: Usage, second: Usage) -> Usage:
+    """Return ``first``, with what it does not know taken from ``second``."""
+    own = first.to_json()
+    merged = {name: value if (value := own[name]) is not None else other for name, other in second.to_json().items()}
+    return _with_sum(Usage(**merged))
+
+
+def check_usage_map(usage_map: Mapping[str, str]) -> dict[str, tuple[str | int, ...]]:
+    """Return field name → path for ``[generator] usage``, such as ``{cost = "total_cost_usd", tokens = "usage.output_tokens"}``.
+
+    A path goes through objects by name and through lists by number (from the end when negative), joined with dots. Errors:
+    :class:`jumar.errors.ConfigError` for an unknown field, with the nearest known one, or an empty path.
+    """
+    paths: dict[str, tuple[str | int, ...]] = {}
+    for given, path in usage_map.items():
+        name = _ALIASES.get(given, given)
+        if name not in USAGE_FIELDS:
+            known = (*USAGE_FIELDS, *_ALIASES)
+            raise ConfigError(f"generator.usage: unknown field '{given}'{nearest(given, known)}; known are {', '.join(known)}")
+        steps = path.split(".")
+        if not all(steps):
+            raise ConfigError(f"generator.usage: '{given}' has the path {path!r}; write it as in \"usage.output_tokens\"")
+        if name in paths:
+            raise ConfigError(f"generator.usage: '{given}' and its other name are both set; keep one of them")
+        paths[name] = tuple(int(step) if re.fullmatch(r"-?[0-9]{1,6}", step) else step for step in steps)
+    return paths
+
+
+def usage_from_output(stdout: str, paths: Mapping[str, Sequence[str | int]]) -> UsageReading:
+    """Take each field from the last JSON document in ``stdout`` that has its path.
+
+    ``stdout`` may be one document, one a line, or documents among other text; each begins at the start of a line.
+    """
+    if not paths:
+        return NOTHING_REPORTED
+    documents = list(_documents(stdout))[::-1]
+    found: dict[str, object] = {}
+    notes: list[str] = []
+    for name, path in paths.items():
+        values = (_at(document, path) for document in documents)
+        value = next((value for value in values if value is not None), None)
+        if value is None:
+            shown = ".".join(str(step) for step in path)
+            notes.append(f"generator output: nothing found at '{shown}' for {name}; it counts as unknown")
+        else:
+            found[name] = value
+    reading = parse_usage(found, where="generator output")
+    return UsageReading(usage=reading.usage, notes=(*notes, *reading.notes))
+
+
+def _at(document: object, path: Sequence[str | int]) -> object | None:
+    current = document
+    for step in path:
+        if isinstance(current, dict):
+            current = cast("dict[str, object]", current).get(str(step))
+        elif isinstance(current, list) and isinstance(step, int):
+            items = cast("list[object]", current)
+            current = items[step] if -len(items) <= step < len(items) else None
+        else:
+            return None
+    return current
+
+
+def _documents(text: str) -> Iterator[object]:
+    """Yield the JSON objects and arrays that begin at the start of a line, in order."""
+    decoder = json.JSONDecoder()
+    starts = [match.end() - 1 for match in re.finditer(r"^[ \t]*[\[{]", text, re.MULTILINE)][-_DOCUMENTS:]
+    position = 0
+    for start in starts:
+        if start < position:  # inside the document before
+            continue
+        try:
+            document, position = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        yield document
