@@ -12,7 +12,7 @@ from jumar.loop.process import describe_exit
 from jumar.model.attempts import AttemptEnd
 from jumar.model.records import Analysis
 
-__all__ = ["MAX_ERRORS", "analyze", "error_lines", "promises_completion"]
+__all__ = ["MAX_ERRORS", "analyze", "error_lines", "promises_completion", "without_escapes"]
 
 MAX_ERRORS = 20
 _LONGEST = 300
@@ -72,7 +72,12 @@ def _lines(outputs: Iterable[str]) -> Iterable[str]:
     for output in outputs:
         for line in output.splitlines():
             # longer ones are data; matching them would take time and say nothing
-            yield _ESCAPES.sub("", line[: 4 * _LONGEST])
+            yield without_escapes(line[: 4 * _LONGEST])
+
+
+def without_escapes(text: str) -> str:
+    """Return ``text`` without the escape sequences that colour it or move a cursor."""
+    return _ESCAPES.sub("", text)
 
 
 def promises_completion(stdout: str, promise: str | None) -> bool:
