@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import assert_type
 
 import jumar
+from jumar import ranking
 
 
 def errors_have_exit_codes(error: jumar.JumarError) -> None:
@@ -30,6 +32,48 @@ def results_are_read(result: jumar.SelectionResult) -> None:
     assert_type(result.selected_iteration, int)
     assert_type(result.fallback, str | None)
     assert_type(result.meets_threshold, bool | None)
+
+
+def the_tracker_is_used(directory: Path) -> None:
+    with jumar.BestOutputTracker(
+        "loop-001", storage_path=directory, selection={"mode": "highest_quality"}, quality_weights={"validation": 0.5}
+    ) as tracker:
+        assert_type(tracker, jumar.BestOutputTracker)
+        record = tracker.record_iteration(
+            iteration_number=1,
+            dimensions={"validation": 1},
+            artifacts=["a.md", directory / "b.md"],
+            tokens_used=5000,
+            token_cost_usd=0.05,
+            execution_time_ms=30_000,
+            verification_status="passed",
+            reflections=["say how errors are handled"],
+        )
+        assert_type(record, jumar.IterationRecord)
+        assert_type(tracker.get_best(), jumar.IterationRecord | None)
+        assert_type(tracker.get_all_iterations(), list[jumar.IterationRecord])
+        assert_type(tracker.select_output(), jumar.SelectionResult)
+        assert_type(tracker.generate_selection_report(), str)
+        assert_type(tracker.detect_diminishing_returns(), jumar.DiminishingReturns)
+        assert_type(tracker.detect_degradation(), jumar.Degradation)
+        assert_type(tracker.override("best", reason="shorter"), jumar.Decision)
+        assert_type(tracker.override(3, reason="keeps the API stable"), jumar.Decision)
+
+
+def the_tracker_refuses(tracker: jumar.BestOutputTracker) -> None:
+    tracker.override("best")  # pyright: ignore[reportCallIssue]
+    tracker.override("newest", reason="why not")  # pyright: ignore[reportArgumentType]
+    tracker.record_iteration(iteration_number=1, dimensions={}, verification_status="green")  # pyright: ignore[reportArgumentType]
+    tracker.record_iteration(1, {})  # pyright: ignore[reportCallIssue]
+
+
+def ranking_is_pure(views: tuple[jumar.IterationView, ...]) -> None:
+    assert_type(ranking.weighted_score({"a": 0.5}, {"a": 1}), float)
+    assert_type(ranking.choose(views, jumar.SelectionCriteria(mode="highest_quality")), jumar.SelectionResult)
+    assert_type(ranking.running_best(views), jumar.IterationView | None)
+    assert_type(ranking.evaluate_stop(views, jumar.StopRules(), seconds=1.0), jumar.StopDecision | None)
+    jumar.SelectionCriteria(mode="best")  # pyright: ignore[reportArgumentType]
+    views[0].score = 1.0  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class Condense:
@@ -67,7 +111,7 @@ def a_part_that_returns_something_else_does_not_fit() -> jumar.Scorer:
 
 
 def a_name_that_does_not_exist_is_an_error() -> None:
-    print(jumar.Nothing)  # pyright: ignore[reportUnknownArgumentType, reportAttributeAccessIssue, reportUnknownMemberType]  # noqa: T201
+    print(jumar.Nothing)  # pyright: ignore[reportUnknownArgumentType, reportAttributeAccessIssue, reportUnknownMemberType]
 
 
 assert_type(jumar.__version__, str)
