@@ -37,6 +37,7 @@ __all__ = [
     "replace_file",
     "sha256_bytes",
     "sha256_file",
+    "sync_paths",
     "sync_tree",
     "walk",
     "write_all",
@@ -115,8 +116,9 @@ def _write_temporary(directory: Path, data: bytes, mode: int) -> Path:
 def write_once(path: Path, data: bytes, *, temporary_in: Path | None = None) -> None:
     """Create ``path`` with ``data``, whole and durable, or raise ``FileExistsError`` and leave what is there.
 
-    After any other error the file is either whole or absent. ``temporary_in`` is where the temporary lies meanwhile, by default beside
-    ``path``: a process that is killed leaves it there, which a directory that is about to become immutable should not hold.
+    After any other error the file is either whole or absent. ``temporary_in`` is where the temporary lies meanwhile, by default
+    beside ``path``: a process that is killed leaves it there, which a directory that is about to become immutable should not
+    hold.
     """
     temporary = _write_temporary(temporary_in or path.parent, data, 0o644)
     try:
@@ -194,6 +196,18 @@ def sync_tree(root: Path, *, entries: int = 0) -> None:
     for file in regular:
         _fsync_if_regular(file)
     for directory in reversed(directories):
+        fsync_directory(directory)
+
+
+def sync_paths(root: Path, paths: Iterable[Path]) -> None:
+    """Make ``paths`` below ``root``, and the names of them and of their directories, durable."""
+    listed = list(paths)
+    directories = {parent for path in listed for parent in path.parents if parent.is_relative_to(root)} | {root}
+    if len(listed) + len(directories) > _SYNCFS_FROM and _syncfs(root):
+        return
+    for path in listed:
+        _fsync_if_regular(path)
+    for directory in directories:
         fsync_directory(directory)
 
 

@@ -17,7 +17,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 from jumar import files
 from jumar.errors import LockedError
@@ -33,8 +33,9 @@ _POLL_SECONDS: Final = 0.01
 class LoopLock:
     """The lock of one loop. Re-entrant within one object; two objects exclude each other, in one process too.
 
-    ``patience`` is how many seconds :meth:`acquire` tries before it raises: other commands hold the lock for milliseconds while they
-    refresh a view, and a run should not fail for that. ``unchanged_since_mine`` is True when the last holder was this object.
+    ``patience`` is how many seconds :meth:`acquire` tries before it raises: other commands hold the lock for milliseconds while
+    they refresh a view, and a run should not fail for that. ``unchanged_since_mine`` is True when the last holder was this
+    object.
     """
 
     def __init__(self, path: Path, *, patience: float = 0.25) -> None:
@@ -55,7 +56,8 @@ class LoopLock:
     def acquire(self) -> None:
         """Take the lock, or raise :class:`LockedError` that names the holder.
 
-        :class:`jumar.errors.StoreWriteError` when the lock file cannot be written: then this process could not write the loop either.
+        :class:`jumar.errors.StoreWriteError` when the lock file cannot be written: then this process could not write the loop
+        either.
         """
         self._forget_after_fork()
         if self._depth == 0:
@@ -77,7 +79,7 @@ class LoopLock:
             finally:
                 os.close(fd)
 
-    def __enter__(self) -> LoopLock:
+    def __enter__(self) -> Self:
         self.acquire()
         return self
 
@@ -143,7 +145,8 @@ class LoopLock:
 def who_holds(path: Path) -> dict[str, Any] | None:
     """Return what the holder of the lock at ``path`` wrote of itself (``pid``, ``command``, ``since``), or None when it is free.
 
-    Writes nothing, and keeps the lock for no longer than the question takes. A lock file that does not exist or cannot be read is free.
+    Writes nothing, and keeps the lock for no longer than the question takes. A lock file that does not exist or cannot be read
+    is free.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -207,7 +210,7 @@ def _command() -> str:
 def _process_start(pid: int) -> int | None:
     """Return when ``pid`` started, in clock ticks since boot; None where /proc does not say. Tells a reused number apart."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
+        with open(f"/proc/{pid}/stat", "rb") as stat:
             fields = stat.read().rpartition(b")")[2].split()
         return int(fields[19])
     except (OSError, ValueError, IndexError):

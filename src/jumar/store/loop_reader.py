@@ -1,8 +1,8 @@
 """The reading half of a loop: no lock, no write.
 
-What was read is kept as long as nobody else can have written: while the lock is held, and after that as long as its file still names
-this object as the last holder. Otherwise the directories' time stamps decide what is listed again. Only small values are kept:
-views, attempts without their output, decisions, and the manifests that the next snapshot is compared with.
+What was read is kept as long as nobody else can have written: while the lock is held, and after that as long as its file still
+names this object as the last holder. Otherwise the directories' time stamps decide what is listed again. Only small values are
+kept: views, attempts without their output, decisions, and the manifests that the next snapshot is compared with.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class LoopReader:
         return tuple(self._numbers)
 
     def views(self) -> tuple[IterationView, ...]:
-        """Return what decisions are made from, by number. Errors: :class:`StoreDamagedError` naming the first file that is damaged."""
+        """Return what decisions are made from, by number. Errors: :class:`StoreDamagedError` that names the file."""
         self._look_at_iterations()
         if self._ordered is None:
             directory = os.fspath(self.paths.iterations)
@@ -89,7 +89,7 @@ class LoopReader:
         return self._ordered
 
     def record(self, number: int) -> IterationRecord:
-        """Return one record, read from disk, with all its artifacts. Errors: :class:`NotFoundError`, :class:`StoreDamagedError`."""
+        """Read one record from disk, with all its artifacts. Errors: :class:`NotFoundError`, :class:`StoreDamagedError`."""
         path = self.paths.iteration(number) / METRICS
         if not path.parent.is_dir():
             raise NotFoundError(f"loop '{self.loop_id}' has no iteration {number}")
@@ -171,7 +171,7 @@ class LoopReader:
             if not numbers:
                 return None
             try:
-                return self._read_pending(numbers[0])
+                return self.pending_of(numbers[0])
             except FileNotFoundError:  # renamed into iterations/ between the two looks
                 continue
         raise StoreDamagedError(f"{self.paths.pending}: changes too quickly to be read; is another jumar writing it?")
@@ -182,7 +182,9 @@ class LoopReader:
         for listing in (self._iterations, self._attempts, self._decisions):
             listing.forget()
 
-    def _read_pending(self, number: int) -> Pending:
+    def pending_of(self, number: int) -> Pending:
+        """Return the pending snapshot of one iteration. Errors: ``FileNotFoundError``, :class:`StoreDamagedError`."""
+
         def complete(file: ManifestFile) -> Manifest:
             return compose(number, lambda n: file if n == number else self._manifest_file(n), self._manifests.get)
 

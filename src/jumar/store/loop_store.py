@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
@@ -60,8 +60,8 @@ class LoopStore(LoopReader):
     def open(cls, directory: str | os.PathLike[str]) -> Self:
         """Open a loop; a directory with only a foreign tracking file is imported first.
 
-        Errors: :class:`NotFoundError` when there is no loop, :class:`StoreDamagedError` and :class:`jumar.errors.FormatTooNewError` for
-        a ``loop.json`` that is missing, cut off or newer.
+        Errors: :class:`NotFoundError` when there is no loop, :class:`StoreDamagedError` and
+        :class:`jumar.errors.FormatTooNewError` for a ``loop.json`` that is missing, cut off or newer.
         """
         paths = LoopPaths(Path(os.path.abspath(directory)))
         if not paths.loop_json.exists():
@@ -74,7 +74,7 @@ class LoopStore(LoopReader):
         return cls(directory)
 
     @contextlib.contextmanager
-    def lock(self) -> Iterator[Self]:
+    def lock(self) -> Generator[Self]:
         """Hold the lock. What others wrote meanwhile is seen. Errors: :class:`jumar.errors.LockedError` that names the holder."""
         with self._lock:
             if self._doubtful or not self._lock.unchanged_since_mine:
@@ -83,7 +83,7 @@ class LoopStore(LoopReader):
             yield self
 
     @contextlib.contextmanager
-    def _writing(self, what: str, path: Path) -> Iterator[None]:
+    def _writing(self, what: str, path: Path) -> Generator[None]:
         """Hold the lock for one write; after an error the disk is looked at again before anything is believed."""
         with self.lock():
             try:
@@ -99,9 +99,7 @@ class LoopStore(LoopReader):
         with self._writing("write an attempt to", self.paths.attempts):
             self._changed(self._attempts)
             number = max(attempt_names(self._attempts.names)[0], default=0) + 1
-            start = AttemptStart(
-                number=number, iteration=iteration, parent=parent, nonce=nonce, started_at=at, pid=os.getpid()
-            )
+            start = AttemptStart(number=number, iteration=iteration, parent=parent, nonce=nonce, started_at=at, pid=os.getpid())
             files.write_once(self.paths.attempt_start(number), encode(start.to_json()))
             attempt = Attempt(start=start, end=None)
             self._note_attempt(attempt)
@@ -137,8 +135,8 @@ class LoopStore(LoopReader):
     ) -> Pending:
         """Take the snapshot of iteration ``number`` into ``pending/``: durable when this returns, and never generated again.
 
-        ``paths`` are files, links or directories below ``source``. ``stage`` is any JSON, kept beside it. ``logs`` is a directory that
-        is moved into the snapshot. A pending snapshot of the same number that no attempt paid for is replaced.
+        ``paths`` are files, links or directories below ``source``. ``stage`` is any JSON, kept beside it. ``logs`` is a
+        directory that is moved into the snapshot. A pending snapshot of the same number that no attempt paid for is replaced.
         Errors, with nothing recorded: :class:`DuplicateIterationError`, :class:`jumar.errors.ArtifactError`,
         :class:`jumar.errors.StoreWriteError`.
         """
@@ -146,7 +144,14 @@ class LoopStore(LoopReader):
             self._free_number(number)
             self._replace_unpaid(number, attempt)
             plan = Plan(
-                number=number, source=source, paths=paths, nonce=nonce, attempt=attempt, stage=stage, logs=logs, never=self._never()
+                number=number,
+                source=source,
+                paths=paths,
+                nonce=nonce,
+                attempt=attempt,
+                stage=stage,
+                logs=logs,
+                never=self._never(),
             )
             temporary = self.paths.pending / f"{files.TEMPORARY}{secrets.token_hex(6)}"
             target = self.paths.pending_iteration(number)
@@ -213,7 +218,7 @@ class LoopStore(LoopReader):
             self._ordered = None
 
     def add_decision(self, kind: Kind, **fields: Any) -> Decision:
-        """Write the next decision, once. ``fields`` are those of :class:`Decision`; what is not given is None, ``""`` or empty."""
+        """Write the next decision, once. ``fields`` are those of :class:`Decision`; those not given are None or empty."""
         unknown = set(fields) - set(_FIELDS)
         if unknown:
             raise TypeError(f"a decision has no field {', '.join(sorted(unknown))}")
@@ -284,7 +289,7 @@ class LoopStore(LoopReader):
         directory = self.paths.pending_iteration(number)
         if not os.path.lexists(directory):
             return
-        if attempt is not None or self._read_pending(number).attempt is not None:
+        if attempt is not None or self.pending_of(number).attempt is not None:
             raise DuplicateIterationError(
                 f"a snapshot of iteration {number} waits to be scored; run the loop again, it goes on from there"
             )

@@ -38,7 +38,7 @@ class Manifest:
     depth: int = 0
 
     def against(self, base: int, other: Manifest) -> tuple[Manifest, ManifestFile]:
-        """Return this manifest as it should stand on disk when ``other`` is iteration ``base``'s: a difference where that pays."""
+        """Return this manifest as it should stand on disk: the difference to iteration ``base``'s, ``other``, where that pays."""
         if len(self.entries) <= DELTA_FROM or other.depth + 1 > MAX_DEPTH:
             return self.whole()
         before = other.entries

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -24,8 +24,10 @@ from jumar.model.records import STATUSES, VERIFICATIONS, IterationRecord, Iterat
 from jumar.store.layout import LoopPaths, iteration_number
 
 __all__ = [
+    "CLEANED",
     "Listing",
     "attempt_names",
+    "cleaned_iterations",
     "decision_number",
     "iteration_numbers",
     "light",
@@ -37,6 +39,9 @@ __all__ = [
     "read_view",
 ]
 
+CLEANED: Final = "removed"
+"""The key of a cleanup decision's data: the numbers of the iterations whose artifacts it removes."""
+
 _SETTLED_NS: Final = 2_000_000_000
 _CHUNK: Final = 1 << 16
 _START: Final = ".start.json"
@@ -46,8 +51,8 @@ _END: Final = ".end.json"
 class Listing:
     """The names in one directory, as of the last look.
 
-    :meth:`look` lists again unless the directory's time stamp says that nothing changed; a stamp that was young when it was seen is
-    not believed, because two changes may share it.
+    :meth:`look` lists again unless the directory's time stamp says that nothing changed; a stamp that was young when it was
+    seen is not believed, because two changes may share it.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -106,7 +111,7 @@ def read_store_file(path: Path) -> bytes:
 
 
 def read_record(path: Path) -> tuple[IterationRecord, int | None]:
-    """Read a ``metrics.json`` as it stands, paths relative to the loop; also the iteration that its artifacts differ from, if any."""
+    """Read a ``metrics.json`` as it stands, paths relative to the loop; also the iteration that its artifacts differ from."""
     fields = decode(read_store_file(path), os.fspath(path))
     return IterationRecord.from_json(fields), fields.integer_or_none("artifacts_base")
 
@@ -191,6 +196,15 @@ def decision_number(name: str) -> int | None:
     if not dash or not kind.endswith(".json") or not (digits.isascii() and digits.isdigit()):
         return None
     return int(digits)
+
+
+def cleaned_iterations(decisions: Iterable[Decision]) -> frozenset[int]:
+    """Return the iterations whose artifacts a cleanup was decided to remove."""
+    found: set[int] = set()
+    for decision in decisions:
+        if decision.kind == "cleanup":
+            found.update(number for number in decision.data.get(CLEANED, ()) if isinstance(number, int))
+    return frozenset(found)
 
 
 def read_decision(path: Path, number: int) -> Decision:

@@ -1,17 +1,18 @@
 """Taking a snapshot: copy and hash what changed, link what did not.
 
-A regular file is copied while it is hashed, its stat compared before and after; a file that changes meanwhile is read again, three
-times at most. Where path, hash and mode equal the previous snapshot's, a hard link to that one is made instead; wherever a link is
-refused (too many, another file system, a missing or altered predecessor) the file is copied.
+A regular file is copied while it is hashed, its stat compared before and after; a file that changes meanwhile is read again,
+three times at most. Where path, hash and mode equal the previous snapshot's, a hard link to that one is made instead; wherever
+a link is refused (too many, another file system, a missing or altered predecessor) the file is copied.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -38,8 +39,8 @@ _Identity = tuple[int, int, int, int, int, int]
 class StatCache:
     """Hashes of files that were looked at before, believed while their stat is the same.
 
-    Time stamps are coarse: a file that was written in the two seconds before it was looked at may be written again without a visible
-    change, so it is not remembered. In memory only.
+    Time stamps are coarse: a file that was written in the two seconds before it was looked at may be written again without a
+    visible change, so it is not remembered. In memory only.
     """
 
     def __init__(self) -> None:
@@ -74,8 +75,8 @@ def take_snapshot(
 ) -> Manifest:
     """Store everything that ``paths`` name below ``target_artifacts``, an existing empty directory, and return what it was.
 
-    Nothing is written before every path was looked at. Nothing is synced. Errors: :class:`ArtifactError` for a path that is missing,
-    unreadable, leads outside or keeps changing; :class:`StoreWriteError` when the disk refuses.
+    Nothing is written before every path was looked at. Nothing is synced. Errors: :class:`ArtifactError` for a path that is
+    missing, unreadable, leads outside or keeps changing; :class:`StoreWriteError` when the disk refuses.
     """
     found = survey(source_root, paths, never)
     with OpenFolders(source_root) as sources:
@@ -83,7 +84,7 @@ def take_snapshot(
         for folder in found:
             snapshot.store(folder)
     entries = snapshot.entries
-    ordered = entries if len(found) < 2 else dict(sorted(entries.items()))  # noqa: PLR2004
+    ordered = entries if len(found) < 2 else dict(sorted(entries.items()))
     return Manifest(MappingProxyType(ordered))
 
 
@@ -96,7 +97,7 @@ class _Snapshot:
         self.entries: dict[str, ArtifactDetail] = {}
         self._sources = sources
         self._target = os.fspath(target)
-        self._before = previous.entries if previous is not None and previous_artifacts is not None else {}
+        self._before: Mapping[str, ArtifactDetail] = previous.entries if previous is not None else {}
         self._before_root = os.fspath(previous_artifacts) if previous_artifacts is not None else ""
         self._cache = cache
         self._made: set[str] = {""}
@@ -122,7 +123,7 @@ class _Snapshot:
         self._made.add(folder)
 
     def _open_before(self, folder: str) -> int | None:
-        if not self._before:
+        if not self._before or not self._before_root:
             return None
         try:
             return os.open(_joined(self._before_root, folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -148,7 +149,8 @@ class _Snapshot:
         if kind == stat.S_IFLNK:
             return _store_link(path, name, source_fd, target_fd)
         if kind != stat.S_IFREG:
-            return ArtifactDetail(path=path, kind="special", mode=stat.S_IMODE(status.st_mode), skipped=_KINDS.get(kind, "special"))
+            mode = stat.S_IMODE(status.st_mode)
+            return ArtifactDetail(path=path, kind="special", mode=mode, skipped=_KINDS.get(kind, "special"))
         before = self._before.get(path)
         if before is not None and before.kind == "file" and before.size == status.st_size:
             detail = self._read(path, name, source_fd, None)
@@ -196,12 +198,11 @@ def _link(name: str, now: ArtifactDetail, before: ArtifactDetail, before_fd: int
             return False
         os.link(name, name, src_dir_fd=before_fd, dst_dir_fd=target_fd, follow_symlinks=False)
     except OSError:
-        # Whatever forbids the link (EMLINK, EXDEV, EPERM, a missing file) does not forbid a copy; a disk that is full or broken says
-        # so again there. A link that was made although its call failed is taken away, so that the copy finds its name free.
-        try:
+        # Whatever forbids the link (EMLINK, EXDEV, EPERM, a missing file) does not forbid a copy; a disk that is full or broken
+        # says so again there. A link that was made although its call failed is taken away, so that the copy finds its name
+        # free.
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=target_fd)
-        except FileNotFoundError:
-            pass
         return False
     return True
 
@@ -213,14 +214,15 @@ def _store_link(path: str, name: str, source_fd: int, target_fd: int) -> Artifac
         raise ArtifactError(f"the link '{escape(path)}' changed while it was read: run again") from error
     os.symlink(target, name, dir_fd=target_fd)
     raw = os.fsencode(target)
-    return ArtifactDetail(path=path, kind="symlink", content_hash=files.sha256_bytes(raw), mode=0o777, size=len(raw), target=target)
+    digest = files.sha256_bytes(raw)
+    return ArtifactDetail(path=path, kind="symlink", content_hash=digest, mode=0o777, size=len(raw), target=target)
 
 
 def _open_source(path: str, name: str, source_fd: int) -> int:
     try:
         return os.open(name, _READ, dir_fd=source_fd)
     except FileNotFoundError as error:
-        raise ArtifactError(f"'{escape(path)}' vanished while the snapshot was taken: end what removes it, or exclude it") from error
+        raise ArtifactError(f"'{escape(path)}' vanished while it was read: end what removes it, or exclude it") from error
     except OSError as error:
         raise ArtifactError(f"'{escape(path)}' cannot be read: {os.strerror(error.errno or 0)}") from error
 
@@ -252,5 +254,3 @@ def _copy(path: str, source: int, name: str, target_fd: int) -> tuple[str, int]:
     finally:
         os.close(target)
     return digest.hexdigest(), size
-
-

@@ -20,7 +20,19 @@ from jumar.store.manifest import Manifest, ManifestFile
 from jumar.store.reading import read_record, read_store_file
 from jumar.store.snapshot import StatCache, take_snapshot
 
-__all__ = ["ARTIFACTS", "LOGS", "MANIFEST", "METRICS", "STAGE", "Base", "Pending", "Plan", "build", "metrics_bytes", "read_pending"]
+__all__ = [
+    "ARTIFACTS",
+    "LOGS",
+    "MANIFEST",
+    "METRICS",
+    "STAGE",
+    "Base",
+    "Pending",
+    "Plan",
+    "build",
+    "metrics_bytes",
+    "read_pending",
+]
 
 ARTIFACTS: Final = "artifacts"
 LOGS: Final = "logs"
@@ -80,7 +92,8 @@ class Pending:
 def build(plan: Plan, temporary: Path, *, base: Base | None, cache: StatCache) -> tuple[Manifest, ManifestFile]:
     """Fill the new directory ``temporary`` with snapshot, manifest, stage and logs. Nothing is synced.
 
-    Errors: :class:`jumar.errors.ArtifactError`, :class:`jumar.errors.StoreWriteError`; the directory is then the caller's to remove.
+    Errors: :class:`jumar.errors.ArtifactError`, :class:`jumar.errors.StoreWriteError`; the directory is then the caller's to
+    remove.
     """
     with files.as_write_error("create", temporary):
         os.mkdir(temporary)
@@ -130,7 +143,7 @@ def _copy_logs(source: Path | None, target: Path) -> None:
 
 
 def metrics_bytes(record: IterationRecord, manifest: Manifest, file: ManifestFile, relative: str) -> bytes:
-    """Return ``metrics.json`` with paths relative to the loop; for a manifest with a base, only what differs from it is listed."""
+    """Return ``metrics.json``, paths relative to the loop; for a manifest with a base, only what differs from it is listed."""
     details = file.changed
     data = record.to_json()
     data["snapshot_path"] = f"{relative}/{ARTIFACTS}"
@@ -142,7 +155,7 @@ def metrics_bytes(record: IterationRecord, manifest: Manifest, file: ManifestFil
 
 
 def read_pending(paths: LoopPaths, name: str, compose: Callable[[ManifestFile], Manifest]) -> Pending:
-    """Read one directory of ``pending/``. Errors: :class:`StoreDamagedError`, or ``FileNotFoundError`` when it was renamed meanwhile."""
+    """Read one directory of ``pending/``. Errors: :class:`StoreDamagedError`; ``FileNotFoundError`` when it is gone."""
     directory = paths.pending / name
     number = iteration_number(name)
     if not directory.is_dir():

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, Self
 
 from jumar.errors import ArtifactError
 from jumar.text import escape
@@ -44,15 +44,15 @@ class Folder:
 class OpenFolders:
     """Opens relative directories below ``root`` without ever following a link; keeps only the current chain open.
 
-    Asking in sorted order opens each directory once. Errors of :meth:`open`: ``ArtifactError`` for a link or file in the way, a missing
-    or unreadable directory.
+    Asking in sorted order opens each directory once. Errors of :meth:`open`: ``ArtifactError`` for a link or file in the way, a
+    missing or unreadable directory.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._chain: list[tuple[str, int]] = []
 
-    def __enter__(self) -> OpenFolders:
+    def __enter__(self) -> Self:
         try:
             self._chain.append(("", os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)))
         except OSError as error:
@@ -102,8 +102,8 @@ def _why_not(path: str, name: str, parent: int, error: OSError) -> str:
 def normalise(root: Path, paths: Iterable[str]) -> list[str]:
     """Return ``paths`` relative to ``root``, without ``.`` parts and doubled slashes; absolute ones below ``root`` are allowed.
 
-    Errors: ``ArtifactError`` for ``..``, an absolute path elsewhere, an empty path, or a NUL in it. Nothing is looked up on disk but
-    ``root`` itself.
+    Errors: ``ArtifactError`` for ``..``, an absolute path elsewhere, an empty path, or a NUL in it. Nothing is looked up on
+    disk but ``root`` itself.
     """
     result: list[str] = []
     anchors: tuple[str, ...] | None = None

@@ -1,0 +1,327 @@
+"""Which files of a work tree a loop keeps: gitignore syntax, without secrets and caches, within a quota."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from jumar.errors import ArtifactError, ConfigError
+from jumar.store.survey import ALWAYS_OUT, RESTORE_PREFIX
+from jumar.text import escape, plural
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+__all__ = ["ArtifactRules", "human_size"]
+
+_IGNORE_FILE: Final = ".gitignore"
+_IGNORE_LIMIT: Final = 1 << 20
+_SHOWN: Final = 5
+
+
+class _Default(NamedTuple):
+    """One built-in rule about a single name on a path."""
+
+    how: Literal["is", "starts", "ends"]
+    text: str
+    directory_only: bool = False
+
+    def hits(self, name: str, *, is_directory: bool) -> bool:
+        return (is_directory or not self.directory_only) and self.fits(name)
+
+    def fits(self, name: str) -> bool:
+        if self.how == "is":
+            return name == self.text
+        return name.startswith(self.text) if self.how == "starts" else name.endswith(self.text)
+
+
+_SECRETS: Final = (
+    _Default("is", ".env"),
+    _Default("starts", ".env."),
+    _Default("ends", ".pem"),
+    _Default("ends", ".p12"),
+    _Default("starts", "id_rsa"),
+    _Default("starts", "id_ed25519"),
+    _Default("is", ".netrc"),
+    _Default("is", "credentials.json"),
+)
+_CACHES: Final = (
+    *(
+        _Default("is", name, directory_only=True)
+        for name in ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".venv", "node_modules")
+    ),
+    _Default("ends", ".pyc"),
+)
+_DEFAULTS: Final = (*_SECRETS, *_CACHES)
+
+
+class _Ignore(NamedTuple):
+    """One ``.gitignore``: the directory it stands in, with a trailing slash, and its patterns."""
+
+    prefix: str
+    spec: GitIgnoreSpec
+
+
+@dataclass(slots=True)
+class _Remembered:
+    """What was decided about the names of one directory; holds while the ignore files above and in it are the same."""
+
+    above: tuple[_Ignore, ...]
+    own: bytes
+    ignores: tuple[_Ignore, ...]
+    files: dict[str, bool]
+    directories: dict[str, bool]
+
+
+class _Compiled(NamedTuple):
+    include: GitIgnoreSpec | None
+    exclude: GitIgnoreSpec | None
+    named: dict[_Default, GitIgnoreSpec]
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Filled on use. A loop lists the same tree again and again, and patterns cost more than names."""
+
+    compiled: _Compiled | None = None
+    directories: dict[str, _Remembered] = field(default_factory=dict[str, _Remembered])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactRules:
+    """What is kept. Patterns are gitignore's; no ``include`` means everything that the tree's ``.gitignore`` files don't ignore.
+
+    Always left out: ``.git`` and ``.jumar``. Left out unless an include pattern names them: files that usually hold secrets
+    (``.env``, ``.env.*``, ``*.pem``, ``*.p12``, ``id_rsa*``, ``id_ed25519*``, ``.netrc``, ``credentials.json``) and caches
+    (``__pycache__``, ``.pytest_cache``, ``.mypy_cache``, ``.ruff_cache``, ``.venv``, ``node_modules``, ``*.pyc``). A pattern
+    names ``.env`` when one of its parts begins or ends as the rule does; ``*`` names nothing. As in git, nothing below an
+    excluded directory can be included again. ``max_files`` counts paths, the others are bytes.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_files: int = 20_000
+    max_file_bytes: int = 100_000_000
+    max_total_bytes: int = 1_000_000_000
+    _memory: _Memory = field(default_factory=_Memory, init=False, repr=False, compare=False)
+
+    def list(self, root: Path, never: Iterable[Path] = ()) -> tuple[str, ...]:
+        """Return the relative POSIX paths, sorted, of everything below ``root`` that is kept and is not a directory.
+
+        ``never`` and all below it is left out. Errors: :class:`ArtifactError` for a directory that cannot be read,
+        :class:`ConfigError` for a pattern that is none.
+        """
+        left_out = _relative_to(root, never)
+        found: list[str] = []
+        pending: list[tuple[str, tuple[_Ignore, ...]]] = [("", ())]
+        while pending:
+            prefix, above = pending.pop()
+            names, directories, own = _names(root, prefix)
+            known = self._remembered(prefix, above, own)
+            kept_file, kept_directory = known.files, known.directories
+            for name in names:
+                keep = kept_file.get(name)
+                if keep is None:
+                    keep = kept_file[name] = self._keeps_file(prefix + name, known.ignores)
+                if keep:
+                    found.append(prefix + name)
+            for name in directories:
+                keep = kept_directory.get(name)
+                if keep is None:
+                    keep = kept_directory[name] = self._enters(prefix + name, known.ignores)
+                if keep and prefix + name not in left_out:
+                    pending.append((f"{prefix}{name}/", known.ignores))
+        return tuple(sorted(found if not left_out else (path for path in found if path not in left_out)))
+
+    def matches(self, path: str) -> bool:
+        """Return whether the rules themselves keep the relative path of a file; ``.gitignore`` files are not looked at."""
+        parts = path.split("/")
+        parents = ("/".join(parts[:count]) for count in range(1, len(parts)))
+        return all(self._enters(parent, ()) for parent in parents) and self._keeps_file(path, ())
+
+    def check_quota(self, root: Path, paths: Sequence[str]) -> None:
+        """Refuse what is more than the quota with :class:`ArtifactError`: how much it is, where the most is, what to write."""
+        sizes: dict[str, int] = {}
+        anchor = os.fspath(root)
+        for path in paths:
+            try:
+                sizes[path] = os.lstat(f"{anchor}/{path}").st_size
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise ArtifactError(f"'{escape(path)}' cannot be read: {os.strerror(error.errno or 0)}") from error
+        total = sum(sizes.values())
+        large = sorted((path for path in sizes if sizes[path] > self.max_file_bytes), key=lambda path: -sizes[path])
+        if len(paths) > self.max_files or total > self.max_total_bytes or large:
+            raise ArtifactError(self._preview(sizes, total, large))
+
+    def _preview(self, sizes: dict[str, int], total: int, large: Sequence[str]) -> str:
+        allowed = f"{self.max_files:,} files, {human_size(self.max_total_bytes)} in all, {human_size(self.max_file_bytes)} a file"
+        lines = [f"the snapshot would hold {plural(len(sizes), 'file')}, {human_size(total)}; allowed are {allowed}"]
+        lines += [f"  too large: {escape(path)} ({human_size(sizes[path])})" for path in large[:_SHOWN]]
+        if len(large) > _SHOWN:
+            lines.append(f"  and {plural(len(large) - _SHOWN, 'more file')} over {human_size(self.max_file_bytes)}")
+        largest = _largest(sizes)
+        lines += [f"  {human_size(size):>9}  {plural(count, 'file'):>13}  {escape(name)}" for name, size, count in largest]
+        suggested = ", ".join(f'"/{escape(name)}"' for name, _, _ in largest[:2])
+        lines += [
+            "say in jumar.toml what the loop is about, for instance",
+            "  [artifacts]",
+            '  include = ["src/", "*.md"]',
+            f"or leave out what it is not: exclude = [{suggested}]; or raise max_files, max_file_mb, max_total_mb there",
+        ]
+        return "\n".join(lines)
+
+    def _remembered(self, prefix: str, above: tuple[_Ignore, ...], own: bytes) -> _Remembered:
+        if self.include:
+            above, own = (), b""
+        known = self._memory.directories.get(prefix)
+        if known is None or known.above != above or known.own != own:
+            ignores = above
+            if own:
+                ignores = (*above, _Ignore(prefix, _compile(own.decode(errors="surrogateescape").splitlines(), _IGNORE_FILE)))
+            known = self._memory.directories[prefix] = _Remembered(above, own, ignores, {}, {})
+        return known
+
+    def _enters(self, path: str, ignores: tuple[_Ignore, ...]) -> bool:
+        """Return whether anything below a directory can be kept, its parents being entered."""
+        name = path.rpartition("/")[2]
+        if name in ALWAYS_OUT or name.startswith(RESTORE_PREFIX):
+            return False
+        compiled = self._compiled()
+        if any(rule.hits(name, is_directory=True) and rule not in compiled.named for rule in _DEFAULTS):
+            return False
+        shown = _for_patterns(path) + "/"
+        return not (compiled.exclude and compiled.exclude.match_file(shown)) and not _ignored(shown, ignores)
+
+    def _keeps_file(self, path: str, ignores: tuple[_Ignore, ...]) -> bool:
+        """Return whether a file, link or special file is kept, its directories being entered."""
+        name = path.rpartition("/")[2]
+        if name in ALWAYS_OUT or name.startswith(RESTORE_PREFIX):
+            return False
+        compiled = self._compiled()
+        shown = _for_patterns(path)
+        if not self._is_named_where_needed(path, shown, compiled):
+            return False
+        if compiled.include is not None and not compiled.include.match_file(shown):
+            return False
+        return not (compiled.exclude and compiled.exclude.match_file(shown)) and not _ignored(shown, ignores)
+
+    def _is_named_where_needed(self, path: str, shown: str, compiled: _Compiled) -> bool:
+        parts = path.split("/")
+        for index, part in enumerate(parts):
+            for rule in _DEFAULTS:
+                if rule.hits(part, is_directory=index < len(parts) - 1):
+                    spec = compiled.named.get(rule)
+                    if spec is None or not spec.match_file(shown):
+                        return False
+        return True
+
+    def _compiled(self) -> _Compiled:
+        if self._memory.compiled is None:
+            named: dict[_Default, GitIgnoreSpec] = {}
+            for rule in _DEFAULTS:
+                naming = [line for line in self.include if not line.startswith("!") and _names_rule(line, rule)]
+                if naming:
+                    named[rule] = _compile(naming, "[artifacts] include")
+            self._memory.compiled = _Compiled(
+                include=_compile(self.include, "[artifacts] include") if self.include else None,
+                exclude=_compile(self.exclude, "[artifacts] exclude") if self.exclude else None,
+                named=named,
+            )
+        return self._memory.compiled
+
+
+def _names_rule(pattern: str, rule: _Default) -> bool:
+    return any(rule.fits(part) for part in pattern.split("/"))
+
+
+def _compile(lines: Sequence[str], where: str) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}; patterns are those of .gitignore") from error
+
+
+def _for_patterns(path: str) -> str:
+    # The patterns become regular expressions whose "." does not match a line feed.
+    return path.replace("\n", "\N{REPLACEMENT CHARACTER}") if "\n" in path else path
+
+
+def _ignored(path: str, ignores: tuple[_Ignore, ...]) -> bool:
+    """Ask the nearest ``.gitignore`` first; the first that says anything about the path decides, as in git."""
+    for ignore in reversed(ignores):
+        verdict = ignore.spec.check_file(path[len(ignore.prefix) :]).include
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def _names(root: Path, prefix: str) -> tuple[list[str], list[str], bytes]:
+    """Return the names of the non-directories and of the directories in a directory, and its ``.gitignore``."""
+    directory = f"{os.fspath(root)}/{prefix}"
+    names: list[str] = []
+    directories: list[str] = []
+    try:
+        with os.scandir(directory) as listing:
+            for entry in listing:
+                (directories if entry.is_dir(follow_symlinks=False) else names).append(entry.name)
+    except OSError as error:
+        if prefix and error.errno in {errno.ENOENT, errno.ENOTDIR}:
+            return [], [], b""
+        shown = escape(prefix or os.fspath(root))
+        raise ArtifactError(f"the directory '{shown}' cannot be read: {os.strerror(error.errno or 0)}; exclude it") from error
+    return names, directories, _ignore_file(directory) if _IGNORE_FILE in names else b""
+
+
+def _ignore_file(directory: str) -> bytes:
+    """Read a ``.gitignore`` that is a regular file; one that is a link or a FIFO says nothing."""
+    try:
+        fd = os.open(directory + _IGNORE_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, _IGNORE_LIMIT) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    finally:
+        os.close(fd)
+
+
+def _relative_to(root: Path, paths: Iterable[Path]) -> frozenset[str]:
+    anchor = os.path.realpath(root)
+    found: set[str] = set()
+    for path in paths:
+        real = os.path.realpath(path)
+        if real.startswith(anchor.rstrip("/") + "/"):
+            found.add(os.path.relpath(real, anchor))
+    return frozenset(found)
+
+
+def _largest(sizes: dict[str, int]) -> list[tuple[str, int, int]]:
+    """Return the five largest first-level directories (with a slash) and files: name, bytes, number of files."""
+    totals: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for path, size in sizes.items():
+        top, slash, _ = path.partition("/")
+        totals[top + slash][0] += size
+        totals[top + slash][1] += 1
+    ordered = sorted(totals.items(), key=lambda item: (-item[1][0], item[0]))
+    return [(name, size, count) for name, (size, count) in ordered[:_SHOWN]]
+
+
+def human_size(size: int) -> str:
+    """Return a number of bytes for people: ``812 B``, ``10.0 kB``, ``1.2 GB``; powers of 1,000."""
+    if size < 1000:
+        return f"{size} B"
+    amount = float(size)
+    for unit in ("kB", "MB", "GB"):
+        amount /= 1000
+        if amount < 999.95:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / 1000:.1f} TB"

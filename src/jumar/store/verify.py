@@ -1,0 +1,338 @@
+"""Checking everything on disk against what was recorded: every file is read, every hash computed again."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from jumar import files
+from jumar.errors import FormatTooNewError, JumarError
+from jumar.model.attempts import Attempt
+from jumar.model.codec import decode
+from jumar.model.decisions import Decision
+from jumar.model.records import ArtifactDetail, IterationRecord
+from jumar.store.layout import iteration_number
+from jumar.store.loop_reader import LoopReader
+from jumar.store.manifest import Manifest, ManifestFile
+from jumar.store.reading import (
+    attempt_names,
+    cleaned_iterations,
+    decision_number,
+    read_attempt,
+    read_decision,
+    read_record,
+    read_store_file,
+)
+from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, Pending
+from jumar.text import escape
+
+__all__ = ["Problem", "VerifyReport", "verify"]
+
+_T = TypeVar("_T")
+_BEST_SCORE: Final = 100
+_NEWER: Final = "upgrade jumar: this was written by a newer version"
+_BACKUP: Final = "restore it from a backup"
+_SNAPSHOT: Final = "restore it from a backup; where there is none, `jumar cleanup` removes the snapshot and keeps the record"
+_BY_HAND: Final = "nothing that jumar wrote: move it elsewhere"
+_UNPAID: Final = frozenset({"lost", "failed", "timeout", "interrupted"})
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is not as it was written: where (relative to the loop), what, and what to do about it."""
+
+    path: str
+    what: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """What was checked and found. ``files`` and ``bytes`` are what was hashed, hard links to one file counted once.
+
+    ``notes`` are no damage: leftovers of an interrupted command, attempts without an end, snapshots that wait to be scored.
+    """
+
+    problems: tuple[Problem, ...]
+    files: int
+    bytes: int
+    iterations: int
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ok": not self.problems,
+            "iterations": self.iterations,
+            "files": self.files,
+            "bytes": self.bytes,
+            "problems": [{"path": item.path, "what": item.what, "fix": item.fix} for item in self.problems],
+            "notes": list(self.notes),
+        }
+
+
+def verify(store: LoopReader) -> VerifyReport:
+    """Check the whole loop; damage is reported, never raised. Takes no lock: what a writer does meanwhile is not damage."""
+    check = _Check(store.paths.directory)
+    fresh = check.guard(store.paths.loop_json, lambda: LoopReader(store.paths.directory))
+    if fresh is not None:
+        _Loop(fresh, check).check()
+    return VerifyReport(
+        problems=tuple(check.problems),
+        files=check.files,
+        bytes=check.bytes,
+        iterations=check.iterations,
+        notes=tuple(check.notes),
+    )
+
+
+class _Check:
+    """What was found so far, and the checks that need to know nothing but a path."""
+
+    def __init__(self, directory: Path) -> None:
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
+        self.files = 0
+        self.bytes = 0
+        self.iterations = 0
+        self._directory = directory
+        self._hashes: dict[tuple[int, int], str] = {}
+
+    def shown(self, path: Path) -> str:
+        return escape(os.path.relpath(path, self._directory))
+
+    def problem(self, path: Path, what: str, fix: str) -> None:
+        self.problems.append(Problem(self.shown(path), what, fix))
+
+    def guard(self, path: Path, read: Callable[[], _T]) -> _T | None:
+        """Return what ``read`` returns, or None and a problem when it raises one of our errors."""
+        try:
+            return read()
+        except FormatTooNewError as error:
+            self.problem(path, escape(str(error)), _NEWER)
+        except JumarError as error:
+            self.problem(path, escape(str(error)), _BACKUP)
+        return None
+
+    def names(self, directory: Path) -> Iterator[str]:
+        """Yield the names in a directory of the loop, sorted; leftovers become notes."""
+        try:
+            found = sorted(os.listdir(directory))
+        except FileNotFoundError:
+            return
+        for name in found:
+            if name.startswith(files.TEMPORARY):
+                self.notes.append(f"{self.shown(directory / name)}: left by an interrupted command, the next run removes it")
+            else:
+                yield name
+
+    def artifacts(self, directory: Path, manifest: Manifest) -> None:
+        """Compare a snapshot's files with its manifest: missing, unknown, altered."""
+        missing = {path: detail for path, detail in manifest.entries.items() if detail.kind != "special"}
+        for path, entry in files.walk(directory):
+            detail = missing.pop(path, None)
+            place = directory / path
+            if detail is None:
+                self.problem(place, "is not in the manifest", _BY_HAND)
+                continue
+            try:
+                what = self._difference(entry.path, detail)
+            except OSError as error:
+                what = f"cannot be read: {os.strerror(error.errno or 0)}"
+            if what is not None:
+                self.problem(place, what, _SNAPSHOT)
+        for path in missing:
+            self.problem(directory / path, "is missing", _SNAPSHOT)
+
+    def _difference(self, path: str, detail: ArtifactDetail) -> str | None:
+        status = os.lstat(path)
+        if detail.kind == "symlink":
+            if not stat.S_ISLNK(status.st_mode):
+                return "should be a symbolic link"
+            target = os.readlink(path)
+            expected = files.sha256_bytes(os.fsencode(detail.target or ""))
+            same = target == detail.target and expected == detail.content_hash
+            return None if same else f"leads to '{escape(target)}', recorded was '{escape(detail.target or '')}'"
+        if not stat.S_ISREG(status.st_mode):
+            return "should be a regular file"
+        if status.st_size != detail.size:
+            return f"has {status.st_size:,} bytes, recorded were {detail.size:,}"
+        return None if self._hash(path, status) == detail.content_hash else "has another content than was recorded"
+
+    def _hash(self, path: str, status: os.stat_result) -> str:
+        inode = status.st_dev, status.st_ino
+        if inode not in self._hashes:
+            self._hashes[inode] = files.sha256_file(Path(path))
+            self.files += 1
+            self.bytes += status.st_size
+        return self._hashes[inode]
+
+
+class _Loop:
+    """The checks of one loop's directory, from the outside in."""
+
+    def __init__(self, store: LoopReader, check: _Check) -> None:
+        self._store = store
+        self._paths = store.paths
+        self._check = check
+
+    def check(self) -> None:
+        for _ in self._check.names(self._paths.directory):
+            pass  # asked for its notes: a view may have any name
+        decisions = self._decisions()
+        attempts = self._attempts()
+        cleaned = cleaned_iterations(decisions)
+        records: dict[int, IterationRecord] = {}
+        for name in self._check.names(self._paths.iterations):
+            number = iteration_number(name)
+            if number is None:
+                self._check.problem(self._paths.iterations / name, "is not an iteration's name", _BY_HAND)
+                continue
+            self._check.iterations += 1
+            record = self._iteration(number, may_lack_artifacts=number in cleaned)
+            if record is not None:
+                records[number] = record
+        pending = self._pending(set(records))
+        self._claims(attempts, records, pending)
+        for directory in (self._paths.undo, self._paths.set_aside):
+            for name in self._check.names(directory):
+                self._copy(directory / name)
+        for name in self._check.names(self._paths.readings):
+            path = self._paths.readings / name
+            self._check.guard(path, lambda path=path: decode(read_store_file(path), os.fspath(path)))
+
+    def _iteration(self, number: int, *, may_lack_artifacts: bool) -> IterationRecord | None:
+        check, directory = self._check, self._paths.iteration(number)
+        for name in check.names(directory):
+            if name not in {ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE}:
+                check.problem(directory / name, "is nothing that an iteration holds", _BY_HAND)
+        found = check.guard(directory / METRICS, lambda: read_record(directory / METRICS))
+        listed = check.guard(directory / MANIFEST, lambda: _manifest_file(directory / MANIFEST))
+        stage = check.guard(directory / STAGE, lambda: decode(read_store_file(directory / STAGE), os.fspath(directory / STAGE)))
+        manifest = None if listed is None else check.guard(directory / MANIFEST, lambda: self._store.manifest(number))
+        if manifest is not None:
+            self._artifacts_of(number, manifest, may_lack=may_lack_artifacts)
+        if found is None:
+            return None
+        record = found[0]
+        for what in _contradictions(record, number, listed):
+            check.problem(directory / METRICS, what, _BACKUP)
+        if stage is not None and stage.data.get("nonce") != record.nonce:
+            check.problem(directory / STAGE, "has another nonce than metrics.json: they don't belong together", _BACKUP)
+        return record
+
+    def _artifacts_of(self, number: int, manifest: Manifest, *, may_lack: bool) -> None:
+        directory = self._store.artifacts(number)
+        if directory.is_dir():
+            self._check.artifacts(directory, manifest)
+        elif not may_lack and number not in cleaned_iterations(LoopReader(self._paths.directory).decisions()):
+            self._check.problem(directory, "the snapshot is missing, and no cleanup was decided", _SNAPSHOT)
+
+    def _pending(self, recorded: set[int]) -> list[Pending]:
+        found: list[Pending] = []
+        for name in self._check.names(self._paths.pending):
+            directory = self._paths.pending / name
+            number = iteration_number(name)
+            if number is None:
+                self._check.problem(directory, "is not an iteration's name", _BY_HAND)
+                continue
+            try:
+                pending = self._check.guard(directory, lambda number=number: self._store.pending_of(number))
+            except FileNotFoundError:  # acknowledged meanwhile
+                continue
+            if pending is None:
+                continue
+            found.append(pending)
+            if number in recorded:
+                self._check.problem(directory, f"iteration {number} is recorded already", "remove this directory")
+            self._check.artifacts(pending.artifacts, pending.manifest)
+            self._check.notes.append(f"{self._check.shown(directory)}: waits to be scored, the next run does that")
+        return found
+
+    def _attempts(self) -> dict[int, Attempt]:
+        check, directory = self._check, self._paths.attempts
+        names = set(check.names(directory))
+        starts, ends = attempt_names(names)
+        known = {path.name for number in starts for path in (self._paths.attempt_start(number), self._paths.attempt_end(number))}
+        known |= {self._paths.attempt_end(number).name for number in ends}
+        for name in sorted(names - known):
+            check.problem(directory / name, "is not an attempt's name", _BY_HAND)
+        for number in sorted(ends - starts):
+            check.problem(self._paths.attempt_end(number), "is the end of an attempt whose start is missing", _BACKUP)
+        for number in sorted(set(range(1, max(starts, default=0))) - starts - ends):
+            check.problem(self._paths.attempt_start(number), "is missing: attempts are numbered without gaps", _BACKUP)
+        found: dict[int, Attempt] = {}
+        for number in sorted(starts):
+            path = self._paths.attempt_start(number)
+            attempt = check.guard(path, lambda number=number: read_attempt(self._paths, number, ended=number in ends))
+            if attempt is not None:
+                found[number] = attempt
+                if attempt.end is None:
+                    check.notes.append(f"{check.shown(path)}: has no end yet; if nothing runs, the next run counts it as lost")
+        return found
+
+    def _claims(self, attempts: dict[int, Attempt], records: dict[int, IterationRecord], pending: list[Pending]) -> None:
+        """Check that what was paid for and what was recorded belong together."""
+        claimed: dict[int, int] = {}
+        for number, attempt in attempts.items():
+            before = claimed.get(attempt.start.iteration)
+            if before is not None:
+                end = attempts[before].end
+                if end is not None and end.outcome not in _UNPAID:
+                    what = f"is for iteration {attempt.start.iteration}, which attempt {before} completed"
+                    self._check.problem(self._paths.attempt_start(number), what, _BACKUP)
+            claimed[attempt.start.iteration] = number
+        named = [(self._paths.iteration(number) / METRICS, record.attempt) for number, record in records.items()]
+        named += [(item.directory / STAGE, item.attempt) for item in pending]
+        for path, number in named:
+            if number is not None and number not in attempts:
+                self._check.problem(path, f"names attempt {number}, of which there is nothing", _BACKUP)
+
+    def _decisions(self) -> list[Decision]:
+        check, directory = self._check, self._paths.decisions
+        numbered: dict[int, str] = {}
+        found: list[Decision] = []
+        for name in check.names(directory):
+            number = decision_number(name)
+            if number is None:
+                check.problem(directory / name, "is not a decision's name", _BY_HAND)
+            elif number in numbered:
+                check.problem(directory / name, f"has the same number as {escape(numbered[number])}", _BACKUP)
+            else:
+                numbered[number] = name
+                decision = check.guard(directory / name, lambda name=name, number=number: read_decision(directory / name, number))
+                if decision is not None:
+                    found.append(decision)
+                    if name != f"{number:04d}-{decision.kind}.json":
+                        check.problem(directory / name, f"holds a decision of the kind {decision.kind}", _BACKUP)
+        for number in sorted(set(range(1, max(numbered, default=0))) - set(numbered)):
+            check.problem(directory / f"{number:04d}-*.json", "is missing: decisions are numbered without gaps", _BACKUP)
+        return found
+
+    def _copy(self, directory: Path) -> None:
+        """Check a directory of ``undo/`` or ``set-aside/``."""
+        path = directory / MANIFEST
+        listed = self._check.guard(path, lambda: _manifest_file(path))
+        if listed is not None:
+            manifest = Manifest({detail.path: detail for detail in listed.changed})
+            if (directory / ARTIFACTS).is_dir():
+                self._check.artifacts(directory / ARTIFACTS, manifest)
+            else:
+                self._check.problem(directory / ARTIFACTS, "is missing", _BACKUP)
+
+
+def _manifest_file(path: Path) -> ManifestFile:
+    return ManifestFile.from_json(decode(read_store_file(path), os.fspath(path)))
+
+
+def _contradictions(record: IterationRecord, number: int, listed: ManifestFile | None) -> Iterator[str]:
+    if record.iteration_number != number:
+        yield f"holds iteration {record.iteration_number}, its directory says {number}"
+    score = record.quality_score
+    if score is not None and not 0 <= score <= _BEST_SCORE:
+        yield f"has a quality_score of {score}, outside of 0 to {_BEST_SCORE}"
+    if listed is not None and record.artifacts_detail != listed.changed:
+        yield "does not list the artifacts that manifest.json lists"
