@@ -1,0 +1,263 @@
+"""The chosen iteration as a git branch, a commit or a patch. Plumbing only: no hook runs, nothing but the named ref is moved."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jumar.decide.apply import apply, plan_apply, refuse_unfinished
+from jumar.decide.gitcall import Git, find_repository
+from jumar.decide.gittree import GITLINK, Entry, Layout, index_entries, index_lines, replace_part
+from jumar.decide.moves import Change
+from jumar.decide.plan import snapshot_of
+from jumar.errors import UsageError
+from jumar.model import Decision
+from jumar.model.records import ArtifactDetail
+from jumar.store.loop_store import LoopStore
+from jumar.store.matching import ArtifactRules
+from jumar.text import escape, percent
+
+__all__ = ["CommitResult", "make_branch", "make_commit", "make_patch"]
+
+_NAME = "jumar"
+_EMAIL = "jumar@localhost"
+_OPERATIONS = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitResult:
+    """What git holds now.
+
+    ``commit`` is the id that ``ref`` points at. ``created`` is False when the base held the snapshot already: then ``commit``
+    is the base. ``left_out`` are paths of the snapshot that lie in a submodule or in another repository. ``decision`` is the
+    apply that came before a commit, None for a branch.
+    """
+
+    commit: str
+    ref: str
+    created: bool
+    left_out: tuple[str, ...] = ()
+    decision: Decision | None = None
+
+
+def make_branch(
+    store: LoopStore,
+    iteration: int,
+    workdir: Path,
+    name: str,
+    *,
+    rules: ArtifactRules,
+    by: str,
+    at: str,
+    message: str | None = None,
+) -> CommitResult:
+    """Create the branch ``name`` with one commit on HEAD: its tree, with the part that ``rules`` match replaced by the snapshot.
+
+    HEAD, the index and the work tree stay as they are. A repository without a commit gets a first one, on that branch alone.
+    Errors: :class:`UsageError` for a branch that exists, a name that git refuses, no repository, no git.
+    """
+    with store.lock():
+        git = _repository(workdir)
+        ref = f"refs/heads/{name}"
+        if name.startswith("-") or name == "HEAD" or git.attempt("check-ref-format", ref).returncode != 0:
+            raise UsageError(f"'{escape(name)}' cannot be the name of a branch; see `git help check-ref-format`")
+        if git.attempt("show-ref", "--verify", "--quiet", ref).returncode == 0:
+            raise UsageError(f"the branch '{escape(name)}' exists; choose another name, or delete it with `git branch -D`")
+        base = _head(git)
+        with tempfile.TemporaryDirectory(prefix="jumar-") as scratch:
+            layout = Layout.create(git, Path(scratch))
+            text = message or _message(store, iteration, by)
+            commit, _, left_out = _commit(store, iteration, workdir, layout, base, rules, at, text)
+        # an empty old value makes git refuse a ref that appeared meanwhile
+        git.run("update-ref", "-m", f"jumar: iteration {iteration} of {store.loop_id}", ref, commit, "")
+        return CommitResult(commit=commit, ref=ref, created=commit != base, left_out=left_out)
+
+
+def make_commit(
+    store: LoopStore,
+    iteration: int,
+    workdir: Path,
+    *,
+    rules: ArtifactRules,
+    by: str,
+    at: str,
+    reason: str = "",
+    message: str | None = None,
+) -> CommitResult:
+    """Apply the iteration to the work tree and commit it, and nothing else, on the current branch.
+
+    What else is staged stays staged, what else is changed stays changed. ``jumar apply --undo`` takes back the work tree, git the
+    commit. Errors, before anything is written: those of :func:`make_branch` and :func:`jumar.decide.apply.apply`, and
+    :class:`UsageError` while a merge or rebase is going on. A branch that moves meanwhile is left alone; then the snapshot is
+    applied and staged, and not committed.
+    """
+    with store.lock():
+        git = _repository(workdir)
+        _refuse_operations(git)
+        plan = plan_apply(store, iteration, workdir, rules)
+        refuse_unfinished(store)
+        base = _head(git)
+        with tempfile.TemporaryDirectory(prefix="jumar-") as scratch:
+            layout = Layout.create(git, Path(scratch))
+            text = message or _message(store, iteration, by, reason)
+            commit, entries, left_out = _commit(store, iteration, workdir, layout, base, rules, at, text)
+        decision = apply(store, plan, by=by, at=at, reason=reason)
+        _stage(git, entries, rules)
+        git.run("update-ref", "-m", f"jumar: iteration {iteration} of {store.loop_id}", "HEAD", commit, base or "")
+        found = git.attempt("symbolic-ref", "--quiet", "HEAD")
+        ref = os.fsdecode(found.stdout.removesuffix(b"\n")) or "HEAD"
+        return CommitResult(commit=commit, ref=ref, created=commit != base, left_out=left_out, decision=decision)
+
+
+def make_patch(store: LoopStore, iteration: int, workdir: Path, *, rules: ArtifactRules) -> bytes:
+    """Return the patch that ``git apply`` turns the work tree into the snapshot with; empty when they are equal.
+
+    In a repository the names start at its top, as git wants them; elsewhere at ``workdir``. Binary content, the executable
+    bit, links, deletions and odd names are part of it; other permission bits are not, git has no word for them. Nothing is
+    written but temporary files. Errors: as for planning an apply, and :class:`UsageError` without git.
+    """
+    plan = plan_apply(store, iteration, workdir, rules)
+    with tempfile.TemporaryDirectory(prefix="jumar-") as directory:
+        scratch = Path(directory)
+        git = find_repository(plan.workdir) or _empty_repository(scratch)
+        trees = [
+            _half(git, scratch, "before", plan.workdir, plan.moves.changes, lambda change: change.before),
+            _half(git, scratch, "after", store.artifacts(iteration), plan.moves.changes, lambda change: change.after),
+        ]
+        objects = git.using(GIT_OBJECT_DIRECTORY=scratch / "objects")
+        options = ("-r", "--patch", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+        return objects.run("diff-tree", *options, "--src-prefix=a/", "--dst-prefix=b/", *trees)
+
+
+def _repository(workdir: Path) -> Git:
+    git = find_repository(workdir.resolve())
+    if git is None:
+        raise UsageError(
+            f"{escape(str(workdir))} is in no git repository; `jumar apply` writes the files, "
+            "`jumar apply --patch` prints a patch, and `git init` makes a repository"
+        )
+    return git
+
+
+def _empty_repository(scratch: Path) -> Git:
+    """Make a repository for the objects of a patch outside of any; ``git apply`` then takes names from the work directory."""
+    directory = scratch / "repository"
+    directory.mkdir()
+    Git(directory=directory).run("init", "--quiet", "--template=")
+    return Git(directory=directory)
+
+
+def _refuse_operations(git: Git) -> None:
+    for name, what in _OPERATIONS.items():
+        if os.path.lexists(git.directory / git.text("rev-parse", "--git-path", name)):
+            where = escape(str(git.directory))
+            raise UsageError(f"{what} is going on in {where}; end it first, or use `jumar apply --branch NAME`")
+    if git.run("ls-files", "--unmerged", "-z"):
+        raise UsageError(f"the index of {escape(str(git.directory))} has unmerged paths; resolve them first")
+
+
+def _head(git: Git) -> str | None:
+    """Return the commit that HEAD names, or None before the first one."""
+    found = git.attempt("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    return os.fsdecode(found.stdout.strip()) if found.returncode == 0 else None
+
+
+def _commit(
+    store: LoopStore,
+    iteration: int,
+    workdir: Path,
+    layout: Layout,
+    base: str | None,
+    rules: ArtifactRules,
+    at: str,
+    message: str,
+) -> tuple[str, Mapping[str, Entry | None], tuple[str, ...]]:
+    """Write the commit, move no ref: its id (``base`` when nothing differs), the part's entries, and what was left out."""
+    manifest, artifacts = snapshot_of(store, iteration)
+    replaced = replace_part(layout, base, manifest.entries, artifacts, matches=rules.matches, foreign=_foreign(workdir.resolve()))
+    git = layout.git
+    if base is not None and git.text("rev-parse", f"{base}^{{tree}}") == replaced.tree:
+        return base, replaced.entries, replaced.left_out
+    parents = () if base is None else ("-p", base)
+    signed = git.using(*_identity(git), GIT_AUTHOR_DATE=at, GIT_COMMITTER_DATE=at)
+    made = signed.run("commit-tree", replaced.tree, *parents, "-F", "-", stdin=message.encode("utf-8", "backslashreplace"))
+    return os.fsdecode(made.strip()), replaced.entries, replaced.left_out
+
+
+def _identity(git: Git) -> tuple[str, ...]:
+    """Return settings that fill in what the person never told git."""
+    missing: list[str] = []
+    if git.attempt("config", "--get", "user.name").returncode != 0:
+        missing.append(f"user.name={_NAME}")
+    if git.attempt("config", "--get", "user.email").returncode != 0 and not os.environ.get("EMAIL"):
+        missing.append(f"user.email={_EMAIL}")
+    return tuple(missing)
+
+
+def _message(store: LoopStore, iteration: int, by: str, reason: str = "") -> str:
+    record = store.record(iteration)
+    lines = [
+        f"Iteration {iteration} of {store.loop_id}",
+        "",
+        f"Score {percent(record.quality_score)}, verification {record.verification_status}; chosen by {escape(by)}.",
+    ]
+    return "\n".join([*lines, *(["", escape(reason)] if reason else [])]) + "\n"
+
+
+def _foreign(workdir: Path) -> Callable[[str], bool]:
+    """Return whether a path lies in a repository of its own below the work directory."""
+    known: dict[str, bool] = {"": False}
+
+    def is_foreign(directory: str) -> bool:
+        if directory not in known:
+            above = directory.rpartition("/")[0]
+            known[directory] = is_foreign(above) or os.path.lexists(workdir / directory / ".git")
+        return known[directory]
+
+    return lambda path: is_foreign(path.rpartition("/")[0])
+
+
+def _stage(git: Git, entries: Mapping[str, Entry | None], rules: ArtifactRules) -> None:
+    """Put the committed part into the repository's own index, so that it shows no difference; what else is staged stays."""
+    present = index_entries(git)
+    differing = {path: entry for path, entry in entries.items() if present.get(path) != entry}
+    for path, (mode, _) in present.items():
+        inside = path.startswith(git.prefix) and mode != GITLINK
+        if inside and path not in entries and rules.matches(path[len(git.prefix) :]):
+            differing[path] = None
+    if differing:
+        length = next(len(entry[1]) for entry in (*differing.values(), *entries.values(), *present.values()) if entry)
+        git.run("update-index", "-z", "--index-info", stdin=index_lines(differing, length))
+    git.attempt("update-index", "-q", "--refresh")  # its exit code says that other files differ
+
+
+def _half(
+    git: Git,
+    scratch: Path,
+    name: str,
+    source: Path,
+    changes: tuple[Change, ...],
+    side: Callable[[Change], ArtifactDetail | None],
+) -> str:
+    """Return the tree of one side of a patch: only what changes, as the repository would store it."""
+    directory = scratch / name
+    directory.mkdir()
+    objects = scratch / "objects"
+    objects.mkdir(exist_ok=True)
+    layout = Layout.create(git, directory, GIT_OBJECT_DIRECTORY=objects)
+    details = {change.path: detail for change in changes if (detail := side(change)) is not None and detail.kind != "special"}
+    for path, detail in details.items():
+        layout.lay(git.prefix + path, source / path, detail)
+    paths = [git.prefix + path for path in details]
+    layout.lay_attributes_from(git.directory, paths, {git.prefix + change.path for change in changes})
+    layout.add(paths)
+    return layout.write_tree()

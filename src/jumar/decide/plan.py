@@ -1,0 +1,153 @@
+"""What applying an iteration would change, worked out without writing anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jumar.decide.moves import Change, Moves, conflict_message, directories, listed
+from jumar.decide.tree import Tree, same
+from jumar.errors import NotFoundError, UsageError
+from jumar.model.codec import Fields
+from jumar.store.layout import LOOPS
+from jumar.store.loop_store import LoopStore
+from jumar.store.manifest import Manifest
+from jumar.store.matching import ArtifactRules
+from jumar.store.restore import RestorePlan, plan_restore, refuse_leading_out
+
+__all__ = ["ApplyPlan", "plan_apply", "snapshot_of", "store_root", "workdir_from_json", "workdir_to_json"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyPlan:
+    """How ``workdir`` becomes equal to the snapshot of ``iteration``.
+
+    ``unchanged`` are the paths that are equal already. ``skipped`` are FIFOs, devices and sockets, in the snapshot's list or
+    in the tree: they are neither made nor removed.
+    """
+
+    iteration: int
+    workdir: Path
+    moves: Moves
+    unchanged: tuple[str, ...]
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def write(self) -> tuple[Change, ...]:
+        """The files and links that are added or replaced, by path."""
+        return tuple(change for change in self.moves.changes if change.after is not None)
+
+    @property
+    def delete(self) -> tuple[Change, ...]:
+        """The files and links that are removed, by path; a copy is kept for the undo."""
+        return tuple(change for change in self.moves.changes if change.after is None)
+
+    @property
+    def empty(self) -> bool:
+        """Whether the tree equals the snapshot already."""
+        return not self.moves.changes
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan for ``--dry-run --json``: paths and what happens to them."""
+        return {
+            "iteration": self.iteration,
+            "workdir": str(self.workdir),
+            "changes": [{"path": change.path, "change": change.verb} for change in self.moves.changes],
+            "unchanged": len(self.unchanged),
+            "skipped": list(self.skipped),
+        }
+
+
+def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactRules) -> ApplyPlan:
+    """Compare the part of ``workdir`` that ``rules`` match with the snapshot of ``iteration``. Nothing is written.
+
+    A link that stands where a directory is needed is replaced, never followed, whether the rules match it or not; so is a
+    file. Errors: :class:`NotFoundError`; :class:`UsageError` when the snapshot was cleaned up, for a link that leads out of
+    ``workdir`` and is not there already, for files that the rules do not match below a directory that has to become a file,
+    and for a file that cannot be read.
+    """
+    manifest, artifacts = snapshot_of(store, iteration)
+    target = Path(os.path.abspath(workdir))
+    with Tree(target) as tree:
+        present = rules.list(target, never=(store_root(store),))
+        restoring = plan_restore(manifest, artifacts, target, present, cache=store.cache)
+        refuse_leading_out(restoring, target)
+        changes, unchanged, skipped = _compare(tree, restoring, manifest)
+        _refuse_own_files(store, target, changes)
+        around = directories(tree, changes)
+    if around.obstacles:
+        raise UsageError(
+            conflict_message(around.obstacles, "that the artifact rules do not match would be lost")
+            + "; move them away, or match them in [artifacts]"
+        )
+    return ApplyPlan(
+        iteration=iteration,
+        workdir=target,
+        moves=Moves.of(changes, drop={**around.replaced, **around.emptied}, make=around.needed),
+        unchanged=tuple(sorted(unchanged)),
+        skipped=tuple(sorted(skipped)),
+    )
+
+
+def snapshot_of(store: LoopStore, iteration: int) -> tuple[Manifest, Path]:
+    """Return an iteration's manifest and artifacts. Errors: :class:`NotFoundError`; :class:`UsageError` when cleaned up."""
+    numbers = store.iteration_numbers()
+    if iteration not in numbers:
+        known = f"recorded are {numbers[0]} to {numbers[-1]}" if numbers else "nothing is recorded yet"
+        raise NotFoundError(f"there is no iteration {iteration} in loop '{store.loop_id}'; {known}")
+    if not store.has_snapshot(iteration):
+        raise UsageError(f"the snapshot of iteration {iteration} was cleaned up; its record is all that is left of it")
+    return store.manifest(iteration), store.artifacts(iteration)
+
+
+def store_root(store: LoopStore) -> Path:
+    """Return the directory that holds everything of jumar's: the root, or the loop's own where it stands alone."""
+    directory = store.paths.directory
+    return directory.parent.parent if directory.parent.name == LOOPS else directory
+
+
+def workdir_to_json(store: LoopStore, workdir: Path) -> str:
+    """Return how a decision names the work directory: relative when the loop lies inside of it, so that both can be moved."""
+    directory = store.paths.directory
+    return os.path.relpath(workdir, directory) if directory.is_relative_to(workdir) else str(workdir)
+
+
+def workdir_from_json(store: LoopStore, fields: Fields) -> Path:
+    """Return the work directory that a decision names."""
+    return Path(os.path.normpath(store.paths.directory / fields.text("workdir")))
+
+
+def _compare(tree: Tree, restoring: RestorePlan, manifest: Manifest) -> tuple[list[Change], list[str], list[str]]:
+    """Turn what differs into changes; what is neither file nor link is left alone, or refused where it is in the way."""
+    changes: list[Change] = []
+    in_the_way: list[str] = []
+    skipped = [path for path, detail in manifest.entries.items() if detail.kind == "special"]
+    special = set(skipped)
+    unchanged = [path for path in restoring.unchanged if path not in special]
+    for path in (*(detail.path for detail in restoring.write), *restoring.delete):
+        found = tree.look(path).detail
+        wanted = manifest.entries.get(path)
+        if same(found, wanted):
+            if found is not None:
+                unchanged.append(path)
+        elif found is None or found.kind != "special":
+            changes.append(Change(path=path, before=found, after=wanted))
+        elif wanted is None and not any(detail.path.startswith(path + "/") for detail in restoring.write):
+            skipped.append(path)
+        else:
+            in_the_way.append(path)
+    if in_the_way:
+        why = "in the way cannot be kept for an undo (a FIFO, device or socket)"
+        raise UsageError(conflict_message(in_the_way, why) + "; move it away")
+    return changes, unchanged, skipped
+
+
+def _refuse_own_files(store: LoopStore, workdir: Path, changes: Iterable[Change]) -> None:
+    """Refuse to write into the store or a repository's own files, whatever a manifest says."""
+    root = store_root(store)
+    for change in changes:
+        if ".git" in change.path.lower().split("/") or (workdir / change.path).is_relative_to(root):
+            raise UsageError(f"the snapshot holds {listed([change.path])}, which belongs to git or to jumar; it is not written")

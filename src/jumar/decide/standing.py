@@ -1,0 +1,82 @@
+"""Which iteration stands now, and how it came to that: the last override, else the last selection, and the trail of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from jumar.errors import NothingEvaluatedError
+from jumar.model import Decision, SelectionCriteria
+from jumar.ranking.choose import choose
+from jumar.store.loop_store import LoopStore
+
+__all__ = ["Standing", "TrailEntry", "decided", "standing", "trail"]
+
+_TRAIL = frozenset({"select", "override", "apply", "undo", "cleanup", "accept"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """``iteration`` is what ``jumar apply`` applies; ``decision`` is what made it stand.
+
+    ``decision`` is None when nobody decided yet; then ``iteration`` is what the criteria would choose, and None without
+    criteria or without a valid score.
+    """
+
+    iteration: int | None
+    decision: Decision | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrailEntry:
+    """One decision for people: ``done``, ``unfinished`` (cut off before its end), or ``undone`` (an apply taken back)."""
+
+    decision: Decision
+    state: Literal["done", "unfinished", "undone"] = "done"
+
+
+def standing(store: LoopStore, criteria: SelectionCriteria | None = None) -> Standing:
+    """Return the iteration that stands: the last override, else the last selection, else what ``criteria`` choose now.
+
+    A later selection does not displace an override: the person's word holds until another override. Nothing is written.
+    """
+    decision = decided(store.decisions())
+    if decision is not None:
+        return Standing(iteration=decision.best_iteration, decision=decision)
+    if criteria is not None:
+        try:
+            return Standing(iteration=choose(store.views(), criteria).selected_iteration, decision=None)
+        except NothingEvaluatedError:
+            pass
+    return Standing(iteration=None, decision=None)
+
+
+def decided(decisions: Iterable[Decision]) -> Decision | None:
+    """Return the decision that stands among ``decisions``, which are in order; None when there is none."""
+    selection: Decision | None = None
+    override: Decision | None = None
+    for decision in decisions:
+        if decision.kind == "override":
+            override = decision
+        elif decision.kind == "select":
+            selection = decision
+    return override or selection
+
+
+def trail(store: LoopStore) -> tuple[TrailEntry, ...]:
+    """Return everything that was decided, oldest first; beginnings and ends are one entry."""
+    decisions = store.decisions()
+    ended = {decision.data.get(name) for decision in decisions for name in ("apply", "undo") if decision.kind == f"{name}-end"}
+    undone = {decision.data.get("apply") for decision in decisions if decision.kind == "undo-end"}
+    entries: list[TrailEntry] = []
+    for decision in decisions:
+        if decision.kind not in _TRAIL:
+            continue
+        state: Literal["done", "unfinished", "undone"] = "done"
+        if decision.kind == "apply" and decision.number in undone:
+            state = "undone"
+        elif decision.kind in {"apply", "undo"} and decision.number not in ended:
+            state = "unfinished"
+        entries.append(TrailEntry(decision=decision, state=state))
+    return tuple(entries)
