@@ -1,0 +1,102 @@
+"""What to do next: recommendations, likely causes of a decline, and what mitigates each."""
+
+from __future__ import annotations
+
+from jumar.ranking.degradation import Cause, likely_causes
+from jumar.ranking.views import valid_score
+from jumar.report.figures import iteration_label, listing, point_text
+from jumar.report.read import LoopReport
+from jumar.text import percent, plural
+
+__all__ = ["causes", "recommendations"]
+
+
+def causes(report: LoopReport) -> tuple[Cause, ...]:
+    """Return the likely causes of the decline after the selected iteration, or one that was made up for; () for none."""
+    selection = report.selection
+    if selection is not None and selection.degradation_detected:
+        return likely_causes(report.views, selection.selected_iteration)
+    if report.degradation.detected and report.degradation.best_before is not None:
+        last = max(report.degradation.iterations)
+        return likely_causes([view for view in report.views if view.number <= last], report.degradation.best_before)
+    return ()
+
+
+def recommendations(report: LoopReport) -> tuple[str, ...]:
+    """Return at least one recommendation: what the trajectory says first, then what stands in the way of a better choice."""
+    if report.selection is None:
+        if not report.records:
+            return ("Record at least one iteration",)
+        return ("Make one iteration scoreable before running again: the table above says why each score is missing",)
+    return (*_trajectory(report), *_obstacles(report))
+
+
+def _trajectory(report: LoopReport) -> list[str]:
+    selection = report.selection
+    if selection is None:
+        return []
+    best, final = selection.selected_iteration, selection.final_quality
+    if selection.degradation_detected and final is not None:
+        lost = percent(selection.quality_score - final)
+        return [
+            f"Quality degraded by {lost} in later iterations",
+            "Consider setting max iterations to avoid over-refinement",
+            _optimum(best),
+        ]
+    if report.diminishing.detected and report.diminishing.iteration is not None:
+        first = report.diminishing.iteration
+        return [
+            f"Diminishing returns from iteration {first} on: at least two changes in a row of less than 5 points",
+            "Consider stopping at that point: [stop] diminishing_returns",
+            _optimum(best),
+        ]
+    if best == selection.final_iteration and best > 0:
+        delta = report.record(best).quality_delta
+        if delta is not None and delta > 0:
+            return [
+                f"Quality was still rising at the final iteration ({point_text(delta)} up); further iterations may improve it",
+                f"Optimal iteration count for this task: {best} or more",
+            ]
+    if best == 0:
+        return ["No pass improved on the start state: change the objective, the prompt or the generator before running again"]
+    return [_optimum(best)]
+
+
+def _optimum(best: int) -> str:
+    if best == 0:
+        return "No pass improved on the start state: change the objective, the prompt or the generator before running again"
+    return f"Optimal iteration count for this task: ~{best}"
+
+
+def _obstacles(report: LoopReport) -> list[str]:
+    found: list[str] = []
+    threshold = report.criteria.threshold
+    valid = [view for view in report.views if valid_score(view) is not None]
+    if threshold is not None and not any((view.score or 0) >= threshold for view in valid):
+        top = max(valid, key=lambda view: view.score or 0)
+        short = point_text(threshold - (top.score or 0))
+        nearest = f"iteration {iteration_label(top.number)} is {short} short"
+        found.append(f"No iteration reaches the threshold of {percent(threshold)}; {nearest}")
+    if all(view.verification == "skipped" for view in valid):
+        if report.criteria.mode == "highest_quality_verified":
+            found.append("No iteration was verified: add a check, so that a high score alone cannot win")
+    elif not any(view.verification == "passed" for view in valid):
+        found.append(f"No iteration passes every check; most often failing: {_most_failing(report)}")
+    invalid = [view.number for view in report.views if valid_score(view) is None]
+    if invalid:
+        found.append(f"Without a valid score: {listing(invalid)}; the table gives the status of each")
+    if report.spend.cost_usd is None:
+        found.append("The cost is unknown: have the generator report it, so that a budget can hold")
+    return found
+
+
+def _most_failing(report: LoopReport) -> str:
+    fails: dict[str, int] = {}
+    for record in report.records:
+        for check in record.checks:
+            if not check.passed:
+                fails[check.name] = fails.get(check.name, 0) + 1
+    if not fails:
+        return "no check is named"
+    name = max(fails, key=lambda name: (fails[name], name))
+    return f"{name} ({fails[name]} of {plural(len(report.records), 'iteration')})"

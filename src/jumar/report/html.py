@@ -1,0 +1,299 @@
+"""The report as one self-contained page: inline style and SVG, no script, nothing fetched from anywhere.
+
+A Content-Security-Policy in the page allows just that one style sheet, by its hash, so that not even a mistake in the escaping
+could run or load anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from jumar.model import Decision, IterationRecord
+from jumar.ranking.degradation import Cause
+from jumar.report.advice import causes, recommendations
+from jumar.report.checklist import checklist
+from jumar.report.figures import UNKNOWN, count, dollars, duration, iteration_label, point_text, size
+from jumar.report.plot import NARROW, WIDE, sparklines, trajectory_plot
+from jumar.report.rationale import checks_sentence, degradation_sentence, rationale, reason_of
+from jumar.report.read import LoopReport
+from jumar.report.rows import trajectory_rows
+from jumar.text import escape, escape_block, percent, plural, points
+from jumar.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markupsafe import Markup
+
+__all__ = ["render_html"]
+
+_MOST_DETAILS: Final = 200
+_MOST_ARTIFACTS: Final = 500
+_TAIL: Final = 4000
+_LEGEND: Final = (
+    ("passed", "verified"),
+    ("failed", "verification failed"),
+    ("skipped", "not verified"),
+    ("invalid", "no valid score"),
+)
+
+
+def render_html(report: LoopReport) -> str:
+    """Return the page as HTML. It reads the same from a file, a server or an e-mail attachment."""
+    from markupsafe import Markup
+
+    css = _style()
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode("ascii")
+    return _template().render(page=_page(report), css=Markup(css), style_hash=f"sha256-{digest}")  # noqa: S704 - our own style sheet
+
+
+@functools.cache
+def _style() -> str:
+    return files("jumar.report").joinpath("templates", "report.css").read_text("utf-8")
+
+
+@functools.cache
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def visible(value: object) -> object:
+        """Show control characters in whatever text is printed; the markup of our own macros stays."""
+        return escape(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    environment = Environment(
+        loader=PackageLoader("jumar.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2")
+
+
+def _block(text: str) -> Markup:
+    """Output of several lines: its line feeds stay, which a single line's would not."""
+    from markupsafe import escape as escape_html
+
+    return escape_html(escape_block(text))
+
+
+def _page(report: LoopReport) -> Mapping[str, Any]:
+    details, left_out = _details(report)
+    artifacts = _artifacts(report)
+    wide = trajectory_plot(report, WIDE)
+    return {
+        "loop_id": report.loop_id,
+        "chosen": report.chosen is not None,
+        "lead": _lead(report),
+        "reason": reason_of(report).rstrip("."),
+        "stopped": "" if report.stop is None else report.stop.detail.rstrip("."),
+        "facts": _facts(report),
+        "wide": wide,
+        "narrow": trajectory_plot(report, NARROW),
+        "plot_summary": _plot_summary(report),
+        "legend": _legend(report),
+        "sparklines": sparklines(report),
+        "decline": degradation_sentence(report),
+        "causes": [_cause(cause) for cause in causes(report)],
+        "rationale": rationale(report),
+        "recommendations": recommendations(report),
+        "rows": _rows(report),
+        "details": details,
+        "details_left_out": f"{left_out:,}" if left_out else "",
+        "artifacts": artifacts[:_MOST_ARTIFACTS],
+        "artifacts_left_out": f"{len(artifacts) - _MOST_ARTIFACTS:,}" if len(artifacts) > _MOST_ARTIFACTS else "",
+        "decisions": [_decision(decision) for decision in report.decisions],
+        "checklist": checklist(report),
+        "footer": _footer(report),
+    }
+
+
+def _lead(report: LoopReport) -> str:
+    chosen = report.chosen_record
+    if chosen is None:
+        return "Nothing is chosen."
+    which = "The start state" if chosen.iteration_number == 0 else f"Iteration {chosen.iteration_number}"
+    return f"{which} is chosen."
+
+
+def _facts(report: LoopReport) -> list[dict[str, str]]:
+    chosen, final, selection = report.chosen_record, report.final, report.selection
+    facts = [_fact("Selected quality", percent(chosen.quality_score if chosen else None), _verified(chosen))]
+    if final is not None and chosen is not None:
+        facts.append(_fact("Final quality", percent(final.quality_score), _final_note(chosen, final)))
+    if (
+        selection is not None
+        and selection.runner_up is not None
+        and selection.margin is not None
+        and selection.selected_iteration == report.chosen
+    ):
+        facts.append(
+            _fact("Margin", points(selection.margin, sign=True), f"over iteration {iteration_label(selection.runner_up)}")
+        )
+    facts.append(_fact("Iterations", f"{report.passes:,}", _stopped(report)))
+    facts.append(
+        _fact("Cost", dollars(report.spend.cost_usd), "not reported" if report.spend.cost_usd is None else _tokens(report))
+    )
+    facts.append(_fact("Time", duration(report.spend.seconds), _attempts(report)))
+    return facts
+
+
+def _fact(name: str, value: str, small: str = "") -> dict[str, str]:
+    return {"name": name, "value": value, "small": small}
+
+
+def _verified(record: IterationRecord | None) -> str:
+    if record is None:
+        return ""
+    return {"passed": "verified", "failed": "verification failed", "skipped": "not verified"}[record.verification_status]
+
+
+def _final_note(chosen: IterationRecord, final: IterationRecord) -> str:
+    if final.iteration_number == chosen.iteration_number:
+        return "the chosen one"
+    if chosen.quality_score is None or final.quality_score is None:
+        return f"iteration {final.iteration_number}"
+    lost = final.quality_score - chosen.quality_score
+    if lost == 0:
+        return f"iteration {final.iteration_number}, as good"
+    return f"iteration {final.iteration_number}, {point_text(lost)} {'below' if lost < 0 else 'above'}"
+
+
+def _stopped(report: LoopReport) -> str:
+    if report.stop is not None:
+        return f"stopped: {report.stop.reason.replace('_', ' ')}"
+    return "and the start state" if report.start is not None else ""
+
+
+def _tokens(report: LoopReport) -> str:
+    return "tokens not reported" if report.spend.tokens is None else f"{count(report.spend.tokens)} tokens"
+
+
+def _attempts(report: LoopReport) -> str:
+    lost = report.spend.iterations - report.passes
+    return f"{plural(report.spend.iterations, 'attempt')}, {lost} of them without a result" if lost > 0 else ""
+
+
+def _plot_summary(report: LoopReport) -> str:
+    said = f"Scores of {plural(len(report.records), 'iteration')} on a scale of 0 to 100."
+    chosen = report.chosen_record
+    if chosen is not None:
+        said += f" Iteration {iteration_label(chosen.iteration_number)} is chosen with {percent(chosen.quality_score)}."
+    if report.final is not None:
+        said += f" The last one, {report.final.iteration_number}, has {percent(report.final.quality_score)}."
+    return said + " The table below lists them all."
+
+
+def _legend(report: LoopReport) -> list[tuple[str, str]]:
+    plot = trajectory_plot(report, WIDE)
+    if plot is None:
+        return []
+    kinds = {mark.kind for mark in plot.marks}
+    entries = [(kind, words) for kind, words in _LEGEND if kind in kinds]
+    entries.append(("stair", "running best"))
+    if plot.threshold is not None:
+        entries.append(("gate", "threshold"))
+    return entries
+
+
+def _cause(cause: Cause) -> dict[str, str]:
+    return {name: f"{text[:1].upper()}{text[1:]}" for name, text in asdict(cause).items()}
+
+
+def _rows(report: LoopReport) -> list[dict[str, Any]]:
+    return [
+        {
+            **asdict(row),
+            "it": iteration_label(row.number),
+            "tokens": count(record.tokens_used),
+            "cost": dollars(record.token_cost_usd),
+        }
+        for row, record in zip(trajectory_rows(report), report.records, strict=True)
+    ]
+
+
+def _details(report: LoopReport) -> tuple[list[dict[str, Any]], int]:
+    """What scorers, checks and the generator said, where they said anything; of a long loop only those that matter most."""
+    wanted = {record.iteration_number for record in report.records}
+    if len(report.records) > _MOST_DETAILS:
+        second = None if report.selection is None else report.selection.runner_up
+        wanted &= {report.chosen, second, report.records[0].iteration_number, report.records[-1].iteration_number}
+    shown = [_detail(report, record) for record in report.records if record.iteration_number in wanted and _says(record)]
+    return shown, sum(_says(record) for record in report.records) - len(shown)
+
+
+def _says(record: IterationRecord) -> bool:
+    return bool(record.reasons or record.checks or record.reflections or record.status_reason or record.commits)
+
+
+def _detail(report: LoopReport, record: IterationRecord) -> dict[str, Any]:
+    name = "Start state" if record.iteration_number == 0 else f"Iteration {record.iteration_number}"
+    reasons = [record.status_reason] if record.status_reason else []
+    reasons += record.reasons
+    if record.commits:
+        reasons.append(
+            f"The generator made {plural(len(record.commits), 'commit')}: {', '.join(name[:12] for name in record.commits)}"
+        )
+    return {
+        "name": name,
+        "short": f"{percent(record.quality_score)} · {checks_sentence(record)}"
+        if record.checks
+        else percent(record.quality_score),
+        "open": record.iteration_number == report.chosen,
+        "reasons": reasons,
+        "reflections": record.reflections,
+        "checks": [
+            {
+                "name": check.name,
+                "passed": check.passed,
+                "verdict": f"could not run: {check.broken}"
+                if check.broken
+                else _verdict(check.passed, check.exit_code, check.seconds),
+                "tail": "" if check.passed else _block(check.output_tail[-_TAIL:]),
+            }
+            for check in record.checks
+        ],
+    }
+
+
+def _verdict(passed: bool, exit_code: int | None, seconds: float) -> str:  # noqa: FBT001 - the three parts of one sentence
+    word = "passed" if passed else "failed" + (f", exit {exit_code}" if exit_code is not None else "")
+    return f"{word} in {duration(seconds)}"
+
+
+def _artifacts(report: LoopReport) -> list[tuple[str, str]]:
+    chosen = report.chosen_record
+    if chosen is None:
+        return []
+    notes = {
+        detail.path: f"not stored: {detail.skipped}" if detail.skipped else size(detail.size)
+        for detail in chosen.artifacts_detail
+    }
+    if notes:
+        return list(notes.items())
+    return [(path, "") for path in chosen.artifacts]
+
+
+def _decision(decision: Decision) -> dict[str, str]:
+    return {
+        "number": str(decision.number),
+        "at": decision.at,
+        "kind": decision.kind if decision.decision is None else f"{decision.kind} ({decision.decision})",
+        "iteration": UNKNOWN if decision.best_iteration is None else iteration_label(decision.best_iteration),
+        "replaced": UNKNOWN if decision.replaced is None else iteration_label(decision.replaced),
+        "by": decision.by or UNKNOWN,
+        "reason": decision.reason or UNKNOWN,
+    }
+
+
+def _footer(report: LoopReport) -> str:
+    where = f", read from {report.storage_path}" if report.storage_path else ""
+    begun = f", begun {report.created_at}" if report.created_at else ""
+    return f"jumar {__version__} · {plural(len(report.records), 'record')}{begun}{where}"

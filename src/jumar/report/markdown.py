@@ -1,0 +1,231 @@
+"""The selection report as markdown: seed 2's headings, columns and order, with seed 1's rationale, causes and checklist."""
+
+from __future__ import annotations
+
+from jumar.model import Decision, IterationRecord
+from jumar.ranking.degradation import Cause
+from jumar.report.advice import causes, recommendations
+from jumar.report.checklist import checklist
+from jumar.report.figures import UNKNOWN, count, delta_percent, dollars, duration, iteration_label
+from jumar.report.mdtext import inline, row
+from jumar.report.rationale import degradation_sentence, rationale, reason_of
+from jumar.report.read import LoopReport
+from jumar.text import percent, plural
+
+__all__ = ["BAR_WIDTH", "MOST_BARS", "render_markdown"]
+
+BAR_WIDTH = 36
+MOST_BARS = 200
+_KEPT_BARS = 60
+_VERIFIED = {"passed": "✓", "failed": "✗", "skipped": "skipped"}
+
+
+def render_markdown(report: LoopReport) -> str:
+    """Return the whole report, ending with a line feed. Names inside cannot change its structure."""
+    sections = [
+        _head(report),
+        _summary(report),
+        _scores(report),
+        _rationale(report),
+        _trajectory(report),
+        _artifacts(report),
+        _list("Recommendations", [inline(line) for line in recommendations(report)]),
+        _decisions(report.decisions),
+        _checklist(report),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _chosen(report: LoopReport) -> str:
+    return UNKNOWN if report.chosen is None else iteration_label(report.chosen)
+
+
+def _head(report: LoopReport) -> list[str]:
+    return [
+        "# Output Selection Report",
+        "",
+        f"**Loop ID**: {inline(report.loop_id)}",
+        "",
+        f"**Total Iterations**: {report.passes}",
+        "",
+        f"**Selected Iteration**: {_chosen(report)}",
+    ]
+
+
+def _summary(report: LoopReport) -> list[str]:
+    chosen, final, selection = report.chosen_record, report.final, report.selection
+    lines = [
+        ("Selected Iteration", _chosen(report)),
+        ("Selected Quality", percent(chosen.quality_score if chosen else None)),
+        ("Final Iteration", UNKNOWN if final is None else iteration_label(final.iteration_number)),
+        ("Final Quality", percent(final.quality_score if final else None)),
+        ("Degradation Detected", "Yes" if selection is not None and selection.degradation_detected else "No"),
+    ]
+    if report.criteria.threshold is not None and chosen is not None:
+        lines.append(("Meets Threshold", _meets(report, chosen)))
+    if report.stop is not None:
+        lines.append(
+            ("Stopped", f"{report.stop.reason}: {inline(report.stop.detail)}" if report.stop.detail else report.stop.reason)
+        )
+    lines.append(("Spent", spent(report)))
+    return ["## Summary", "", row(("Metric", "Value")), "|--------|-------|", *(row(line) for line in lines)]
+
+
+def _meets(report: LoopReport, chosen: IterationRecord) -> str:
+    threshold = report.criteria.threshold
+    if threshold is None or chosen.quality_score is None:
+        return UNKNOWN
+    if chosen.quality_score < threshold:
+        return f"No ({percent(threshold)} wanted)"
+    selection = report.selection
+    if selection is not None and selection.selected_iteration == chosen.iteration_number and selection.fallback is not None:
+        return f"{percent(threshold)} reached, but relaxed: {selection.fallback}"
+    return f"Yes ({percent(threshold)} wanted)"
+
+
+def spent(report: LoopReport) -> str:
+    """Return the loop's total as one line; what is unknown says so."""
+    spend = report.spend
+    tokens = "tokens unknown" if spend.tokens is None else f"{count(spend.tokens)} tokens"
+    cost = "cost unknown" if spend.cost_usd is None else dollars(spend.cost_usd)
+    return f"{plural(spend.iterations, 'iteration')}, {duration(spend.seconds)}, {tokens}, {cost}"
+
+
+def _scores(report: LoopReport) -> list[str]:
+    columns = ("Iteration", "Quality", "Delta", "Tokens", "Cost", "Verified")
+    return [
+        "## Quality Scores",
+        "",
+        row(columns),
+        "|-----------|---------|-------|--------|------|----------|",
+        *(_score_row(record, selected=record.iteration_number == report.chosen) for record in report.records),
+    ]
+
+
+def _score_row(record: IterationRecord, *, selected: bool) -> str:
+    invalid = record.quality_score is None or record.status != "ok"
+    quality = percent(record.quality_score)
+    return row(
+        (
+            iteration_label(record.iteration_number) + (" ✓" if selected else ""),
+            f"{quality} ({record.status.replace('_', ' ')})" if invalid else quality,
+            UNKNOWN if invalid else delta_percent(record.quality_delta),
+            UNKNOWN if record.tokens_used is None else str(record.tokens_used),
+            dollars(record.token_cost_usd),
+            _VERIFIED[record.verification_status],
+        )
+    )
+
+
+def _rationale(report: LoopReport) -> list[str]:
+    lines = ["## Selection Rationale", ""]
+    lines += [f"**Selected**: {'nothing' if report.chosen is None else 'Iteration ' + _chosen(report)}", ""]
+    lines += [f"**Reason**: {inline(reason_of(report))}", ""]
+    lines += [f"- {inline(bullet)}" for bullet in rationale(report)]
+    return lines + _degradation(report)
+
+
+def _degradation(report: LoopReport) -> list[str]:
+    sentence = degradation_sentence(report)
+    if sentence is None:
+        return []
+    lines = ["", "### Degradation Detected", "", inline(sentence)]
+    if found := causes(report):
+        lines += [
+            "",
+            row(("Pattern", "Likely Cause", "Evidence", "Mitigation")),
+            "|---------|--------------|----------|------------|",
+        ]
+        lines += [row(_cause_cells(cause)) for cause in found]
+    return lines
+
+
+def _cause_cells(cause: Cause) -> tuple[str, ...]:
+    name = cause.pattern[:1].upper() + cause.pattern[1:]
+    return (name, *(inline(text[:1].upper() + text[1:]) for text in (cause.meaning, cause.evidence, cause.mitigation)))
+
+
+def _trajectory(report: LoopReport) -> list[str]:
+    if not report.records:
+        return []
+    shown = _bars_shown(report)
+    lines = ["## Quality Trajectory", ""]
+    if len(shown) < len(report.records):
+        lines += [f"{len(shown)} of {len(report.records):,} iterations are drawn; the table above has all of them.", ""]
+    scores = [record.quality_score for record in report.records if record.quality_score is not None]
+    scale = max(scores, default=0) or 1
+    name_width = len(f"Iteration {report.records[-1].iteration_number}:")
+    value_width = max((len(percent(score)) for score in scores), default=1)
+    bars = (_bar(record, report, scale, name_width, value_width) for record in shown)
+    return [*lines, "```", *bars, "```"]
+
+
+def _bar(record: IterationRecord, report: LoopReport, scale: float, name_width: int, value_width: int) -> str:
+    name = f"Iteration {record.iteration_number}:".ljust(name_width)
+    value = percent(record.quality_score).rjust(value_width)
+    filled = "" if record.quality_score is None else "█" * round(BAR_WIDTH * record.quality_score / scale)
+    notes = ["(start)"] if record.iteration_number == 0 else []
+    if record.status != "ok":
+        notes.append(f"({record.status.replace('_', ' ')})")
+    if record.iteration_number == report.chosen:
+        notes.append("← SELECTED")
+    return " ".join([name, filled.ljust(BAR_WIDTH), value, *notes])
+
+
+def _bars_shown(report: LoopReport) -> list[IterationRecord]:
+    """All of them up to ``MOST_BARS``; else every n-th, and always the ends, the chosen, the best and the runner-up."""
+    if len(report.records) <= MOST_BARS:
+        return list(report.records)
+    step = -(-len(report.records) // _KEPT_BARS)
+    kept = {report.records[index].iteration_number for index in range(0, len(report.records), step)}
+    kept |= {report.records[-1].iteration_number, *report.leaders[-1:]}
+    kept |= {number for number in (report.chosen, report.selection and report.selection.runner_up) if number is not None}
+    return [record for record in report.records if record.iteration_number in kept]
+
+
+def _artifacts(report: LoopReport) -> list[str]:
+    chosen = report.chosen_record
+    if chosen is None:
+        return []
+    skipped = [detail for detail in chosen.artifacts_detail if detail.skipped is not None]
+    lines = [inline(path) for path in chosen.artifacts]
+    lines += [f"{inline(detail.path)} (not stored: {inline(detail.skipped or '')})" for detail in skipped]
+    return _list("Artifacts Applied", lines or ["none recorded"])
+
+
+def _list(heading: str, lines: list[str]) -> list[str]:
+    return [f"## {heading}", "", *(f"- {line}" for line in lines)]
+
+
+def _decisions(decisions: tuple[Decision, ...]) -> list[str]:
+    if not decisions:
+        return ["## Decisions", "", "None recorded yet."]
+    columns = ("No.", "When", "Kind", "Iteration", "Replaced", "By", "Reason")
+    return [
+        "## Decisions",
+        "",
+        row(columns),
+        "|---|---|---|---|---|---|---|",
+        *(row(_decision_cells(made)) for made in decisions),
+    ]
+
+
+def _decision_cells(made: Decision) -> tuple[str, ...]:
+    kind = made.kind if made.decision is None else f"{made.kind} ({made.decision})"
+    return (
+        str(made.number),
+        inline(made.at),
+        inline(kind),
+        UNKNOWN if made.best_iteration is None else iteration_label(made.best_iteration),
+        UNKNOWN if made.replaced is None else iteration_label(made.replaced),
+        inline(made.by) or UNKNOWN,
+        inline(made.reason) or UNKNOWN,
+    )
+
+
+def _checklist(report: LoopReport) -> list[str]:
+    return [
+        "## Validation Checklist",
+        "",
+        *(f"- [{'x' if line.done else ' '}] {line.text}: {inline(line.fact)}" for line in checklist(report)),
+    ]

@@ -1,0 +1,264 @@
+"""The read model: everything that the renderings show of one loop, computed once from records and decisions.
+
+:func:`build_report` needs plain records only; :func:`load_report` reads them from a store, without a lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+from jumar.budget.ledger import spend as spend_of_attempts
+from jumar.errors import NotFoundError, NothingEvaluatedError, ScoreError
+from jumar.model import (
+    DEFAULT_CRITERIA,
+    Decision,
+    Degradation,
+    DiminishingReturns,
+    IterationRecord,
+    IterationView,
+    SelectionCriteria,
+    SelectionResult,
+    Spend,
+    StopDecision,
+)
+from jumar.model.selection import MODES
+from jumar.model.stopping import STOP_REASONS
+from jumar.ranking.choose import choose, ordered
+from jumar.ranking.degradation import detect_degradation, detect_diminishing_returns
+from jumar.ranking.score import resolve_weights
+from jumar.ranking.views import valid_score
+from jumar.report.summary import spend_of_records
+
+if TYPE_CHECKING:
+    from jumar.store.loop_store import LoopStore
+
+__all__ = ["LoopReport", "build_report", "criteria_of", "load_report", "weights_of"]
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopReport:
+    """One loop as a report shows it.
+
+    ``records`` are sorted by number, iteration 0 (the start state) included; ``views`` are theirs. ``selection`` is None when
+    no iteration has a valid score. ``override`` is the last override, which stands until the next one; ``chosen`` is the
+    iteration that stands: the override's, else the selection's, else None. ``leaders`` are the iterations that were the running
+    best, in order. ``snapshots`` are the numbers whose artifacts are still stored, None when nobody looked. ``weights`` are
+    those of the dimensions that were scored.
+    """
+
+    loop_id: str
+    storage_path: str
+    created_at: str | None
+    config: Mapping[str, Any]
+    criteria: SelectionCriteria
+    weights: Mapping[str, float]
+    records: tuple[IterationRecord, ...]
+    views: tuple[IterationView, ...]
+    selection: SelectionResult | None
+    override: Decision | None
+    chosen: int | None
+    decisions: tuple[Decision, ...]
+    spend: Spend
+    stop: StopDecision | None
+    degradation: Degradation
+    diminishing: DiminishingReturns
+    leaders: tuple[int, ...]
+    order: tuple[int, ...]
+    snapshots: frozenset[int] | None
+
+    @property
+    def passes(self) -> int:
+        """How many iterations there are, the start state not counted."""
+        return sum(record.iteration_number > 0 for record in self.records)
+
+    @property
+    def start(self) -> IterationRecord | None:
+        """Iteration 0, when the start state was recorded."""
+        return self.records[0] if self.records and self.records[0].iteration_number == 0 else None
+
+    @property
+    def final(self) -> IterationRecord | None:
+        """The last iteration by number."""
+        return self.records[-1] if self.records else None
+
+    @property
+    def chosen_record(self) -> IterationRecord | None:
+        """The record of the iteration that stands."""
+        return None if self.chosen is None else self.record(self.chosen)
+
+    def record(self, number: int) -> IterationRecord:
+        """Return the record of iteration ``number``. Errors: :class:`NotFoundError`."""
+        at = bisect_left(self.records, number, key=lambda record: record.iteration_number)
+        if at < len(self.records) and self.records[at].iteration_number == number:
+            return self.records[at]
+        raise NotFoundError(f"loop '{self.loop_id}' has no iteration {number}")
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The dimensions that anybody scored, in the order in which they first appear."""
+        return tuple(dict.fromkeys(name for record in self.records for name in record.dimensions))
+
+
+def build_report(
+    loop_id: str,
+    records: Iterable[IterationRecord],
+    selection: SelectionResult | None,
+    decisions: Iterable[Decision] = (),
+    spend: Spend | None = None,
+    *,
+    config: Mapping[str, Any] = _NOTHING,
+    stop: StopDecision | None = None,
+    criteria: SelectionCriteria | None = None,
+    storage_path: str = "",
+    snapshots: Iterable[int] | None = None,
+    created_at: str | None = None,
+) -> LoopReport:
+    """Build the read model from plain records, in any order.
+
+    ``selection`` None means that nothing could be chosen. ``spend`` None: summed from the records. ``criteria`` None: taken
+    from ``config`` (a tracker's or a run's; see :func:`criteria_of`). Errors: :class:`NotFoundError` when the selection or an
+    override names an iteration that is not among the records.
+    """
+    kept = tuple(sorted(records, key=lambda record: record.iteration_number))
+    views = tuple(record.view() for record in kept)
+    made = tuple(sorted(decisions, key=lambda decision: decision.number))
+    rules = criteria_of(config) if criteria is None else criteria
+    override = next((decision for decision in reversed(made) if decision.kind == "override"), None)
+    chosen = selection.selected_iteration if selection is not None else None
+    if override is not None and override.best_iteration is not None:
+        chosen = override.best_iteration
+    known = {record.iteration_number for record in kept}
+    for number in (chosen, selection and selection.selected_iteration):
+        if number is not None and number not in known:
+            raise NotFoundError(f"the selection names iteration {number}, which is not among the records of loop '{loop_id}'")
+    return LoopReport(
+        loop_id=loop_id,
+        storage_path=storage_path or str(config.get("storage_path", "")),
+        created_at=created_at,
+        config=config,
+        criteria=rules,
+        weights=weights_of(config, kept),
+        records=kept,
+        views=views,
+        selection=selection,
+        override=override,
+        chosen=chosen,
+        decisions=made,
+        spend=spend_of_records(kept) if spend is None else spend,
+        stop=stop,
+        degradation=detect_degradation(views),
+        diminishing=detect_diminishing_returns([view for view in views if view.number > 0]),
+        leaders=_leaders(views),
+        order=() if selection is None else tuple(view.number for view in ordered(views, rules)),
+        snapshots=None if snapshots is None else frozenset(snapshots),
+    )
+
+
+def load_report(
+    store: LoopStore,
+    *,
+    selection: SelectionResult | None = None,
+    criteria: SelectionCriteria | None = None,
+    stop: StopDecision | None = None,
+    all_artifacts: bool = False,
+) -> LoopReport:
+    """Read a loop and build its report; takes no lock and writes nothing.
+
+    ``selection`` None: computed now, by ``criteria``; those None: as recorded with the loop. ``stop`` None: as the loop's end
+    was written down, if nothing was recorded since. Only the chosen iteration's record keeps its list of artifacts, because a
+    long loop over a large tree has millions of them; ``all_artifacts`` keeps them all. Errors:
+    :class:`jumar.errors.StoreDamagedError`.
+    """
+    rules = criteria_of(store.config) if criteria is None else criteria
+    decisions = store.decisions()
+    if selection is None:
+        with contextlib.suppress(NothingEvaluatedError):
+            selection = choose(store.views(), rules)
+    keep = {decision.best_iteration for decision in decisions if decision.kind == "override"}
+    keep |= {selection and selection.selected_iteration}
+    records: list[IterationRecord] = []
+    for record in store.records():
+        light = not all_artifacts and record.iteration_number not in keep
+        records.append(replace(record, artifacts=(), artifacts_detail=()) if light else record)
+    attempts = store.attempts()
+    return build_report(
+        store.loop_id,
+        records,
+        selection,
+        decisions,
+        spend_of_attempts(attempts) if attempts else None,
+        config=store.config,
+        stop=_recorded_stop(decisions, records) if stop is None else stop,
+        criteria=rules,
+        storage_path=str(store.config.get("storage_path") or store.paths.directory),
+        snapshots=[record.iteration_number for record in records if store.has_snapshot(record.iteration_number)],
+        created_at=store.created_at,
+    )
+
+
+def criteria_of(config: Mapping[str, Any]) -> SelectionCriteria:
+    """Return the selection rules of a recorded configuration.
+
+    A tracker's configuration (it has ``storage_path`` or ``quality_weights``, or is empty) starts from the defaults; in a
+    run's, no threshold means no gate. Unusable values count as absent: the configuration was checked when it was recorded.
+    """
+    section = _section(config, "selection")
+    tracker = not config or "storage_path" in config or "quality_weights" in config
+    mode = section.get("mode")
+    threshold = section.get("threshold", DEFAULT_CRITERIA.threshold if tracker else None)
+    required = section.get("require_verification", DEFAULT_CRITERIA.require_verification)
+    return SelectionCriteria(
+        mode=mode if mode in MODES else DEFAULT_CRITERIA.mode,
+        threshold=threshold if isinstance(threshold, int | float) and not isinstance(threshold, bool) else None,
+        require_verification=required if isinstance(required, bool) else DEFAULT_CRITERIA.require_verification,
+    )
+
+
+def weights_of(config: Mapping[str, Any], records: Iterable[IterationRecord]) -> Mapping[str, float]:
+    """Return the weight of every dimension: a tracker's own table, else the engine's rule for those that were scored."""
+    given = {
+        name: value
+        for name, value in (_section(config, "quality_weights") or _section(config, "weights")).items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    if "quality_weights" in config:
+        return given
+    scored = dict.fromkeys(name for record in records for name in record.dimensions)
+    try:
+        return resolve_weights(scored, given or None)
+    except ScoreError:  # a weight for a dimension that no iteration has yet
+        return given
+
+
+def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section: object = config.get(name)
+    return cast("Mapping[str, Any]", section) if isinstance(section, Mapping) else _NOTHING
+
+
+def _recorded_stop(decisions: Sequence[Decision], records: Sequence[IterationRecord]) -> StopDecision | None:
+    """The end of the loop as it was written down; one that was followed by further iterations is no end."""
+    last = records[-1].iteration_number if records else None
+    for decision in reversed(decisions):
+        reason = decision.data.get("stop_reason")
+        if decision.kind == "end" and decision.final_iteration == last and reason in STOP_REASONS:
+            return StopDecision(reason=reason, detail=decision.reason)
+    return None
+
+
+def _leaders(views: Iterable[IterationView]) -> tuple[int, ...]:
+    """Seed 1's update rule, replayed: only a higher score takes the lead. It is ``running_best`` of every prefix."""
+    leaders: list[int] = []
+    best = float("-inf")
+    for view in views:
+        score = valid_score(view)
+        if score is not None and score > best:
+            leaders.append(view.number)
+            best = score
+    return tuple(leaders)

@@ -1,0 +1,116 @@
+"""The files beside the records that people and other tools read: made from the records, written by the lock holder only.
+
+``best-tracker.json`` is written last and says what all of them derive from; as long as that is what is on disk, nothing is
+written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from jumar import files
+from jumar.errors import LockedError
+from jumar.model.codec import encode
+from jumar.report.final_output import fill_final_output
+from jumar.report.markdown import render_markdown
+from jumar.report.read import load_report
+from jumar.report.tracking import best_document, tracking_chunks
+
+if TYPE_CHECKING:
+    from jumar.store.loop_store import LoopStore
+
+__all__ = ["refresh_views"]
+
+
+def refresh_views(store: LoopStore, *, at: str, force: bool = False) -> bool:
+    """Bring ``final-output/``, the tracking view, the report and ``best-tracker.json`` up to date; returns whether they are.
+
+    ``at`` is the time that the tracking view names. Nothing is written, and no lock is taken, when they are fresh already, unless
+    ``force`` is set. While another process holds the lock, nothing is written and False is returned: that process will refresh
+    them. Errors: :class:`jumar.errors.StoreWriteError`, :class:`jumar.errors.StoreDamagedError`.
+    """
+    if not force and _is_fresh(store):
+        return True
+    try:
+        with store.lock():
+            if force or not _is_fresh(store):
+                with files.as_write_error("write the views of", store.paths.directory):
+                    _write(store, at, force=force)
+    except LockedError:
+        return False
+    return True
+
+
+def _derived_from(store: LoopStore) -> dict[str, Any]:
+    numbers = store.iteration_numbers()
+    decisions = store.decisions()
+    return {
+        "iteration": numbers[-1] if numbers else None,
+        "decision": decisions[-1].number if decisions else None,
+        "reading": _last_reading(store.paths.readings),
+        "iterations": len(numbers),
+    }
+
+
+def _last_reading(directory: Path) -> str | None:
+    try:
+        names = [path.name for path in directory.iterdir() if not path.name.startswith(".")]
+    except FileNotFoundError:
+        return None
+    return max(names, default=None)
+
+
+def _is_fresh(store: LoopStore) -> bool:
+    written = _written(store.paths.best_view)
+    if written.get("derived_from") != _derived_from(store):
+        return False
+    beside = (store.paths.tracking_view, store.paths.report_view)
+    if not all(path.is_file() for path in beside):
+        return False
+    return written.get("final_output") is None or store.paths.final_output.is_dir()
+
+
+def _written(path: Path) -> dict[str, Any]:
+    """The view as it stands, empty when it is missing or unreadable: then it is made again."""
+    try:
+        found: object = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _write(store: LoopStore, at: str, *, force: bool) -> None:
+    report = load_report(store)
+    derived_from = _derived_from(store)
+    holds = _written(store.paths.best_view).get("final_output")
+    chosen = report.chosen
+    if chosen is None or not store.has_snapshot(chosen):
+        chosen = holds if store.paths.final_output.is_dir() else None
+    elif force or chosen != holds or not store.paths.final_output.is_dir():
+        # Until the new one is in place nothing may claim to know what is there.
+        store.paths.best_view.unlink(missing_ok=True)
+        fill_final_output(store, chosen)
+    _replace(store.paths.tracking_view, tracking_chunks(report, store.records(), at=at, derived_from=derived_from))
+    files.replace_file(store.paths.report_view, render_markdown(report).encode())
+    files.replace_file(store.paths.best_view, encode(best_document(report, derived_from=derived_from, final_output=chosen)))
+
+
+def _replace(path: Path, chunks: Iterable[bytes]) -> None:
+    """Like :func:`jumar.files.replace_file`, without the whole content in memory."""
+    temporary = path.with_name(f"{files.TEMPORARY}{secrets.token_hex(6)}")
+    try:
+        with temporary.open("xb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    files.fsync_directory(path.parent)
