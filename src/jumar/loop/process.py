@@ -26,7 +26,16 @@ from jumar.errors import ConfigError
 from jumar.files import as_write_error
 from jumar.loop.strays import MARKER, Family
 
-__all__ = ["DEFAULT_OUTPUT_CAP", "ProcessResult", "check_command", "check_timeout", "describe_exit", "run_command", "tail"]
+__all__ = [
+    "DEFAULT_OUTPUT_CAP",
+    "ProcessResult",
+    "broken_reason",
+    "check_command",
+    "check_timeout",
+    "describe_exit",
+    "run_command",
+    "tail",
+]
 
 DEFAULT_OUTPUT_CAP: Final = 1 << 20
 _TAIL: Final = 8 << 10  # bytes of a tail that goes into records and prompts
@@ -382,6 +391,17 @@ def describe_exit(code: int | None) -> str | None:
     if code > 128 and (name := _signal_name(code - 128)).startswith("SIG"):
         return f"exit code {code} (128 + {name})"
     return f"exit code {code}"
+
+
+def broken_reason(result: ProcessResult) -> str | None:
+    """Return why the way a check ended says nothing about what it checked; None when it does.
+
+    It did not run (not found, not executable: the shell's 127 and 126), was cut short, or its exit code is unknown.
+    """
+    if result.error is not None or result.timed_out or result.interrupted or result.exit_code is None:
+        return result.failure
+    not_run = {126: "is not executable", 127: "was not found"}.get(result.exit_code)
+    return None if not_run is None else f"exit code {result.exit_code}: a command in it {not_run}"
 
 
 def _signal_name(number: int) -> str:

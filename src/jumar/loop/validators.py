@@ -20,7 +20,7 @@ from jumar.files import as_write_error
 from jumar.loop.analyzer import without_escapes
 from jumar.loop.callables import ask, check_reference, describe_exception
 from jumar.loop.junit import parse_junit, short_identity
-from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, check_command, check_timeout, run_command
+from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, broken_reason, check_command, check_timeout, run_command
 from jumar.loop.values import as_verdict
 from jumar.loop.workfiles import FileIdentity, UnreadableFileError, check_relative, find_files, identity, log_name, read_regular
 from jumar.model.protocols import StepContext
@@ -36,8 +36,8 @@ PYTEST_FAILURES: Final = r"^(?:FAILED|ERROR) (?P<id>[^\s:][^\n:]*(?:::[^\n]+?|\.
 """The lines of pytest's short summary: ``FAILED tests/test_a.py::test_b - AssertionError: …``."""
 
 _MAX_FAILURES: Final = 5_000
+_LONGEST_LINE: Final = 2_000
 _CRASHES: Final = {128 + signal.SIGABRT, 128 + signal.SIGKILL, 128 + signal.SIGSEGV}
-_NOT_RUN: Final = {126: "is not executable", 127: "was not found"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,20 +105,13 @@ class CommandValidator:
             exit_code=result.exit_code,
             seconds=result.seconds,
             output_tail=result.output_tail,
-            broken=self._broken(result),
+            broken=broken_reason(result),
         )
         if check.broken is not None or result.exit_code == 0:
             return replace(check, passed=check.broken is None)
         found = self._failing(context.workdir, result, before)
-        check = replace(check, failures=found.names, new_failures=found.names)
+        check = replace(check, failures=found.names)
         return check if self._baseline is None else _against_start(check, found.unknown, context)
-
-    def _broken(self, result: ProcessResult) -> str | None:
-        if result.error is not None or result.timed_out or result.interrupted:
-            return result.failure
-        if result.exit_code in _NOT_RUN:
-            return f"exit code {result.exit_code}: a command in it {_NOT_RUN[result.exit_code]}"
-        return result.failure if result.exit_code is None else None
 
     def _reports(self, workdir: Path) -> dict[Path, FileIdentity | None]:
         if self._junit is None:
@@ -153,7 +146,9 @@ class CommandValidator:
         if result.truncated:
             return _Failures(unknown="it printed more than output_cap allows, so that failing tests may be missing")
         group: str | int = "id" if "id" in self._pattern.groupindex else min(self._pattern.groups, 1)
-        matches = self._pattern.finditer(without_escapes(f"{result.stdout}\n{result.stderr}"))
+        # cut, because a pattern may look ahead as far as it can and the lines are the candidate's
+        lines = (line[:_LONGEST_LINE] for line in without_escapes(f"{result.stdout}\n{result.stderr}").split("\n"))
+        matches = self._pattern.finditer("\n".join(lines))
         names = {short_identity(match[group]) for match in matches if match[group]}
         return _Failures(names=tuple(sorted(names)), unknown=None if names else "its output names no failing test")
 
@@ -162,6 +157,7 @@ def _against_start(check: CheckResult, unknown: str | None, context: StepContext
     """Compare a red result with that of the start state."""
     start = check if context.iteration == 0 else _start_of(check.name, context)
     if start is None or start.broken is not None:
+        check = replace(check, new_failures=check.failures)
         return _noted(check, "there is no result of the start to compare with, so that every failure counts")
     if unknown is None and (start.failures or start.exit_code == 0):
         new = tuple(name for name in check.failures if name not in set(start.failures))

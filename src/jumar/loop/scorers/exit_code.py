@@ -1,0 +1,52 @@
+"""``exit``: 1 when a command succeeds, 0 when it does not."""
+
+from __future__ import annotations
+
+from jumar.loop.process import broken_reason
+from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading, run_for_score
+from jumar.loop.scorers.options import Options
+from jumar.loop.values import ScoreValue
+from jumar.model.protocols import Scorer, StepContext
+from jumar.model.records import ScoreReading
+
+__all__ = ["EXIT", "ExitScorer"]
+
+
+class ExitScorer:
+    """Scores 1.0 for exit code 0, else 0.0: of its own command, or without one of the generator.
+
+    A command that is not found or timed out makes the scorer broken. Without a command, an iteration that no process generated
+    (the start state, a callable) has no exit code, which is an invalid score.
+    """
+
+    def __init__(
+        self, dimension: str, command: str | tuple[str, ...] | None, *, timeout: float | None, runtime: ScorerRuntime
+    ) -> None:
+        self.dimension = dimension
+        self._command = command
+        self._timeout = timeout
+        self._runtime = runtime
+
+    def score(self, context: StepContext) -> ScoreReading:
+        """Run the command, if there is one, and look at the exit code."""
+        if self._command is None:
+            code = context.generator_exit
+            if code is None:
+                return reading(self.dimension, "exit", ScoreValue(score=None, invalid="no process generated it: no exit code"))
+            return reading(self.dimension, "exit", _value(code, "the generator"))
+        result = run_for_score(self._command, context, self._runtime, name=f"{self.dimension} exit", timeout=self._timeout)
+        why = broken_reason(result)
+        if why is not None or result.exit_code is None:
+            return broken(self.dimension, "exit", why or "its exit code is unknown", seconds=result.seconds)
+        return reading(self.dimension, "exit", _value(result.exit_code, "the command"), seconds=result.seconds)
+
+
+def _value(code: int, who: str) -> ScoreValue:
+    return ScoreValue(score=1.0 if code == 0 else 0.0, reason=f"{who} ended with exit code {code}")
+
+
+def _build(dimension: str, options: Options, runtime: ScorerRuntime) -> Scorer:
+    return ExitScorer(dimension, options.command(), timeout=options.timeout(), runtime=runtime)
+
+
+EXIT = Builtin(build=_build, options=("command", "timeout"), dimension="correctness")

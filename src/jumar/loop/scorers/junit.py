@@ -1,0 +1,44 @@
+"""``junit``: the share of tests that pass, from a JUnit XML report."""
+
+from __future__ import annotations
+
+from jumar.loop.junit import parse_junit
+from jumar.loop.scorers.base import Builtin, ScorerRuntime
+from jumar.loop.scorers.options import Options
+from jumar.loop.scorers.reports import ReportScorer
+from jumar.loop.values import ScoreValue
+from jumar.model.protocols import Scorer
+
+__all__ = ["JUNIT", "junit_score"]
+
+
+def junit_score(contents: list[bytes]) -> ScoreValue:
+    """Return passed ÷ (total − skipped) over all files; invalid when no test ran.
+
+    Errors: :class:`jumar.loop.workfiles.UnreadableFileError`.
+    """
+    reports = [parse_junit(content) for content in contents]
+    ran = sum(report.total - report.skipped for report in reports)
+    failed = sum(report.failed for report in reports)
+    if ran == 0:
+        return ScoreValue(score=None, invalid="the report says that no test ran")
+    failing = sorted({name for report in reports for name in report.failures})
+    reason = f"{ran - failed} of {ran} tests passed"
+    if failing:
+        reason += f"; failing: {', '.join(failing[:5])}{', …' if len(failing) > 5 else ''}"
+    return ScoreValue(score=(ran - failed) / ran, reason=reason)
+
+
+def _build(dimension: str, options: Options, runtime: ScorerRuntime) -> Scorer:
+    return ReportScorer(
+        dimension=dimension,
+        name="junit",
+        path=options.path(),
+        command=options.command(),
+        timeout=options.timeout(),
+        runtime=runtime,
+        measure=junit_score,
+    )
+
+
+JUNIT = Builtin(build=_build, options=("path", "command", "timeout"), dimension="correctness")

@@ -1,0 +1,78 @@
+"""What the scorers of a report share: running the command that writes it, and refusing one that is left from before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jumar.loop.process import broken_reason
+from jumar.loop.scorers.base import ScorerRuntime, broken, reading, run_for_score
+from jumar.loop.values import ScoreValue
+from jumar.loop.workfiles import FileIdentity, UnreadableFileError, find_files, identity, read_regular
+from jumar.model.protocols import StepContext
+from jumar.model.records import ScoreReading
+
+__all__ = ["ReportScorer"]
+
+_TICK: Final = 50_000_000  # ns that a file's time may lag behind the clock: kernels stamp files with the last tick
+_COARSE: Final = 2_000_000_000  # the same for file systems that keep whole seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportScorer:
+    """Measures the report files that ``path`` names, after running ``command`` if there is one.
+
+    The command's exit code does not matter: failing tests are what the report is about. That it could not run at all makes the
+    scorer broken. No report, or none that belongs to this iteration, is an invalid score: nothing was measured.
+    """
+
+    dimension: str
+    name: str
+    path: str
+    command: str | tuple[str, ...] | None
+    timeout: float | None
+    runtime: ScorerRuntime
+    measure: Callable[[list[bytes]], ScoreValue]
+
+    def score(self, context: StepContext) -> ScoreReading:
+        """Make the report where that is asked for, and measure it."""
+        seconds = 0.0
+        try:
+            before = _identities(context.workdir, self.path)
+            if self.command is not None:
+                log = f"{self.dimension} {self.name}"
+                result = run_for_score(self.command, context, self.runtime, name=log, timeout=self.timeout)
+                seconds = result.seconds
+                why = broken_reason(result)
+                if why is not None:
+                    return broken(self.dimension, self.name, why, seconds=seconds)
+            value = self._measured(context, before)
+        except (UnreadableFileError, FileNotFoundError) as error:
+            value = ScoreValue(score=None, invalid=f"{self.path}: {error}")
+        return reading(self.dimension, self.name, value, seconds=seconds)
+
+    def _measured(self, context: StepContext, before: dict[Path, FileIdentity]) -> ScoreValue:
+        now = _identities(context.workdir, self.path)
+        if not now:
+            return ScoreValue(score=None, invalid=f"there is no report at {self.path}: nothing was measured")
+        if self.command is not None:
+            fresh = [path for path, found in now.items() if before.get(path) != found]
+            stale = f"{self.path} was there before and the command did not write it"
+        else:
+            fresh = [path for path, found in now.items() if _belongs(found, context.since_ns)]
+            stale = f"{self.path} is older than this iteration: it measured another one"
+        if not fresh:
+            return ScoreValue(score=None, invalid=stale)
+        return self.measure([read_regular(path) for path in fresh])
+
+
+def _identities(workdir: Path, pattern: str) -> dict[Path, FileIdentity]:
+    found = ((path, identity(path)) for path in find_files(workdir, pattern))
+    return {path: each for path, each in found if each is not None}
+
+
+def _belongs(file: FileIdentity, since_ns: int | None) -> bool:
+    slack = _COARSE if file.mtime_ns % 1_000_000_000 == 0 else _TICK
+    return since_ns is None or file.mtime_ns >= since_ns - slack
