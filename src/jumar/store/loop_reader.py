@@ -98,10 +98,11 @@ class LoopReader:
         if base is not None:
             details = tuple(self.manifest(number).entries.values())
             artifacts = tuple(f"{record.snapshot_path}/{item.path}" for item in details if item.kind != "special")
+        prefix = self._given if self._given.endswith("/") else self._given + "/"
         return replace(
             record,
-            snapshot_path=os.path.join(self._given, record.snapshot_path),
-            artifacts=tuple([os.path.join(self._given, path) for path in artifacts]),
+            snapshot_path=prefix + record.snapshot_path,
+            artifacts=tuple([prefix + path for path in artifacts]),
             artifacts_detail=details,
         )
 

@@ -20,7 +20,6 @@ from jumar.store.creation import create_loop
 from jumar.store.foreign import import_foreign, is_foreign
 from jumar.store.layout import LOOPS, LoopPaths, iteration_name
 from jumar.store.loop_reader import LoopReader
-from jumar.store.manifest import ManifestFile
 from jumar.store.reading import attempt_names, light, read_record
 from jumar.store.snapshot import StatCache, take_snapshot
 from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Base, Pending, Plan, build, metrics_bytes
@@ -41,6 +40,7 @@ class LoopStore(LoopReader):
         super().__init__(directory)
         self.cache = StatCache()
         self._doubtful = False
+        self._made_here: set[int] = set()
 
     @classmethod
     def create(
@@ -157,7 +157,7 @@ class LoopStore(LoopReader):
             target = self.paths.pending_iteration(number)
             base = self._base()
             try:
-                manifest, _ = build(plan, temporary, base=base, cache=self.cache)
+                manifest, file = build(plan, temporary, base=base, cache=self.cache)
                 files.sync_tree(temporary, entries=len(manifest.entries))
                 files.rename_new(temporary, target)
             except BaseException:
@@ -167,7 +167,9 @@ class LoopStore(LoopReader):
         if logs is not None:
             with contextlib.suppress(OSError):
                 files.remove_tree(logs)
-        return Pending(number=number, directory=target, stage=dict(stage), manifest=manifest, nonce=nonce, attempt=attempt)
+        return Pending(
+            number=number, directory=target, stage=dict(stage), manifest=manifest, nonce=nonce, attempt=attempt, file=file
+        )
 
     def commit(self, pending: Pending, record: IterationRecord) -> IterationRecord:
         """Acknowledge a pending snapshot with its record: from the moment this returns the iteration exists, whole.
@@ -184,8 +186,7 @@ class LoopStore(LoopReader):
             record = replace(record, attempt=pending.attempt)
         with self._writing("record an iteration in", self.paths.iterations):
             self._free_number(number)
-            file = self._file_of(pending)
-            data = metrics_bytes(record, pending.manifest, file, f"iterations/{iteration_name(number)}")
+            data = metrics_bytes(record, pending.manifest, pending.file, f"iterations/{iteration_name(number)}")
             metrics = pending.directory / METRICS
             if metrics.exists():
                 record = read_record(metrics)[0]
@@ -193,6 +194,7 @@ class LoopStore(LoopReader):
                 files.write_once(metrics, data, temporary_in=self.paths.pending)
             self._acknowledge(pending.directory, record)
             self._keep_manifest(number, pending.manifest)
+            self._made_here = {number}
         return self.record(number)
 
     def _acknowledge(self, directory: Path, record: IterationRecord) -> None:
@@ -309,14 +311,8 @@ class LoopStore(LoopReader):
         """Return the newest snapshot that is still there, for links and for the manifest's difference."""
         for number in reversed(self.iteration_numbers()):
             if self.has_snapshot(number):
-                return Base(number, self.manifest(number), self.artifacts(number))
+                return Base(number, self.manifest(number), self.artifacts(number), checked=number in self._made_here)
         return None
-
-    def _file_of(self, pending: Pending) -> ManifestFile:
-        base = pending.manifest.base
-        if base is None:
-            return pending.manifest.whole()[1]
-        return pending.manifest.against(base, self.manifest(base))[1]
 
 
 def _has_iterations(paths: LoopPaths) -> bool:

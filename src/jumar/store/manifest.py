@@ -42,8 +42,10 @@ class Manifest:
         if len(self.entries) <= DELTA_FROM or other.depth + 1 > MAX_DEPTH:
             return self.whole()
         before = other.entries
-        changed = [detail for path, detail in self.entries.items() if before.get(path) != detail]
-        removed = tuple(path for path in before if path not in self.entries)
+        # A snapshot keeps the very object of an entry that stayed the same, so that most are told apart without a comparison.
+        differing = [(before.get(path), detail) for path, detail in self.entries.items() if before.get(path) is not detail]
+        changed = [detail for old, detail in differing if old != detail]
+        removed = tuple([path for path in before if path not in self.entries])
         if 2 * (len(changed) + len(removed)) > len(self.entries):
             return self.whole()
         depth = other.depth + 1

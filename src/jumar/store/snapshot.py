@@ -13,6 +13,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -70,17 +71,21 @@ def take_snapshot(
     *,
     previous: Manifest | None = None,
     previous_artifacts: Path | None = None,
+    previous_checked: bool = False,
     cache: StatCache | None = None,
     never: Iterable[Path] = (),
 ) -> Manifest:
     """Store everything that ``paths`` name below ``target_artifacts``, an existing empty directory, and return what it was.
 
-    Nothing is written before every path was looked at. Nothing is synced. Errors: :class:`ArtifactError` for a path that is
-    missing, unreadable, leads outside or keeps changing; :class:`StoreWriteError` when the disk refuses.
+    Nothing is written before every path was looked at. Nothing is synced. ``previous_checked`` says that the previous snapshot's
+    files were made by this process; otherwise their sizes are compared with its manifest before they are linked to. Errors:
+    :class:`ArtifactError` for a path that is missing, unreadable, leads outside or keeps changing;
+    :class:`jumar.errors.StoreWriteError` when the disk refuses.
     """
     found = survey(source_root, paths, never)
+    before = _Before(previous.entries if previous else {}, previous_artifacts, previous_checked)
     with OpenFolders(source_root) as sources:
-        snapshot = _Snapshot(sources, target_artifacts, previous, previous_artifacts, cache or StatCache())
+        snapshot = _Snapshot(sources, target_artifacts, before, cache or StatCache())
         for folder in found:
             snapshot.store(folder)
     entries = snapshot.entries
@@ -88,17 +93,31 @@ def take_snapshot(
     return Manifest(MappingProxyType(ordered))
 
 
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """The snapshot that is linked to; without artifacts nothing is."""
+
+    entries: Mapping[str, ArtifactDetail]
+    artifacts: Path | None
+    checked: bool
+
+    def open(self, folder: str) -> int | None:
+        if self.artifacts is None or not self.entries:
+            return None
+        try:
+            return os.open(_joined(os.fspath(self.artifacts), folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return None
+
+
 class _Snapshot:
     """One snapshot being taken."""
 
-    def __init__(
-        self, sources: OpenFolders, target: Path, previous: Manifest | None, previous_artifacts: Path | None, cache: StatCache
-    ) -> None:
+    def __init__(self, sources: OpenFolders, target: Path, before: _Before, cache: StatCache) -> None:
         self.entries: dict[str, ArtifactDetail] = {}
         self._sources = sources
         self._target = os.fspath(target)
-        self._before: Mapping[str, ArtifactDetail] = previous.entries if previous is not None else {}
-        self._before_root = os.fspath(previous_artifacts) if previous_artifacts is not None else ""
+        self._before = before
         self._cache = cache
         self._made: set[str] = {""}
 
@@ -107,7 +126,7 @@ class _Snapshot:
         with files.as_write_error("write the snapshot", Path(self._target)):
             self._make(folder.path)
             target_fd = os.open(_joined(self._target, folder.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            before_fd = self._open_before(folder.path)
+            before_fd = self._before.open(folder.path)
             try:
                 self._store_entries(folder, target_fd, before_fd)
             finally:
@@ -122,26 +141,39 @@ class _Snapshot:
         os.mkdir(_joined(self._target, folder))
         self._made.add(folder)
 
-    def _open_before(self, folder: str) -> int | None:
-        if not self._before or not self._before_root:
-            return None
-        try:
-            return os.open(_joined(self._before_root, folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError:
-            return None
-
     def _store_entries(self, folder: Folder, target_fd: int, before_fd: int | None) -> None:
-        source_fd: int | None = None
+        """Link what is known to be unchanged, then see to the rest."""
+        prefix = f"{folder.path}/" if folder.path else ""
+        earlier, known = self._before.entries, self._cache.get
+        rest: list[tuple[str, str, os.stat_result]] = []
         for name, status in folder.entries:
-            path = folder.join(name)
-            before = self._before.get(path)
-            known = self._cache.get(path, status)
-            if known is not None and before is not None and _link(name, known, before, before_fd, target_fd):
+            path = prefix + name
+            before, now = earlier.get(path), known(path, status)
+            if before_fd is None or before is None or now is None or not self._link(name, now, before, before_fd, target_fd):
+                rest.append((path, name, status))
+            else:
                 self.entries[path] = before
-                continue
-            if source_fd is None:
-                source_fd = self._sources.open(folder.path)
-            self.entries[path] = self._store_one(path, name, status, (source_fd, target_fd, before_fd))
+        if rest:
+            fds = (self._sources.open(folder.path), target_fd, before_fd)
+            for path, name, status in rest:
+                self.entries[path] = self._store_one(path, name, status, fds)
+
+    def _link(self, name: str, now: ArtifactDetail, before: ArtifactDetail, before_fd: int, target_fd: int) -> bool:
+        """Link to the previous snapshot's file when it is the same; False when it is not, or a link cannot be made."""
+        if now.content_hash != before.content_hash or now.mode != before.mode or before.kind != "file":
+            return False
+        try:
+            if not self._before.checked and os.stat(name, dir_fd=before_fd, follow_symlinks=False).st_size != before.size:
+                return False
+            os.link(name, name, src_dir_fd=before_fd, dst_dir_fd=target_fd, follow_symlinks=False)
+        except OSError:
+            # Whatever forbids the link (EMLINK, EXDEV, EPERM, a missing file) does not forbid a copy; a disk that is full or
+            # broken says so again there. A link that was made although its call failed is taken away, so that the copy finds
+            # its name free.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=target_fd)
+            return False
+        return True
 
     def _store_one(self, path: str, name: str, status: os.stat_result, fds: tuple[int, int, int | None]) -> ArtifactDetail:
         source_fd, target_fd, before_fd = fds
@@ -151,10 +183,10 @@ class _Snapshot:
         if kind != stat.S_IFREG:
             mode = stat.S_IMODE(status.st_mode)
             return ArtifactDetail(path=path, kind="special", mode=mode, skipped=_KINDS.get(kind, "special"))
-        before = self._before.get(path)
-        if before is not None and before.kind == "file" and before.size == status.st_size:
+        before = self._before.entries.get(path)
+        if before is not None and before_fd is not None and before.kind == "file" and before.size == status.st_size:
             detail = self._read(path, name, source_fd, None)
-            if _link(name, detail, before, before_fd, target_fd):
+            if self._link(name, detail, before, before_fd, target_fd):
                 return before
         return self._read(path, name, source_fd, target_fd)
 
@@ -185,26 +217,6 @@ _KINDS: Final = {stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket", stat.S_IFCHR: "d
 
 def _joined(root: str, folder: str) -> str:
     return f"{root}/{folder}" if folder else root
-
-
-def _link(name: str, now: ArtifactDetail, before: ArtifactDetail, before_fd: int | None, target_fd: int) -> bool:
-    """Link to the previous snapshot's file when it is the same; False when it is not, or a link cannot be made."""
-    if before_fd is None or before.kind != "file":
-        return False
-    if now.content_hash != before.content_hash or now.mode != before.mode:
-        return False
-    try:
-        if os.stat(name, dir_fd=before_fd, follow_symlinks=False).st_size != before.size:
-            return False
-        os.link(name, name, src_dir_fd=before_fd, dst_dir_fd=target_fd, follow_symlinks=False)
-    except OSError:
-        # Whatever forbids the link (EMLINK, EXDEV, EPERM, a missing file) does not forbid a copy; a disk that is full or broken
-        # says so again there. A link that was made although its call failed is taken away, so that the copy finds its name
-        # free.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=target_fd)
-        return False
-    return True
 
 
 def _store_link(path: str, name: str, source_fd: int, target_fd: int) -> ArtifactDetail:

@@ -44,11 +44,12 @@ _COMPACT_FROM: Final = 64  # entries from which indented JSON costs more than re
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The snapshot that a new one is compared with and linked to."""
+    """The snapshot that a new one is compared with and linked to; ``checked`` when this process made it."""
 
     number: int
     manifest: Manifest
     artifacts: Path
+    checked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,8 @@ class Plan:
 class Pending:
     """A snapshot that is on disk and not yet acknowledged.
 
-    ``stage`` is what the caller wanted kept with it; ``record`` is set when it was scored and only its last rename is missing.
+    ``stage`` is what the caller wanted kept with it; ``record`` is set when it was scored and only its last rename is missing;
+    ``file`` is ``manifest.json``, all or the difference to the iteration that it names.
     """
 
     number: int
@@ -79,6 +81,7 @@ class Pending:
     nonce: str
     attempt: int | None
     record: IterationRecord | None = None
+    file: ManifestFile
 
     @property
     def logs(self) -> Path:
@@ -104,6 +107,7 @@ def build(plan: Plan, temporary: Path, *, base: Base | None, cache: StatCache) -
         temporary / ARTIFACTS,
         previous=base.manifest if base else None,
         previous_artifacts=base.artifacts if base else None,
+        previous_checked=base is not None and base.checked,
         cache=cache,
         never=plan.never,
     )
@@ -175,6 +179,7 @@ def read_pending(paths: LoopPaths, name: str, compose: Callable[[ManifestFile], 
         directory=directory,
         stage=MappingProxyType(dict(stage.section("stage").data)),
         manifest=compose(listed),
+        file=listed,
         nonce=stage.text("nonce"),
         attempt=stage.integer_or_none("attempt"),
         record=record,

@@ -108,6 +108,9 @@ def normalise(root: Path, paths: Iterable[str]) -> list[str]:
     result: list[str] = []
     anchors: tuple[str, ...] | None = None
     for path in paths:
+        if path and path[0] not in "/." and path[-1] != "/" and "/." not in path and "//" not in path and "\0" not in path:
+            result.append(path)
+            continue
         if not path or "\0" in path:
             raise ArtifactError(f"'{escape(path)}' is not a path")
         relative = path
@@ -138,22 +141,22 @@ def survey(root: Path, paths: Iterable[str], never: Iterable[Path] = ()) -> list
     A path may be a file, a link, a special file, or a directory, which stands for all below it but :data:`ALWAYS_OUT` and
     ``never``. Errors: ``ArtifactError`` naming the path that is missing, unreadable, or reached through a link.
     """
-    wanted: dict[str, set[str]] = {}
+    wanted: dict[str, list[str]] = {}
     for path in normalise(root, paths):
         folder, _, name = path.rpartition("/")
-        wanted.setdefault(folder, set()).add(name)
+        if folder in wanted:
+            wanted[folder].append(name)
+        else:
+            wanted[folder] = [name]
     found: dict[str, dict[str, os.stat_result]] = {}
     directories: list[str] = []
     with OpenFolders(root) as folders:
         for folder in sorted(wanted):
-            entries = found.setdefault(folder, {})
             fd = folders.open(folder)
-            for name in wanted[folder]:
-                status = _look(folder, name, fd)
-                if stat.S_ISDIR(status.st_mode):
-                    directories.append(f"{folder}/{name}" if folder else name)
-                else:
-                    entries[name] = status
+            entries = found[folder] = _look_at(folder, wanted[folder], fd)
+            for name in [name for name, status in entries.items() if stat.S_ISDIR(status.st_mode)]:
+                del entries[name]
+                directories.append(f"{folder}/{name}" if folder else name)
         left_out = {(status.st_dev, status.st_ino) for status in _statuses(never)}
         for directory in directories:
             for folder, entries in _everything_below(directory, folders, left_out):
@@ -161,15 +164,19 @@ def survey(root: Path, paths: Iterable[str], never: Iterable[Path] = ()) -> list
     return [Folder(folder, tuple(sorted(found[folder].items()))) for folder in sorted(found) if found[folder]]
 
 
-def _look(folder: str, name: str, fd: int) -> os.stat_result:
+def _look_at(folder: str, names: list[str], fd: int) -> dict[str, os.stat_result]:
+    name = ""
     try:
-        return os.stat(name or ".", dir_fd=fd, follow_symlinks=False)
+        found: dict[str, os.stat_result] = {}
+        for name in names:
+            found[name] = os.stat(name or ".", dir_fd=fd, follow_symlinks=False)
     except FileNotFoundError as error:
         shown = escape(f"{folder}/{name}" if folder else name)
         raise ArtifactError(f"the artifact '{shown}' does not exist: nothing was recorded") from error
     except OSError as error:
         shown = escape(f"{folder}/{name}" if folder else name)
         raise ArtifactError(f"the artifact '{shown}' cannot be read: {os.strerror(error.errno or 0)}") from error
+    return found
 
 
 def _statuses(paths: Iterable[Path]) -> Iterator[os.stat_result]:
@@ -191,16 +198,11 @@ def _everything_below(
         if (here.st_dev, here.st_ino) in left_out:
             continue
         try:
-            names = sorted(os.listdir(fd), reverse=True)
+            names = os.listdir(fd)
         except OSError as error:
             raise ArtifactError(f"the directory '{escape(folder)}' cannot be read: {os.strerror(error.errno or 0)}") from error
-        entries: dict[str, os.stat_result] = {}
-        for name in names:
-            if name in ALWAYS_OUT or name.startswith(RESTORE_PREFIX):
-                continue
-            status = _look(folder, name, fd)
-            if stat.S_ISDIR(status.st_mode):
-                pending.append(f"{folder}/{name}" if folder else name)
-            else:
-                entries[name] = status
-        yield folder, entries
+        kept = [name for name in names if name not in ALWAYS_OUT and not name.startswith(RESTORE_PREFIX)]
+        looked = _look_at(folder, kept, fd)
+        below = [name for name, status in looked.items() if stat.S_ISDIR(status.st_mode)]
+        pending += [f"{folder}/{name}" if folder else name for name in below]
+        yield folder, {name: status for name, status in looked.items() if not stat.S_ISDIR(status.st_mode)}
