@@ -7,47 +7,67 @@ import json
 import os
 import signal
 import sys
-from typing import Any, override
+import traceback
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from jumar.cli.table import COMMANDS, render_help
-from jumar.errors import JumarError, UsageError
+from jumar.errors import JumarError, StoreWriteError, UsageError
 from jumar.text import escape_block, nearest
 from jumar.version import __version__
 
-__all__ = ["run_application"]
+__all__ = ["environment_name", "run_application"]
+
+_TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
+
+
+class _Lines(click.types.StringParamType):
+    """Text that is a list when it comes from the environment: one value a line, because a command holds spaces."""
+
+    def split_envvar_value(self, rv: str) -> Sequence[str]:
+        return [line for line in rv.splitlines() if line.strip()]
+
+
+def environment_name(command: str, option: click.Option) -> str:
+    """Return the variable that sets ``option`` of ``command``: ``jumar select --mode`` is ``JUMAR_SELECT_MODE``."""
+    longest = max(option.opts, key=len)
+    return f"JUMAR_{command}_{longest.lstrip('-')}".replace("-", "_").upper()
+
+
+def _settable_by_environment(name: str, command: click.Command) -> click.Command:
+    for option in command.params:
+        if isinstance(option, click.Option) and option.envvar is None:
+            option.envvar = environment_name(name, option)
+            if option.multiple and option.type is click.STRING:
+                option.type = _Lines()
+    return command
 
 
 class LazyGroup(click.Group):
     """A group that imports a command only when it is used."""
 
-    @override
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
         return list(COMMANDS)
 
-    @override
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click calls it so
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
+        return _settable_by_environment(cmd_name, command)
 
-    @override
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             raise click.UsageError(f"no such command '{args[0]}'{nearest(args[0], list(COMMANDS))}")
         return super().resolve_command(ctx, args)
 
-    @override
-    def get_help(self, ctx: click.Context) -> str:
+    def get_help(self, ctx: click.Context) -> str:  # noqa: ARG002 - click calls it so
         return render_help().rstrip("\n")
 
 
-def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click calls it so
+def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # click calls it so
     if value and not ctx.resilient_parsing:
         click.echo(f"jumar {__version__}")
         ctx.exit()
@@ -58,18 +78,20 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool)
     name="jumar",
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "JUMAR", "max_content_width": 100},
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version)
+# a pinned JUMAR_VERSION in somebody's environment must not turn every command into `jumar --version`
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, allow_from_autoenv=False)
 def application() -> None:
     """Run an agent again and again, score every pass, and keep the best one instead of the last."""
 
 
 def run_application(arguments: list[str]) -> int:
     """Run ``jumar ARGUMENTS`` and return the exit code."""
-    wants_json = "--json" in arguments.copy()[: arguments.index("--")] if "--" in arguments else "--json" in arguments
+    wants_json = _wants_json(arguments)
     try:
         result: Any = application.main(args=arguments, prog_name="jumar", standalone_mode=False)
-    except click.exceptions.Abort:
-        return 128 + signal.SIGINT
+        sys.stdout.flush()
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return _fail("interrupted", 128 + signal.SIGINT, "Interrupted", wants_json=wants_json)
     except click.ClickException as error:
         return _usage(error, wants_json=wants_json)
     except JumarError as error:
@@ -78,9 +100,26 @@ def run_application(arguments: list[str]) -> int:
         # the reader of our output went away (`| head`): not an error of ours, and nothing more can be said there
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+    except OSError as error:
+        where = f": {os.fsdecode(error.filename)}" if isinstance(error.filename, str | bytes) else ""
+        message = f"{os.strerror(error.errno) if error.errno else error}{where}"
+        return _fail(message, StoreWriteError.exit_code, type(error).__name__, wants_json=wants_json)
+    except Exception as error:
+        if not wants_json:
+            raise
+        # a bug of ours; whoever reads stdout as JSON gets JSON all the same, and the traceback goes to stderr
+        traceback.print_exc()
+        message = f"{type(error).__name__}: {error} (this is a bug in jumar)"
+        return _fail(message, JumarError.exit_code, "InternalError", wants_json=True)
     return result if isinstance(result, int) else 0
+
+
+def _wants_json(arguments: list[str]) -> bool:
+    """Whether errors shall be JSON too. What follows ``--`` belongs to the generator."""
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if "--json" in ours or not ours:
+        return "--json" in ours
+    return os.environ.get(f"JUMAR_{ours[0].upper()}_JSON", "").lower() in _TRUE
 
 
 def _usage(error: click.ClickException, *, wants_json: bool) -> int:

@@ -7,31 +7,38 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jumar.errors import NotFoundError
+from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError
 from jumar.store.layout import list_loops, loops_directory
-from jumar.store.loop_store import LoopStore
 from jumar.text import escape, escape_block, nearest
+
+if TYPE_CHECKING:
+    from jumar.store.loop_store import LoopStore
 
 __all__ = [
     "DEFAULT_ROOT",
     "colour_wanted",
+    "command_for",
     "json_option",
     "loop_argument",
     "open_loop",
     "print_json",
     "print_text",
     "quiet_option",
+    "refresh_if_free",
     "root_option",
+    "writable",
 ]
 
 DEFAULT_ROOT = ".jumar"
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-def root_option[F: Callable[..., Any]](function: F) -> F:
+
+def root_option(function: F) -> F:
     """Add ``--root``: the folder that holds ``loops/``."""
     option = click.option(
         "--root",
@@ -44,24 +51,25 @@ def root_option[F: Callable[..., Any]](function: F) -> F:
     return option(function)
 
 
-def json_option[F: Callable[..., Any]](function: F) -> F:
+def json_option(function: F) -> F:
     """Add ``--json``: stdout is one JSON document."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")(function)
 
 
-def quiet_option[F: Callable[..., Any]](function: F) -> F:
+def quiet_option(function: F) -> F:
     """Add ``--quiet``: nothing but errors and results that were asked for."""
-    return click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")(function)
+    return click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors and what was asked for.")(function)
 
 
-def loop_argument[F: Callable[..., Any]](function: F) -> F:
+def loop_argument(function: F) -> F:
     """Add the ``LOOP`` argument, completed from the loops that exist."""
-    return click.argument("loop", shell_complete=_complete_loop)(function)
+    return click.argument("loop", shell_complete=complete_loop)(function)
 
 
-def _complete_loop(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    root = Path(os.environ.get("JUMAR_ROOT", DEFAULT_ROOT))
-    return [name for name in list_loops(root) if name.startswith(incomplete)]
+def complete_loop(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the loops of the root that the command line names so far."""
+    root = ctx.params.get("root") or os.environ.get("JUMAR_ROOT") or DEFAULT_ROOT
+    return [name for name in list_loops(Path(root)) if name.startswith(incomplete)]
 
 
 def open_loop(root: Path, loop: str) -> LoopStore:
@@ -69,14 +77,46 @@ def open_loop(root: Path, loop: str) -> LoopStore:
 
     Errors: :class:`NotFoundError` that lists what there is.
     """
+    from jumar.store.loop_store import LoopStore
+
     directory = loops_directory(root) / loop
     if "/" in loop:
         directory = Path(loop)
+        if not directory.is_dir():
+            raise NotFoundError(f"there is no directory {escape(loop)}; `jumar list` shows the loops of a --root by name")
     elif loop in {"", ".", ".."} or not directory.is_dir():
         known = list_loops(root)
-        shown = f"there are: {', '.join(map(escape, known[:10]))}" if known else f"{root} holds no loops yet; `jumar run` makes one"
-        raise NotFoundError(f"no loop called '{escape(loop)}' in {root}{nearest(loop, known)}; {shown}")
+        where = escape(str(root))
+        shown = f"there are: {', '.join(map(escape, known[:10]))}" if known else f"{where} holds no loops; `jumar run` makes one"
+        raise NotFoundError(f"no loop called '{escape(loop)}' in {where}{nearest(loop, known)}; {shown}")
     return LoopStore.open(directory)
+
+
+def command_for(command: str, loop: str, options: str = "") -> str:
+    """Return a command that the person can type as it stands: ``jumar apply LOOP --root R``, the root where it was named here."""
+    context = click.get_current_context(silent=True)
+    words = f"jumar {command} {escape(loop)}"
+    if context is not None and context.get_parameter_source("root") is click.core.ParameterSource.COMMANDLINE:
+        words += f" --root {escape(str(context.params['root']))}"
+    return f"{words} {options}".rstrip()
+
+
+def refresh_if_free(store: LoopStore) -> None:
+    """Bring the loop's views up to date, unless somebody is writing it or the disk refuses.
+
+    What the command shows is computed from the records all the same, so that neither matters to the person.
+    """
+    from jumar.loop.clock import SystemClock
+    from jumar.report.views import refresh_views
+    from jumar.store.lock import who_holds
+
+    if who_holds(store.paths.lock) is not None:
+        return
+    try:
+        with store.lock():
+            refresh_views(store, at=SystemClock().now())
+    except (LockedError, StoreWriteError, StoreDamagedError):
+        return
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -87,11 +127,15 @@ def print_json(document: Mapping[str, Any]) -> None:
 def print_text(text: str, *, err: bool = False) -> None:
     """Print text of ours that may hold names or output of others: control characters are shown, not obeyed."""
     stream = sys.stderr if err else sys.stdout
-    safe = escape_block(text)
-    encoding = stream.encoding or "utf-8"
-    stream.write(safe.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    stream.write(writable(escape_block(text), stream.encoding) + "\n")
+
+
+def writable(text: str, encoding: str | None) -> str:
+    """Return ``text`` with what ``encoding`` cannot say written as escapes, so that printing it never fails."""
+    known = encoding or "utf-8"
+    return text.encode(known, "backslashreplace").decode(known)
 
 
 def colour_wanted() -> bool:
-    """Whether stdout is a terminal and the person did not ask for no colour (NO_COLOR)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    """Whether stdout is a terminal that knows colours and the person did not ask for none (NO_COLOR)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

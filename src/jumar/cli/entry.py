@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -10,7 +11,8 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line and exit with its code."""
     arguments = sys.argv[1:]
-    if arguments in (["--help"], ["-h"], []):
+    completing = "_JUMAR_COMPLETE" in os.environ  # a shell asks for completions, with the words in the environment
+    if arguments in (["--help"], ["-h"], []) and not completing:
         from jumar.cli.table import render_help
 
         sys.stdout.write(render_help())

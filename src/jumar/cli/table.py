@@ -31,6 +31,11 @@ GLOBAL_OPTIONS: tuple[tuple[str, str], ...] = (
 
 _INTRO = "Run an agent again and again, score every pass, and keep the best one instead of the last."
 
+_CLOSING = (
+    "`jumar COMMAND --help` shows the options and an example. Every option can be set by environment:",
+    "JUMAR_SELECT_MODE is `jumar select --mode`, JUMAR_ROOT is --root of them all.",
+)
+
 
 def render_help() -> str:
     """Return the text of ``jumar --help``."""
@@ -38,6 +43,7 @@ def render_help() -> str:
     lines += _rows(GLOBAL_OPTIONS)
     lines += ["", "Commands:"]
     lines += _rows(tuple((name, text) for name, (_, text) in COMMANDS.items()))
+    lines += ["", *_CLOSING]
     return "\n".join(lines) + "\n"
 
 

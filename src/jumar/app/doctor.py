@@ -1,0 +1,158 @@
+"""The checks of ``jumar doctor``: this machine, the configuration, and every program of it, before a run is paid for."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jumar.app.config import JumarConfig
+from jumar.app.load import find_config, load_config
+from jumar.app.machine import Row, disk_row, machine_rows
+from jumar.app.rehearsal import generator_row, rehearse, throw_away_copy
+from jumar.errors import JumarError
+from jumar.report.figures import size
+from jumar.store.lock import who_holds
+from jumar.text import escape
+
+__all__ = ["DEFAULT_TIMEOUT", "Examination", "Row", "examine"]
+
+DEFAULT_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What is to be checked. ``root`` None is ``.jumar`` beside the configuration; ``timeout`` is the generator's, in seconds."""
+
+    config: Path | None = None
+    root: Path | None = None
+    run: bool = True
+    timeout: float = DEFAULT_TIMEOUT
+    encoding: str | None = "utf-8"
+
+    def where(self) -> Path:
+        """Return the root that is looked at."""
+        if self.root is not None:
+            return self.root
+        found = find_config(self.config)
+        return (Path() if found is None else found.parent) / ".jumar"
+
+
+def examine(examination: Examination) -> Iterator[Row]:
+    """Yield one row after the other, as they are known. Nothing that was there is changed; what is tried is cleaned up."""
+    root = examination.where()
+    yield from machine_rows(root, encoding=examination.encoding)
+    path = find_config(examination.config)
+    if path is None:
+        yield disk_row(root)
+        fix = "`jumar init` writes one; or run without: jumar run --check 'pytest -q' -- AGENT -p '…'"
+        yield Row(name="configuration", state="yellow", detail="there is no jumar.toml here", fix=fix)
+        return
+    try:
+        config = load_config(path)
+    except JumarError as error:
+        yield disk_row(root)
+        yield Row(
+            name="configuration",
+            state="red",
+            detail=str(error),
+            fix=f"edit {path} as the message says; `jumar init` writes a new one",
+        )
+        return
+    yield Row(name="configuration", state="green", detail=str(path))
+    yield from _with_config(examination, config, path.parent, root)
+
+
+def _with_config(examination: Examination, config: JumarConfig, base: Path, root: Path) -> Iterator[Row]:
+    workdir = config.directory(base)
+    if not workdir.is_dir():
+        yield disk_row(root)
+        fix = "create it, or edit workdir in [loop]"
+        yield Row(name="work directory", state="red", detail=f"{workdir} does not exist", fix=fix)
+        return
+    yield from _objective_rows(config, base)
+    yield from _lock_rows(root, workdir, config)
+    snapshot, artifacts = _snapshot(config, workdir, root)
+    yield disk_row(root, snapshot)
+    if artifacts is None:
+        yield _quota_row(config, workdir, root)
+        return
+    yield _snapshot_row(artifacts, snapshot or 0)
+    yield generator_row(config, workdir)
+    try:
+        with throw_away_copy(workdir, root, artifacts, config) as rehearsal:
+            runnable = generator_row(config, workdir).state != "red"
+            yield from rehearse(rehearsal, base, run=examination.run and runnable, timeout=examination.timeout)
+    except OSError as error:
+        detail = f"the work directory could not be copied: {error}"
+        yield Row(name="rehearsal", state="red", detail=detail, fix="free some space in TMPDIR, or set it to a larger disk")
+
+
+def _objective_rows(config: JumarConfig, base: Path) -> Iterator[Row]:
+    named = config.loop.objective_file
+    if named is not None:
+        try:
+            (base / named).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            fix = "create it, or edit objective_file in [loop]"
+            yield Row(name="objective", state="red", detail=f"{base / named} cannot be read: {error}", fix=fix)
+    elif not config.loop.objective:
+        fix = "say in [loop] objective what is to be done; without it the prompt holds only scores and failing checks"
+        yield Row(name="objective", state="yellow", detail="is empty", fix=fix)
+
+
+def _lock_rows(root: Path, workdir: Path, config: JumarConfig) -> Iterator[Row]:
+    """Say who is writing what below this root; a loop of this configuration that is being written is in the way of a run."""
+    name = config.loop.id or re.sub(r"[^A-Za-z0-9._]+", "-", workdir.name).strip("-.")[:60] or "loop"
+    directory = root / "locks"
+    try:
+        locks = sorted(entry.name for entry in directory.iterdir() if not entry.name.startswith("workdir-"))
+    except (FileNotFoundError, NotADirectoryError):
+        locks = []
+    held = {lock: holder for lock in locks if (holder := who_holds(directory / lock)) is not None}
+    own = [lock for lock in held if re.fullmatch(re.escape(name) + r"(?:-\d+)?", lock)]
+    if own:
+        holder = held[own[0]]
+        detail = f"loop '{escape(own[0])}' is being written by process {holder.get('pid')} ({escape(str(holder.get('command')))})"
+        yield Row(name="lock", state="red", detail=detail, fix="wait for it to end, or stop it with Ctrl-C where it runs")
+        return
+    others = f"; being written: {', '.join(map(escape, held))}" if held else ""
+    yield Row(name="lock", state="green", detail=f"nobody writes loop '{escape(name)}'{others}")
+
+
+def _snapshot(config: JumarConfig, workdir: Path, root: Path) -> tuple[int | None, tuple[str, ...] | None]:
+    """Return the size of the first snapshot in bytes and its paths; both None when it is over the quota or unreadable."""
+    rules = config.artifacts.rules()
+    try:
+        paths = rules.list(workdir, never=(root,))
+        total = sum(os.lstat(workdir / path).st_size for path in paths)
+        rules.check_quota(workdir, paths)
+    except (JumarError, OSError):
+        return None, None
+    return total, paths
+
+
+def _quota_row(config: JumarConfig, workdir: Path, root: Path) -> Row:
+    rules = config.artifacts.rules()
+    try:
+        rules.check_quota(workdir, rules.list(workdir, never=(root,)))
+    except (JumarError, OSError) as error:
+        fix = 'say in [artifacts] what the loop is about, for instance include = ["src/", "*.md"]'
+        return Row(name="snapshot", state="red", detail=str(error), fix=fix)
+    return Row(name="snapshot", state="yellow", detail="files come and go while they are listed", fix="run the check again")
+
+
+def _snapshot_row(artifacts: tuple[str, ...], total: int) -> Row:
+    if not artifacts:
+        fix = "edit include and exclude in [artifacts]; a new loop in an empty directory is fine"
+        return Row(name="snapshot", state="yellow", detail="no file is kept: nothing matches [artifacts]", fix=fix)
+    shown = f"{len(artifacts):,} {'file' if len(artifacts) == 1 else 'files'}, {size(total)}"
+    return Row(name="snapshot", state="green", detail=f"the first one holds {shown}; later ones share what did not change")
+
+
+def to_json(rows: tuple[Row, ...]) -> dict[str, Any]:
+    """Return the document of ``jumar doctor --json``."""
+    return {"ok": all(row.state != "red" for row in rows), "rows": [row.to_json() for row in rows]}

@@ -1,0 +1,336 @@
+"""The programs of a configuration, each tried once in a throw-away copy of the work directory before a night is spent on them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import stat
+import tempfile
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from jumar.app.config import JumarConfig
+from jumar.app.machine import Row
+from jumar.app.parts import build_parts
+from jumar.errors import JumarError
+from jumar.files import remove_tree
+from jumar.loop.control import StopSwitch
+from jumar.loop.environment import build_environment, left_out, step_variables
+from jumar.loop.settings import LoopParts
+from jumar.loop.verdict import verdict
+from jumar.model import CheckResult, GenerateOutcome, ScoreReading, StepContext
+from jumar.ranking.score import resolve_weights
+from jumar.report.figures import dollars, duration, size
+from jumar.text import points
+
+__all__ = ["AGENTS", "PROMPT", "Rehearsal", "generator_row", "rehearse", "throw_away_copy"]
+
+PROMPT: Final = "Hello\n"
+"""What the generator is asked: one word, so that trying costs next to nothing."""
+
+AGENTS: Final[Mapping[str, str]] = {
+    "claude": "claude -p --permission-mode acceptEdits",
+    "codex": "codex exec --sandbox workspace-write -",
+    "gemini": "gemini --approval-mode=yolo",
+    "aider": 'aider --yes-always --message-file "$JUMAR_PROMPT_FILE"',
+    "opencode": "opencode run --auto",
+}
+"""Agents that are known, and how each is told not to ask."""
+
+_COPY_LIMIT: Final = 2_000_000_000
+_WAITING: Final = re.compile(
+    "|".join(
+        (
+            r"\(y/n\)|\[y/n\]|\(yes/no\)|press (?:enter|any key)|do you trust|enter your (?:choice|answer)",
+            r"do you want to (?:proceed|continue|allow|trust|make this edit)|approve (?:this|the)",
+            r"waiting for (?:your )?(?:approval|confirmation|permission|input)|permission (?:to|prompt|request)",
+            r"(?:requires?|needs?|awaiting|ask(?:s|ing)? for|grant(?:ed)?) (?:your |manual )?(?:approval|permission)",
+            r"not a (?:tty|terminal)|stdin is not|raw mode is not supported|input is not a terminal",
+        )
+    ),
+    re.IGNORECASE,
+)
+_LOGIN: Final = re.compile(
+    r"not logged in|please (?:log ?in|sign ?in|authenticate)|/login\b|api[ _-]?key|unauthori[sz]ed|\b401\b|authentication|credential",
+    re.IGNORECASE,
+)
+_WORDS_OF_SECRETS: Final = re.compile(r"KEY|TOKEN|SECRET|AUTH", re.IGNORECASE)
+_SHELL_WORDS: Final = frozenset({"if", "for", "while", "until", "case", "{", "(", "!", "[[", "function", "time"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """Where the programs are tried: a copy of the work directory, and a directory for their prompt and logs."""
+
+    workdir: Path
+    scratch: Path
+    artifacts: tuple[str, ...]
+    config: JumarConfig
+
+    def context(self, iteration: int) -> StepContext:
+        """Return what a step would get, with the one-word prompt."""
+        files = {name: self.scratch / name for name in ("prompt.md", "feedback.json", "usage.json")}
+        files["prompt.md"].write_text(PROMPT, encoding="utf-8")
+        files["feedback.json"].write_text("{}\n", encoding="utf-8")
+        variables = step_variables(
+            loop_id="doctor",
+            iteration=iteration,
+            prompt_file=files["prompt.md"],
+            feedback_file=files["feedback.json"],
+            usage_file=files["usage.json"],
+        )
+        return StepContext(
+            loop_id="doctor",
+            iteration=iteration,
+            workdir=self.workdir,
+            prompt_file=files["prompt.md"],
+            feedback_file=files["feedback.json"],
+            usage_file=files["usage.json"],
+            log_directory=self.scratch,
+            environment=build_environment(os.environ, self.config.loop.env, variables),
+            objective=PROMPT.strip(),
+            artifacts=self.artifacts,
+        )
+
+
+@contextlib.contextmanager
+def throw_away_copy(workdir: Path, root: Path, artifacts: tuple[str, ...], config: JumarConfig) -> Generator[Rehearsal]:
+    """Copy ``workdir`` (without the store) to a temporary directory; only the artifacts of it where the whole is over 2 GB."""
+    with contextlib.ExitStack() as stack:
+        place = Path(tempfile.mkdtemp(prefix="jumar-doctor-"))
+        stack.callback(remove_tree, place)
+        copy, scratch = place / workdir.name, place / ".scratch"
+        scratch.mkdir()
+        if _tree_size(workdir) <= _COPY_LIMIT:
+            shutil.copytree(workdir, copy, symlinks=True, ignore=lambda at, names: _not_copied(Path(at), names, root))
+        else:
+            for path in artifacts:
+                (copy / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(workdir / path, copy / path, follow_symlinks=False)
+        yield Rehearsal(workdir=copy, scratch=scratch, artifacts=artifacts, config=config)
+
+
+def _not_copied(directory: Path, names: list[str], root: Path) -> set[str]:
+    left: set[str] = set()
+    for name in names:
+        path = directory / name
+        mode = path.lstat().st_mode
+        kept = stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
+        if not kept or path.absolute() == root.absolute():
+            left.add(name)
+    return left
+
+
+def _tree_size(workdir: Path) -> int:
+    total = 0
+    for directory, _, names in os.walk(workdir):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(f"{directory}/{name}").st_size
+        if total > _COPY_LIMIT:
+            break
+    return total
+
+
+# -------------------------------------------------------------------------------------------------- is the program there
+
+
+def generator_row(config: JumarConfig, workdir: Path) -> Row:
+    """Return whether the generator's program can be found, without running it."""
+    generator = config.generator
+    if generator.python is not None:
+        return Row(name="generator", state="green", detail=f"the Python function {generator.python}")
+    command = generator.command or ""
+    word = _program(command)
+    shown = command if isinstance(command, str) else shlex.join(command)
+    if word is None:
+        return Row(name="generator", state="green", detail=f"a shell script: {shown:.60}")
+    environment = build_environment(os.environ, config.loop.env, {})
+    if _found(word, workdir, environment.get("PATH"), in_shell=isinstance(command, str)):
+        return Row(name="generator", state="green", detail=f"{word} is there")
+    installed = [line for agent, line in AGENTS.items() if shutil.which(agent)]
+    agents = f"; on this machine there is: {', or '.join(installed)}" if installed else ""
+    fix = f"install {word}, or edit `command` in [generator]{agents}"
+    return Row(name="generator", state="red", detail=f"'{word}' is not on PATH", fix=fix)
+
+
+def _program(command: str | list[str]) -> str | None:
+    """Return the first program that a command runs; None when only a shell can tell."""
+    if not isinstance(command, str):
+        return command[0]
+    try:
+        words = shlex.split(command, comments=False)
+    except ValueError:
+        return None
+    for word in words:
+        if re.fullmatch(r"[A-Za-z_]\w*=.*", word, re.DOTALL):
+            continue
+        simple = re.fullmatch(r"[\w./+@~:-]+", word) is not None
+        return word.rstrip(";") if simple and word not in _SHELL_WORDS else None
+    return None
+
+
+def _found(word: str, workdir: Path, path: str | None, *, in_shell: bool) -> bool:
+    if "/" in word:
+        return os.access((workdir / Path(word).expanduser()), os.X_OK)
+    if shutil.which(word, path=path) is not None:
+        return True
+    # echo, cd, test, … exist inside of the shell only
+    builtins = {
+        "cd",
+        "command",
+        "echo",
+        "eval",
+        "exec",
+        "export",
+        "printf",
+        "set",
+        "test",
+        "true",
+        "false",
+        "trap",
+        "umask",
+        ".",
+        ":",
+    }
+    return in_shell and word in builtins
+
+
+# ----------------------------------------------------------------------------------------------------------- trying it
+
+
+def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> Iterator[Row]:
+    """Yield a row for each validator and scorer on the start state, then for one run of the generator.
+
+    ``run`` False leaves the generator out. ``timeout`` is in seconds and only shortens the generator's own.
+    """
+    config = rehearsal.config
+    limited = config.generator.model_copy(update={"timeout": min(timeout, config.generator.timeout)})
+    try:
+        parts = build_parts(config.model_copy(update={"generator": limited}), base, StopSwitch())
+        weights = resolve_weights([scorer.dimension for scorer in parts.scorers], config.weights or None)
+    except JumarError as error:
+        yield Row(name="programs", state="red", detail=str(error), fix="edit jumar.toml as the message says")
+        return
+    context = rehearsal.context(0)
+    checks: list[CheckResult] = []
+    for validator in parts.validators:
+        checks.append(validator.validate(context))
+        yield _validator_row(checks[-1])
+    readings: list[ScoreReading] = []
+    for scorer in parts.scorers:
+        readings.append(scorer.score(replace(context, checks=tuple(checks))))
+        yield _scorer_row(readings[-1])
+    yield _start_row(checks, readings, weights)
+    if run:
+        yield from _run_generator(parts, rehearsal, timeout=limited.timeout)
+
+
+def _validator_row(check: CheckResult) -> Row:
+    name = f"validator {check.name}"
+    if check.broken is not None:
+        fix = f"try its command by hand in the work directory, then edit [[validators]] '{check.name}'"
+        return Row(name=name, state="red", detail=f"cannot run: {check.broken}", fix=fix)
+    verdict_now = "passes" if check.passed else f"is red on the start state (exit code {check.exit_code})"
+    return Row(name=name, state="green", detail=f"runs, {verdict_now}, {duration(check.seconds)}")
+
+
+def _scorer_row(reading: ScoreReading) -> Row:
+    name = f"scorer {reading.dimension}"
+    fix = "run it by hand in the work directory; it should print one number from 0 to 1, or JSON with score and reason"
+    if reading.broken is not None:
+        return Row(name=name, state="red", detail=f"cannot run: {reading.broken}", fix=fix)
+    if reading.score is None:
+        return Row(name=name, state="red", detail=f"no usable number: {reading.invalid or reading.reason}", fix=fix)
+    return Row(name=name, state="green", detail=f"{reading.score:.2f} on the start state, {duration(reading.seconds)}")
+
+
+def _start_row(checks: list[CheckResult], readings: list[ScoreReading], weights: Mapping[str, float]) -> Row:
+    found = verdict(checks, readings, weights)
+    if found.quality is None:
+        detail = f"has no valid score ({found.status_reason or found.status.replace('_', ' ')})"
+        return Row(
+            name="start state",
+            state="red",
+            detail=detail,
+            fix="mend the red rows above; the loop would choose from the others only",
+        )
+    return Row(name="start state", state="green", detail=f"scores {points(found.quality)}, verification {found.verification}")
+
+
+def _run_generator(parts: LoopParts, rehearsal: Rehearsal, *, timeout: float) -> Iterator[Row]:
+    outcome = parts.generator.generate(rehearsal.context(1))
+    row = _outcome_row(outcome, rehearsal.config, timeout)
+    yield row
+    if row.state != "red":
+        yield _usage_row(outcome, rehearsal.config)
+
+
+def _outcome_row(outcome: GenerateOutcome, config: JumarConfig, timeout: float) -> Row:
+    name = "generator run"
+    said = _last_lines(outcome.output_tail)
+    waiting = _WAITING.search(outcome.output_tail)
+    if outcome.timed_out:
+        why = "it waits for somebody to answer" if waiting else "it may wait for an answer, or need longer"
+        detail = f"did not end within {duration(timeout)} on a one-word prompt; {why}{said}"
+        return Row(name=name, state="red", detail=detail, fix=f"{_unattended(config)}; or allow more time with --timeout")
+    if outcome.failure is not None:
+        if waiting:
+            return Row(name=name, state="red", detail=f"asks for an answer that nobody gives{said}", fix=_unattended(config))
+        fix = "run it by hand in the work directory"
+        if _LOGIN.search(outcome.output_tail):
+            fix = f"log the agent in, or give it its key{_withheld(config)}"
+        return Row(name=name, state="red", detail=f"{outcome.failure}{said}", fix=fix)
+    if waiting:
+        detail = f"ended, but seems to have asked for a permission{said}"
+        return Row(name=name, state="yellow", detail=detail, fix=_unattended(config))
+    return Row(name=name, state="green", detail=f"answered a one-word prompt in {duration(outcome.seconds)}")
+
+
+def _last_lines(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return f"; it said: {' / '.join(lines[-2:])[-200:]}" if lines else "; it said nothing"
+
+
+def _unattended(config: JumarConfig) -> str:
+    """Return how this agent is told not to ask."""
+    command = config.generator.command or ""
+    words = re.findall(r"[\w-]+", command if isinstance(command, str) else " ".join(command))
+    known = next((AGENTS[word] for word in words if word in AGENTS), None)
+    if known is not None:
+        return f"run it unattended, as in `{known}`"
+    return "give it the option that makes it run without asking (print, non-interactive, yes to all)"
+
+
+def _withheld(config: JumarConfig) -> str:
+    names = [name for name in left_out(os.environ, config.loop.env) if _WORDS_OF_SECRETS.search(name)]
+    if not names:
+        return ""
+    return f"; not passed on to it are {', '.join(names[:5])}: name what it needs in [loop] env"
+
+
+def _usage_row(outcome: GenerateOutcome, config: JumarConfig) -> Row:
+    usage = outcome.usage
+    known = [dollars(usage.token_cost_usd)] if usage.token_cost_usd is not None else []
+    if usage.tokens_used is not None:
+        known.append(f"{usage.tokens_used:,} tokens")
+    if known:
+        return Row(name="usage", state="green", detail=f"reported: {', '.join(known)}")
+    if config.generator.usage:
+        detail = "; ".join(outcome.notes) or "nothing of [generator] usage was found in the output"
+        return Row(
+            name="usage", state="yellow", detail=detail, fix="make the agent print JSON, and check the paths in [generator] usage"
+        )
+    fix = "say where in its JSON output the cost stands, [generator] usage, or let it write JUMAR_USAGE_FILE"
+    return Row(name="usage", state="yellow", detail="not reported: what a pass costs stays unknown", fix=fix)
+
+
+def copied(paths: tuple[str, ...], workdir: Path) -> str:
+    """Return ``12 files, 34 kB`` of what a snapshot would hold."""
+    total = sum(os.lstat(workdir / path).st_size for path in paths if os.path.lexists(workdir / path))
+    return f"{len(paths):,} files, {size(total)}"

@@ -1,0 +1,322 @@
+"""``jumar apply``: the standing choice into the work directory, onto a branch, or as a patch; and back."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jumar.cli.common import (
+    command_for,
+    json_option,
+    loop_argument,
+    open_loop,
+    print_json,
+    print_text,
+    quiet_option,
+    root_option,
+)
+from jumar.errors import NothingEvaluatedError, UsageError
+from jumar.text import escape, plural
+
+if TYPE_CHECKING:
+    from jumar.decide.moves import Change
+    from jumar.decide.plan import ApplyPlan
+    from jumar.model import Decision
+    from jumar.store.loop_store import LoopStore
+
+__all__ = ["apply_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar apply readme-polish --dry-run      what would change
+  jumar apply readme-polish
+  jumar apply readme-polish --undo         back to the state just before
+  jumar apply readme-polish --branch best-of-loop
+  jumar apply readme-polish --patch | git apply
+
+An apply that was interrupted is finished by the next one, or taken back with --undo."""
+
+_MARKS = {"add": "A", "replace": "M", "remove": "D"}
+
+
+@click.command("apply", epilog=_EPILOG)
+@loop_argument
+@click.option("--dry-run", is_flag=True, help="Only show what would be written and removed.")
+@click.option("--undo", "take_back", is_flag=True, help="Restore the state just before the last apply, deletions included.")
+@click.option("--force", is_flag=True, help="With --undo: also over files that changed since; they are set aside first.")
+@click.option("--branch", metavar="NAME", help="Commit it on a new git branch; work directory and HEAD stay as they are.")
+@click.option("--commit", "make_commit", is_flag=True, help="Apply it, and commit it on the current git branch.")
+@click.option("--patch", is_flag=True, help="Print it as a patch against the work directory; nothing is written.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="With --patch: write it here."
+)
+@root_option
+@json_option
+@quiet_option
+def apply_command(loop: str, root: Path, **given: Any) -> int:
+    """Put the standing choice into the loop's work directory: the last override, else the selection.
+
+    The part of the tree that [artifacts] matches becomes equal to the snapshot; what is replaced or removed is kept for --undo.
+    """
+    _check_options(given)
+    store = open_loop(root, loop)
+    if given["patch"]:
+        _patch(store, given)
+    elif given["dry_run"]:
+        _dry_run(store, given)
+    elif given["take_back"]:
+        _undo(store, given)
+    else:
+        _apply(store, given)
+    return 0
+
+
+def _check_options(given: Mapping[str, Any]) -> None:
+    ways = [
+        flag
+        for flag, name in (("--undo", "take_back"), ("--branch", "branch"), ("--commit", "make_commit"), ("--patch", "patch"))
+        if given[name]
+    ]
+    if len(ways) > 1:
+        raise UsageError(f"{' and '.join(ways)} are different things to do; choose one")
+    if given["force"] and not given["take_back"]:
+        raise UsageError("--force belongs to --undo: an apply keeps a copy of everything that it replaces")
+    if given["output"] is not None and not given["patch"]:
+        raise UsageError("-o belongs to --patch")
+    if given["dry_run"] and ways and ways != ["--undo"]:
+        raise UsageError(
+            f"--dry-run shows what a plain apply or --undo would change; {ways[0]} changes no file of yours by surprise"
+        )
+
+
+def _workdir(store: LoopStore) -> Path:
+    if store.workdir is None:
+        kept = escape(str(store.paths.final_output))
+        raise UsageError(f"loop '{store.loop_id}' names no work directory to apply to; its chosen files are in {kept}")
+    return store.workdir
+
+
+def _standing(store: LoopStore) -> tuple[int, Decision | None]:
+    """Return the iteration that stands, or would stand by the rules, and the decision if there is one yet."""
+    from jumar.decide.recorded import config_now
+    from jumar.decide.standing import standing
+    from jumar.report.read import criteria_of
+
+    found = standing(store, criteria_of(config_now(store)))
+    if found.iteration is None:
+        raise NothingEvaluatedError(
+            f"nothing to apply: no iteration of loop '{store.loop_id}' has a valid score; `jumar show` says why for each"
+        )
+    return found.iteration, found.decision
+
+
+def _decided(store: LoopStore, *, by: str, at: str) -> tuple[int, str]:
+    """Return the iteration that stands and why; record the selection first when nobody decided yet. The lock is held."""
+    from jumar.decide.recorded import config_now
+    from jumar.decide.select import record_selection
+    from jumar.ranking.choose import choose
+    from jumar.report.read import criteria_of
+
+    iteration, decision = _standing(store)
+    if decision is None:
+        decision = record_selection(store, choose(store.views(), criteria_of(config_now(store))), by=by, at=at)
+    return iteration, decision.reason
+
+
+@contextlib.contextmanager
+def _changing(store: LoopStore, workdir: Path) -> Generator[tuple[str, str]]:
+    """Hold both locks, give who and when, and bring the views up to date at the end."""
+    from jumar.decide.treelock import locked_tree
+    from jumar.loop.clock import SystemClock
+    from jumar.loop.identity import current_user
+    from jumar.report.views import refresh_views
+
+    clock = SystemClock()
+    with store.lock(), locked_tree(store, workdir):
+        yield current_user(), clock.now()
+        refresh_views(store, at=clock.now())
+
+
+# ------------------------------------------------------------------------------------------------------- looking only
+
+
+def _patch(store: LoopStore, given: Mapping[str, Any]) -> None:
+    from jumar.decide.git import make_patch
+    from jumar.decide.recorded import artifact_rules
+    from jumar.files import as_write_error, replace_file
+
+    iteration, _ = _standing(store)
+    patch = make_patch(store, iteration, _workdir(store), rules=artifact_rules(store))
+    output: Path | None = given["output"]
+    if output is not None:
+        with as_write_error("write", output):
+            replace_file(output, patch)
+    if given["as_json"]:
+        text = None if output is not None else patch.decode("utf-8", "backslashreplace")
+        written = None if output is None else str(output.absolute())
+        print_json({"loop_id": store.loop_id, "iteration": iteration, "patch": text, "output": written, "bytes": len(patch)})
+    elif output is not None:
+        if not given["quiet"]:
+            print_text(f"wrote {escape(str(output))} (iteration {iteration}, {len(patch):,} bytes)")
+    elif sys.stdout.isatty():
+        print_text(patch.decode("utf-8", "backslashreplace").removesuffix("\n"))
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(patch)
+
+
+def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
+    from jumar.decide.apply import plan_apply, unfinished
+    from jumar.decide.recorded import artifact_rules
+    from jumar.decide.undo import plan_undo
+
+    found = unfinished(store)
+    if given["take_back"]:
+        undo = plan_undo(store)
+        if given["as_json"]:
+            print_json({"loop_id": store.loop_id, "dry_run": True, "applied": False, **undo.to_json()})
+            return
+        print_text(f"taking iteration {undo.iteration} back in {escape(str(undo.workdir))} would change")
+        _print_changes(undo.moves.changes)
+        for path in undo.conflicts:
+            print_text(f"  conflict: {escape(path)} changed since; --force sets it aside first")
+        return
+    iteration, _ = _standing(store)
+    plan = plan_apply(store, iteration, _workdir(store), artifact_rules(store))
+    if given["as_json"]:
+        print_json(_plan_document(store, plan) | {"dry_run": True, "applied": False, "interrupted": found and found.kind})
+        return
+    if found is not None:
+        way_out = command_for("apply", store.loop_id)
+        print_text(f"the {found.kind} of iteration {found.iteration} was interrupted; {way_out} finishes it first")
+    if plan.empty:
+        print_text(f"{escape(str(plan.workdir))} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})")
+        return
+    print_text(f"applying iteration {iteration} to {escape(str(plan.workdir))} would change")
+    _print_changes(plan.moves.changes)
+    print_text(f"{_counts(plan)}; nothing was written")
+
+
+def _plan_document(store: LoopStore, plan: ApplyPlan) -> dict[str, Any]:
+    return {"loop_id": store.loop_id, **plan.to_json()}
+
+
+def _print_changes(changes: tuple[Change, ...]) -> None:
+    for change in changes:
+        print_text(f"  {_MARKS[change.verb]} {escape(change.path)}")
+
+
+def _counts(plan: ApplyPlan) -> str:
+    verbs = [change.verb for change in plan.moves.changes]
+    parts = [f"{verbs.count(verb):,} {past}" for verb, past in (("add", "added"), ("replace", "replaced"), ("remove", "removed"))]
+    return f"{', '.join(parts)}, {len(plan.unchanged):,} unchanged"
+
+
+# ------------------------------------------------------------------------------------------------------------ changing
+
+
+def _undo(store: LoopStore, given: Mapping[str, Any]) -> None:
+    from jumar.decide.undo import plan_undo, undo
+
+    workdir = plan_undo(store).workdir
+    with _changing(store, workdir) as (by, at):
+        decision = undo(store, by=by, at=at, force=given["force"])
+    kept = decision.data.get("set_aside")
+    if given["as_json"]:
+        aside = None if kept is None else str(store.paths.directory / kept)
+        document = {"loop_id": store.loop_id, "iteration": decision.best_iteration, "workdir": str(workdir)}
+        print_json(document | {"undone": decision.data.get("apply"), "decision": decision.number, "set_aside": aside})
+    elif not given["quiet"]:
+        print_text(f"{escape(str(workdir))} is what it was before iteration {decision.best_iteration} was applied")
+        if kept is not None:
+            print_text(f"files that had changed since are kept in {escape(str(store.paths.directory / kept))}")
+
+
+def _apply(store: LoopStore, given: Mapping[str, Any]) -> None:
+    from jumar.decide.apply import finish, unfinished
+
+    workdir = _workdir(store)
+    found = unfinished(store)
+    if found is not None:
+        workdir = found.workdir
+    with _changing(store, workdir) as (by, at):
+        if unfinished(store) is not None:
+            document, lines = _finished(store, finish(store, by=by, at=at))
+        elif given["branch"] is not None or given["make_commit"]:
+            document, lines = _with_git(store, workdir, given["branch"], by=by, at=at)
+        else:
+            document, lines = _plainly(store, workdir, by=by, at=at)
+    if given["as_json"]:
+        print_json(document)
+    elif not given["quiet"]:
+        for line in lines:
+            print_text(line)
+
+
+Answer = tuple[dict[str, Any], list[str]]
+"""The JSON document and the lines of one answer."""
+
+
+def _finished(store: LoopStore, decision: Decision) -> Answer:
+    iteration = decision.best_iteration
+    lines = [f"the interrupted {decision.kind} of iteration {iteration} is finished"]
+    stands, _ = _standing(store)
+    if decision.kind == "undo" or stands != iteration:
+        lines.append(f"{command_for('apply', store.loop_id)} again applies iteration {stands}")
+    document = {"loop_id": store.loop_id, "iteration": iteration, "finished": decision.kind, "decision": decision.number}
+    return document | {"applied": decision.kind == "apply", "standing": stands}, lines
+
+
+def _plainly(store: LoopStore, workdir: Path, *, by: str, at: str) -> Answer:
+    from jumar.decide.apply import apply, plan_apply
+    from jumar.decide.recorded import artifact_rules
+
+    iteration, reason = _decided(store, by=by, at=at)
+    plan = plan_apply(store, iteration, workdir, artifact_rules(store))
+    document = _plan_document(store, plan) | {"dry_run": False}
+    if plan.empty:
+        line = f"{escape(str(workdir))} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
+        return document | {"applied": False, "decision": None}, [line]
+    decision = apply(store, plan, by=by, at=at, reason=reason)
+    lines = [f"iteration {iteration} is in {escape(str(workdir))}: {_counts(plan)}"]
+    lines += [f"not made: {escape(path)} (a FIFO, device or socket)" for path in plan.skipped]
+    undo = command_for("apply", store.loop_id, "--undo")
+    lines.append(f"undo      {undo}")
+    return document | {"applied": True, "decision": decision.number, "undo": undo}, lines
+
+
+def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, at: str) -> Answer:
+    from jumar.decide.git import make_branch, make_commit
+    from jumar.decide.recorded import artifact_rules
+
+    iteration, reason = _decided(store, by=by, at=at)
+    rules = artifact_rules(store)
+    if branch is not None:
+        made = make_branch(store, iteration, workdir, branch, rules=rules, by=by, at=at)
+        lines = [
+            f"iteration {iteration} is {made.commit[:12]} on branch {escape(branch)}; work directory and HEAD are as they were"
+        ]
+    else:
+        made = make_commit(store, iteration, workdir, rules=rules, by=by, at=at, reason=reason)
+        where = escape(made.ref.removeprefix("refs/heads/"))
+        lines = [f"iteration {iteration} is {made.commit[:12]} on {where}, and in {escape(str(workdir))}"]
+    if not made.created:
+        lines.append("git held it already: no commit was made")
+    lines += [f"left out: {escape(path)} (in a repository of its own)" for path in made.left_out]
+    document = {
+        "loop_id": store.loop_id,
+        "iteration": iteration,
+        "workdir": str(workdir),
+        "ref": made.ref,
+        "commit": made.commit,
+        "created": made.created,
+        "left_out": list(made.left_out),
+        "applied": branch is None,
+        "decision": made.decision and made.decision.number,
+    }
+    return document, lines

@@ -1,0 +1,74 @@
+"""``jumar cleanup``: delete snapshots that nobody needs any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jumar.cli.common import (
+    command_for,
+    json_option,
+    loop_argument,
+    open_loop,
+    print_json,
+    print_text,
+    quiet_option,
+    root_option,
+)
+from jumar.text import escape, plural
+
+__all__ = ["cleanup_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar cleanup readme-polish --keep 3 --dry-run     what would go, and why the rest stays
+  jumar cleanup readme-polish --keep 3
+  jumar cleanup readme-polish --keep 0               only what is always kept"""
+
+
+@click.command("cleanup", epilog=_EPILOG)
+@loop_argument
+@click.option("--keep", type=click.IntRange(min=0), required=True, metavar="N", help="How many of the best snapshots to keep.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@root_option
+@json_option
+@quiet_option
+def cleanup_command(loop: str, keep: int, root: Path, *, dry_run: bool, as_json: bool, quiet: bool) -> int:
+    """Delete the snapshots of all iterations but the N best ones. Records, scores and logs always stay.
+
+    Always kept besides: the one that stands, the best before a degradation, the last, the start, and what an undo needs.
+    """
+    from jumar.decide.cleanup import cleanup, plan_cleanup
+    from jumar.loop.clock import SystemClock
+    from jumar.loop.identity import current_user
+    from jumar.report.views import refresh_views
+
+    store = open_loop(root, loop)
+    if dry_run:
+        result = plan_cleanup(store, keep=keep)
+    else:
+        clock = SystemClock()
+        with store.lock():
+            result = cleanup(store, keep=keep, by=current_user(), at=clock.now())
+            refresh_views(store, at=clock.now())
+    if as_json:
+        print_json({"loop_id": store.loop_id, "dry_run": dry_run, **result.to_json()})
+        return 0
+    if quiet:
+        return 0
+    would = "would be deleted" if dry_run else "deleted"
+    numbers = f" ({', '.join(map(str, result.removed))})" if result.removed else ""
+    freed = "" if dry_run else f", {_size(result.freed)} freed"
+    print_text(f"{plural(len(result.removed), 'snapshot')} {would}{numbers}{freed}")
+    for number, why in result.kept.items():
+        print_text(f"  kept {number}: {escape(why)}")
+    if dry_run and result.removed:
+        print_text(f"{command_for('cleanup', store.loop_id, f'--keep {keep}')} deletes them; nothing was changed")
+    return 0
+
+
+def _size(count: int) -> str:
+    from jumar.report.figures import size
+
+    return size(count)

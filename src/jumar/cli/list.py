@@ -1,0 +1,160 @@
+"""``jumar list``: the loops below a root."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
+from jumar.cli.state import LoopState, age_text, loop_state, seconds_since
+from jumar.cli.tabular import Column, Row, print_table
+from jumar.errors import JumarError, NotFoundError
+from jumar.store.layout import loops_directory
+from jumar.text import escape, points
+
+__all__ = ["list_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar list
+  jumar list --quiet              only the names, one a line
+  jumar list --json --root /srv/loops"""
+
+_COLUMNS = (
+    Column(name="loop"),
+    Column(name="passes", right=True),
+    Column(name="best", right=True),
+    Column(name="chosen", right=True),
+    Column(name="state", fold=True),
+    Column(name="last change", right=True),
+)
+_STYLES = {"running": "cyan", "finished": "green", "interrupted": "yellow", "damaged": "bold red"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSummary:
+    """One loop in the list. Scores are 0–100; ``iterations`` counts passes, the start state not included."""
+
+    loop_id: str
+    directory: Path
+    state: LoopState
+    iterations: int = 0
+    best_iteration: int | None = None
+    best_score: float | None = None
+    chosen: int | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+    problem: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        age = seconds_since(self.updated_at)
+        return {
+            "loop_id": self.loop_id,
+            **self.state.to_json(),
+            "iterations": self.iterations,
+            "best_iteration": self.best_iteration,
+            "best_score": self.best_score,
+            "chosen": self.chosen,
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+            "age_seconds": None if age is None else round(age, 3),
+            "directory": str(self.directory),
+            "problem": self.problem,
+        }
+
+
+@click.command("list", epilog=_EPILOG)
+@root_option
+@json_option
+@quiet_option
+def list_command(root: Path, *, as_json: bool, quiet: bool) -> int:
+    """List the loops, each with its best score and how it ended.
+
+    A loop that cannot be read is listed as damaged.
+    """
+    loops = summaries(root)
+    if as_json:
+        print_json({"root": str(root.absolute()), "loops": [loop.to_json() for loop in loops]})
+    elif quiet:
+        for loop in loops:
+            print_text(escape(loop.loop_id))
+    elif not loops:
+        print_text(f"no loops in {escape(str(root))} yet; these make one:")
+        print_text("  jumar demo                                          watch one, offline")
+        print_text("  jumar init --template document && jumar run         one with a configuration")
+        print_text("  jumar run -n 5 --check 'pytest -q' -- AGENT -p '…'  one without")
+    else:
+        print_table(_COLUMNS, [_row(loop) for loop in loops])
+        for loop in loops:
+            if loop.problem is not None:
+                print_text(f"damaged: {escape(loop.problem)}")
+    return 0
+
+
+def summaries(root: Path) -> list[LoopSummary]:
+    """Return every loop below ``root`` by name; what cannot be read is among them as damaged."""
+    directory = loops_directory(root)
+    try:
+        with os.scandir(directory) as listing:
+            names = sorted(entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    found = [_summary(directory / name) for name in names]
+    return [loop for loop in found if loop is not None]
+
+
+def _summary(directory: Path) -> LoopSummary | None:
+    from jumar.store.foreign import is_foreign
+    from jumar.store.loop_store import LoopStore
+
+    if not (directory / "loop.json").exists() and not is_foreign(directory):
+        if not (directory / "iterations").is_dir():
+            return None
+        missing = f"{directory / 'loop.json'} is missing, but iterations are there"
+        return LoopSummary(loop_id=directory.name, directory=directory, state=LoopState(name="damaged"), problem=missing)
+    try:
+        return _read(LoopStore.open(directory), directory)
+    except NotFoundError:
+        return None
+    except (JumarError, OSError) as error:
+        return LoopSummary(loop_id=directory.name, directory=directory, state=LoopState(name="damaged"), problem=str(error))
+
+
+def _read(store: Any, directory: Path) -> LoopSummary:
+    from jumar.decide.standing import standing
+    from jumar.ranking.choose import running_best
+
+    views = store.views()
+    best = running_best(views)
+    times = [store.created_at, *(decision.at for decision in store.decisions())]
+    if views:
+        times.append(store.record(views[-1].number).timestamp)
+    return LoopSummary(
+        loop_id=store.loop_id,
+        directory=directory,
+        state=loop_state(store),
+        iterations=sum(view.number > 0 for view in views),
+        best_iteration=best and best.number,
+        best_score=best and best.score,
+        chosen=standing(store).iteration,
+        created_at=store.created_at,
+        updated_at=max(times),
+    )
+
+
+def _row(loop: LoopSummary) -> Row:
+    unknown = loop.problem is not None
+    best = "—" if loop.best_score is None else f"{points(loop.best_score)} (it {loop.best_iteration})"
+    cells = (
+        loop.loop_id,
+        "—" if unknown else str(loop.iterations),
+        best,
+        "—" if loop.chosen is None else str(loop.chosen),
+        loop.state.text,
+        age_text(seconds_since(loop.updated_at)),
+    )
+    return Row(cells=cells, style=_STYLES.get(loop.state.name, ""))

@@ -1,0 +1,188 @@
+"""``jumar select``: what would be chosen, by these rules or others; or a person's own choice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from jumar.cli.common import command_for, json_option, loop_argument, open_loop, print_json, print_text, quiet_option, root_option
+from jumar.errors import UsageError
+from jumar.model.selection import MODES
+from jumar.text import escape, points
+
+if TYPE_CHECKING:
+    from jumar.model import Decision, SelectionCriteria, SelectionResult
+    from jumar.store.loop_store import LoopStore
+
+__all__ = ["select_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar select readme-polish                                  what the loop's own rules choose
+  jumar select readme-polish --mode highest_quality --threshold 80
+  jumar select readme-polish --use 3 --reason "keeps the API stable"
+  jumar select readme-polish --use best --reason "back to the rules"
+
+Without --use nothing is written. Exit code: 0, or 12 when no iteration has a valid score."""
+
+
+@click.command("select", epilog=_EPILOG)
+@loop_argument
+@click.option("--mode", type=click.Choice(MODES), help="How to choose (default: as the loop was configured).")
+@click.option("--threshold", type=click.FloatRange(0, 100), metavar="T", help="The score that counts as good enough, 0-100.")
+@click.option(
+    "--require-verification/--no-require-verification",
+    default=None,
+    help="For most_recent_above_threshold: whether only verified ones qualify.",
+)
+@click.option("--use", metavar="best|final|N", help="Choose this one, whatever the rules say; needs --reason.")
+@click.option("--reason", help="Why; kept with the decision.")
+@root_option
+@json_option
+@quiet_option
+def select_command(
+    loop: str,
+    mode: Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"] | None,
+    threshold: float | None,
+    require_verification: bool | None,
+    use: str | None,
+    reason: str | None,
+    root: Path,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Show which iteration would be chosen, or let another one stand.
+
+    The work directory is never touched; `jumar apply` does that.
+    """
+    from jumar.decide.recorded import config_now
+    from jumar.ranking.choose import choose
+    from jumar.report.read import criteria_of
+
+    if reason is not None and use is None:
+        raise UsageError("--reason belongs to --use best|final|N")
+    store = open_loop(root, loop)
+    own = criteria_of(config_now(store))
+    criteria = replace(
+        own,
+        mode=own.mode if mode is None else mode,
+        threshold=own.threshold if threshold is None else threshold,
+        require_verification=own.require_verification if require_verification is None else require_verification,
+    )
+    if use is not None:
+        decision = _override(store, use, reason or "", criteria)
+        _show_override(store, decision, criteria, as_json=as_json, quiet=quiet)
+        return 0
+    result = choose(store.views(), criteria)
+    if as_json:
+        print_json(_document(store, result, criteria))
+    elif quiet:
+        print_text(str(result.selected_iteration))
+    else:
+        _show(store, result, criteria)
+    return 0
+
+
+def _document(store: LoopStore, result: SelectionResult, criteria: SelectionCriteria) -> dict[str, Any]:
+    from jumar.decide.standing import standing
+
+    return {
+        "loop_id": store.loop_id,
+        **result.to_json(),
+        "criteria": criteria.to_json(),
+        "standing": standing(store).iteration,
+        "decision": None,
+    }
+
+
+def _show(store: LoopStore, result: SelectionResult, criteria: SelectionCriteria) -> None:
+    from jumar.decide.standing import standing
+
+    gate = "no threshold" if criteria.threshold is None else f"threshold {points(criteria.threshold)}"
+    print_text(f"rules     {criteria.mode}, {gate}")
+    print_text(f"chosen    iteration {result.selected_iteration}, {points(result.quality_score)} · {escape(result.reason)}")
+    if result.fallback is not None:
+        print_text(f"relaxed   {result.fallback}: nothing satisfies all the rules")
+    if result.runner_up is not None and result.margin is not None:
+        print_text(f"runner-up iteration {result.runner_up}, {_signed(-result.margin)}")
+    if result.degradation_detected and result.final_quality is not None:
+        print_text(f"final     iteration {result.final_iteration}, {points(result.final_quality)}: the last one is not the best")
+    if result.below_start:
+        print_text("note      it scores less than the start state, and is chosen because only it verified")
+    now = standing(store)
+    if now.decision is None:
+        print_text("standing  nothing is decided yet; this is what `jumar apply` would record and apply")
+        return
+    how = "chosen by a person" if now.decision.kind == "override" else "the recorded selection"
+    print_text(f"standing  iteration {now.iteration}, {how} ({escape(now.decision.by)}, {escape(now.decision.at)})")
+    if now.iteration != result.selected_iteration:
+        use = f'--use {result.selected_iteration} --reason "…"'
+        print_text(f"          {command_for('select', store.loop_id, use)} lets {result.selected_iteration} stand instead")
+
+
+def _signed(value: float) -> str:
+    return points(value, sign=True).replace("-", "\N{MINUS SIGN}")
+
+
+# --------------------------------------------------------------------------------------------------------- by a person
+
+
+def _override(store: LoopStore, use: str, reason: str, criteria: SelectionCriteria) -> Decision:
+    from jumar.decide.override import override, parse_use
+    from jumar.decide.recorded import config_now
+    from jumar.loop.clock import SystemClock
+    from jumar.loop.identity import current_user
+    from jumar.report.views import refresh_views
+
+    wanted = parse_use(use)
+    if config_now(store).get("override_enabled") is False:
+        raise UsageError(
+            f"loop '{store.loop_id}' allows no overrides: its configuration has [override] enabled = false. "
+            "Without --use this command computes the rules' choice; --mode and --threshold try others."
+        )
+    clock = SystemClock()
+    with store.lock():
+        decision = override(store, wanted, reason=reason, by=current_user(), at=clock.now(), criteria=criteria)
+        refresh_views(store, at=clock.now())
+    return decision
+
+
+def _show_override(store: LoopStore, decision: Decision, criteria: SelectionCriteria, *, as_json: bool, quiet: bool) -> None:
+    result = _result_of(store, decision, criteria)
+    if as_json:
+        print_json(_document(store, result, criteria) | {"decision": decision.to_json()})
+        return
+    if quiet:
+        return
+    before = "" if decision.replaced in {None, decision.best_iteration} else f", instead of {decision.replaced}"
+    print_text(f"standing  iteration {decision.best_iteration}, {points(result.quality_score)}{before}")
+    print_text(f"reason    {escape(decision.reason)} ({escape(decision.by)})")
+    where = "the work directory" if store.workdir is None else escape(str(store.workdir))
+    print_text(f"apply     {command_for('apply', store.loop_id)} puts it into {where}")
+
+
+def _result_of(store: LoopStore, decision: Decision, criteria: SelectionCriteria) -> SelectionResult:
+    """Return the person's choice in the fields of a selection: whether it meets the rules, how far it is from the next best."""
+    from jumar.ranking.choose import choose, ordered
+
+    views = store.views()
+    own = next(view for view in views if view.number == decision.best_iteration)
+    alone = choose([own], criteria)
+    by_rules = choose(views, criteria)
+    others = [view for view in ordered(views, criteria) if view.number != own.number]
+    margin = None if not others or others[0].score is None else round(alone.quality_score - others[0].score, 4)
+    final, start = by_rules.final_quality, views[0]
+    return replace(
+        alone,
+        reason=decision.reason,
+        final_iteration=by_rules.final_iteration,
+        final_quality=final,
+        degradation_detected=own.number != by_rules.final_iteration and final is not None and alone.quality_score > final,
+        runner_up=others[0].number if others else None,
+        margin=margin,
+        below_start=start.number == 0 and start.score is not None and alone.quality_score < start.score,
+    )
