@@ -32,7 +32,7 @@ Builder = Callable[[str, Options, ScorerRuntime], Scorer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Builtin:
-    """One kind of scorer: its builder, its options, and the dimension that it scores unless told otherwise (None: must be told)."""
+    """One kind of scorer: its builder, its options, and the dimension that it scores unless told otherwise (None: must be)."""
 
     build: Builder
     options: tuple[str, ...]
