@@ -1,7 +1,7 @@
 """Every system call that changes the disk, failed once, failed for good, and made the last one, for each writing command.
 
-After each fault: no acknowledged iteration is lost, ``verify`` is clean, and the next command works and comes to the same end. By default
-a sample of the places is tried; ``JUMAR_SWEEP=full`` tries all of them.
+After each fault: no acknowledged iteration is lost, ``verify`` is clean, and the next command works and comes to the same end.
+By default a sample of the places is tried; ``JUMAR_SWEEP=full`` tries all of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def can_trace() -> bool:
     sleeper = subprocess.Popen(["sleep", "5"])
     try:
         done = subprocess.run(
-            ["timeout", "-s", "INT", "1", "strace", "-q", "-o", "/dev/null", "-p", str(sleeper.pid)], capture_output=True, check=False
+            ["timeout", "-s", "INT", "1", "strace", "-q", "-o", "/dev/null", "-p", str(sleeper.pid)],
+            capture_output=True,
+            check=False,
         )
         return b"ptrace" not in done.stderr
     finally:

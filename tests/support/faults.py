@@ -70,9 +70,7 @@ class Runner:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._pipe(self._server.stdin).close()
         self._server.wait(timeout=30)
         self._pipe(self._server.stdout).close()
@@ -127,7 +125,9 @@ class Runner:
         if tracer is not None:
             tracer.wait(timeout=30)
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-        fired = fault is not None and (code == -signal.SIGKILL if fault.kind == "kill" else "INJECTED" in log.read_text(errors="replace"))
+        fired = fault is not None and (
+            code == -signal.SIGKILL if fault.kind == "kill" else "INJECTED" in log.read_text(errors="replace")
+        )
         return Ended(code, out.read_text(errors="replace"), err.read_text(errors="replace"), fired)
 
 

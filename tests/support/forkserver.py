@@ -1,7 +1,7 @@
 """Runs ``jumar`` commands in forks of a process that has imported everything already.
 
-One JSON request a line on stdin: ``{"cwd", "argv", "out", "err", "stop"}``. Answers with the child's pid, and with its wait status when
-it has ended. With ``stop`` the child stops itself before it begins, so that a tracer can be attached.
+One JSON request a line on stdin: ``{"cwd", "argv", "out", "err", "stop"}``. Answers with the child's pid, and with its wait
+status when it has ended. With ``stop`` the child stops itself before it begins, so that a tracer can be attached.
 """
 
 from __future__ import annotations

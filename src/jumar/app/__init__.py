@@ -1,0 +1,1 @@
+"""The composition root: from configuration to objects. The only importer of adapters."""

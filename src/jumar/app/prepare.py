@@ -18,6 +18,7 @@ from jumar.loop.control import StopSwitch
 from jumar.loop.engine import Loop
 from jumar.loop.events import Listener
 from jumar.loop.identity import current_user
+from jumar.loop.prompt import check_template
 from jumar.loop.settings import LoopSettings
 from jumar.store.layout import check_loop_id, list_loops, loops_directory, prepare_root
 from jumar.store.loop_store import LoopStore
@@ -33,8 +34,8 @@ _LIMITS = ("loop.max_iterations", "stop.max_iterations", "stop.max_seconds", "st
 class RunRequest:
     """What a person asked to run.
 
-    ``base`` is the directory that relative paths of the configuration start from. ``named`` is False when the configuration came from
-    the command line alone, so that the loop has no name of its own.
+    ``base`` is the directory that relative paths of the configuration start from. ``named`` is False when the configuration
+    came from the command line alone, so that the loop has no name of its own.
     """
 
     config: JumarConfig
@@ -71,6 +72,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         stop=config.stop.rules(config.max_iterations),
         environment=tuple(config.loop.env),
         prompt_template=_prompt_template(config, request.base),
+        completion_promise=config.generator.completion_promise,
         recorded=recorded,
     )
     store = _store(request, settings)
@@ -88,9 +90,7 @@ def _store(request: RunRequest, settings: LoopSettings) -> LoopStore:
     prepare_root(request.root)
     document = _document(request.config, settings)
     if not directory.exists():
-        return LoopStore.create(
-            directory, settings.loop_id, document, workdir=settings.workdir, created_at=SystemClock().now()
-        )
+        return LoopStore.create(directory, settings.loop_id, document, workdir=settings.workdir, created_at=SystemClock().now())
     store = LoopStore.open(directory)
     _check_unchanged(request, store, document)
     return store
@@ -173,8 +173,8 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
 def _loop_id(request: RunRequest, recorded: Mapping[str, Any], workdir: Path) -> str:
     """Return the loop to go on with, or the name of a new one.
 
-    A named configuration goes on with the newest of its loops. A command line without a name goes on with an unfinished loop that was
-    started with the same words in the same directory; otherwise the name is made up.
+    A named configuration goes on with the newest of its loops. A command line without a name goes on with an unfinished loop
+    that was started with the same words in the same directory; otherwise the name is made up.
     """
     existing = list_loops(request.root)
     if not request.named:
@@ -225,7 +225,11 @@ def _objective(config: JumarConfig, base: Path) -> str:
 
 
 def _prompt_template(config: JumarConfig, base: Path) -> str | None:
-    return None if config.generator.prompt is None else _read(base / config.generator.prompt, "[generator] prompt")
+    if config.generator.prompt is None:
+        return None
+    template = _read(base / config.generator.prompt, "[generator] prompt")
+    check_template(template, where=escape(config.generator.prompt))
+    return template
 
 
 def _read(path: Path, key: str) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import click
 
-from jumar.cli.common import json_option, quiet_option
+from jumar.cli.common import json_option, print_text, quiet_option
 from jumar.cli.run import run_loop
 from jumar.errors import ConfigError
 from jumar.text import escape
@@ -35,20 +34,19 @@ Examples:
 def demo_command(file: Path | None, out: Path, max_iterations: int | None, *, as_json: bool, quiet: bool) -> int:
     """Condense a text pass by pass and keep the best pass, not the last.
 
-    No network, no key, no model: the generator is a command that removes what carries least, and the scorers measure what is left.
-    Quality rises while filler goes, peaks, and falls when information goes.
+    No network, no key, no model: the generator is a command that removes what carries least, and the scorers measure what is
+    left. Quality rises while filler goes, peaks, and falls when information goes.
     """
-    from jumar.app.demo import demo_plan
+    from jumar.app.demo.plan import default_file, demo_plan
+    from jumar.app.demo_config import demo_config
     from jumar.app.prepare import RunRequest
 
-    plan = demo_plan(file)
-    from jumar.app.demo_config import demo_config
-
-    document = out / plan.document
+    plan = demo_plan(file or default_file())
+    if plan.notice is not None and not quiet:
+        print_text(f"note      {plan.notice}", err=True)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(plan.source, document)
-        shutil.copyfile(plan.source, out / plan.reference)
+        (out / plan.document).write_bytes(plan.content)
     except OSError as error:
         raise ConfigError(f"cannot set up the demo in {escape(str(out))}: {error.strerror}") from None
     request = RunRequest(config=demo_config(plan, max_iterations), base=out, root=out / ".jumar", new=True)

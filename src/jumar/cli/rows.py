@@ -17,14 +17,14 @@ _NOTED_DROP = 0.03  # a dimension that fell by three points of a hundred is wort
 
 def money(value: float | None) -> str:
     """Return dollars with cents, ``—`` when unknown."""
-    return "—" if value is None else f"${value:,.2f}" if value >= 0.01 or value == 0 else f"${value:.4f}"  # noqa: PLR2004 - a cent
+    return "—" if value is None else f"${value:,.2f}" if value >= 0.01 or value == 0 else f"${value:.4f}"
 
 
 def duration(seconds: float | None) -> str:
     """Return ``0.4s``, ``31s``, ``1m 31s``, ``2h 05m``."""
     if seconds is None:
         return "—"
-    if seconds < 10:  # noqa: PLR2004 - below ten seconds tenths matter
+    if seconds < 10:
         return f"{seconds:.1f}s"
     if seconds < _MINUTE:
         return f"{seconds:.0f}s"

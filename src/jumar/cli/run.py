@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Any, override
+from typing import Any
 
 import click
 
@@ -32,7 +32,6 @@ Exit codes: 0 gate met, 1 failure, 2 usage, 10 below the threshold, 11 limit, 12
 class RunCommand(click.Command):
     """Takes everything after ``--`` as the generator's command, whatever it looks like."""
 
-    @override
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
             cut = args.index("--")
@@ -42,7 +41,6 @@ class RunCommand(click.Command):
                 raise click.UsageError("after -- there is no command", ctx)
         return super().parse_args(ctx, args)
 
-    @override
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["[OPTIONS]", "[CONFIG]", "[-- COMMAND...]"]
 
@@ -141,7 +139,7 @@ def _say_finished(outcome: LoopOutcome) -> None:
 
 
 @contextlib.contextmanager
-def signals_handled(switch: StopSwitch, *, quiet: bool) -> Iterator[None]:
+def signals_handled(switch: StopSwitch, *, quiet: bool) -> Generator[None]:
     """Ctrl-C once: finish this step; twice: stop now. SIGTERM and SIGHUP: stop now."""
 
     def on_interrupt(_number: int, _frame: object) -> None:

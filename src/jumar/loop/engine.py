@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 
 from jumar.budget.ledger import spend
@@ -35,8 +35,8 @@ __all__ = ["Loop"]
 class Loop:
     """A loop with its store and parts; :meth:`run` starts it, or goes on with it.
 
-    The same records always lead to the same decisions: whether to stop, what to go on from and what is best are recomputed from the
-    store, so that a run that was killed continues as if it had not been.
+    The same records always lead to the same decisions: whether to stop, what to go on from and what is best are recomputed from
+    the store, so that a run that was killed continues as if it had not been.
     """
 
     store: LoopStore
@@ -86,8 +86,8 @@ class Loop:
     def run(self) -> LoopOutcome:
         """Run until a stop rule fires or somebody asks to stop; choose, apply, and return the outcome.
 
-        Errors: :class:`LockedError` when another process writes this loop or works in this tree, :class:`StoreWriteError` when the disk
-        refuses, :class:`ArtifactError` when the tree is over its quota. Whatever was acknowledged stays.
+        Errors: :class:`LockedError` when another process writes this loop or works in this tree, :class:`StoreWriteError` when
+        the disk refuses, :class:`ArtifactError` when the tree is over its quota. Whatever was acknowledged stays.
         """
         with self._locks():
             ended = self.stopped()
@@ -107,7 +107,7 @@ class Loop:
             return self._run_steps(step)
 
     @contextlib.contextmanager
-    def _locks(self) -> Iterator[None]:
+    def _locks(self) -> Generator[None]:
         """Hold the loop's lock and, in place, the work tree's: two loops must not change one tree."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.store.lock())
@@ -135,7 +135,7 @@ class Loop:
             for number in self.store.iteration_numbers():
                 if number not in known:
                     self._recorded(self.store.record(number))
-        if not self.store.iteration_numbers():
+        if not self.store.iteration_numbers() and not self.switch.requested:
             self._recorded(step.start_state())
         stop = self._iterate(step)
         return self._finish(stop, step, resumed=resumed)
@@ -159,9 +159,7 @@ class Loop:
             views = self.store.views()
             parent = choose_parent(views, self.settings.continue_from)
             step.workspace.restore(parent)
-            record = step.generate(views[-1].number + 1, parent)
-            if record is not None:
-                self._recorded(record)
+            self._recorded(step.generate(views[-1].number + 1, parent))
 
     def _asked_to_stop(self) -> StopDecision | None:
         if not self.switch.requested:
@@ -169,7 +167,9 @@ class Loop:
         detail = "stopped on request; run the same command again to go on"
         return StopDecision(reason=self.switch.reason, detail=detail)
 
-    def _recorded(self, record: IterationRecord) -> None:
+    def _recorded(self, record: IterationRecord | None) -> None:
+        if record is None:
+            return
         best = running_best(self.store.views())
         used = spend(self.store.attempts())
         deliver(IterationRecorded(record=record, best=best and best.number, spend=used), self.listener)

@@ -57,7 +57,7 @@ Listener = Callable[[Event], None]
 
 
 def deliver(event: Event, listener: Listener | None) -> None:
-    """Hand ``event`` to ``listener``; an exception there is logged and dropped, because the loop is worth more than its display."""
+    """Hand ``event`` to ``listener``; an exception there is logged and dropped: the loop is worth more than its display."""
     if isinstance(event, Notice):
         _log.warning("jumar.loop_notice: %s", event.message)
     else:
@@ -66,5 +66,5 @@ def deliver(event: Event, listener: Listener | None) -> None:
         return
     try:
         listener(event)
-    except Exception:
+    except Exception:  # noqa: BLE001 - whatever a listener raises, it is not the loop's
         _log.exception("jumar.listener_failed")

@@ -24,10 +24,10 @@ _SIGNALS = {"interrupted": 130, "terminated": 143}
 class LoopOutcome:
     """What a run leaves. ``selection`` is None when no iteration has a valid score.
 
-    ``verified`` tells whether the chosen iteration passed its validators (None without validators). ``applied`` is the number of the
-    apply decision that restored the best into the work tree, None when nothing had to be written. ``writes_back`` is False when the loop
-    was told to leave the work directory alone. ``already_finished`` is True when the
-    loop had ended before and this run paid for nothing.
+    ``verified`` tells whether the chosen iteration passed its validators (None without validators). ``applied`` is the number
+    of the apply decision that restored the best into the work tree, None when nothing had to be written. ``writes_back`` is
+    False when the loop was told to leave the work directory alone. ``already_finished`` is True when the loop had ended before
+    and this run paid for nothing.
     """
 
     loop_id: str

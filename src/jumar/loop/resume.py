@@ -38,7 +38,8 @@ def recover(step: Step) -> Recovery:
         kept = step.workspace.restore(parent, set_aside=True)
         if kept is not None:
             notices.append(
-                f"the work tree was not that of iteration {parent}; what differed is kept in {kept}, and the loop goes on from {parent}"
+                f"the work tree was not that of iteration {parent}; what differed is kept in {kept}, "
+                f"and the loop goes on from {parent}"
             )
     store.discard_leftovers()
     return Recovery(notices=tuple(notices))
@@ -67,8 +68,8 @@ def _complete_pending(step: Step, notices: list[str]) -> bool:
     if pending is None:
         return False
     step.workspace.carry_out(step.workspace.difference_to(pending), set_aside=True)
-    step.complete(pending)
-    notices.append(f"iteration {pending.number} was generated before the interruption; it is scored now, not generated again")
+    if step.complete(pending) is not None:
+        notices.append(f"iteration {pending.number} was generated before the interruption; it is scored now, not generated again")
     return True
 
 
@@ -83,8 +84,8 @@ def _complete_unstaged(step: Step, notices: list[str]) -> bool:
     scratch = step.store.paths.scratch / f"{start.number:06d}"
     logs = scratch if scratch.is_dir() else None
     pending = step.stage_ended(start.iteration, start.parent, start.nonce, start.number, end, logs)
-    step.complete(pending)
-    notices.append(f"iteration {start.iteration} was generated before the interruption; its work tree is taken as it lies")
+    if step.complete(pending) is not None:
+        notices.append(f"iteration {start.iteration} was generated before the interruption; its work tree is taken as it lies")
     return True
 
 

@@ -27,9 +27,9 @@ def _nothing() -> Mapping[str, Any]:
 class LoopSettings:
     """One loop, without its programs.
 
-    ``workdir`` is the person's own directory; with ``isolation = "copy"`` the loop works in a copy of it. ``weights`` is empty when all
-    dimensions count the same. ``environment`` are further patterns for the allow-list. ``recorded`` is the configuration as it is kept in
-    ``loop.json``; a resume with another one is refused.
+    ``workdir`` is the person's own directory; with ``isolation = "copy"`` the loop works in a copy of it. ``weights`` is empty
+    when all dimensions count the same. ``environment`` are further patterns for the allow-list. ``recorded`` is the
+    configuration as it is kept in ``loop.json``; a resume with another one is refused.
     """
 
     loop_id: str
@@ -44,6 +44,7 @@ class LoopSettings:
     stop: StopRules = field(default_factory=StopRules)
     environment: tuple[str, ...] = ()
     prompt_template: str | None = None
+    completion_promise: str | None = None
     recorded: Mapping[str, Any] = field(default_factory=_nothing)
 
 

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from jumar.budget.ledger import spend
 from jumar.files import as_write_error, make_directory, remove_tree
 from jumar.loop.analyzer import analyze
 from jumar.loop.control import StopSwitch
 from jumar.loop.environment import build_environment, step_variables
 from jumar.loop.events import Listener, PhaseStarted, deliver
-from jumar.loop.prompt import render_feedback, render_prompt
+from jumar.loop.prompt import BudgetLeft, render_feedback, render_prompt
 from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.verdict import Verdict, verdict
 from jumar.loop.workspace import Workspace, changed_paths
@@ -32,6 +34,7 @@ from jumar.store.loop_store import LoopStore, Pending
 
 __all__ = ["Step"]
 
+_REFLECTED = 5  # iterations whose reflections the prompt carries
 _STATUS_OF: Mapping[str, Status] = MappingProxyType(
     {"failed": "generator_failed", "timeout": "generator_timeout", "interrupted": "interrupted"}
 )
@@ -49,11 +52,11 @@ class Step:
     switch: StopSwitch
     listener: Listener | None = None
 
-    def start_state(self) -> IterationRecord:
-        """Record the tree as it is as iteration 0: never worse than the start needs a start."""
+    def start_state(self) -> IterationRecord | None:
+        """Record the tree as it is as iteration 0: never worse than the start needs a start. None when it was stopped."""
         began = self.clock.monotonic()
         scratch = self._scratch(0)
-        self._context_files(scratch, 0)
+        self._context_files(scratch, 0, None)
         pending = self.store.stage(
             0,
             source=self.workspace.directory,
@@ -70,10 +73,10 @@ class Step:
         nonce = secrets.token_hex(8)
         attempt = self.store.begin_attempt(number, parent, nonce, self.clock.now()).start.number
         scratch = self._scratch(attempt)
-        self._context_files(scratch, number)
+        self._context_files(scratch, number, parent)
         head = self.workspace.head()
         deliver(PhaseStarted(iteration=number, phase="generate"), self.listener)
-        outcome = self.parts.generator.generate(self._context(number, scratch))
+        outcome = self.parts.generator.generate(self._context(number, scratch, nonce=nonce))
         ended = self._attempt_end(outcome, self.workspace.commits_since(head))
         self.store.end_attempt(attempt, ended)
         if ended.outcome == "interrupted":
@@ -81,9 +84,7 @@ class Step:
         pending = self.stage_ended(number, parent, nonce, attempt, ended, scratch)
         return self.complete(pending)
 
-    def stage_ended(
-        self, number: int, parent: int, nonce: str, attempt: int, ended: AttemptEnd, scratch: Path | None
-    ) -> Pending:
+    def stage_ended(self, number: int, parent: int, nonce: str, attempt: int, ended: AttemptEnd, scratch: Path | None) -> Pending:
         """Snapshot the work tree after an attempt that has ended."""
         return self.store.stage(
             number,
@@ -95,8 +96,11 @@ class Step:
             logs=scratch,
         )
 
-    def complete(self, pending: Pending, *, seconds: float = 0.0) -> IterationRecord:
-        """Verify, score and acknowledge a snapshot that is on disk. ``seconds`` is time already spent on it."""
+    def complete(self, pending: Pending, *, seconds: float = 0.0) -> IterationRecord | None:
+        """Verify, score and acknowledge a snapshot that is on disk. ``seconds`` is time already spent on it.
+
+        None when it was stopped in the middle: half a verdict is none, and the next run scores the snapshot again.
+        """
         began = self.clock.monotonic()
         ended = _ended(pending.stage)
         parent: int | None = pending.stage.get("parent")
@@ -106,9 +110,11 @@ class Step:
         readings: tuple[ScoreReading, ...] = ()
         if failed is None:
             if not (pending.logs / "prompt.md").exists():
-                self._context_files(pending.logs, number)
-            context = self._context(number, pending.logs, pending=pending, ended=ended)
+                self._context_files(pending.logs, number, parent)
+            context = self._context(number, pending.logs, nonce=pending.nonce, pending=pending, ended=ended)
             checks, readings = self._evaluate(context)
+            if self.switch.immediate.is_set():
+                return None
             judged = verdict(checks, readings, self._weights())
         else:
             judged = Verdict(verification="skipped", status=failed, status_reason="" if ended is None else ended.detail)
@@ -140,8 +146,7 @@ class Step:
         views = self.store.views()
         previous = views[-1].score if views else None
         delta = None if judged.quality is None or previous is None else round(judged.quality - previous, 4)
-        before = {} if parent is None else self.store.manifest(parent).entries
-        modified = () if parent is None else changed_paths(before, pending.manifest.entries)
+        modified = () if parent is None else changed_paths(self.store.manifest(parent).entries, pending.manifest.entries)
         usage = Usage() if ended is None else ended.usage
         return IterationRecord(
             iteration_number=pending.number,
@@ -158,7 +163,7 @@ class Step:
             status_reason=judged.status_reason,
             readings=readings,
             checks=checks,
-            reasons=judged.reasons,
+            reasons=(*judged.reasons, *(() if ended is None else ended.notes)),
             analysis=analyze(ended, modified),
             usage=usage,
             attempt=pending.attempt,
@@ -185,6 +190,7 @@ class Step:
             usage=outcome.usage,
             commits=commits,
             errors=outcome.errors,
+            notes=outcome.notes,
         )
 
     def _scratch(self, attempt: int) -> Path:
@@ -194,29 +200,57 @@ class Step:
             make_directory(scratch)
         return scratch
 
-    def _context_files(self, scratch: Path, number: int) -> None:
+    def _context_files(self, scratch: Path, number: int, parent: int | None) -> None:
         """Write the prompt and the feedback of an iteration into its scratch directory."""
         views = self.store.views()
-        last = self.store.record(views[-1].number) if views else None
+        stop = self.settings.stop
+        last = None if parent is None else self.store.record(parent)
         best = running_best(views)
+        used = spend(self.store.attempts())
+        left = BudgetLeft(
+            iterations=max(0, stop.max_iterations - number + 1),
+            seconds=None if stop.max_seconds is None else max(0.0, stop.max_seconds - used.seconds),
+        )
         prompt = render_prompt(
             objective=self.settings.objective,
             iteration=number,
-            max_iterations=self.settings.stop.max_iterations,
+            max_iterations=stop.max_iterations,
             history=views,
             last=last,
             best=best,
+            reflections=self._reflections(parent),
+            budget=left,
+            completion_promise=self.settings.completion_promise,
             template=self.settings.prompt_template,
         )
         feedback = render_feedback(
-            loop_id=self.settings.loop_id, iteration=number, history=views, last=last, best=best, objective=self.settings.objective
+            loop_id=self.settings.loop_id,
+            objective=self.settings.objective,
+            iteration=number,
+            max_iterations=stop.max_iterations,
+            history=views,
+            last=last,
+            best=best,
+            reflections=self._reflections(parent),
+            budget=left,
         )
         with as_write_error("write the prompt to", scratch):
             (scratch / "prompt.md").write_text(prompt, encoding="utf-8", errors="backslashreplace")
             (scratch / "feedback.json").write_text(feedback, encoding="utf-8", errors="backslashreplace")
 
+    def _reflections(self, parent: int | None) -> list[tuple[int, tuple[str, ...]]]:
+        """Return the notes of the iterations before ``parent``, whose own are shown as failing checks and dimensions."""
+        earlier = [view.number for view in self.store.views() if parent is not None and view.number <= parent][-_REFLECTED:]
+        return [(number, self.store.record(number).reflections) for number in earlier]
+
     def _context(
-        self, number: int, scratch: Path, *, pending: Pending | None = None, ended: AttemptEnd | None = None
+        self,
+        number: int,
+        scratch: Path,
+        *,
+        nonce: str,
+        pending: Pending | None = None,
+        ended: AttemptEnd | None = None,
     ) -> StepContext:
         files = {name: scratch / name for name in ("prompt.md", "feedback.json", "usage.json")}
         variables = step_variables(
@@ -241,6 +275,8 @@ class Step:
             baseline_checks=() if start is None else start.checks,
             generator_exit=None if ended is None else ended.exit_code,
             history=self.store.views(),
+            nonce=nonce,
+            since_ns=time.time_ns(),
         )
 
 

@@ -50,9 +50,9 @@ __all__ = ["BestOutputTracker"]
 class BestOutputTracker:
     """Records iterations with their artifacts and scores, and selects the best instead of the last.
 
-    ``storage_path`` is the loop's own directory, by default ``.jumar/loops/<loop_id>`` in the current directory. ``selection`` and
-    ``quality_weights`` may be partial: what they leave out is taken from what is on disk, else from the defaults. Relative artifact
-    paths start at the directory that is current when the tracker is made; a path that leaves it is an error.
+    ``storage_path`` is the loop's own directory, by default ``.jumar/loops/<loop_id>`` in the current directory. ``selection``
+    and ``quality_weights`` may be partial: what they leave out is taken from what is on disk, else from the defaults. Relative
+    artifact paths start at the directory that is current when the tracker is made; a path that leaves it is an error.
 
     Several trackers, also in several processes, may use one directory: each call takes the lock for itself.
     Errors: :class:`ConfigError`, :class:`StoreDamagedError`, :class:`LockedError` and :class:`StoreWriteError` where they apply.
@@ -127,7 +127,8 @@ class BestOutputTracker:
         """Score, snapshot and acknowledge one iteration; when this returns it is durable.
 
         ``dimensions`` are in [0, 1], one for each weight above zero. ``artifacts`` are files or directories. What is not given is
-        unknown, not zero. Errors, with nothing recorded: :class:`ScoreError`, :class:`DuplicateIterationError`, :class:`ArtifactError`.
+        unknown, not zero. Errors, with nothing recorded: :class:`ScoreError`, :class:`DuplicateIterationError`,
+        :class:`ArtifactError`.
         """
         number = _whole("iteration_number", iteration_number)
         quality = weighted_score(dimensions, self.quality_weights)
@@ -168,7 +169,7 @@ class BestOutputTracker:
             return store.commit(pending, record)
 
     def get_best(self) -> IterationRecord | None:
-        """Return the iteration with the highest score so far, the earlier of equals; verification plays no part. None when empty."""
+        """Return the iteration with the highest score so far, the earlier of equals, whatever its verification; None when empty."""
         best = running_best(self._views())
         return None if best is None else self.store.record(best.number)
 
@@ -190,9 +191,7 @@ class BestOutputTracker:
     def override(self, use: Literal["best", "final"] | int, *, reason: str) -> Decision:
         """Let a person's choice stand instead; ``reason`` is required. Errors: :class:`UsageError`, :class:`NotFoundError`."""
         with self.store.lock():
-            decision = override(
-                self.store, use, reason=reason, by=current_user(), at=self._clock.now(), criteria=self.selection
-            )
+            decision = override(self.store, use, reason=reason, by=current_user(), at=self._clock.now(), criteria=self.selection)
             refresh_views(self.store, at=self._clock.now())
         return decision
 
@@ -201,9 +200,7 @@ class BestOutputTracker:
         chosen = selection or self.compute_selection()
         return render_markdown(load_report(self.store, selection=chosen))
 
-    def detect_diminishing_returns(
-        self, consecutive_threshold: int = 2, delta_threshold: float = 5
-    ) -> DiminishingReturns:
+    def detect_diminishing_returns(self, consecutive_threshold: int = 2, delta_threshold: float = 5) -> DiminishingReturns:
         """Seed 2: the first streak of ``consecutive_threshold`` deltas that are smaller than ``delta_threshold`` either way."""
         return detect_diminishing_returns(self._views(), consecutive_threshold, delta_threshold)
 
@@ -257,9 +254,7 @@ class BestOutputTracker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.close()
 
     def _views(self) -> tuple[Any, ...]:
@@ -285,7 +280,7 @@ def _criteria(base: Mapping[str, Any] | None, given: Mapping[str, Any] | Selecti
             f"selection: unknown mode {merged['mode']!r}{nearest(str(merged['mode']), MODES)}; known: {', '.join(MODES)}"
         )
     threshold: object = merged["threshold"]
-    if threshold is not None and (not _is_number(threshold) or not 0 <= cast("float", threshold) <= 100):  # noqa: PLR2004 - the scale
+    if threshold is not None and (not _is_number(threshold) or not 0 <= cast("float", threshold) <= 100):
         raise ConfigError(f"selection: threshold should be a number from 0 to 100, is {threshold!r}")
     if not isinstance(merged["require_verification"], bool):
         raise ConfigError(f"selection: require_verification should be true or false, is {merged['require_verification']!r}")

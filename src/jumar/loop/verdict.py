@@ -38,8 +38,8 @@ class Verdict:
 def verdict(checks: Sequence[CheckResult], readings: Sequence[ScoreReading], weights: Mapping[str, float]) -> Verdict:
     """Combine ``checks`` and ``readings``. Scorers that share a dimension are averaged.
 
-    A broken part (one that could not answer) makes the iteration invalid and says nothing about the candidate; so does an unusable
-    number. Neither is 0, and neither can be chosen.
+    A broken part (one that could not answer) makes the iteration invalid and says nothing about the candidate; so does an
+    unusable number. Neither is 0, and neither can be chosen.
     """
     verification = _verification(checks)
     reasons = tuple(f"{reading.dimension}: {escape(reading.reason)}" for reading in readings if reading.reason)
@@ -77,7 +77,7 @@ def _dimensions(readings: Sequence[ScoreReading]) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for reading in readings:
         if reading.score is None:
-            raise ScoreError(f"dimension '{reading.dimension}': {reading.reason or 'no usable number'}")
+            raise ScoreError(f"dimension '{reading.dimension}': {reading.invalid or 'no usable number'}")
         found.setdefault(reading.dimension, []).append(reading.score)
     return {dimension: math.fsum(scores) / len(scores) for dimension, scores in found.items()}
 

@@ -135,5 +135,3 @@ def changed_paths(before: Mapping[str, ArtifactDetail], after: Mapping[str, Arti
     changed = [path for path, detail in after.items() if before.get(path) != detail]
     changed += [path for path in before if path not in after]
     return tuple(sorted(changed))
-
-

@@ -46,7 +46,7 @@ class AttemptStart:
 class AttemptEnd:
     """How the step ended. ``lost`` was written later by somebody else: the process died and nothing is known.
 
-    ``seconds`` is monotonic time; for a lost attempt it is unknown (None).
+    ``seconds`` is monotonic time; for a lost attempt it is unknown (None). ``notes`` say what of its usage report was not usable.
     """
 
     outcome: Outcome
@@ -58,9 +58,10 @@ class AttemptEnd:
     usage: Usage = field(default_factory=Usage)
     commits: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        lists = {"commits": list(self.commits), "errors": list(self.errors)}
+        lists = {"commits": list(self.commits), "errors": list(self.errors), "notes": list(self.notes)}
         return {"format": FORMAT, **asdict(self), "usage": self.usage.to_json(), **lists}
 
     @classmethod
@@ -75,6 +76,7 @@ class AttemptEnd:
             usage=Usage.from_json(fields.section("usage")),
             commits=fields.texts("commits"),
             errors=fields.texts("errors"),
+            notes=fields.texts("notes"),
         )
 
 

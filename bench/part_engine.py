@@ -1,0 +1,77 @@
+"""The engine's own time for an iteration, generator and scorers excluded, and its memory over many."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+from timing import Row, milliseconds
+
+from jumar.loop.clock import SystemClock
+from jumar.loop.engine import Loop
+from jumar.loop.events import Event, IterationRecorded
+from jumar.loop.settings import LoopParts, LoopSettings
+from jumar.model import GenerateOutcome, ScoreReading, StepContext, StopRules
+from jumar.store.layout import prepare_root
+from jumar.store.loop_store import LoopStore
+from jumar.store.matching import ArtifactRules
+
+ITERATIONS = 10_000
+EARLY = 1_000
+
+
+class Trivial:
+    """Changes one small file and scores it with a number: everything else that takes time is the engine's."""
+
+    dimension = "quality"
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        (context.workdir / "out.md").write_text(f"{context.iteration}\n" * 100)
+        return GenerateOutcome(exit_code=0, seconds=0.0)
+
+    def score(self, context: StepContext) -> ScoreReading:
+        return ScoreReading(dimension=self.dimension, score=0.5 + (context.iteration % 7) / 100)
+
+
+def measure(directory: Path) -> Iterator[Row]:
+    work = directory / "work"
+    work.mkdir()
+    (work / "out.md").write_text("0\n")
+    root = work / ".jumar"
+    prepare_root(root)
+    store = LoopStore.create(root / "loops" / "bench", "bench", {}, workdir=work, created_at=SystemClock().now())
+    settings = LoopSettings(
+        loop_id="bench",
+        workdir=work,
+        artifacts=ArtifactRules(include=("out.md",)),
+        stop=StopRules(max_iterations=ITERATIONS),
+    )
+    process = psutil.Process()
+    moments: list[float] = []
+    memory: dict[int, int] = {}
+
+    def hear(event: Event) -> None:
+        if isinstance(event, IterationRecorded):
+            moments.append(time.perf_counter())
+            if event.record.iteration_number in {EARLY, ITERATIONS}:
+                memory[event.record.iteration_number] = process.memory_info().rss
+
+    trivial = Trivial()
+    Loop.of(store, settings, LoopParts(generator=trivial, scorers=(trivial,)), listener=hear).run()
+    gaps = [later - earlier for earlier, later in itertools.pairwise(moments)]
+    early, late = statistics.median(gaps[10:510]), statistics.median(gaps[-500:])
+    yield "engine, one iteration", milliseconds(early), "limit 20 ms", "≤ 20 ms"
+    yield f"… at {ITERATIONS:,} iterations", milliseconds(late), f"{milliseconds(early)} at 10: {late / early:.2f}×", "flat"
+    start, end = memory[EARLY], memory[ITERATIONS]
+    yield (
+        f"memory at {ITERATIONS:,} iterations",
+        f"{end / 1e6:.0f} MB",
+        f"{start / 1e6:.0f} MB at {EARLY:,}: {end / start:.2f}×",
+        "flat",
+    )
+    os.sync()

@@ -1,0 +1,63 @@
+"""From the configuration's tables to programs: the generator, the validators and the scorers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jumar.app.config import GeneratorConfig, JumarConfig, ScorerConfig, ValidatorConfig
+from jumar.loop.control import StopSwitch
+from jumar.loop.generators import CommandGenerator, PythonGenerator
+from jumar.loop.scorers import ScorerRuntime, build_scorer
+from jumar.loop.settings import LoopParts
+from jumar.loop.validators import CommandValidator, PythonValidator
+from jumar.model.protocols import Generator, Scorer, Validator
+
+__all__ = ["build_parts"]
+
+
+def build_parts(config: JumarConfig, base: Path, switch: StopSwitch) -> LoopParts:
+    """Return the programs of ``config``; ``base`` is the directory of its file. Errors: :class:`jumar.errors.ConfigError`.
+
+    Without scorers the share of checks that pass is the score.
+    """
+    scorers = config.scorers or [ScorerConfig(builtin="checks")]
+    return LoopParts(
+        generator=_generator(config.generator, base, switch),
+        validators=tuple(_validator(validator, base, switch) for validator in config.validators),
+        scorers=tuple(_scorer(scorer, base, switch) for scorer in scorers),
+    )
+
+
+def _generator(config: GeneratorConfig, base: Path, switch: StopSwitch) -> Generator:
+    if config.python is not None:
+        return PythonGenerator(config.python, search=(base.resolve(),), timeout=config.timeout, stop=switch.immediate)
+    return CommandGenerator(
+        config.command or "",
+        timeout=config.timeout,
+        usage_map=config.usage,
+        stdin=config.stdin,
+        completion_promise=config.completion_promise,
+        stop=switch.immediate,
+    )
+
+
+def _validator(config: ValidatorConfig, base: Path, switch: StopSwitch) -> Validator:
+    if config.python is not None:
+        search = (base.resolve(),)
+        return PythonValidator(config.name, config.python, search=search, timeout=config.timeout, stop=switch.immediate)
+    return CommandValidator(
+        config.name,
+        config.command or "",
+        timeout=config.timeout,
+        baseline=config.baseline,
+        junit=config.junit,
+        failures=config.failures,
+        stop=switch.immediate,
+    )
+
+
+def _scorer(config: ScorerConfig, base: Path, switch: StopSwitch) -> Scorer:
+    kind = config.builtin or ("python" if config.python is not None else "command")
+    given = config.model_dump(include={"command", "python", "timeout"}, exclude_unset=True, exclude_none=True)
+    runtime = ScorerRuntime(stop=switch.immediate, search=(base.resolve(),))
+    return build_scorer(kind, {**given, **config.options}, dimension=config.dimension, runtime=runtime)
