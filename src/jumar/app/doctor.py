@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jumar.app.config import JumarConfig
 from jumar.app.load import find_config, load_config
@@ -151,8 +150,3 @@ def _snapshot_row(artifacts: tuple[str, ...], total: int) -> Row:
         return Row(name="snapshot", state="yellow", detail="no file is kept: nothing matches [artifacts]", fix=fix)
     shown = f"{len(artifacts):,} {'file' if len(artifacts) == 1 else 'files'}, {size(total)}"
     return Row(name="snapshot", state="green", detail=f"the first one holds {shown}; later ones share what did not change")
-
-
-def to_json(rows: tuple[Row, ...]) -> dict[str, Any]:
-    """Return the document of ``jumar doctor --json``."""
-    return {"ok": all(row.state != "red" for row in rows), "rows": [row.to_json() for row in rows]}

@@ -17,6 +17,7 @@ from typing import Final
 from jumar.app.config import JumarConfig
 from jumar.app.machine import Row
 from jumar.app.parts import build_parts
+from jumar.app.templates import AGENT
 from jumar.errors import JumarError
 from jumar.files import remove_tree
 from jumar.loop.control import StopSwitch
@@ -25,7 +26,7 @@ from jumar.loop.settings import LoopParts
 from jumar.loop.verdict import verdict
 from jumar.model import CheckResult, GenerateOutcome, ScoreReading, StepContext
 from jumar.ranking.score import resolve_weights
-from jumar.report.figures import dollars, duration, size
+from jumar.report.figures import dollars, duration
 from jumar.text import points
 
 __all__ = ["AGENTS", "PROMPT", "Rehearsal", "generator_row", "rehearse", "throw_away_copy"]
@@ -43,22 +44,19 @@ AGENTS: Final[Mapping[str, str]] = {
 """Agents that are known, and how each is told not to ask."""
 
 _COPY_LIMIT: Final = 2_000_000_000
-_WAITING: Final = re.compile(
-    "|".join(
-        (
-            r"\(y/n\)|\[y/n\]|\(yes/no\)|press (?:enter|any key)|do you trust|enter your (?:choice|answer)",
-            r"do you want to (?:proceed|continue|allow|trust|make this edit)|approve (?:this|the)",
-            r"waiting for (?:your )?(?:approval|confirmation|permission|input)|permission (?:to|prompt|request)",
-            r"(?:requires?|needs?|awaiting|ask(?:s|ing)? for|grant(?:ed)?) (?:your |manual )?(?:approval|permission)",
-            r"not a (?:tty|terminal)|stdin is not|raw mode is not supported|input is not a terminal",
-        )
-    ),
-    re.IGNORECASE,
+_QUESTIONS: Final = (
+    r"\(y/n\)|\[y/n\]|\(yes/no\)|press (?:enter|any key)|do you trust|enter your (?:choice|answer)",
+    r"do you want to (?:proceed|continue|allow|trust|make this edit)|approve (?:this|the)",
+    r"waiting for (?:your )?(?:approval|confirmation|permission|input)|permission (?:to|prompt|request)",
+    r"(?:requires?|needs?|awaiting|ask(?:s|ing)? for|grant(?:ed)?) (?:your |manual )?(?:approval|permission)",
+    r"not a (?:tty|terminal)|stdin is not|raw mode is not supported|input is not a terminal",
 )
-_LOGIN: Final = re.compile(
-    r"not logged in|please (?:log ?in|sign ?in|authenticate)|/login\b|api[ _-]?key|unauthori[sz]ed|\b401\b|authentication|credential",
-    re.IGNORECASE,
+_REFUSALS: Final = (
+    r"not logged in|please (?:log ?in|sign ?in|authenticate)|/login\b|authentication",
+    r"api[ _-]?key|unauthori[sz]ed|\b401\b|credential",
 )
+_WAITING: Final = re.compile("|".join(_QUESTIONS), re.IGNORECASE)
+_LOGIN: Final = re.compile("|".join(_REFUSALS), re.IGNORECASE)
 _WORDS_OF_SECRETS: Final = re.compile(r"KEY|TOKEN|SECRET|AUTH", re.IGNORECASE)
 _SHELL_WORDS: Final = frozenset({"if", "for", "while", "until", "case", "{", "(", "!", "[[", "function", "time"})
 
@@ -153,10 +151,21 @@ def generator_row(config: JumarConfig, workdir: Path) -> Row:
     environment = build_environment(os.environ, config.loop.env, {})
     if _found(word, workdir, environment.get("PATH"), in_shell=isinstance(command, str)):
         return Row(name="generator", state="green", detail=f"{word} is there")
+    if word == AGENT:
+        fix = "write your agent's command there"
+        return Row(
+            name="generator",
+            state="red",
+            detail=f"the placeholder '{AGENT}' still stands in [generator] command",
+            fix=fix + _installed(),
+        )
+    fix = f"install {word}, or edit `command` in [generator]"
+    return Row(name="generator", state="red", detail=f"'{word}' is not on PATH", fix=fix + _installed())
+
+
+def _installed() -> str:
     installed = [line for agent, line in AGENTS.items() if shutil.which(agent)]
-    agents = f"; on this machine there is: {', or '.join(installed)}" if installed else ""
-    fix = f"install {word}, or edit `command` in [generator]{agents}"
-    return Row(name="generator", state="red", detail=f"'{word}' is not on PATH", fix=fix)
+    return f"; on this machine there is: {', or '.join(installed)}" if installed else ""
 
 
 def _program(command: str | list[str]) -> str | None:
@@ -232,7 +241,7 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
 
 
 def _validator_row(check: CheckResult) -> Row:
-    name = f"validator {check.name}"
+    name = f"validator: {check.name}"
     if check.broken is not None:
         fix = f"try its command by hand in the work directory, then edit [[validators]] '{check.name}'"
         return Row(name=name, state="red", detail=f"cannot run: {check.broken}", fix=fix)
@@ -241,7 +250,7 @@ def _validator_row(check: CheckResult) -> Row:
 
 
 def _scorer_row(reading: ScoreReading) -> Row:
-    name = f"scorer {reading.dimension}"
+    name = f"scorer: {reading.dimension}"
     fix = "run it by hand in the work directory; it should print one number from 0 to 1, or JSON with score and reason"
     if reading.broken is not None:
         return Row(name=name, state="red", detail=f"cannot run: {reading.broken}", fix=fix)
@@ -328,9 +337,3 @@ def _usage_row(outcome: GenerateOutcome, config: JumarConfig) -> Row:
         )
     fix = "say where in its JSON output the cost stands, [generator] usage, or let it write JUMAR_USAGE_FILE"
     return Row(name="usage", state="yellow", detail="not reported: what a pass costs stays unknown", fix=fix)
-
-
-def copied(paths: tuple[str, ...], workdir: Path) -> str:
-    """Return ``12 files, 34 kB`` of what a snapshot would hold."""
-    total = sum(os.lstat(workdir / path).st_size for path in paths if os.path.lexists(workdir / path))
-    return f"{len(paths):,} files, {size(total)}"

@@ -19,6 +19,7 @@ from jumar.cli.common import (
     print_text,
     quiet_option,
     root_option,
+    shown_path,
 )
 from jumar.errors import NothingEvaluatedError, UsageError
 from jumar.text import escape, plural
@@ -96,7 +97,7 @@ def _check_options(given: Mapping[str, Any]) -> None:
 
 def _workdir(store: LoopStore) -> Path:
     if store.workdir is None:
-        kept = escape(str(store.paths.final_output))
+        kept = shown_path(store.paths.final_output)
         raise UsageError(f"loop '{store.loop_id}' names no work directory to apply to; its chosen files are in {kept}")
     return store.workdir
 
@@ -162,7 +163,7 @@ def _patch(store: LoopStore, given: Mapping[str, Any]) -> None:
         print_json({"loop_id": store.loop_id, "iteration": iteration, "patch": text, "output": written, "bytes": len(patch)})
     elif output is not None:
         if not given["quiet"]:
-            print_text(f"wrote {escape(str(output))} (iteration {iteration}, {len(patch):,} bytes)")
+            print_text(f"wrote {shown_path(output)} (iteration {iteration}, {len(patch):,} bytes)")
     elif sys.stdout.isatty():
         print_text(patch.decode("utf-8", "backslashreplace").removesuffix("\n"))
     else:
@@ -181,7 +182,7 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
         if given["as_json"]:
             print_json({"loop_id": store.loop_id, "dry_run": True, "applied": False, **undo.to_json()})
             return
-        print_text(f"taking iteration {undo.iteration} back in {escape(str(undo.workdir))} would change")
+        print_text(f"taking iteration {undo.iteration} back in {shown_path(undo.workdir)} would change")
         _print_changes(undo.moves.changes)
         for path in undo.conflicts:
             print_text(f"  conflict: {escape(path)} changed since; --force sets it aside first")
@@ -195,9 +196,9 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
         way_out = command_for("apply", store.loop_id)
         print_text(f"the {found.kind} of iteration {found.iteration} was interrupted; {way_out} finishes it first")
     if plan.empty:
-        print_text(f"{escape(str(plan.workdir))} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})")
+        print_text(f"{shown_path(plan.workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})")
         return
-    print_text(f"applying iteration {iteration} to {escape(str(plan.workdir))} would change")
+    print_text(f"applying iteration {iteration} to {shown_path(plan.workdir)} would change")
     _print_changes(plan.moves.changes)
     print_text(f"{_counts(plan)}; nothing was written")
 
@@ -232,9 +233,9 @@ def _undo(store: LoopStore, given: Mapping[str, Any]) -> None:
         document = {"loop_id": store.loop_id, "iteration": decision.best_iteration, "workdir": str(workdir)}
         print_json(document | {"undone": decision.data.get("apply"), "decision": decision.number, "set_aside": aside})
     elif not given["quiet"]:
-        print_text(f"{escape(str(workdir))} is what it was before iteration {decision.best_iteration} was applied")
+        print_text(f"{shown_path(workdir)} is what it was before iteration {decision.best_iteration} was applied")
         if kept is not None:
-            print_text(f"files that had changed since are kept in {escape(str(store.paths.directory / kept))}")
+            print_text(f"files that had changed since are kept in {shown_path(store.paths.directory / kept)}")
 
 
 def _apply(store: LoopStore, given: Mapping[str, Any]) -> None:
@@ -280,10 +281,10 @@ def _plainly(store: LoopStore, workdir: Path, *, by: str, at: str) -> Answer:
     plan = plan_apply(store, iteration, workdir, artifact_rules(store))
     document = _plan_document(store, plan) | {"dry_run": False}
     if plan.empty:
-        line = f"{escape(str(workdir))} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
+        line = f"{shown_path(workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
         return document | {"applied": False, "decision": None}, [line]
     decision = apply(store, plan, by=by, at=at, reason=reason)
-    lines = [f"iteration {iteration} is in {escape(str(workdir))}: {_counts(plan)}"]
+    lines = [f"iteration {iteration} is in {shown_path(workdir)}: {_counts(plan)}"]
     lines += [f"not made: {escape(path)} (a FIFO, device or socket)" for path in plan.skipped]
     undo = command_for("apply", store.loop_id, "--undo")
     lines.append(f"undo      {undo}")
@@ -304,7 +305,7 @@ def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, a
     else:
         made = make_commit(store, iteration, workdir, rules=rules, by=by, at=at, reason=reason)
         where = escape(made.ref.removeprefix("refs/heads/"))
-        lines = [f"iteration {iteration} is {made.commit[:12]} on {where}, and in {escape(str(workdir))}"]
+        lines = [f"iteration {iteration} is {made.commit[:12]} on {where}, and in {shown_path(workdir)}"]
     if not made.created:
         lines.append("git held it already: no commit was made")
     lines += [f"left out: {escape(path)} (in a repository of its own)" for path in made.left_out]

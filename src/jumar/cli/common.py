@@ -30,6 +30,7 @@ __all__ = [
     "quiet_option",
     "refresh_if_free",
     "root_option",
+    "shown_path",
     "writable",
 ]
 
@@ -117,6 +118,13 @@ def refresh_if_free(store: LoopStore) -> None:
             refresh_views(store, at=SystemClock().now())
     except (LockedError, StoreWriteError, StoreDamagedError):
         return
+
+
+def shown_path(path: Path) -> str:
+    """Return ``path`` for a person: relative when it lies below the current directory, control characters shown."""
+    here = Path.cwd()
+    inside = path.is_absolute() and path != here and path.is_relative_to(here)
+    return escape(str(path.relative_to(here) if inside else path))
 
 
 def print_json(document: Mapping[str, Any]) -> None:

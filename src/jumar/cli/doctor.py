@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from pathlib import Path
 
 import click
@@ -21,7 +23,7 @@ Examples:
 Exit code: 0 when no row is red, else 1. What each row means: docs/how-to/doctor.md."""
 
 _WORDS = {"green": ("ok  ", "32"), "yellow": ("warn", "33"), "red": ("FAIL", "1;31")}
-_NAME_WIDTH = 16
+_NAME_WIDTH = 14
 
 
 @click.command("doctor", epilog=_EPILOG)
@@ -70,10 +72,22 @@ def doctor_command(config: Path | None, root: Path | None, *, no_run: bool, time
 def _print(name: str, state: str, detail: str, fix: str) -> None:
     word, colour = _WORDS[state]
     shown = f"\x1b[{colour}m{word}\x1b[0m" if colour_wanted() else word
-    first, *more = escape_block(detail).split("\n")
-    lines = [f"{shown}  {escape_block(name):<{_NAME_WIDTH}}  {first}", *(f"      {line}" for line in more)]
+    kind, _, which = name.partition(": ")
+    first, *more = escape_block(f"{which}: {detail}" if which else detail).split("\n")
+    lines = _wrapped(first)
+    for line in more:
+        lines += _wrapped(line)
     if fix and state != "green":
-        lines.append(f"      {'':<{_NAME_WIDTH}}  fix: {escape_block(fix)}")
-    for line in lines:
-        sys.stdout.write(writable(line, sys.stdout.encoding) + "\n")
+        lines += _wrapped(f"fix: {escape_block(fix)}")
+    for number, line in enumerate(lines):
+        head = f"{shown}  {escape_block(kind):<{_NAME_WIDTH}}" if number == 0 else " " * (_NAME_WIDTH + 6)
+        sys.stdout.write(writable(f"{head}  {line}".rstrip(), sys.stdout.encoding) + "\n")
     sys.stdout.flush()
+
+
+def _wrapped(text: str) -> list[str]:
+    """Break a line to the window's width, so that it stays in its column; elsewhere than on a terminal it stays whole."""
+    if not sys.stdout.isatty():
+        return [text]
+    room = max(30, shutil.get_terminal_size().columns - _NAME_WIDTH - 8)
+    return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]

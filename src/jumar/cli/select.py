@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from jumar.cli.common import command_for, json_option, loop_argument, open_loop, print_json, print_text, quiet_option, root_option
+from jumar.cli.common import (
+    command_for,
+    json_option,
+    loop_argument,
+    open_loop,
+    print_json,
+    print_text,
+    quiet_option,
+    root_option,
+    shown_path,
+)
 from jumar.errors import UsageError
 from jumar.model.selection import MODES
 from jumar.text import escape, points
@@ -161,7 +171,7 @@ def _show_override(store: LoopStore, decision: Decision, criteria: SelectionCrit
     before = "" if decision.replaced in {None, decision.best_iteration} else f", instead of {decision.replaced}"
     print_text(f"standing  iteration {decision.best_iteration}, {points(result.quality_score)}{before}")
     print_text(f"reason    {escape(decision.reason)} ({escape(decision.by)})")
-    where = "the work directory" if store.workdir is None else escape(str(store.workdir))
+    where = "the work directory" if store.workdir is None else shown_path(store.workdir)
     print_text(f"apply     {command_for('apply', store.loop_id)} puts it into {where}")
 
 

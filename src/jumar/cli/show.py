@@ -17,6 +17,7 @@ from jumar.cli.common import (
     quiet_option,
     refresh_if_free,
     root_option,
+    shown_path,
 )
 from jumar.cli.state import LoopState, loop_state, report_of
 from jumar.cli.tabular import Column, Row, print_table, print_title
@@ -124,6 +125,8 @@ def _style(row: TrajectoryRow) -> str:
 
 
 def _closing(report: LoopReport, state: LoopState, store: LoopStore) -> list[str]:
+    from jumar.report.figures import listing
+
     lines: list[str] = []
     if state.name == "running":
         holder = state.holder or {}
@@ -135,13 +138,23 @@ def _closing(report: LoopReport, state: LoopState, store: LoopStore) -> list[str
         lines.append("stopped   interrupted; the `jumar run` that started it goes on with it")
     lines.append(f"chosen    {_chosen(report)}")
     if report.degradation.detected and report.degradation.best_before is not None:
-        at = ", ".join(map(str, report.degradation.iterations))
-        lines.append(f"fell      at iteration {at}; best before that: {report.degradation.best_before}")
-    if report.chosen is not None and report.selection is not None and state.name != "running":
-        where = "the work directory" if store.workdir is None else escape(str(store.workdir))
-        lines.append(f"apply     {command_for('apply', report.loop_id)} puts it into {where}")
-    lines.append(f"report    {escape(str(store.paths.report_view))}")
+        at = listing(report.degradation.iterations)
+        lines.append(f"fell      at {at}; best before that: {report.degradation.best_before}")
+    if report.chosen is not None and store.workdir is not None and state.name != "running":
+        lines.append(_whereabouts(store, report.chosen, store.workdir))
+    lines.append(f"report    {shown_path(store.paths.report_view)}")
     return lines
+
+
+def _whereabouts(store: LoopStore, chosen: int, workdir: Path) -> str:
+    from jumar.decide.operation import last_applied
+
+    applied = last_applied(store)
+    if applied is not None and applied.best_iteration == chosen:
+        return (
+            f"applied   to {shown_path(workdir)} at {escape(applied.at)} (undo: {command_for('apply', store.loop_id, '--undo')})"
+        )
+    return f"apply     {command_for('apply', store.loop_id)} puts it into {shown_path(workdir)}"
 
 
 def _chosen(report: LoopReport) -> str:
@@ -203,7 +216,7 @@ def _print_one(report: LoopReport, record: IterationRecord, store: LoopStore) ->
     for note in record.reflections:
         print_text(f"  note      {escape(note)}")
     _print_files(record)
-    print_text(f"  logs      {escape(str(store.paths.iteration(record.iteration_number) / 'logs'))}")
+    print_text(f"  logs      {shown_path(store.paths.iteration(record.iteration_number) / 'logs')}")
 
 
 def _print_dimensions(report: LoopReport, record: IterationRecord) -> None:

@@ -1,0 +1,66 @@
+"""The configurations that `jumar init` writes, with the files that let them run as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from types import MappingProxyType
+from typing import Final
+
+from jumar.errors import UsageError
+from jumar.text import nearest
+
+__all__ = ["AGENT", "TEMPLATES", "Template", "template_text"]
+
+AGENT: Final = "your-agent"
+"""What stands in the one line that has to be edited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """``source`` is the configuration; ``companions`` are (name, source) of example files, written only where missing."""
+
+    name: str
+    summary: str
+    source: str
+    companions: tuple[tuple[str, str], ...] = ()
+
+    def agent_line(self) -> int:
+        """Return the number of the line that names the agent, from 1."""
+        lines = template_text(self.source).splitlines()
+        return next(number for number, line in enumerate(lines, start=1) if line.startswith(f"command = '{AGENT} "))
+
+
+TEMPLATES: Final[Mapping[str, Template]] = MappingProxyType(
+    {
+        template.name: template
+        for template in (
+            Template(
+                name="document",
+                summary="improve a text: sections, readability, length",
+                source="document.toml",
+                companions=(("draft.md", "draft.md"),),
+            ),
+            Template(name="coding-agent", summary="run a coding agent until the tests pass", source="coding-agent.toml"),
+            Template(
+                name="prompt",
+                summary="improve a prompt against an evaluation that prints a number",
+                source="prompt.toml",
+                companions=(("prompt.txt", "prompt.txt"), ("evaluate.py", "evaluate.txt")),
+            ),
+        )
+    }
+)
+
+
+def template_text(source: str) -> str:
+    """Return a shipped file's text."""
+    return resources.files("jumar.app").joinpath("templates", source).read_text(encoding="utf-8")
+
+
+def template(name: str) -> Template:
+    """Return the template called ``name``. Errors: :class:`UsageError` with the nearest name."""
+    if name not in TEMPLATES:
+        raise UsageError(f"no template called '{name}'{nearest(name, tuple(TEMPLATES))}; there are: {', '.join(TEMPLATES)}")
+    return TEMPLATES[name]
