@@ -84,19 +84,20 @@ class Family:
                 os.kill(pid, number)
 
     def end(self, *, grace: float, wait: Callable[[float], None] = time.sleep) -> tuple[frozenset[int], tuple[int, ...]]:
-        """SIGTERM, ``grace`` seconds, SIGKILL. Return the members that were told to end, and those that even SIGKILL did not end.
+        """SIGTERM, ``grace`` seconds, SIGKILL. Return the members that were seen, and those that even SIGKILL did not end.
 
         ``wait`` passes the time between two looks; a caller that has pipes to read reads them there.
         """
         members = self.living()
-        seen: set[int] = set()
+        seen = set(members)
         for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 2.0)):
             deadline = time.monotonic() + patience
             pause = 0.001
             told: set[int] = set()
             while members:
                 fresh = tuple(pid for pid in members if pid not in told)
-                if fresh:
+                # SIGTERM is said once: what appears after it is somebody cleaning up, and gets the rest of the grace
+                if fresh and (number == signal.SIGKILL or not told):
                     self.signal(number, fresh)
                     told.update(fresh)
                 if time.monotonic() >= deadline:
@@ -104,7 +105,7 @@ class Family:
                 wait(pause)
                 pause = min(pause * 2, 0.05)
                 members = self.living()
-            seen |= told
+                seen.update(members)
         return frozenset(seen), members
 
 
