@@ -53,7 +53,7 @@ def test_without_configuration(tmp_path: Path) -> None:
 
 
 def test_json_after_the_separator_belongs_to_the_agent(tmp_path: Path) -> None:
-    done = jumar(tmp_path, "run", "-n", "1", "--check", "true", "--", "sh", "-c", "echo $0 > seen", "--json", check=0)
+    done = jumar(tmp_path, "run", "-n", "1", "--check", "test -e seen", "--", "sh", "-c", "echo $0 > seen", "--json", check=0)
 
     assert "--json\n" == (tmp_path / "seen").read_text()
     assert "chosen" in done.stdout
@@ -177,6 +177,15 @@ def test_a_lower_score_that_alone_verified_is_flagged(tmp_path: Path) -> None:
     assert result["below_start"] is True
 
 
+def test_a_perfect_start_is_pointed_out(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+
+    done = jumar(tmp_path, "run", "-n", "1", "--check", "true", "--", "sh", "-c", "echo b > a.txt", check=0)
+
+    assert "add a check that is still red" in done.stdout
+    assert "a" == (tmp_path / "a.txt").read_text()
+
+
 def test_in_a_copy_the_work_directory_is_left_alone(tmp_path: Path) -> None:
     write_loop(tmp_path, [0.8, 0.7], loop='isolation = "copy"')
 
@@ -268,7 +277,7 @@ def test_sigterm_exits_143_and_leaves_nothing_running(tmp_path: Path) -> None:
 
 def test_two_runs_at_once(tmp_path: Path) -> None:
     write_loop(tmp_path, [0.6])
-    (tmp_path / "agent.py").write_text(SLOW)
+    (tmp_path / "agent.py").write_text(SLOW.replace("1.5", "8"))
     first = start(tmp_path, "run")
     wait_for(tmp_path / "started")
 

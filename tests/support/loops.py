@@ -90,7 +90,8 @@ def jumar(
 
 def jumar_json(directory: Path, *arguments: str, check: int = 0, env: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Run with ``--json`` and return the one document on stdout."""
-    done = jumar(directory, *arguments, "--json", check=check, env=env)
+    command, *rest = arguments
+    done = jumar(directory, command, "--json", *rest, check=check, env=env)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 

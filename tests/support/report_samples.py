@@ -7,6 +7,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from markdown_it import MarkdownIt
+
 from jumar.errors import NothingEvaluatedError
 from jumar.model import (
     ArtifactDetail,
@@ -218,3 +220,13 @@ def long_report(count: int = 1000) -> LoopReport:
         records.append(record(number, score, before=last))
         last = score
     return report_of(records, decisions=AUTOMATIC)
+
+
+def structure(text: str) -> list[str]:
+    """What a GitHub-flavoured renderer makes of the report, without the words."""
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    found: list[str] = []
+    for token in parser.parse(text):
+        found.append(f"{token.type}{token.tag}")
+        found += [f"  {child.type}" for child in token.children or () if child.type not in {"text", "text_special"}]
+    return found

@@ -18,7 +18,9 @@ from jumar.report.read import LoopReport
 names = st.one_of(
     st.sampled_from(HOSTILE),
     st.text(st.characters(codec=None), max_size=40),
-    st.text(st.sampled_from("|`<>#*_[]()!~-+=.:/\\&;'\"\n\r\t 019ax\x1b\x07\x7f\x85\u2028\u202e\udc80\ufffe"), min_size=1, max_size=30),
+    st.text(
+        st.sampled_from("|`<>#*_[]()!~-+=.:/\\&;'\"\n\r\t 019ax\x1b\x07\x7f\x85\u2028\u202e\udc80\ufffe"), min_size=1, max_size=30
+    ),
 ).filter(lambda text: text.strip() != "")
 
 scores = st.one_of(st.none(), st.floats(0, 100).map(lambda value: round(value, 4)), st.integers(0, 100))

@@ -28,7 +28,20 @@ from jumar.report.views import refresh_views
 from jumar.store.lock import LoopLock
 from jumar.store.loop_store import LoopStore
 
-__all__ = ["Loop"]
+__all__ = ["Loop", "check_settings"]
+
+_PERFECT = 100.0
+
+
+def check_settings(settings: LoopSettings, parts: LoopParts) -> None:
+    """Refuse settings that cannot work with the parts, before anything is created or paid for.
+
+    Errors: :class:`UsageError` without a scorer, :class:`jumar.errors.ScoreError` for weights or rules that cannot be used.
+    """
+    if not parts.scorers:
+        raise UsageError("a loop needs at least one scorer; the built-in 'checks' scores the share of validators that pass")
+    resolve_weights([scorer.dimension for scorer in parts.scorers], settings.weights or None)
+    check_rules(settings.stop)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +71,7 @@ class Loop:
         listener: Listener | None = None,
     ) -> Loop:
         """Check the settings against the parts and return the loop. Errors: :class:`UsageError` and its kinds."""
-        if not parts.scorers:
-            raise UsageError("a loop needs at least one scorer; the built-in 'checks' scores the share of validators that pass")
-        resolve_weights([scorer.dimension for scorer in parts.scorers], settings.weights or None)
-        check_rules(settings.stop)
+        check_settings(settings, parts)
         return cls(
             store=store,
             settings=settings,
@@ -137,8 +147,17 @@ class Loop:
                     self._recorded(self.store.record(number))
         if not self.store.iteration_numbers() and not self.switch.requested:
             self._recorded(step.start_state())
+            self._warn_of_a_perfect_start()
         stop = self._iterate(step)
         return self._finish(stop, step, resumed=resumed)
+
+    def _warn_of_a_perfect_start(self) -> None:
+        views = self.store.views()
+        if views and views[0].score == _PERFECT:
+            self._notice(
+                "the start already has the highest score there is: no pass can beat it, and among equals the earlier is kept; "
+                "add a check that is still red, or a scorer that tells good from better"
+            )
 
     def _finish_apply(self) -> None:
         """Complete an apply that was cut off, so that the tree is one state and not half of two."""
