@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from jumar.model import IterationView
 from jumar.ranking.views import valid_score
@@ -116,9 +116,7 @@ def _logged(report: LoopReport) -> Answer:
 
 
 def _override_available(report: LoopReport) -> Answer:
-    section: object = report.config.get("override")
-    enabled = cast("Mapping[str, Any]", section).get("enabled", True) if isinstance(section, Mapping) else True
-    if enabled is False:
+    if report.config.get("override_enabled") is False:
         return False, "switched off: [override] enabled = false"
     used = sum(decision.kind == "override" for decision in report.decisions)
     return True, "available; " + (f"used {_times(used)}" if used else "not used")

@@ -49,6 +49,7 @@ def report_document(report: LoopReport) -> dict[str, Any]:
         "rationale": list(rationale(report)),
         "recommendations": list(recommendations(report)),
         "checklist": [line.to_json() for line in checklist(report)],
+        "artifacts_complete": report.artifacts_complete,
         "records": [record.to_json() for record in report.records],
         "decisions": [decision.to_json() for decision in report.decisions],
         "config": dict(report.config),

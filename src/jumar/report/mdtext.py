@@ -21,7 +21,7 @@ _SPECIAL = re.compile(
     | (?P<underscore>(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))
     | (?P<lead>^(?:[#>+=-]|[0-9]{{1,9}}(?=[.)](?:\ |$))))   # a heading, quote, list or rule at the beginning of a block
     | (?P<entity>&(?=[#A-Za-z]))
-    | (?P<less><)
+    | (?P<less><(?=\S))
     | (?P<link>(?<=[A-Za-z]):(?=//)|(?<=[Ww]{{3}})\.)   # addresses become links by themselves
     | (?P<space>^\ +|\ +$)
     """,

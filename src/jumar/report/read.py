@@ -10,9 +10,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.budget.ledger import spend as spend_of_attempts
+from jumar.decide.recorded import config_now
 from jumar.errors import NotFoundError, NothingEvaluatedError, ScoreError
 from jumar.model import (
     DEFAULT_CRITERIA,
@@ -37,7 +38,10 @@ from jumar.report.summary import spend_of_records
 if TYPE_CHECKING:
     from jumar.store.loop_store import LoopStore
 
-__all__ = ["LoopReport", "build_report", "criteria_of", "load_report", "weights_of"]
+__all__ = ["MOST_ARTIFACTS", "LoopReport", "build_report", "criteria_of", "load_report", "weights_of"]
+
+MOST_ARTIFACTS: Final = 100_000
+"""How many artifacts of all iterations together a report keeps in memory, some 40 MB."""
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -72,6 +76,7 @@ class LoopReport:
     leaders: tuple[int, ...]
     order: tuple[int, ...]
     snapshots: frozenset[int] | None
+    artifacts_complete: bool
 
     @property
     def passes(self) -> int:
@@ -119,6 +124,7 @@ def build_report(
     storage_path: str = "",
     snapshots: Iterable[int] | None = None,
     created_at: str | None = None,
+    artifacts_complete: bool = True,
 ) -> LoopReport:
     """Build the read model from plain records, in any order.
 
@@ -140,7 +146,7 @@ def build_report(
             raise NotFoundError(f"the selection names iteration {number}, which is not among the records of loop '{loop_id}'")
     return LoopReport(
         loop_id=loop_id,
-        storage_path=storage_path or str(config.get("storage_path", "")),
+        storage_path=storage_path or str(config.get("storage_path") or ""),
         created_at=created_at,
         config=config,
         criteria=rules,
@@ -158,6 +164,7 @@ def build_report(
         leaders=_leaders(views),
         order=() if selection is None else tuple(view.number for view in ordered(views, rules)),
         snapshots=None if snapshots is None else frozenset(snapshots),
+        artifacts_complete=artifacts_complete,
     )
 
 
@@ -171,22 +178,26 @@ def load_report(
 ) -> LoopReport:
     """Read a loop and build its report; takes no lock and writes nothing.
 
-    ``selection`` None: computed now, by ``criteria``; those None: as recorded with the loop. ``stop`` None: as the loop's end
-    was written down, if nothing was recorded since. Only the chosen iteration's record keeps its list of artifacts, because a
-    long loop over a large tree has millions of them; ``all_artifacts`` keeps them all. Errors:
-    :class:`jumar.errors.StoreDamagedError`.
+    ``selection`` None: computed now, by ``criteria``; those None: as the loop's configuration has them now. ``stop`` None: as
+    the loop's end was written down, if nothing was recorded since. Lists of artifacts are kept up to a bound, because a long
+    loop over a large tree has millions of them; beyond it only the chosen iteration has its list, unless ``all_artifacts`` is
+    set. Errors: :class:`jumar.errors.StoreDamagedError`.
     """
-    rules = criteria_of(store.config) if criteria is None else criteria
+    config = config_now(store)
+    rules = criteria_of(config) if criteria is None else criteria
     decisions = store.decisions()
     if selection is None:
         with contextlib.suppress(NothingEvaluatedError):
             selection = choose(store.views(), rules)
-    keep = {decision.best_iteration for decision in decisions if decision.kind == "override"}
-    keep |= {selection and selection.selected_iteration}
+    chosen = {decision.best_iteration for decision in decisions if decision.kind == "override"}
+    chosen |= {selection and selection.selected_iteration}
     records: list[IterationRecord] = []
+    listed, complete = 0, True
     for record in store.records():
-        light = not all_artifacts and record.iteration_number not in keep
-        records.append(replace(record, artifacts=(), artifacts_detail=()) if light else record)
+        listed += len(record.artifacts_detail)
+        keep = all_artifacts or listed <= MOST_ARTIFACTS or record.iteration_number in chosen
+        complete = complete and keep
+        records.append(record if keep else replace(record, artifacts=(), artifacts_detail=()))
     attempts = store.attempts()
     return build_report(
         store.loop_id,
@@ -194,25 +205,25 @@ def load_report(
         selection,
         decisions,
         spend_of_attempts(attempts) if attempts else None,
-        config=store.config,
+        config=config,
         stop=_recorded_stop(decisions, records) if stop is None else stop,
         criteria=rules,
-        storage_path=str(store.config.get("storage_path") or store.paths.directory),
+        storage_path=str(config.get("storage_path") or store.paths.directory),
         snapshots=[record.iteration_number for record in records if store.has_snapshot(record.iteration_number)],
         created_at=store.created_at,
+        artifacts_complete=complete,
     )
 
 
 def criteria_of(config: Mapping[str, Any]) -> SelectionCriteria:
     """Return the selection rules of a recorded configuration.
 
-    A tracker's configuration (it has ``storage_path`` or ``quality_weights``, or is empty) starts from the defaults; in a
-    run's, no threshold means no gate. Unusable values count as absent: the configuration was checked when it was recorded.
+    What it does not say is the default's; in a run's configuration (it has ``run``), no threshold means no gate. Unusable
+    values count as absent: the configuration was checked when it was recorded.
     """
     section = _section(config, "selection")
-    tracker = not config or "storage_path" in config or "quality_weights" in config
     mode = section.get("mode")
-    threshold = section.get("threshold", DEFAULT_CRITERIA.threshold if tracker else None)
+    threshold = section.get("threshold", None if "run" in config else DEFAULT_CRITERIA.threshold)
     required = section.get("require_verification", DEFAULT_CRITERIA.require_verification)
     return SelectionCriteria(
         mode=mode if mode in MODES else DEFAULT_CRITERIA.mode,
@@ -222,17 +233,17 @@ def criteria_of(config: Mapping[str, Any]) -> SelectionCriteria:
 
 
 def weights_of(config: Mapping[str, Any], records: Iterable[IterationRecord]) -> Mapping[str, float]:
-    """Return the weight of every dimension: a tracker's own table, else the engine's rule for those that were scored."""
+    """Return the weight of every dimension: a tracker's own table; for a run, the engine's rule for those that were scored."""
     given = {
         name: value
-        for name, value in (_section(config, "quality_weights") or _section(config, "weights")).items()
+        for name, value in _section(config, "quality_weights").items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
-    if "quality_weights" in config:
+    if given and "run" not in config:
         return given
     scored = dict.fromkeys(name for record in records for name in record.dimensions)
     try:
-        return resolve_weights(scored, given or None)
+        return resolve_weights(scored, given or None) if scored else given
     except ScoreError:  # a weight for a dimension that no iteration has yet
         return given
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jumar import files
 from jumar.errors import LockedError
+from jumar.model import SelectionCriteria
 from jumar.model.codec import encode
 from jumar.report.final_output import fill_final_output
 from jumar.report.markdown import render_markdown
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["refresh_views"]
 
 
-def refresh_views(store: LoopStore, *, at: str, force: bool = False) -> bool:
+def refresh_views(store: LoopStore, *, at: str, criteria: SelectionCriteria | None = None, force: bool = False) -> bool:
     """Bring ``final-output/``, the tracking view, the report and ``best-tracker.json`` up to date; returns whether they are.
 
-    ``at`` is the time that the tracking view names. Nothing is written, and no lock is taken, when they are fresh already, unless
-    ``force`` is set. While another process holds the lock, nothing is written and False is returned: that process will refresh
-    them. Errors: :class:`jumar.errors.StoreWriteError`, :class:`jumar.errors.StoreDamagedError`.
+    ``at`` is the time that the tracking view names; ``criteria`` None: those of the loop's configuration. Nothing is written,
+    and no lock is taken, when they are fresh already, unless ``force`` is set. While another process holds the lock, nothing is
+    written and False is returned: that process will refresh them. Errors: :class:`jumar.errors.StoreWriteError`,
+    :class:`jumar.errors.StoreDamagedError`.
     """
     if not force and _is_fresh(store):
         return True
@@ -40,7 +42,7 @@ def refresh_views(store: LoopStore, *, at: str, force: bool = False) -> bool:
         with store.lock():
             if force or not _is_fresh(store):
                 with files.as_write_error("write the views of", store.paths.directory):
-                    _write(store, at, force=force)
+                    _write(store, at, criteria, force=force)
     except LockedError:
         return False
     return True
@@ -84,8 +86,8 @@ def _written(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def _write(store: LoopStore, at: str, *, force: bool) -> None:
-    report = load_report(store)
+def _write(store: LoopStore, at: str, criteria: SelectionCriteria | None, *, force: bool) -> None:
+    report = load_report(store, criteria=criteria)
     derived_from = _derived_from(store)
     holds = _written(store.paths.best_view).get("final_output")
     chosen = report.chosen
