@@ -72,7 +72,7 @@ test-fast: $(VENV)/.dev ## run the tests without the end-to-end ones and without
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --ignore=tests/e2e $(ARGS)
 
 sweep: $(VENV)/.dev ## fail and kill at every single system call (long)
-	@JUMAR_SWEEP=full $(BIN)/python -m pytest -n $(WORKERS) -m sweep --timeout=7200 $(ARGS)
+	@JUMAR_SWEEP=full $(BIN)/python -m pytest -n $(WORKERS) -k sweep --timeout=7200 $(ARGS)
 
 bench: $(VENV)/.bench ## measure against peers and physical limits
 	@$(BIN)/python bench $(ARGS)
@@ -98,7 +98,7 @@ check-types: $(VENV)/.dev
 	$(call quietly,pyright,$(BIN)/pyright)
 
 check-imports: $(VENV)/.dev
-	$(call quietly,import layers,$(BIN)/lint-imports)
+	$(call quietly,import layers,$(BIN)/lint-imports --no-cache)
 
 check-deps: $(VENV)/.dev
 	$(call quietly,dependencies,$(BIN)/deptry --no-ansi src)
@@ -119,5 +119,5 @@ constraints: $(BIN)/python ## pin every dependency anew (needs uv)
 	@! grep -nE '://|^-' constraints.txt || { echo "constraints.txt holds an address"; exit 1; }
 
 clean: ## remove what was built, the virtual environment included
-	@rm -rf $(VENV) site dist build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	@rm -rf $(VENV) site dist build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .benchmarks
 	@find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
