@@ -6,7 +6,6 @@ whoever opens it, or larger than memory.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -47,12 +46,14 @@ def read_regular(path: Path, *, limit: int = FILE_LIMIT) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        reason = "it is a directory" if error.errno == errno.EISDIR else os.strerror(error.errno or 0).lower()
-        raise UnreadableFileError(f"cannot be read: {reason}") from error
-    with os.fdopen(fd, "rb") as file:
+        raise UnreadableFileError(f"cannot be read: {os.strerror(error.errno or 0).lower()}") from error
+    try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise UnreadableFileError("cannot be read: it is not a regular file")
-        content = file.read(limit + 1)
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            content = file.read(limit + 1)
+    finally:
+        os.close(fd)
     if len(content) > limit:
         raise UnreadableFileError(f"cannot be read: it is larger than {limit >> 20} MiB")
     return content

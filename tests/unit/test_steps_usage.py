@@ -1,0 +1,169 @@
+"""What a generator says of its own cost, and what it says wrongly."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from jumar.errors import ConfigError
+from jumar.loop.usage import check_usage_map, merge_usage, parse_usage, read_usage_file, usage_from_output
+from jumar.model import Usage
+
+
+def test_a_complete_usage_file(tmp_path):
+    values = {
+        "tokens_used": 12,
+        "input_tokens": 5,
+        "output_tokens": 6,
+        "token_cost_usd": 0.25,
+        "model": "m",
+        "session_id": "s",
+        "completed": True,
+        "blocked": "needs a key",
+    }
+    path = tmp_path / "usage.json"
+    path.write_text(json.dumps({**values, "of_its_own": [1]}))
+    reading = read_usage_file(path)
+    assert (Usage(**values), ()) == (reading.usage, reading.notes)
+
+
+def test_what_is_not_reported_is_unknown_and_no_mistake(tmp_path):
+    assert (Usage(), ()) == (read_usage_file(tmp_path / "none").usage, read_usage_file(tmp_path / "none").notes)
+    assert parse_usage({}, where="x").usage == parse_usage(dict.fromkeys(["model", "completed"]), where="x").usage == Usage()
+
+
+def test_tokens_are_summed_only_when_both_parts_are_known():
+    assert 7 == parse_usage({"input_tokens": 3, "output_tokens": 4}, where="x").usage.tokens_used
+    assert 9 == parse_usage({"tokens_used": 9, "input_tokens": 3, "output_tokens": 4}, where="x").usage.tokens_used
+    assert None is parse_usage({"input_tokens": 3}, where="x").usage.tokens_used
+    assert None is parse_usage({"input_tokens": 3, "output_tokens": -4}, where="x").usage.tokens_used
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("tokens_used", -1, "-1"),
+        ("tokens_used", 1.5, "1.5"),
+        ("tokens_used", True, "True"),
+        ("tokens_used", "12", "'12'"),
+        pytest.param("tokens_used", 10**400, "too large a number", id="huge"),
+        ("tokens_used", float("nan"), "nan"),
+        ("output_tokens", float("inf"), "inf"),
+        ("token_cost_usd", -0.01, "-0.01"),
+        ("token_cost_usd", float("nan"), "nan"),
+        ("token_cost_usd", "free", "'free'"),
+        ("token_cost_usd", [1], "a list"),
+        ("model", 3, "3"),
+        ("completed", "yes", "'yes'"),
+        ("completed", 1, "1"),
+        ("blocked", {}, "a dict"),
+    ],
+)
+def test_an_unusable_value_is_unknown_with_a_note_and_the_others_stay(name, value, shown):
+    reading = parse_usage({name: value, "session_id": "s"}, where="usage file")
+    assert Usage(session_id="s") == reading.usage
+    assert 1 == len(reading.notes)
+    assert reading.notes[0].startswith(f"usage file: {name} is {shown}, which is not ")
+    assert reading.notes[0].endswith("; it counts as unknown")
+
+
+def test_whole_numbers_may_be_written_as_decimals_and_blocked_as_a_flag():
+    assert 5000 == parse_usage({"tokens_used": 5000.0}, where="x").usage.tokens_used
+    assert 0.0 == parse_usage({"token_cost_usd": 0}, where="x").usage.token_cost_usd
+    assert "the generator says that it is blocked" == parse_usage({"blocked": True}, where="x").usage.blocked
+    assert Usage() == parse_usage({"blocked": False}, where="x").usage
+
+
+@pytest.mark.parametrize(
+    ("content", "note"),
+    [
+        (b"", "usage file: not JSON"),
+        (b"{", "usage file: not JSON"),
+        (b"\xff\xfe", "usage file: not JSON"),
+        (b"[1]", "usage file: not a JSON object"),
+        (b"[" * 100_000, "usage file: not JSON"),
+        (b" " * (1 << 20) + b"{}", "usage file: cannot be read: it is larger than 1 MiB"),
+    ],
+)
+def test_a_file_that_is_no_usage(content, note, tmp_path):
+    path = tmp_path / "usage.json"
+    path.write_bytes(content)
+    assert (Usage(), (note,)) == (read_usage_file(path).usage, read_usage_file(path).notes)
+
+
+def test_a_fifo_or_directory_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "directory").mkdir()
+    assert ("usage file: cannot be read: it is not a regular file",) == read_usage_file(tmp_path / "fifo").notes
+    assert ("usage file: cannot be read: it is not a regular file",) == read_usage_file(tmp_path / "directory").notes
+
+
+# ------------------------------------------------------------------------------------------------------ from output
+
+
+def test_a_usage_map_with_short_and_long_names():
+    paths = check_usage_map({"cost": "total_cost_usd", "tokens": "usage.output_tokens", "model": "models.-1.name"})
+    expected = {"token_cost_usd": ("total_cost_usd",), "tokens_used": ("usage", "output_tokens"), "model": ("models", -1, "name")}
+    assert expected == paths
+
+
+@pytest.mark.parametrize(
+    ("usage_map", "message"),
+    [
+        ({"costs": "a"}, r"unknown field 'costs' \(did you mean 'cost'\?\)"),
+        ({"cost": ""}, "'cost' has the path ''"),
+        ({"cost": "a..b"}, r"'cost' has the path 'a\.\.b'"),
+        ({"cost": "a", "token_cost_usd": "b"}, "'token_cost_usd' and its other name are both set"),
+    ],
+)
+def test_a_usage_map_that_is_wrong(usage_map, message):
+    with pytest.raises(ConfigError, match=message):
+        check_usage_map(usage_map)
+
+
+PATHS = check_usage_map({"cost": "total_cost_usd", "tokens": "usage.output_tokens"})
+FINAL = {"type": "result", "total_cost_usd": 0.5, "usage": {"output_tokens": 9}}
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    [
+        json.dumps(FINAL),
+        json.dumps(FINAL, indent=2),
+        "\n".join(json.dumps(each) for each in ({"total_cost_usd": 0.1}, FINAL, {"type": "bye"})),
+        f"Thinking… {{not json\n{json.dumps(FINAL, indent=2)}\n[done\n",
+        f'{json.dumps(FINAL)}\n[jumar: 12 bytes left out here]\n{{"cut',
+    ],
+)
+def test_the_last_document_that_has_the_path_counts(stdout):
+    reading = usage_from_output(stdout, PATHS)
+    assert (Usage(tokens_used=9, token_cost_usd=0.5), ()) == (reading.usage, reading.notes)
+
+
+def test_each_field_is_looked_for_by_itself():
+    stdout = '{"total_cost_usd": 1}\n{"usage": {"output_tokens": 4}}\n{"usage": null}\n'
+    assert Usage(tokens_used=4, token_cost_usd=1.0) == usage_from_output(stdout, PATHS).usage
+
+
+def test_a_list_at_the_top_is_gone_through_by_number():
+    paths = check_usage_map({"cost": "-1.cost", "tokens": "0.tokens", "model": "9.name"})
+    reading = usage_from_output('[{"tokens": 3}, {"cost": 2}]', paths)
+    assert Usage(tokens_used=3, token_cost_usd=2.0) == reading.usage
+    assert ("generator output: nothing found at '9.name' for model; it counts as unknown",) == reading.notes
+
+
+def test_an_unusable_value_in_the_output_is_a_note():
+    reading = usage_from_output('{"total_cost_usd": NaN, "usage": {"output_tokens": "many"}}', PATHS)
+    assert Usage() == reading.usage
+    assert 2 == len(reading.notes)
+
+
+def test_without_a_map_nothing_is_looked_for():
+    assert (Usage(), ()) == (usage_from_output(json.dumps(FINAL), {}).usage, usage_from_output(json.dumps(FINAL), {}).notes)
+
+
+def test_the_first_source_wins_field_by_field():
+    merged = merge_usage(Usage(token_cost_usd=1.0, input_tokens=1), Usage(token_cost_usd=2.0, output_tokens=2, completed=True))
+    assert Usage(token_cost_usd=1.0, input_tokens=1, output_tokens=2, tokens_used=3, completed=True) == merged
