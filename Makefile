@@ -72,7 +72,7 @@ test-fast: $(VENV)/.dev ## run the tests without the end-to-end ones and without
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --ignore=tests/e2e $(ARGS)
 
 sweep: $(VENV)/.dev ## fail and kill at every single system call (long)
-	@JUMAR_SWEEP=full $(BIN)/python -m pytest -n $(WORKERS) -k sweep --timeout=7200 $(ARGS)
+	@JUMAR_SWEEP=full $(BIN)/python -m pytest -n $(WORKERS) -m sweep $(ARGS)
 
 bench: $(VENV)/.bench ## measure against peers and physical limits
 	@$(BIN)/python bench $(ARGS)
