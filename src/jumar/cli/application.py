@@ -45,8 +45,20 @@ def _settable_by_environment(name: str, command: click.Command) -> click.Command
     return command
 
 
+class _ReaderGoneError(Exception):
+    """Stdout is a pipe that nobody reads any more. The command-line library would end with 1, as after a failure."""
+
+
 class LazyGroup(click.Group):
     """A group that imports a command only when it is used."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise _ReaderGoneError from error
+        return result
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
         return list(COMMANDS)
@@ -89,16 +101,15 @@ def run_application(arguments: list[str]) -> int:
     wants_json = _wants_json(arguments)
     try:
         result: Any = application.main(args=arguments, prog_name="jumar", standalone_mode=False)
-        sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
         return _fail("interrupted", 128 + signal.SIGINT, "Interrupted", wants_json=wants_json)
     except click.ClickException as error:
         return _usage(error, wants_json=wants_json)
     except JumarError as error:
         return _fail(str(error), error.exit_code, type(error).__name__, wants_json=wants_json)
-    except BrokenPipeError:
-        # the reader of our output went away (`| head`): not an error of ours, and nothing more can be said there
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, _ReaderGoneError):
+        # whoever read our output went away (`| head`): not an error of ours, and nothing more can be said there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 128 + signal.SIGPIPE
     except OSError as error:
         where = f": {os.fsdecode(error.filename)}" if isinstance(error.filename, str | bytes) else ""

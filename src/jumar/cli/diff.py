@@ -33,7 +33,7 @@ __all__ = ["diff_command"]
 _EPILOG = """\b
 Examples:
   jumar diff readme-polish 2 3
-  jumar diff readme-polish --best          what the loop achieved: the start against the chosen one
+  jumar diff readme-polish --best       what the loop achieved
   jumar diff readme-polish --best --stat"""
 
 _COLOURS = (("+++", "1"), ("---", "1"), ("@@", "36"), ("+", "32"), ("-", "31"))
