@@ -160,15 +160,15 @@ def _against_start(check: CheckResult, unknown: str | None, context: StepContext
         check = replace(check, new_failures=check.failures)
         return _noted(check, "there is no result of the start to compare with, so that every failure counts")
     if unknown is None and (start.failures or start.exit_code == 0):
-        new = tuple(name for name in check.failures if name not in set(start.failures))
+        known = set(start.failures)
+        new = tuple(name for name in check.failures if name not in known)
         sentence = f"{plural(len(check.failures), 'failing test')}, {len(new):,} of them new since the start"
         return _noted(replace(check, new_failures=new, passed=not new), sentence)
-    reason = unknown or "the start's failing tests could not be told"
-    same = start.exit_code == check.exit_code and not start.failures
-    verdict = (
-        "passes, because the start failed with the same exit code" if same else "fails, because it is not known to be no worse"
+    same = unknown is not None and start.exit_code == check.exit_code and not start.failures
+    sentence = (
+        "passes, because the start failed with the same exit code" if same else "fails, because the start was not like that"
     )
-    return _noted(replace(check, passed=same, new_failures=()), f"{reason}; it {verdict}")
+    return _noted(replace(check, passed=same), f"{unknown or 'at the start no failing test was named'}; it {sentence}")
 
 
 def _start_of(name: str, context: StepContext) -> CheckResult | None:
