@@ -6,6 +6,7 @@ as they are; only the margin is rounded.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -82,8 +83,13 @@ def running_best(views: Iterable[IterationView]) -> IterationView | None:
 
     Verification and threshold don't matter here. Errors: :class:`jumar.errors.ScoreError` when a number is there twice.
     """
-    best = max(valid_points(in_order(views)), key=lambda point: point.score, default=None)  # max keeps the first of equals
-    return best.view if best else None
+    best: IterationView | None = None
+    highest = -math.inf
+    for view in in_order(views):
+        score = valid_score(view)
+        if score is not None and score > highest:
+            best, highest = view, score
+    return best
 
 
 def _candidates(history: Iterable[IterationView], criteria: SelectionCriteria) -> list[_Candidate]:

@@ -83,7 +83,8 @@ def resolve_weights(dimensions: Iterable[str], weights: Mapping[str, float] | No
     for name in sorted(given.keys() - set(names)):
         scored = ", ".join(sorted(names)) or "none"
         raise ScoreError(f"there is a weight for {shown(name)}, which nobody scores{nearest(name, names)}; scored are: {scored}")
-    mean = math.fsum(weight / len(given) for weight in given.values())
+    scaled, exponent = _scaled(given)
+    mean = math.ldexp(math.fsum(scaled.values()) / len(given), exponent)
     return check_weights({name: given.get(name, mean) for name in names})
 
 
@@ -95,11 +96,18 @@ def weighted_score(dimensions: Mapping[str, float], weights: Mapping[str, float]
     """
     checked = check_weights(weights)
     fractions = _check_dimensions(dimensions, checked)
-    # A power of two changes no digit, and keeps tiny and huge weights away from where floats underflow and overflow.
-    exponent = math.frexp(max(checked.values()))[1]
-    scaled = {name: math.ldexp(weight, -exponent) for name, weight in checked.items()}
+    scaled, _ = _scaled(checked)
     part = math.fsum(scaled[name] * fraction for name, fraction in fractions.items())
     return round(part / math.fsum(scaled.values()) * 100, 4)
+
+
+def _scaled(weights: Mapping[str, float]) -> tuple[dict[str, float], int]:
+    """Return ``weights`` divided by 2 to the power of the number beside them, so that the largest is about 1.
+
+    A power of two changes no digit, and keeps tiny and huge weights away from where floats underflow and overflow.
+    """
+    exponent = math.frexp(max(weights.values()))[1]
+    return {name: math.ldexp(weight, -exponent) for name, weight in weights.items()}, exponent
 
 
 def _check_dimensions(dimensions: Mapping[str, float], weights: Mapping[str, float]) -> dict[str, float]:

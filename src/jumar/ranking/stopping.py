@@ -13,7 +13,7 @@ from typing import Final
 from jumar.errors import ScoreError
 from jumar.model.records import IterationView
 from jumar.model.stopping import StopDecision, StopRules, TrendRule
-from jumar.ranking.views import Point, difference, in_order, is_finite, shown, valid_points, valid_score
+from jumar.ranking.views import difference, in_order, is_finite, shown, valid_score
 from jumar.text import percent, plural, points
 
 __all__ = [
@@ -77,17 +77,17 @@ def evaluate_stop(views: Iterable[IterationView], rules: StopRules, *, seconds: 
     _at_least("seconds", seconds, 0)
     history = in_order(views)
     passes = [view for view in history if view.number > 0]
-    scored = valid_points(history)
+    scores = [score for view in history if (score := valid_score(view)) is not None]
     return (
         _completed(passes, rules.target)
-        or _target(scored, rules.target)
+        or _target(history, rules.target)
         or _consecutive_failures(passes, rules.consecutive_failures)
         or _max_iterations(len(passes), rules.max_iterations)
         or _max_seconds(seconds, rules.max_seconds)
-        or _decline(scored, rules.decline)
-        or _oscillation(scored, rules.oscillation)
-        or _plateau(scored, rules.plateau)
-        or _diminishing_returns(scored, rules.diminishing_returns)
+        or _decline(scores, rules.decline)
+        or _oscillation(scores, rules.oscillation)
+        or _plateau(scores, rules.plateau, from_start=_from_start(history))
+        or _diminishing_returns(scores, rules.diminishing_returns)
     )
 
 
@@ -104,11 +104,12 @@ def _completed(passes: Sequence[IterationView], target: float | None) -> StopDec
     )
 
 
-def _target(scored: Sequence[Point], target: float | None) -> StopDecision | None:
+def _target(history: Sequence[IterationView], target: float | None) -> StopDecision | None:
     if target is None:
         return None
-    for view, score in scored:
-        if score >= target and view.verification != "failed":
+    for view in history:
+        score = valid_score(view)
+        if score is not None and score >= target and view.verification != "failed":
             where = "the start" if view.number == 0 else f"iteration {view.number}"
             return StopDecision(reason="target", detail=f"target {percent(target)} reached by {where} ({percent(score)})")
     return None
@@ -142,52 +143,56 @@ def _max_seconds(seconds: float, most: float | None) -> StopDecision | None:
     return StopDecision(reason="max_seconds", detail=f"{points(seconds)} of {points(most)} seconds used")
 
 
-def _steps(scored: Sequence[Point], window: int) -> list[float] | None:
+def _steps(scores: Sequence[float], window: int) -> list[float] | None:
     """Return the last ``window`` steps from score to score, or None when there are fewer."""
-    if len(scored) <= window:
+    if len(scores) <= window:
         return None
-    return [difference(after.score, before.score) for before, after in pairwise(scored[-window - 1 :])]
+    return [difference(after, before) for before, after in pairwise(scores[-window - 1 :])]
 
 
-def _decline(scored: Sequence[Point], rule: TrendRule | None) -> StopDecision | None:
-    steps = _steps(scored, rule.window) if rule else None
+def _decline(scores: Sequence[float], rule: TrendRule | None) -> StopDecision | None:
+    steps = _steps(scores, rule.window) if rule else None
     if rule is None or steps is None or any(step >= 0 for step in steps):
         return None
-    lost = difference(scored[-rule.window - 1].score, scored[-1].score)
+    lost = difference(scores[-rule.window - 1], scores[-1])
     if lost < rule.delta:
         return None
     return StopDecision(reason="decline", detail=f"decline: {_count(rule.window, 'step')} down in a row, {_points(lost)} in all")
 
 
-def _oscillation(scored: Sequence[Point], rule: TrendRule | None) -> StopDecision | None:
-    steps = _steps(scored, rule.window) if rule else None
+def _oscillation(scores: Sequence[float], rule: TrendRule | None) -> StopDecision | None:
+    steps = _steps(scores, rule.window) if rule else None
     if rule is None or steps is None or any(abs(step) < rule.delta for step in steps):
         return None
     if any(before * after >= 0 for before, after in pairwise(steps)):
         return None
-    earlier, window = scored[: -rule.window], scored[-rule.window :]
-    if max(point.score for point in window) > max(point.score for point in earlier):
+    if max(scores[-rule.window :]) > max(scores[: -rule.window]):
         return None
     swings = _count(rule.window, "swing")
     return StopDecision(reason="oscillation", detail=f"oscillation: {swings} of at least {_points(rule.delta)} and no new best")
 
 
-def _plateau(scored: Sequence[Point], rule: TrendRule | None) -> StopDecision | None:
-    if rule is None or len(scored) < rule.window:
+def _from_start(history: Sequence[IterationView]) -> bool:
+    """Whether the first valid score is that of iteration 0."""
+    return bool(history) and history[0].number == 0 and valid_score(history[0]) is not None
+
+
+def _plateau(scores: Sequence[float], rule: TrendRule | None, *, from_start: bool) -> StopDecision | None:
+    if rule is None or len(scores) < rule.window:
         return None
-    last = scored[-rule.window :]
-    scores = [point.score for point in last]
-    if difference(max(scores), min(scores)) > rule.delta:
+    last = scores[-rule.window :]
+    if difference(max(last), min(last)) > rule.delta:
         return None
-    if rule.window > 2 and all(difference(after, before) < 0 for before, after in pairwise(scores)):
+    if rule.window > 2 and all(difference(after, before) < 0 for before, after in pairwise(last)):
         return None  # it only falls: that is a decline, whatever its size
-    from_start = last[0].view.number == 0
-    counted = f"the start and {_count(rule.window - 1, 'pass')}" if from_start else _count(rule.window, "pass")
+    counted = _count(rule.window, "pass")
+    if from_start and len(scores) == rule.window:
+        counted = f"the start and {_count(rule.window - 1, 'pass')}"
     return StopDecision(reason="plateau", detail=f"plateau: {counted} within {_points(rule.delta)}")
 
 
-def _diminishing_returns(scored: Sequence[Point], rule: TrendRule | None) -> StopDecision | None:
-    steps = _steps(scored, rule.window) if rule else None
+def _diminishing_returns(scores: Sequence[float], rule: TrendRule | None) -> StopDecision | None:
+    steps = _steps(scores, rule.window) if rule else None
     if rule is None or steps is None or any(abs(step) >= rule.delta for step in steps):
         return None
     return StopDecision(
