@@ -62,7 +62,7 @@ def record(
     weights = {"validation": 1.0, "completeness": 0.0, "correctness": 0.0, "readability": 0.0, "efficiency": 0.0}
     tracker = BestOutputTracker(loop, storage_path=directory, quality_weights=weights, **options)
     for number, score in enumerate(scores, start=start):
-        given = dict(score) if isinstance(score, Mapping) else {"score": score}
+        given: dict[str, Any] = dict(score) if isinstance(score, Mapping) else {"score": score}
         text = Path(given.pop("file", "text.md"))
         text.write_text(given.pop("text", f"pass {number}\n"))
         tracker.record_iteration(

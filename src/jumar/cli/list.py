@@ -134,7 +134,7 @@ def _read(store: Any, directory: Path) -> LoopSummary:
     if views:
         times.append(store.record(views[-1].number).timestamp)
     return LoopSummary(
-        loop_id=store.loop_id,
+        loop_id=directory.name,  # what the other commands find it by, also when it was copied under another name
         directory=directory,
         state=loop_state(store),
         iterations=sum(view.number > 0 for view in views),
