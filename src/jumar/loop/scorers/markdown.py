@@ -19,8 +19,8 @@ _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _QUOTE = re.compile(r"^\s*>+ ?")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _INLINE = (
-    (re.compile(r"!\[[^\]\n]*\]\([^)\n]*\)"), " "),  # images
-    (re.compile(r"\[([^\]\n]*)\]\([^)\n]*\)"), r"\1"),  # links keep their text
+    (re.compile(r"!\[[^\[\]\n]*\]\([^)\[\n]*\)"), " "),  # images
+    (re.compile(r"\[([^\[\]\n]*)\]\([^)\[\n]*\)"), r"\1"),  # links keep their text
     (re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)"), " "),  # code
     (re.compile(r"</?[A-Za-z][^<>\n]*>"), " "),  # HTML, and addresses in angle brackets
     (re.compile(r"\b(?:https?|ftp)://\S+"), " "),
