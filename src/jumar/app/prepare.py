@@ -19,7 +19,7 @@ from jumar.loop.engine import Loop, check_settings
 from jumar.loop.events import Listener
 from jumar.loop.identity import current_user
 from jumar.loop.prompt import check_template
-from jumar.loop.settings import LoopSettings
+from jumar.loop.settings import LoopSettings, achievable
 from jumar.store.layout import check_loop_id, list_loops, loops_directory, prepare_root
 from jumar.store.loop_store import LoopStore
 from jumar.text import escape
@@ -102,7 +102,7 @@ def _document(config: JumarConfig, settings: LoopSettings) -> dict[str, Any]:
     rules = settings.artifacts
     return {
         "storage_path": None,
-        "selection": settings.criteria.to_json(),
+        "selection": achievable(settings.criteria, has_validators=bool(config.validators)).to_json(),
         "keep_all_iterations": True,
         "quality_weights": dict(config.weights),
         "override_enabled": config.override.enabled,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jumar.budget.ledger import spend
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
 from jumar.decide.select import record_selection
-from jumar.errors import ConflictError, JumarError, NothingEvaluatedError, UsageError
+from jumar.errors import ConflictError, NothingEvaluatedError, UsageError
 from jumar.files import sha256_bytes
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
@@ -17,7 +17,7 @@ from jumar.loop.events import IterationRecorded, Listener, LoopStarted, Notice, 
 from jumar.loop.identity import current_user
 from jumar.loop.outcome import LoopOutcome
 from jumar.loop.resume import choose_parent, recover
-from jumar.loop.settings import LoopParts, LoopSettings
+from jumar.loop.settings import LoopParts, LoopSettings, achievable
 from jumar.loop.step import Step
 from jumar.loop.workspace import Workspace
 from jumar.model import Clock, IterationRecord, SelectionResult, StopDecision
@@ -137,14 +137,13 @@ class Loop:
         )
         deliver(started, self.listener)
         if not self.parts.validators and self.settings.criteria.mode == "highest_quality_verified":
-            self._notice("there are no validators, so nothing is verified; the choice is by score alone")
-        if resumed:
-            known = set(self.store.iteration_numbers())
-            for notice in recover(step).notices:
-                self._notice(notice)
-            for number in self.store.iteration_numbers():
-                if number not in known:
-                    self._recorded(self.store.record(number))
+            self._notice("there are no validators, so nothing is verified and the choice is by score alone")
+        known = set(self.store.iteration_numbers())
+        for notice in recover(step).notices:
+            self._notice(notice)
+        for number in self.store.iteration_numbers():
+            if number not in known:
+                self._recorded(self.store.record(number))
         if not self.store.iteration_numbers() and not self.switch.requested:
             self._recorded(step.start_state())
             self._warn_of_a_perfect_start()
@@ -211,13 +210,13 @@ class Loop:
         return self._outcome(stop, resumed=resumed, applied=applied, problem=problem)
 
     def _apply(self, selection: SelectionResult, step: Step, *, by: str, at: str) -> tuple[int | None, str | None]:
-        """Restore the chosen iteration; a refusal is reported, and nothing is lost by it."""
+        """Restore the chosen iteration. A refusal is reported; a disk that failed is an error, and the next run tries again."""
         reason = f"end of the loop: {selection.reason}"
         try:
             plan = plan_apply(self.store, selection.selected_iteration, self.settings.workdir, self.settings.artifacts)
             if plan.write or plan.delete:
                 return apply(self.store, plan, by=by, at=at, reason=reason).number, None
-        except JumarError as error:
+        except UsageError as error:
             self._notice(f"the best was not put into {step.workspace.directory}: {error}")
             return None, str(error)
         return None, None
@@ -237,7 +236,8 @@ class Loop:
 
     def _selection(self) -> SelectionResult | None:
         try:
-            return choose(self.store.views(), self.settings.criteria)
+            criteria = achievable(self.settings.criteria, has_validators=bool(self.parts.validators))
+            return choose(self.store.views(), criteria)
         except NothingEvaluatedError:
             return None
 

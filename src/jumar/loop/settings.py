@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from jumar.model import SelectionCriteria, StopRules
 from jumar.model.protocols import Generator, Scorer, Validator
 from jumar.store.matching import ArtifactRules
 
-__all__ = ["ApplyPolicy", "ContinueFrom", "Isolation", "LoopParts", "LoopSettings"]
+__all__ = ["ApplyPolicy", "ContinueFrom", "Isolation", "LoopParts", "LoopSettings", "achievable"]
 
 ContinueFrom = Literal["previous", "best"]
 Isolation = Literal["none", "copy"]
@@ -21,6 +21,14 @@ ApplyPolicy = Literal["auto", "never"]
 
 def _nothing() -> Mapping[str, Any]:
     return MappingProxyType({})
+
+
+def achievable(criteria: SelectionCriteria, *, has_validators: bool) -> SelectionCriteria:
+    """Return ``criteria`` without the wish for verification where nothing can verify: a gate that nothing can pass is none."""
+    if has_validators:
+        return criteria
+    mode = "highest_quality" if criteria.mode == "highest_quality_verified" else criteria.mode
+    return replace(criteria, mode=mode, require_verification=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
