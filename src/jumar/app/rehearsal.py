@@ -302,7 +302,7 @@ def _outcome_row(outcome: GenerateOutcome, config: JumarConfig, timeout: float) 
 
 
 def _last_lines(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if any(char.isalnum() for char in line)]
     return f"; it said: {' / '.join(lines[-2:])[-200:]}" if lines else "; it said nothing"
 
 
