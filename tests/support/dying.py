@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Literal
 from unittest import mock
 
-__all__ = ["Killed", "Way", "changing_calls", "dying"]
+__all__ = ["Killed", "Way", "changing_calls", "dying", "not_waiting"]
 
-_NAMES = (
-    "write pwrite mkdir rmdir unlink remove rename replace link symlink chmod fchmod fsync fdatasync truncate ftruncate utime"
-).split()
+_DIRECTORIES = ("mkdir", "rmdir", "unlink", "remove", "rename", "replace", "link", "symlink")
+_NAMES = (*_DIRECTORIES, "write", "pwrite", "truncate", "ftruncate", "chmod", "fchmod", "utime", "fsync", "fdatasync")
 
 Way = Literal["killed before", "killed after", "error", "answer lost"]
 """``answer lost``: the call happened, and says that it failed."""
@@ -56,8 +55,15 @@ def dying(at: int, way: Way, errno: int = 5) -> Iterator[Callable[[], int]]:
 
         return call
 
-    with mock.patch.multiple(os, **{name: wrap(name, getattr(os, name)) for name in (*_NAMES, "open")}):
+    with ExitStack() as patches:
+        for name in (*_NAMES, "open"):
+            patches.enter_context(mock.patch.object(os, name, wrap(name, getattr(os, name))))
         yield lambda: count
+
+
+def not_waiting() -> AbstractContextManager[object]:
+    """Let ``fsync`` return at once: what dies here is a simulated process, not the machine."""
+    return mock.patch.object(os, "fsync", return_value=None)
 
 
 def changing_calls(body: Callable[[], object]) -> int:

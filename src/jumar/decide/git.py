@@ -161,6 +161,11 @@ def _refuse_operations(git: Git) -> None:
         if os.path.lexists(git.directory / git.text("rev-parse", "--git-path", name)):
             where = escape(str(git.directory))
             raise UsageError(f"{what} is going on in {where}; end it first, or use `jumar apply --branch NAME`")
+    lock = git.directory / git.text("rev-parse", "--git-path", "index.lock")
+    if os.path.lexists(lock):
+        raise UsageError(
+            f"another git process works in this repository, or left {escape(str(lock))} behind; wait for it, or remove it"
+        )
     if git.run("ls-files", "--unmerged", "-z"):
         raise UsageError(f"the index of {escape(str(git.directory))} has unmerged paths; resolve them first")
 

@@ -68,12 +68,11 @@ def plan_undo(store: LoopStore) -> UndoPlan:
         _refuse_special(changes)
         around = directories(tree, changes)
         made_then = {path: mode for path in recorded.make if (mode := tree.directory_mode(path)) is not None}
-        dropped_then = {path: mode for path, mode in recorded.drop.items() if tree.directory_mode(path) is None}
     return UndoPlan(
         apply=apply,
         iteration=fields.integer("iteration"),
         workdir=workdir,
-        moves=Moves.of(changes, drop={**made_then, **around.replaced}, make={**around.needed, **dropped_then}),
+        moves=Moves.of(changes, drop={**made_then, **around.replaced}, make={**around.needed, **recorded.drop}),
         conflicts=tuple(sorted(conflicts.union(obstacles))),
     )
 
