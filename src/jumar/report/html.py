@@ -243,9 +243,7 @@ def _detail(report: LoopReport, record: IterationRecord) -> dict[str, Any]:
         )
     return {
         "name": name,
-        "short": f"{percent(record.quality_score)} · {checks_sentence(record)}"
-        if record.checks
-        else percent(record.quality_score),
+        "short": _short(record),
         "open": record.iteration_number == report.chosen,
         "reasons": reasons,
         "reflections": record.reflections,
@@ -261,6 +259,15 @@ def _detail(report: LoopReport, record: IterationRecord) -> dict[str, Any]:
             for check in record.checks
         ],
     }
+
+
+def _short(record: IterationRecord) -> str:
+    said = [percent(record.quality_score)] if record.quality_score is not None else []
+    if record.status != "ok":
+        said.append(record.status.replace("_", " "))
+    if record.checks:
+        said.append(checks_sentence(record))
+    return " · ".join(said)
 
 
 def _verdict(passed: bool, exit_code: int | None, seconds: float) -> str:  # noqa: FBT001 - the three parts of one sentence

@@ -97,7 +97,8 @@ def _write(store: LoopStore, at: str, criteria: SelectionCriteria | None, *, for
         # Until the new one is in place nothing may claim to know what is there.
         store.paths.best_view.unlink(missing_ok=True)
         fill_final_output(store, chosen)
-    _replace(store.paths.tracking_view, tracking_chunks(report, store.records(), at=at, derived_from=derived_from))
+    records = report.records if report.artifacts_complete else store.records()
+    _replace(store.paths.tracking_view, tracking_chunks(report, records, at=at, derived_from=derived_from))
     files.replace_file(store.paths.report_view, render_markdown(report).encode())
     files.replace_file(store.paths.best_view, encode(best_document(report, derived_from=derived_from, final_output=chosen)))
 
