@@ -62,7 +62,7 @@ def test_tables_keep_to_the_window_and_colour_can_be_switched_off(columns: int, 
         with monkeypatch.context() as patch:
             patch.setenv("NO_COLOR", "1")
             plain = call(*arguments, check=0, terminal=True).out
-        assert "\x1b[3" not in plain
+        assert "\x1b" not in plain
         assert visible(coloured) == visible(plain)
     assert "\x1b[" not in call("show", "t", check=0).out
     monkeypatch.setenv("TERM", "dumb")
@@ -98,12 +98,12 @@ def test_what_an_encoding_lacks_is_written_as_an_escape():
     ("seconds", "text"),
     [
         (None, "—"),
-        (0, "just now"),
-        (59.9, "just now"),
-        (60, "1m ago"),
-        (3599, "59m ago"),
-        (3600, "1h ago"),
-        (86_400 * 12.5, "12d ago"),
+        (0, "<1m"),
+        (59.9, "<1m"),
+        (60, "1m"),
+        (3599, "59m"),
+        (3600, "1h"),
+        (86_400 * 12.5, "12d"),
     ],
 )
 def test_ages(seconds: float | None, text: str):

@@ -120,8 +120,8 @@ def _print_stat(diff: SnapshotDiff) -> None:
         columns = [Column(name=name, right=name in {"added", "removed"}, fold=name == "path") for name in headings]
         print_table(columns, rows)
     added, removed = (sum(item[side] or 0 for item in counted) for side in ("added_lines", "removed_lines"))
-    files = f"{plural(len(counted), 'file')} changed, {plural(added, 'line')} added, {plural(removed, 'line')} removed"
-    print_text(f"iteration {diff.a} → {diff.b}: {files}, {plural(diff.unchanged, 'file')} unchanged")
+    files = f"{plural(len(counted), 'file')} changed, {diff.unchanged:,} unchanged"
+    print_text(f"iteration {diff.a} → {diff.b}: {files}; {plural(added, 'line')} added, {removed:,} removed")
 
 
 def _print_diff(text: str) -> None:

@@ -30,7 +30,7 @@ _COLUMNS = (
     Column(name="best", right=True),
     Column(name="chosen", right=True),
     Column(name="state", fold=True),
-    Column(name="last change", right=True),
+    Column(name="age", right=True),
 )
 _STYLES = {"running": "cyan", "finished": "green", "interrupted": "yellow", "damaged": "bold red"}
 

@@ -151,9 +151,7 @@ def _whereabouts(store: LoopStore, chosen: int, workdir: Path) -> str:
 
     applied = last_applied(store)
     if applied is not None and applied.best_iteration == chosen:
-        return (
-            f"applied   to {shown_path(workdir)} at {escape(applied.at)} (undo: {command_for('apply', store.loop_id, '--undo')})"
-        )
+        return f"applied   to {shown_path(workdir)} (undo: {command_for('apply', store.loop_id, '--undo')})"
     return f"apply     {command_for('apply', store.loop_id)} puts it into {shown_path(workdir)}"
 
 

@@ -95,13 +95,13 @@ def seconds_since(timestamp: str | None, now: datetime | None = None) -> float |
 
 
 def age_text(seconds: float | None) -> str:
-    """Return ``just now``, ``5m ago``, ``3h ago``, ``12d ago``; ``—`` when unknown."""
+    """Return ``<1m``, ``5m``, ``3h``, ``12d``; ``—`` when unknown."""
     if seconds is None:
         return "—"
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "m")):
         if seconds >= size:
-            return f"{int(seconds // size)}{unit} ago"
-    return "just now"
+            return f"{int(seconds // size)}{unit}"
+    return "<1m"
 
 
 def report_of(store: LoopStore) -> LoopReport:

@@ -92,8 +92,7 @@ def _print_rich(columns: Sequence[Column], rows: Sequence[Row]) -> None:
     # drawn into a string first: what the terminal's encoding cannot say is escaped instead of being an error
     drawing = Console(
         file=io.StringIO(),
-        force_terminal=True,
-        no_color=not colour_wanted(),
+        force_terminal=colour_wanted(),
         highlight=False,
         width=shutil.get_terminal_size().columns,
     )
