@@ -27,6 +27,7 @@ __all__ = [
     "TEMPORARY",
     "as_write_error",
     "check_names",
+    "copy_file",
     "free_bytes",
     "fsync_directory",
     "is_inside",
@@ -96,6 +97,21 @@ def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def copy_file(source: Path, target: Path, mode: int = 0o644) -> None:
+    """Copy a regular file to a name that does not exist. Nothing is synced; a link is not followed."""
+    reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            while chunk := os.read(reading, _CHUNK):
+                write_all(writing, chunk)
+            os.fchmod(writing, mode)
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)
 
 
 def _write_temporary(directory: Path, data: bytes, mode: int) -> Path:

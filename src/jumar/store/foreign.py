@@ -108,8 +108,9 @@ def _check_numbers(path: Path, numbers: list[int]) -> None:
 def _record(fields: Fields) -> IterationRecord:
     score = fields.number_or_none("quality_score")
     valid = score is not None and 0 <= score <= _BEST_SCORE
-    cost = None if fields.data.get("token_cost_known") is False else fields.number_or_none("token_cost_usd")
-    tokens = None if fields.data.get("tokens_known") is False else fields.integer_or_none("tokens_used")
+    tokens = fields.integer_or_none("tokens_used") if _known(fields, "tokens_known") else None
+    cost = fields.number_or_none("token_cost_usd") if _known(fields, "token_cost_known") else None
+    elapsed = fields.number_or_none("execution_time_ms") if _known(fields, "execution_time_known") else None
     verification = "skipped"
     if fields.data.get("verification_status") is not None:
         verification = fields.choice("verification_status", VERIFICATIONS)
@@ -121,7 +122,7 @@ def _record(fields: Fields) -> IterationRecord:
         dimensions=MappingProxyType(fields.numbers("dimensions") if fields.data.get("dimensions") is not None else {}),
         tokens_used=tokens,
         token_cost_usd=cost,
-        execution_time_ms=fields.number_or_none("execution_time_ms"),
+        execution_time_ms=elapsed,
         verification_status=cast("Verification", verification),
         snapshot_path=fields.text_or_none("snapshot_path") or "",
         reflections=fields.texts("reflections"),
@@ -132,6 +133,11 @@ def _record(fields: Fields) -> IterationRecord:
         usage=Usage(tokens_used=tokens, token_cost_usd=cost),
         nonce=secrets.token_hex(8),
     )
+
+
+def _known(fields: Fields, name: str) -> bool:
+    """A tracking file that jumar wrote has 0 where a value is unknown, and says so; the original tool's has no such keys."""
+    return fields.data.get(name) is not False
 
 
 def _directories(record: IterationRecord) -> tuple[str, ...]:

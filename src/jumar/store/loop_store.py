@@ -22,7 +22,7 @@ from jumar.store.layout import LOOPS, LoopPaths, iteration_name
 from jumar.store.loop_reader import LoopReader
 from jumar.store.reading import attempt_names, light, read_record
 from jumar.store.snapshot import StatCache, take_snapshot
-from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Base, Pending, Plan, build, metrics_bytes
+from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Base, Pending, Plan, build, metrics_bytes, write_plain
 from jumar.text import escape
 
 __all__ = ["LoopStore", "Pending"]
@@ -194,6 +194,48 @@ class LoopStore(LoopReader):
                 files.write_once(metrics, data, temporary_in=self.paths.pending)
             self._acknowledge(pending.directory, record)
             self._keep_manifest(number, pending.manifest)
+            self._made_here = {number}
+        return self.record(number)
+
+    def add(
+        self,
+        record: IterationRecord,
+        *,
+        source: Path,
+        paths: Iterable[str],
+        stage: Mapping[str, Any] | None = None,
+    ) -> IterationRecord:
+        """Snapshot and acknowledge in one step, for iterations whose score is known beforehand: one rename, nothing pending.
+
+        Arguments, result and errors as of :meth:`stage` and :meth:`commit`; after an error nothing is recorded.
+        """
+        number = record.iteration_number
+        if not record.nonce:
+            record = replace(record, nonce=secrets.token_hex(8))
+        with self._writing("record an iteration in", self.paths.iterations):
+            self._free_number(number)
+            self._replace_unpaid(number, record.attempt)
+            plan = Plan(
+                number=number,
+                source=source,
+                paths=paths,
+                nonce=record.nonce,
+                attempt=record.attempt,
+                stage=stage or {},
+                never=self._never(),
+            )
+            temporary = self.paths.pending / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+            try:
+                manifest, file = build(plan, temporary, base=self._base(), cache=self.cache)
+                data = metrics_bytes(record, manifest, file, f"iterations/{iteration_name(number)}")
+                write_plain(temporary / METRICS, data)
+                files.sync_tree(temporary, entries=len(manifest.entries))
+                self._acknowledge(temporary, record)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    files.remove_tree(temporary)
+                raise
+            self._keep_manifest(number, manifest)
             self._made_here = {number}
         return self.record(number)
 

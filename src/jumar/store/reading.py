@@ -39,7 +39,7 @@ __all__ = [
     "read_view",
 ]
 
-CLEANED: Final = "removed"
+CLEANED: Final = "iterations"
 """The key of a cleanup decision's data: the numbers of the iterations whose artifacts it removes."""
 
 _SETTLED_NS: Final = 2_000_000_000

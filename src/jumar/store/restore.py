@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
 import stat
@@ -17,13 +18,14 @@ from jumar.errors import ArtifactError, ConflictError, StoreDamagedError
 from jumar.model.records import ArtifactDetail
 from jumar.store.manifest import Manifest
 from jumar.store.snapshot import StatCache
-from jumar.store.survey import RESTORE_PREFIX
+from jumar.store.survey import RESTORE_PREFIX, OpenFolders
 from jumar.text import escape
 
 __all__ = ["RestorePlan", "plan_restore", "refuse_leading_out", "restore"]
 
 _LINKS_FOLLOWED: Final = 40
 _SHOWN: Final = 5
+_CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +56,19 @@ def plan_restore(
     write: list[ArtifactDetail] = []
     unchanged: list[str] = []
     blockers: set[str] = set()
+    reachable: list[ArtifactDetail] = []  # behind a link stands nothing of the tree's
     for path, detail in manifest.entries.items():
         if detail.kind == "special" or looked.holds(detail):
             unchanged.append(path)
         else:
             write.append(detail)
             blocker = looked.blocker(path)
-            if blocker is not None:
+            if blocker is None:
+                reachable.append(detail)
+            else:
                 blockers.add(blocker)
     delete = sorted(blockers | {path for path in present if path not in manifest.entries})
-    _refuse_occupied(target, write, frozenset(delete))
+    _refuse_occupied(target, reachable, frozenset(delete))
     return RestorePlan(target=target, artifacts=artifacts, write=tuple(write), delete=tuple(delete), unchanged=tuple(unchanged))
 
 
@@ -184,7 +189,8 @@ def restore(plan: RestorePlan) -> None:
     """Carry out a plan; durable when this returns, and repeatable when it was interrupted.
 
     Each file is written elsewhere and renamed to its place. Directories that became empty are removed. Errors:
-    :class:`jumar.errors.StoreWriteError`; :class:`StoreDamagedError` when the snapshot lacks a file.
+    :class:`jumar.errors.StoreWriteError`; :class:`StoreDamagedError` when the snapshot lacks a file, or one
+    of its files was altered; that file is then not written.
     """
     target = os.fspath(plan.target)
     with files.as_write_error("restore", plan.target):
@@ -213,10 +219,13 @@ def _sweep(target: Path) -> None:
 
 def _delete(target: str, paths: Iterable[str]) -> None:
     emptied: set[str] = set()
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.unlink(f"{target}/{path}")
-        emptied.add(path.rpartition("/")[0])
+    with OpenFolders(Path(target)) as folders:
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            # What is gone already, or cannot be reached without following a link, is not there to be deleted.
+            with contextlib.suppress(FileNotFoundError, ArtifactError):
+                os.unlink(name, dir_fd=folders.open(folder))
+            emptied.add(folder)
     for directory in sorted(emptied, key=lambda name: name.count("/"), reverse=True):
         current = directory
         while current:
@@ -252,6 +261,7 @@ def _write(artifacts: Path, detail: ArtifactDetail, aside: str, target: str) -> 
 
 
 def _copy(source: str, temporary: str, detail: ArtifactDetail) -> None:
+    digest = hashlib.sha256()
     try:
         reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
@@ -259,13 +269,16 @@ def _copy(source: str, temporary: str, detail: ArtifactDetail) -> None:
     try:
         writing = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            while chunk := os.read(reading, 1 << 20):
+            while chunk := os.read(reading, _CHUNK):
+                digest.update(chunk)
                 files.write_all(writing, chunk)
             os.fchmod(writing, detail.mode)
         finally:
             os.close(writing)
     finally:
         os.close(reading)
+    if digest.hexdigest() != detail.content_hash:
+        raise StoreDamagedError(f"{escape(source)} has another content than was recorded; `jumar verify` lists what is damaged")
 
 
 def _remove_empty(directory: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ __all__ = [
     "build",
     "metrics_bytes",
     "read_pending",
+    "write_plain",
 ]
 
 ARTIFACTS: Final = "artifacts"
@@ -120,13 +120,14 @@ def build(plan: Plan, temporary: Path, *, base: Base | None, cache: StatCache) -
         "stage": dict(plan.stage),
     }
     with files.as_write_error("write", temporary):
-        _write(temporary / MANIFEST, file.encode())
-        _write(temporary / STAGE, encode(stage))
+        write_plain(temporary / MANIFEST, file.encode())
+        write_plain(temporary / STAGE, encode(stage))
         _copy_logs(plan.logs, temporary / LOGS)
     return manifest, file
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_plain(path: Path, data: bytes) -> None:
+    """Create a file in a directory that is still being built. Nothing is synced."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         files.write_all(fd, data)
@@ -143,7 +144,7 @@ def _copy_logs(source: Path | None, target: Path) -> None:
         if stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
             copy = target / relative
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(entry.path, copy, follow_symlinks=False)
+            files.copy_file(Path(entry.path), copy)
 
 
 def metrics_bytes(record: IterationRecord, manifest: Manifest, file: ManifestFile, relative: str) -> bytes:

@@ -34,6 +34,7 @@ __all__ = ["Problem", "VerifyReport", "verify"]
 
 _T = TypeVar("_T")
 _BEST_SCORE: Final = 100
+_TRASH: Final = ".trash-"
 _NEWER: Final = "upgrade jumar: this was written by a newer version"
 _BACKUP: Final = "restore it from a backup"
 _SNAPSHOT: Final = "restore it from a backup; where there is none, `jumar cleanup` removes the snapshot and keeps the record"
@@ -207,7 +208,9 @@ class _Loop:
     def _iteration(self, number: int, *, may_lack_artifacts: bool) -> IterationRecord | None:
         check, directory = self._check, self._paths.iteration(number)
         for name in check.names(directory):
-            if name not in {ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE}:
+            if name.startswith(_TRASH):
+                check.notes.append(f"{check.shown(directory / name)}: left by an interrupted cleanup, the next one removes it")
+            elif name not in {ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE}:
                 check.problem(directory / name, "is nothing that an iteration holds", _BY_HAND)
         found = check.guard(directory / METRICS, lambda: read_record(directory / METRICS))
         listed = check.guard(directory / MANIFEST, lambda: _manifest_file(directory / MANIFEST))
