@@ -327,8 +327,7 @@ def test_weights_are_the_trackers_or_the_engines():
 
 def test_the_end_of_a_loop_is_read_until_something_follows():
     tracker = BestOutputTracker("loop-001")
-    names: tuple[str, ...] = ("validation", "completeness", "correctness", "readability", "efficiency")
-    five = dict.fromkeys(names, 0.8)
+    five = {"validation": 0.8, "completeness": 0.8, "correctness": 0.8, "readability": 0.8, "efficiency": 0.8}
     tracker.record_iteration(iteration_number=1, dimensions=five)
     tracker.store.add_decision("end", final_iteration=1, reason="two passes within 5 points", data={"stop_reason": "plateau"})
     stop = load_report(tracker.store).stop
