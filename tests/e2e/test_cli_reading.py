@@ -15,6 +15,7 @@ import pytest
 from commands import CONTROL, call, call_json, record
 from finished import SCORES, finished_loop
 
+from jumar.errors import JumarError, LockedError, StoreDamagedError, StoreWriteError
 from jumar.store.lock import LoopLock
 from jumar.store.loop_store import LoopStore
 
@@ -139,7 +140,17 @@ def test_show_one_iteration_in_full(here: Path):
     assert "start" not in call("show", "t", "--iteration", "0", check=0).out.splitlines()[0]
 
 
-def test_show_works_while_a_run_writes_and_on_a_read_only_store(here: Path):
+@pytest.mark.parametrize("error", [StoreWriteError("read-only"), LockedError("taken"), StoreDamagedError("a view")])
+def test_show_does_not_depend_on_its_views(here: Path, monkeypatch: pytest.MonkeyPatch, error: JumarError):
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("jumar.report.views.refresh_views", refuse)
+    assert 2 == call_json("show", "t")["chosen"]
+    assert 0 == call("report", "t").code
+
+
+def test_show_works_while_a_run_writes(here: Path):
     lock = LoopLock(LoopStore.open(here / ".jumar/loops/t").paths.lock)
     lock.acquire()
     try:
@@ -303,3 +314,44 @@ def test_select_says_when_something_else_stands(here: Path):
 def test_commands_to_copy_name_the_root_that_was_named(here: Path):
     called = call("show", "t", "--root", ".jumar/../.jumar", check=0)
     assert "jumar apply t --root .jumar/../.jumar puts it" in called.out
+
+
+FOREIGN = {
+    "loop_id": "loop-001",
+    "config": {"selection": {"mode": "highest_quality_verified", "threshold": 70, "require_verification": True}},
+    "iterations": [
+        {
+            "iteration_number": number,
+            "timestamp": "2026-01-28T10:00:00Z",
+            "quality_score": score,
+            "quality_delta": None,
+            "dimensions": {},
+            "tokens_used": 5000,
+            "token_cost_usd": 0.05,
+            "execution_time_ms": 30000,
+            "verification_status": "passed",
+            "snapshot_path": f"x/iterations/iteration-00{number}",
+            "artifacts": [],
+            "reflections": [],
+        }
+        for number, score in ((1, 72), (2, 85), (3, 83))
+    ],
+    "best_iteration_number": 2,
+    "last_updated": "2026-01-28T10:15:00Z",
+}
+
+
+def test_the_original_tools_directory_is_listed_untouched_and_imported_when_named(fresh_place: Path):
+    directory = fresh_place / ".jumar/loops/loop-001"
+    directory.mkdir(parents=True)
+    (directory / "best-output-tracking.json").write_text(json.dumps(FOREIGN))
+    before = contents(fresh_place)
+    assert [("loop-001", "foreign")] == [(loop["loop_id"], loop["state"]) for loop in call_json("list")["loops"]]
+    assert "not imported yet" in call("list", check=0).out
+    assert [] == call_json("verify")["loops"]
+    assert before == contents(fresh_place)
+    document = call_json("show", "loop-001")
+    assert [72, 85, 83] == [each["quality_score"] for each in document["iterations"]]
+    assert (2, "tracked") == (document["chosen"], document["state"])
+    assert 2 == call_json("select", "loop-001")["selected_iteration"]
+    assert "names no work directory" in call("apply", "loop-001", check=2).err

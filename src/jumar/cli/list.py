@@ -111,7 +111,9 @@ def _summary(directory: Path) -> LoopSummary | None:
     from jumar.store.foreign import is_foreign
     from jumar.store.loop_store import LoopStore
 
-    if not (directory / "loop.json").exists() and not is_foreign(directory):
+    if is_foreign(directory):  # opening it would import it: not what looking at a list should do
+        return LoopSummary(loop_id=directory.name, directory=directory, state=LoopState(name="foreign"))
+    if not (directory / "loop.json").exists():
         if not (directory / "iterations").is_dir():
             return None
         missing = f"{directory / 'loop.json'} is missing, but iterations are there"
@@ -147,7 +149,7 @@ def _read(store: Any, directory: Path) -> LoopSummary:
 
 
 def _row(loop: LoopSummary) -> Row:
-    unknown = loop.problem is not None
+    unknown = loop.state.name in {"damaged", "foreign"}
     best = "—" if loop.best_score is None else f"{points(loop.best_score)} (it {loop.best_iteration})"
     cells = (
         loop.loop_id,

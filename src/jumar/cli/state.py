@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LoopState", "StateName", "age_text", "is_run", "loop_state", "recorded_stop", "report_of", "seconds_since"]
 
-StateName = Literal["new", "running", "finished", "interrupted", "tracked", "damaged"]
+StateName = Literal["new", "running", "finished", "interrupted", "tracked", "foreign", "damaged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class LoopState:
     """``stop`` says why a finished loop ended; ``holder`` who is writing a running one (``pid``, ``command``, ``since``).
 
     ``tracked`` are loops that a program of the person's own records with ``BestOutputTracker``: when they end is for that program
-    to know.
+    to know. ``foreign`` are directories of the original tool; the first command that names one imports it.
     """
 
     name: StateName
@@ -38,7 +38,7 @@ class LoopState:
             return f"running (process {pid})" if pid is not None else "running"
         if self.name == "finished" and self.stop is not None:
             return f"finished: {self.stop.reason.replace('_', ' ')}"
-        return {"interrupted": "interrupted", "tracked": "recorded by a program", "new": "new"}.get(self.name, self.name)
+        return {"tracked": "recorded by a program", "foreign": "of another tool, not imported yet"}.get(self.name, self.name)
 
     def to_json(self) -> dict[str, Any]:
         holder = None if self.holder is None else {key: self.holder.get(key) for key in ("pid", "command", "since")}

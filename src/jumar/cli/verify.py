@@ -58,7 +58,7 @@ def verify_command(loop: str | None, root: Path, *, as_json: bool, quiet: bool) 
     if loop is not None:
         results = [_verified(root, loop)]
     else:
-        results = [_verified(root, summary.directory.name) for summary in summaries(root)]
+        results = [_verified(root, summary.directory.name) for summary in summaries(root) if summary.state.name != "foreign"]
     damaged = any(result.problems for result in results)
     if as_json:
         print_json({"ok": not damaged, "loops": [result.to_json() for result in results]})
