@@ -296,3 +296,24 @@ def test_the_stop_reason_without_detail():
     stop = StopDecision(reason="max_iterations", detail="")
     text = render_markdown(report_of(seed_records(), stop=stop))
     assert "| Stopped | max_iterations |" in section(text, "Summary")
+
+
+def test_an_apply_is_one_line_that_says_how_it_ended():
+    made = (
+        decision(1, 2),
+        decision(2, 2, kind="apply", decision=None, reason="take it"),
+        decision(3, 2, kind="apply-end", decision=None, reason="", data={"apply": 2}),
+        decision(4, 2, kind="undo", decision=None, reason="no", data={"apply": 2}),
+        decision(5, 2, kind="undo-end", decision=None, reason="", data={"undo": 4, "apply": 2}),
+        decision(6, 2, kind="apply", decision=None, reason="again"),
+        decision(7, 2, kind="end", decision=None, reason="4 of 4 iterations done"),
+    )
+    lines = section(render_markdown(report_of(seed_records(), decisions=made)), "Decisions")
+    kinds = [(line.split(" | ")[0], line.split(" | ")[2]) for line in lines[2:]]
+    assert kinds == [
+        ("| 1", "select (use_best)"),
+        ("| 2", "apply, undone"),
+        ("| 4", "undo"),
+        ("| 6", "apply, unfinished"),
+        ("| 7", "end"),
+    ]

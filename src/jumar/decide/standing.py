@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +11,7 @@ from jumar.model import Decision, SelectionCriteria
 from jumar.ranking.choose import choose
 from jumar.store.loop_store import LoopStore
 
-__all__ = ["Standing", "TrailEntry", "decided", "standing", "trail"]
+__all__ = ["Standing", "TrailEntry", "decided", "standing", "trail", "trail_of"]
 
 _TRAIL = frozenset({"select", "override", "apply", "undo", "cleanup", "accept"})
 
@@ -66,7 +66,11 @@ def decided(decisions: Iterable[Decision]) -> Decision | None:
 
 def trail(store: LoopStore) -> tuple[TrailEntry, ...]:
     """Return everything that was decided, oldest first; beginnings and ends are one entry."""
-    decisions = store.decisions()
+    return trail_of(store.decisions())
+
+
+def trail_of(decisions: Sequence[Decision]) -> tuple[TrailEntry, ...]:
+    """Return the trail of ``decisions``, which are in order; see :func:`trail`."""
     ended = {decision.data.get(name) for decision in decisions for name in ("apply", "undo") if decision.kind == f"{name}-end"}
     undone = {decision.data.get("apply") for decision in decisions if decision.kind == "undo-end"}
     entries: list[TrailEntry] = []

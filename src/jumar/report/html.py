@@ -14,13 +14,14 @@ from dataclasses import asdict
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from jumar.model import Decision, IterationRecord
+from jumar.decide.standing import TrailEntry
+from jumar.model import IterationRecord
 from jumar.ranking.degradation import Cause
 from jumar.report.advice import causes, recommendations
 from jumar.report.checklist import checklist
 from jumar.report.figures import UNKNOWN, count, dollars, duration, iteration_label, point_text, size
 from jumar.report.plot import NARROW, WIDE, sparklines, trajectory_plot
-from jumar.report.rationale import checks_sentence, degradation_sentence, rationale, reason_of
+from jumar.report.rationale import checks_sentence, degradation_sentence, kind_of, rationale, reason_of
 from jumar.report.read import LoopReport
 from jumar.report.rows import trajectory_rows
 from jumar.text import escape, escape_block, percent, plural, points
@@ -109,7 +110,7 @@ def _page(report: LoopReport) -> Mapping[str, Any]:
         "details_left_out": f"{left_out:,}" if left_out else "",
         "artifacts": artifacts[:_MOST_ARTIFACTS],
         "artifacts_left_out": f"{len(artifacts) - _MOST_ARTIFACTS:,}" if len(artifacts) > _MOST_ARTIFACTS else "",
-        "decisions": [_decision(decision) for decision in report.decisions],
+        "decisions": [_decision(entry) for entry in report.trail],
         "checklist": checklist(report),
         "footer": _footer(report),
     }
@@ -288,11 +289,12 @@ def _artifacts(report: LoopReport) -> list[tuple[str, str]]:
     return [(path, "") for path in chosen.artifacts]
 
 
-def _decision(decision: Decision) -> dict[str, str]:
+def _decision(entry: TrailEntry) -> dict[str, str]:
+    decision = entry.decision
     return {
         "number": str(decision.number),
         "at": decision.at,
-        "kind": decision.kind if decision.decision is None else f"{decision.kind} ({decision.decision})",
+        "kind": kind_of(entry),
         "iteration": UNKNOWN if decision.best_iteration is None else iteration_label(decision.best_iteration),
         "replaced": UNKNOWN if decision.replaced is None else iteration_label(decision.replaced),
         "by": decision.by or UNKNOWN,

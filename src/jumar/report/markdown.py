@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from jumar.model import Decision, IterationRecord
+from jumar.decide.standing import TrailEntry
+from jumar.model import IterationRecord
 from jumar.ranking.degradation import Cause
 from jumar.report.advice import causes, recommendations
 from jumar.report.checklist import checklist
 from jumar.report.figures import UNKNOWN, count, delta_percent, dollars, duration, iteration_label
 from jumar.report.mdtext import inline, row
-from jumar.report.rationale import degradation_sentence, rationale, reason_of
+from jumar.report.rationale import degradation_sentence, kind_of, rationale, reason_of
 from jumar.report.read import LoopReport
 from jumar.text import percent, plural
 
@@ -30,7 +31,7 @@ def render_markdown(report: LoopReport) -> str:
         _trajectory(report),
         _artifacts(report),
         _list("Recommendations", [inline(line) for line in recommendations(report)]),
-        _decisions(report.decisions),
+        _decisions(report.trail),
         _checklist(report),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -197,25 +198,19 @@ def _list(heading: str, lines: list[str]) -> list[str]:
     return [f"## {heading}", "", *(f"- {line}" for line in lines)]
 
 
-def _decisions(decisions: tuple[Decision, ...]) -> list[str]:
-    if not decisions:
+def _decisions(trail: tuple[TrailEntry, ...]) -> list[str]:
+    if not trail:
         return ["## Decisions", "", "None recorded yet."]
     columns = ("No.", "When", "Kind", "Iteration", "Replaced", "By", "Reason")
-    return [
-        "## Decisions",
-        "",
-        row(columns),
-        "|---|---|---|---|---|---|---|",
-        *(row(_decision_cells(made)) for made in decisions),
-    ]
+    return ["## Decisions", "", row(columns), "|---|---|---|---|---|---|---|", *(row(_decision_cells(entry)) for entry in trail)]
 
 
-def _decision_cells(made: Decision) -> tuple[str, ...]:
-    kind = made.kind if made.decision is None else f"{made.kind} ({made.decision})"
+def _decision_cells(entry: TrailEntry) -> tuple[str, ...]:
+    made = entry.decision
     return (
         str(made.number),
         inline(made.at),
-        inline(kind),
+        kind_of(entry),
         UNKNOWN if made.best_iteration is None else iteration_label(made.best_iteration),
         UNKNOWN if made.replaced is None else iteration_label(made.replaced),
         inline(made.by) or UNKNOWN,

@@ -5,13 +5,14 @@ They are plain text, as Markdown, HTML and JSON need it; whoever renders them es
 
 from __future__ import annotations
 
+from jumar.decide.standing import TrailEntry
 from jumar.model import CheckResult, IterationRecord, SelectionResult
 from jumar.ranking.views import valid_score
 from jumar.report.figures import iteration_label, listing, missed_percent, point_text
 from jumar.report.read import LoopReport
 from jumar.text import percent, plural
 
-__all__ = ["checks_sentence", "degradation_sentence", "rationale", "reason_of"]
+__all__ = ["checks_sentence", "degradation_sentence", "kind_of", "rationale", "reason_of"]
 
 _NAMED = 6  # checks that a sentence names before it only counts them
 
@@ -24,6 +25,13 @@ def reason_of(report: LoopReport) -> str:
     if report.selection is None:
         return "No iteration has a valid score"
     return report.selection.reason
+
+
+def kind_of(entry: TrailEntry) -> str:
+    """Return what kind of decision this is: ``select (use_best)``, ``apply``, ``apply, undone``, ``apply, unfinished``."""
+    made = entry.decision
+    name = made.kind if made.decision is None else f"{made.kind} ({made.decision})"
+    return name if entry.state == "done" else f"{name}, {entry.state}"
 
 
 def rationale(report: LoopReport) -> tuple[str, ...]:

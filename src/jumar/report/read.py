@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.budget.ledger import spend as spend_of_attempts
 from jumar.decide.recorded import config_now
+from jumar.decide.standing import TrailEntry, trail_of
 from jumar.errors import NotFoundError, NothingEvaluatedError, ScoreError
 from jumar.model import (
     DEFAULT_CRITERIA,
@@ -82,6 +83,12 @@ class LoopReport:
     def passes(self) -> int:
         """How many iterations there are, the start state not counted."""
         return sum(record.iteration_number > 0 for record in self.records)
+
+    @property
+    def trail(self) -> tuple[TrailEntry, ...]:
+        """What was decided and how it ended, oldest first: the beginning and the end of an apply are one entry."""
+        ends = (TrailEntry(decision=decision) for decision in self.decisions if decision.kind == "end")
+        return tuple(sorted([*trail_of(self.decisions), *ends], key=lambda entry: entry.decision.number))
 
     @property
     def start(self) -> IterationRecord | None:
