@@ -98,7 +98,7 @@ def _with_sum(usage: Usage) -> Usage:
 
 
 def _usable(name: str, value: object) -> int | float | str | bool | None:
-    """Return ``value`` as the field's type; None when it has none of it; an empty string for "not blocked"."""
+    """Return ``value`` as the field's type; None when it is not usable; empty text when it says nothing."""
     if name == "completed":
         return value if isinstance(value, bool) else None
     if name == "blocked" and isinstance(value, bool):
