@@ -25,7 +25,7 @@ from jumar.store.verify import verify
 
 KINDS = ("EIO", "ENOSPC", "for-good", "kill")
 SAMPLE = 24
-SCORES = "0.5 0.6 0.8 0.7".split()
+SCORES = ["0.5", "0.6", "0.8", "0.7"]
 GENERATOR = "echo $JUMAR_ITERATION >> calls.log; echo pass $JUMAR_ITERATION > text.md; echo new > new-$JUMAR_ITERATION.md"
 SCORER = "set -- " + " ".join(SCORES) + "; shift $(sed 's/pass //' text.md); echo $1"
 

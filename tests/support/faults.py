@@ -18,10 +18,33 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-CHANGING = (
-    "openat mkdir mkdirat rename renameat renameat2 link linkat symlink symlinkat unlink unlinkat rmdir "
-    "write pwrite64 fsync fdatasync syncfs ftruncate chmod fchmod fchmodat utimensat copy_file_range sendfile"
-).split()
+CHANGING = [
+    "openat",
+    "mkdir",
+    "mkdirat",
+    "rename",
+    "renameat",
+    "renameat2",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+    "unlink",
+    "unlinkat",
+    "rmdir",
+    "write",
+    "pwrite64",
+    "fsync",
+    "fdatasync",
+    "syncfs",
+    "ftruncate",
+    "chmod",
+    "fchmod",
+    "fchmodat",
+    "utimensat",
+    "copy_file_range",
+    "sendfile",
+]
 """System calls that change the disk; ``openat`` only where it creates or writes."""
 
 

@@ -25,7 +25,7 @@ def run(request: dict[str, object]) -> None:
     code = 70
     try:
         code = run_application(list(request["argv"]))  # type: ignore[call-overload]
-    except BaseException:  # the point is to see what nobody expected
+    except BaseException:  # noqa: BLE001 - the point is to see what nobody expected
         import traceback
 
         traceback.print_exc()

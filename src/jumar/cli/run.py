@@ -42,7 +42,7 @@ class RunCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return ["[OPTIONS]", "[CONFIG]", "[-- COMMAND...]"]
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
 
 
 @click.command("run", cls=RunCommand, epilog=_EPILOG)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jumar.loop.step import Step
+from jumar.loop.strays import end_strays
 from jumar.model.attempts import Attempt, AttemptEnd
 from jumar.model.records import IterationView
 from jumar.ranking.choose import running_best
@@ -22,13 +23,14 @@ class Recovery:
 def recover(step: Step) -> Recovery:
     """Bring the loop to the state between two iterations. The caller holds the lock.
 
-    In this order: attempts that never ended are written off as lost; a snapshot that was taken is scored; an attempt that ended
+    In this order: attempts that never ended are written off as lost, and what they left running is ended; a snapshot that was taken is scored; an attempt that ended
     without a snapshot gets one from the work tree; a tree that differs from the recorded parent's is set aside and restored.
     """
     notices: list[str] = []
     store = step.store
     lost = [attempt for attempt in store.attempts() if attempt.end is None]
     for attempt in lost:
+        end_strays(attempt.start.nonce)
         store.end_attempt(attempt.start.number, _lost(step))
         notices.append(f"attempt {attempt.start.number} did not end (its process died); it is counted as lost")
     completed = _complete_pending(step, notices) or _complete_unstaged(step, notices)
@@ -67,6 +69,7 @@ def _complete_pending(step: Step, notices: list[str]) -> bool:
     pending = step.store.pending()
     if pending is None:
         return False
+    end_strays(pending.nonce)
     step.workspace.carry_out(step.workspace.difference_to(pending), set_aside=True)
     if step.complete(pending) is not None:
         notices.append(f"iteration {pending.number} was generated before the interruption; it is scored now, not generated again")

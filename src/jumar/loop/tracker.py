@@ -169,7 +169,7 @@ class BestOutputTracker:
             return store.commit(pending, record)
 
     def get_best(self) -> IterationRecord | None:
-        """Return the iteration with the highest score so far, the earlier of equals, whatever its verification; None when empty."""
+        """Return the iteration with the highest score so far, the earlier of equals, verified or not; None when empty."""
         best = running_best(self._views())
         return None if best is None else self.store.record(best.number)
 

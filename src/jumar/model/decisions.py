@@ -25,11 +25,11 @@ def _nothing() -> Mapping[str, Any]:
 class Decision:
     """One file of ``decisions/``.
 
-    ``best_iteration`` is the iteration that stands from now on, ``final_iteration`` the last one recorded then, ``delta`` the
-    score of the final one minus the best one's (None when one has no score), ``replaced`` the iteration that stood before
-    (None at first).
-    ``accept`` is a changed configuration that a person agreed to, ``end`` the end of a run with everything done that belongs to it.
-    ``data`` holds what belongs to the kind alone: the selection result, an apply's plan, a cleanup's list.
+    ``best_iteration`` is the iteration that stands from now on, ``final_iteration`` the last one recorded then, ``delta``
+    the score of the final one minus the best one's (None when one has no score), ``replaced`` the iteration that stood
+    before (None at first). ``accept`` is a changed configuration that a person agreed to, ``end`` the end of a run with
+    everything done that belongs to it. ``data`` holds what belongs to the kind alone: the selection result, an apply's
+    plan, a cleanup's list.
     """
 
     number: int

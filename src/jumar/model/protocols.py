@@ -26,12 +26,13 @@ def _no_environment() -> Mapping[str, str]:
 class StepContext:
     """Where a step runs and what it may read.
 
-    ``workdir`` is the directory to change (generator) or to judge (validator, scorer). ``prompt_file``, ``feedback_file`` exist;
-    ``usage_file`` may be written by the generator. ``environment`` is complete: the allow-list and the ``JUMAR_*`` variables.
-    ``artifacts`` are the relative paths that the loop keeps. ``checks`` and ``generator_exit`` are known to scorers only.
-    ``history`` are the iterations so far. ``nonce`` marks the processes of the step, so that those of a run that was killed can be
-    found and ended later. ``since_ns`` is the wall clock (``time.time_ns``) when this iteration's steps began, after its tree was
-    prepared: a test or coverage report that is older belongs to another iteration. None: nobody looks.
+    ``workdir`` is the directory to change (generator) or to judge (validator, scorer). ``prompt_file``, ``feedback_file``
+    exist; ``usage_file`` may be written by the generator. ``environment`` is complete: the allow-list and the ``JUMAR_*``
+    variables. ``artifacts`` are the relative paths that the loop keeps. ``checks`` and ``generator_exit`` are known to
+    scorers only. ``history`` are the iterations so far. ``nonce`` marks the processes of the step, so that those of a run
+    that was killed can be found and ended later. ``since_ns`` is the wall clock (``time.time_ns``) when this iteration's
+    steps began, after its tree was prepared: a test or coverage report that is older belongs to another iteration. None:
+    nobody looks.
     """
 
     loop_id: str

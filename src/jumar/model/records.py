@@ -163,7 +163,8 @@ class CheckResult:
 class ScoreReading:
     """One scorer's answer: ``score`` in [0, 1], or None with the reason why there is none.
 
-    ``broken``: the scorer failed, which says nothing about the candidate. ``invalid``: it ran, and what it gave is no number in [0, 1].
+    ``broken``: the scorer failed, which says nothing about the candidate. ``invalid``: it ran, and what it gave is no
+    number in [0, 1].
     """
 
     dimension: str

@@ -1,0 +1,21 @@
+"""What users need to test parts of their own: a clock that is set by hand, scripted parts, and conformance checks.
+
+Imported by nobody inside jumar.
+"""
+
+from __future__ import annotations
+
+from jumar.testing.clock import ManualClock
+from jumar.testing.conformance import check_generator, check_scorer, check_validator, make_context
+from jumar.testing.parts import PassingValidator, ReadingScorer, ScriptedGenerator
+
+__all__ = [
+    "ManualClock",
+    "PassingValidator",
+    "ReadingScorer",
+    "ScriptedGenerator",
+    "check_generator",
+    "check_scorer",
+    "check_validator",
+    "make_context",
+]
