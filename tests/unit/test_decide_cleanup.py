@@ -18,6 +18,7 @@ from jumar.decide.undo import undo
 from jumar.errors import JumarError, NotFoundError, StoreDamagedError, UsageError
 from jumar.model import SelectionCriteria
 from jumar.store.loop_store import LoopStore
+from jumar.store.verify import verify
 
 SCORES = {0: 40.0, 1: 50.0, 2: 85.0, 3: 60.0, 4: 70.0, 5: 71.0, 6: 90.0, 7: 89.0}
 CRITERIA = SelectionCriteria()
@@ -181,10 +182,12 @@ def test_a_cleanup_stopped_anywhere_is_completed_by_the_next(store, tmp_path, wa
         for number in SCORES:  # a snapshot is whole or not there, at any time
             if later.has_snapshot(number):
                 assert contents(tree(number)) == contents(read_tree(later.artifacts(number)))
+        assert verify(later).problems == ()
         halves += any(later.paths.iterations.rglob(".trash-*"))
         cleanup(later, keep=0, by=BY, at=AT)
         assert [0, 2, 6, 7] == with_snapshots(later)
         assert [] == list(later.paths.iterations.rglob(".trash-*"))
+        assert verify(LoopStore.open(later.paths.directory)).problems == ()
         assert list(SCORES) == [one.iteration_number for one in later.records()]
     print(f"{way}: stopped at {total} calls, {halves} times with something half deleted")
     assert halves > 5

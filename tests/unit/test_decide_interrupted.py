@@ -15,6 +15,7 @@ from jumar.decide.apply import apply, finish, plan_apply, unfinished
 from jumar.decide.undo import undo
 from jumar.errors import JumarError
 from jumar.store.loop_store import LoopStore
+from jumar.store.verify import verify
 
 BEFORE = {
     "keep.txt": File(b"as it is\n"),
@@ -108,9 +109,11 @@ def sweep(stage: Stage, operation: Callable[[LoopStore], None], way: Way, then: 
         store = stage.open()  # the process that comes after
         left = unfinished(store)
         outcomes["whole" if left is None else "unfinished"] += 1
+        assert verify(store).problems == ()
         if left is not None:
             then(store)
         assert unfinished(stage.open()) is None
+        assert verify(stage.open()).problems == ()
         if stage.state() not in states:
             states.append(stage.state())
     print(f"{operation.__name__}, {way}, then {then.__name__}: {total} calls, {outcomes}")
