@@ -46,6 +46,7 @@ class Document(NamedTuple):
     tail: tuple[str, ...]
 
 
+_LONGEST_HEADING = 200  # characters; a longer line is a paragraph, whatever it begins with
 _FENCE = re.compile(r"\s*(?:>\s?)*(?:[-*+]\s+)?(`{3,}|~{3,})[^`]*$")
 _ATX = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _BOLD_LINE = re.compile(r"(\*\*|__)([^*_`]{2,60})\1:?$")
@@ -53,7 +54,7 @@ _CAPITALS = re.compile(r"(?=(?:[^a-z]*[A-Z]){3})[A-Z0-9][A-Z0-9 ,/&()'\-]{2,59}$
 _CODE_LINE = re.compile(r"[{};(=,]\s*$|^\s*(?:import|from|def|class|export|return)\b|^\s*[\w.]+\s*\+?=")
 _UNDERLINE = re.compile(r"([=\-~^\"'*+#:.`_])\1{2,}\s*$")
 _RULE = re.compile(r"\s*([-*_=~#+.])(?:[ \t]*\1){2,}[ \t]*$")
-_ITEM = re.compile(r"(\s*)((?:[-*+•·‣–]|\(?\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)(?=\S)")
+_ITEM = re.compile(r"(\s*)((?:[-*+•·‣–—]|\(?\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)(?=\S)")
 _QUOTE = re.compile(r"\s{0,3}(?:>[ \t]?)+")
 _DEFINITION = re.compile(r"\s{0,3}\[[^\]]+\]:\s*\S|\.\. (?:_[^:]+:|\[[^\]]+\]|\|[^|]+\|)")
 _DELIMITER_ROW = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
@@ -63,13 +64,14 @@ _HTML = re.compile(r"\s{0,3}<(?:!--|/?[A-Za-z][\w-]*[\s/>])")
 _COLUMNS = re.compile(r"\S(?: {3,}|\t+)\S")
 _SPACE = re.compile(r"\s+")
 _BETWEEN = re.compile(f"(?<=[{UNSPACED}\u3000-\u303f\uff00-\uff60]) (?=[{UNSPACED}\u3000-\u303f\uff00-\uff60])")
+_BROKEN_WORD = re.compile("(?<=\\w)[\u2010\u00ad] (?=\\w)")
 _TAG = re.compile(
     r"<!--.*?-->|<[a-z][a-z0-9+.\-]*://[^<>\s]*>|</?(?:a|abbr|b|br|center|code|dd|details|div|dl|dt|em|font|h[1-6]|hr|i|img|kbd|li|ol|p|picture|pre|s"
     r"|small|source|span|strong|sub|summary|sup|svg|table|tbody|td|th|thead|tr|u|ul|video)\b[^<>]*>",
     re.DOTALL | re.IGNORECASE,
 )
 _TARGET = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_LIKE_A_MARK = re.compile(r"\s*(?:[-*+•·‣–>#=|<]|`{3}|~{3}|\(?\d{1,3}[.)](?:\s|$)|\.\. |\[[^\]]*\]:)")
+_LIKE_A_MARK = re.compile(r"\s*(?:[-*+•·‣–—>#=|<]|`{3}|~{3}|\(?\d{1,3}[.)](?:\s|$)|\.\. |\[[^\]]*\]:)")
 
 
 def parse(text: str) -> Document:
@@ -152,25 +154,32 @@ def _read(lines: Sequence[str], at: int, gap: tuple[str, ...], before: Block | N
     line = lines[at]
     if at == 0 and line.rstrip() == "---" and (end := _front_matter(lines)):
         return _whole("front", lines[:end], gap)
-    if (fence := _FENCE.match(line)) and (end := _fence_end(lines, at, fence.group(1))):
+    marked = not line[0].isalpha()  # a quick way past the patterns that no ordinary line can match
+    if marked and (fence := _FENCE.match(line)) and (end := _fence_end(lines, at, fence.group(1))):
         return _whole("code", lines[at:end], gap)
     apart = bool(gap) or before is None or before.kind in {"heading", "rule", "front"}
     if (block := _heading(lines, at, gap, apart=apart)) is not None:
         return block
-    if _RULE.match(line):
+    if marked and _RULE.match(line):
         return _whole("rule", [line], gap)
     if end := _table_end(lines, at):
         return _whole("table", lines[at:end], gap)
-    if _DEFINITION.match(line):
-        return _whole("definition", lines[at : _indented_end(lines, at, blank=False)], gap)
-    if _DIRECTIVE.match(line) or line.rstrip() == "..":
-        return _whole("verbatim", lines[at : _indented_end(lines, at, blank=True)], gap)
-    if _HTML.match(line):
-        return _whole("verbatim", lines[at : _html_end(lines, at)], gap)
+    if marked and (end := _marked_end(lines, at)):
+        return _whole("definition" if _DEFINITION.match(line) else "verbatim", lines[at:end], gap)
     if gap and before is not None and _literal_follows(before, line):
         return _whole("code", lines[at : _indented_end(lines, at, blank=True, least=_indent(line))], gap)
     end = _chunk_end(lines, at)
     return _prose(lines[at:end], gap)
+
+
+def _marked_end(lines: Sequence[str], at: int) -> int:
+    """Return the end of the link definition, directive or HTML block at ``at``, 0 when it is none of them."""
+    line = lines[at]
+    if _DEFINITION.match(line):
+        return _indented_end(lines, at, blank=False)
+    if _DIRECTIVE.match(line) or line.rstrip() == "..":
+        return _indented_end(lines, at, blank=True)
+    return _html_end(lines, at) if _HTML.match(line) else 0
 
 
 def _literal_follows(before: Block, line: str) -> bool:
@@ -204,7 +213,7 @@ def _without_empty_end(lines: Sequence[str], at: int, end: int) -> int:
 def _heading(lines: Sequence[str], at: int, gap: tuple[str, ...], *, apart: bool) -> Block | None:
     line = lines[at]
     following = lines[at + 1] if at + 1 < len(lines) else ""
-    if (atx := _ATX.match(line)) and atx.group(2) and (apart or len(atx.group(1)) > 1):
+    if len(line) <= _LONGEST_HEADING and (atx := _ATX.match(line)) and atx.group(2) and (apart or len(atx.group(1)) > 1):
         same = (next_atx := _ATX.match(following)) and next_atx.group(1) == atx.group(1)
         if not same and not (len(atx.group(1)) == 1 and _CODE_LINE.search(following)):
             return Block("heading", (line,), gap, len(atx.group(1)), sentences=(atx.group(2),))
@@ -228,7 +237,7 @@ def _table_end(lines: Sequence[str], at: int) -> int:
     line = lines[at]
     following = lines[at + 1] if at + 1 < len(lines) else ""
     piped = "|" in line and "|" in following and "-" in following and _DELIMITER_ROW.match(following)
-    if not piped and not _TABLE_BORDER.match(line):
+    if not piped and (line[0].isalpha() or not _TABLE_BORDER.match(line)):
         return 0
     end = at + 1
     while end < len(lines) and lines[end].strip() and (not piped or "|" in lines[end]):
@@ -293,7 +302,7 @@ def _prose(lines: Sequence[str], gap: tuple[str, ...]) -> Block:
     else:
         kind, first, level = "text", _leading(lines[0]), _indent(lines[0])
         rest = _leading(lines[1]) if len(lines) > 1 else first
-    text = _BETWEEN.sub("", _SPACE.sub(" ", " ".join(body)).strip())
+    text = _BETWEEN.sub("", _BROKEN_WORD.sub("", _SPACE.sub(" ", " ".join(body)).strip()))
     return Block(kind, tuple(lines), gap, level, first, rest, tuple(split_sentences(text)))
 
 
@@ -313,13 +322,13 @@ def _is_prose(lines: Iterable[str]) -> bool:
     """Whether ``lines`` read as sentences: mostly letters, no columns, not a pile of short lines."""
     stripped = [line.strip() for line in lines]
     text = " ".join(stripped)
-    if not any(character.isalpha() for character in text):
+    if not any(map(str.isalpha, text)):
         return False
     if len(stripped) > 1 and 2 * sum(_COLUMNS.search(line) is not None for line in stripped) > len(stripped):
         return False
     bare = visible(Block("verbatim", (text,), ()))
     bare = re.sub(r"`[^`]*`|https?://\S+", "x", bare)
-    if sum(character.isalpha() or character.isspace() for character in bare) < 0.78 * len(bare):
+    if sum(map(str.isalpha, bare)) + sum(map(str.isspace, bare)) < 0.78 * len(bare):
         return bool(re.search(r"[.!?。！？:]\s*$", text)) and count_words(bare) >= 6 and not re.search(r"[{};=]\s*$", text)
     middle = sorted(len(line) for line in stripped)[len(stripped) // 2]
     return len(stripped) < 3 or middle >= 30 or bool(re.search(f"[{UNSPACED}]", text))
