@@ -1,0 +1,37 @@
+"""The page of configuration keys and the models that read them say the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from jumar.app import config
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
+TABLES = {
+    "[loop]": config.LoopConfig,
+    "[artifacts]": config.ArtifactsConfig,
+    "[generator]": config.GeneratorConfig,
+    "[[validators]]": config.ValidatorConfig,
+    "[[scorers]]": config.ScorerConfig,
+    "[selection]": config.SelectionConfig,
+    "[stop]": config.StopConfig,
+    "[override]": config.OverrideConfig,
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_page_lists_the_keys_of_every_table(table: str) -> None:
+    sections = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    section = next(section for section in sections if section.startswith(f"`{table}`"))
+    documented = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+
+    assert set(TABLES[table].model_fields) == documented
+
+
+def test_every_table_has_its_section() -> None:
+    fields = set(config.JumarConfig.model_fields) - {"weights"}
+
+    assert fields == {table.strip("[]") for table in TABLES}
