@@ -23,7 +23,7 @@ Way = Literal["killed before", "killed after", "error", "answer lost", "error fo
 WAYS: tuple[Way, ...] = ("killed before", "killed after", "error", "answer lost", "error for good")
 """``answer lost``: the call happened, and says that it failed."""
 
-_CHANGING = ("write pwrite mkdir rmdir unlink rename replace link symlink chmod fchmod fsync truncate").split()
+_CHANGING = ("write", "pwrite", "mkdir", "rmdir", "unlink", "rename", "replace", "link", "symlink", "chmod", "fchmod", "fsync", "truncate")
 
 
 class Killed(BaseException):

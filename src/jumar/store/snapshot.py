@@ -13,7 +13,7 @@ import operator
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -202,7 +202,9 @@ class _Snapshot:
                 before = os.fstat(fd)
                 if not stat.S_ISREG(before.st_mode):
                     raise ArtifactError(f"'{escape(path)}' was replaced while it was read: end what writes it, or exclude it")
-                digest, size = _copy(path, fd, name, target_fd) if target_fd is not None else _hash(path, fd)
+                digest, size = (
+                    _copy(path, fd, before.st_size, name, target_fd) if target_fd is not None else _hash(path, fd, before.st_size)
+                )
                 after = os.fstat(fd)
             finally:
                 os.close(fd)
@@ -242,6 +244,14 @@ def _open_source(path: str, name: str, source_fd: int) -> int:
         raise ArtifactError(f"'{escape(path)}' cannot be read: {os.strerror(error.errno or 0)}") from error
 
 
+def _chunks(path: str, fd: int, expected: int) -> Iterator[bytes]:
+    """Yield a file's content; of one that grows faster than it is read, no more than shows that it grew."""
+    size = 0
+    while size <= expected and (chunk := _read_chunk(path, fd)):
+        size += len(chunk)
+        yield chunk
+
+
 def _read_chunk(path: str, fd: int) -> bytes:
     try:
         return os.read(fd, _CHUNK)
@@ -249,19 +259,19 @@ def _read_chunk(path: str, fd: int) -> bytes:
         raise ArtifactError(f"'{escape(path)}' cannot be read: {os.strerror(error.errno or 0)}") from error
 
 
-def _hash(path: str, fd: int) -> tuple[str, int]:
+def _hash(path: str, fd: int, expected: int) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
-    while chunk := _read_chunk(path, fd):
+    for chunk in _chunks(path, fd, expected):
         digest.update(chunk)
         size += len(chunk)
     return digest.hexdigest(), size
 
 
-def _copy(path: str, source: int, name: str, target_fd: int) -> tuple[str, int]:
+def _copy(path: str, source: int, expected: int, name: str, target_fd: int) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
     target = os.open(name, _CREATE, STORED_MODE, dir_fd=target_fd)
     try:
-        while chunk := _read_chunk(path, source):
+        for chunk in _chunks(path, source, expected):
             digest.update(chunk)
             size += len(chunk)
             files.write_all(target, chunk)
