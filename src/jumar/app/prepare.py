@@ -12,6 +12,7 @@ from typing import Any
 
 from jumar.app.config import JumarConfig
 from jumar.app.parts import build_parts
+from jumar.decide.recorded import config_now
 from jumar.errors import ConfigError
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
@@ -24,7 +25,7 @@ from jumar.store.layout import check_loop_id, list_loops, loops_directory, prepa
 from jumar.store.loop_store import LoopStore
 from jumar.text import escape
 
-__all__ = ["RunRequest", "effective_config", "prepare"]
+__all__ = ["RunRequest", "prepare"]
 
 _LIMITS = ("loop.max_iterations", "stop.max_iterations", "stop.max_seconds", "stop.consecutive_failures", "loop.id")
 """Keys that a resume may change freely: limits that were raised (or lowered), and the name by which the loop was found."""
@@ -80,12 +81,6 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener)
 
 
-def effective_config(store: LoopStore) -> Mapping[str, Any]:
-    """Return the configuration that holds for a loop: the recorded one, or the last change that a person accepted."""
-    accepted = [decision.data["config"] for decision in store.decisions() if decision.kind == "accept"]
-    return accepted[-1] if accepted else store.config
-
-
 def _store(request: RunRequest, settings: LoopSettings) -> LoopStore:
     directory = loops_directory(request.root) / settings.loop_id
     prepare_root(request.root)
@@ -125,7 +120,7 @@ def _recorded(config: JumarConfig) -> dict[str, Any]:
 
 def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[str, Any]) -> None:
     """Refuse to mix two configurations in one history, unless the person says so; the change is then on record."""
-    before = effective_config(store).get("run")
+    before = config_now(store).get("run")
     if before is None:
         raise ConfigError(
             f"loop '{store.loop_id}' was recorded by a tracker, not by `jumar run`; choose another [loop] id or --root"

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -119,7 +118,7 @@ def run_application(arguments: list[str]) -> int:
         if not wants_json:
             raise
         # a bug of ours; whoever reads stdout as JSON gets JSON all the same, and the traceback goes to stderr
-        traceback.print_exc()
+        sys.excepthook(type(error), error, error.__traceback__)
         message = f"{type(error).__name__}: {error} (this is a bug in jumar)"
         return _fail(message, JumarError.exit_code, "InternalError", wants_json=True)
     return result if isinstance(result, int) else 0

@@ -59,14 +59,14 @@ _TAIL_LINES = 12
 def show_command(loop: str, iteration: int | None, root: Path, *, as_json: bool, quiet: bool) -> int:
     """Show a loop's iterations: scores, checks, cost, time, which one is chosen and why the loop ended."""
     store = open_loop(root, loop)
-    report = report_of(store)
     if iteration is not None:
-        record = report.record(iteration)
+        record = store.record(iteration)
         if as_json:
-            print_json({"loop_id": report.loop_id, "iterations": [record.to_json()]})
+            print_json({"loop_id": store.loop_id, "iterations": [record.to_json()]})
         else:
-            _print_one(report, record, store)
+            _print_one(report_of(store), record, store)
         return 0
+    report = report_of(store, all_artifacts=as_json)
     state = loop_state(store)
     refresh_if_free(store)
     if as_json:

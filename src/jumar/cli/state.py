@@ -104,9 +104,8 @@ def age_text(seconds: float | None) -> str:
     return "<1m"
 
 
-def report_of(store: LoopStore) -> LoopReport:
+def report_of(store: LoopStore, *, all_artifacts: bool = False) -> LoopReport:
     """Return the read model of a loop by the rules that hold for it now; takes no lock and writes nothing."""
-    from jumar.decide.recorded import config_now
-    from jumar.report.read import criteria_of, load_report
+    from jumar.report.read import load_report
 
-    return load_report(store, criteria=criteria_of(config_now(store)), stop=recorded_stop(store))
+    return load_report(store, all_artifacts=all_artifacts)

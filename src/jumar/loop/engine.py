@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from jumar.budget.ledger import spend
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
 from jumar.decide.select import record_selection
+from jumar.decide.treelock import locked_tree
 from jumar.errors import ConflictError, NothingEvaluatedError, UsageError
-from jumar.files import sha256_bytes
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
 from jumar.loop.events import IterationRecorded, Listener, LoopStarted, Notice, deliver
@@ -25,7 +25,6 @@ from jumar.ranking.choose import choose, running_best
 from jumar.ranking.score import resolve_weights
 from jumar.ranking.stopping import check_rules, evaluate_stop
 from jumar.report.views import refresh_views
-from jumar.store.lock import LoopLock
 from jumar.store.loop_store import LoopStore
 
 __all__ = ["Loop", "check_settings"]
@@ -122,8 +121,7 @@ class Loop:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.store.lock())
             if self.settings.isolation == "none":
-                key = sha256_bytes(str(self.settings.workdir.resolve()).encode("utf-8", "surrogateescape"))[:16]
-                stack.enter_context(LoopLock(self.store.paths.lock.with_name(f"workdir-{key}")))
+                stack.enter_context(locked_tree(self.store, self.settings.workdir))
             yield
 
     def _run_steps(self, step: Step) -> LoopOutcome:
