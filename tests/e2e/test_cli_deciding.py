@@ -409,3 +409,14 @@ def test_cleanup_dry_run_gives_the_command(here: Path):
 def test_cleanup_is_13_while_a_run_holds_the_loop(held: Path):
     assert 13 == call("cleanup", "t", "--keep", "0").code
     assert (held / ".jumar/loops/t/iterations/iteration-001/artifacts").is_dir()
+
+
+def test_an_accepted_change_of_the_rules_holds_from_then_on(fresh_place: Path):
+    config = write_loop(fresh_place, [0.6, 0.7])
+    call("run", "--quiet", check=0)
+    assert call_json("select", "t")["criteria"]["threshold"] is None
+    config.write_text(config.read_text() + "\n[selection]\nthreshold = 65\n")
+    call("run", "--quiet", "-n", "3", "--accept-changes", check=0)
+    selected = call_json("select", "t")
+    assert (65, True) == (selected["criteria"]["threshold"], selected["meets_threshold"])
+    assert 65 == call_json("report", "t")["criteria"]["threshold"]

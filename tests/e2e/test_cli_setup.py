@@ -414,3 +414,11 @@ def test_commands_options_and_loops_are_completed(fresh_place: Path):
     assert ["t"] == completions("verify", "t")
     assert ["bash"] == completions("completion", "b")
     assert [] == completions("show", "--root", "elsewhere", "")
+
+
+def test_the_page_on_doctor_explains_every_row(fresh_place: Path):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "doctor.md").read_text()
+    explained = {name.strip() for line in page.splitlines() if line.startswith("| ") for name in line.split("|")[1].split(",")}
+    config = write_loop(fresh_place, [0.6])
+    config.write_text(config.read_text().replace("make it better", ""))
+    assert {name.partition(":")[0] for name in rows(check=0)} <= explained
