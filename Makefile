@@ -50,9 +50,11 @@ $(BIN)/python:
 	@$(create) || { echo "could not make $(VENV); on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "setting up $(VENV)"
 	@$(install) && touch $@
 
 $(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "setting up $(VENV): $*"
 	@$(install) --group $* && touch $@ $(VENV)/.core
 
 # ------------------------------------------------------------------------------------------------------------- use
