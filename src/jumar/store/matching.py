@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import re
 import stat
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -117,6 +120,7 @@ class ArtifactRules:
         ``never`` and all below it is left out. Errors: :class:`ArtifactError` for a directory that cannot be read,
         :class:`ConfigError` for a pattern that is none.
         """
+        self._compiled()
         left_out = _relative_to(root, never)
         found: list[str] = []
         pending: list[tuple[str, tuple[_Ignore, ...]]] = [("", ())]
@@ -185,7 +189,7 @@ class ArtifactRules:
         if known is None or known.above != above or known.own != own:
             ignores = above
             if own:
-                ignores = (*above, _Ignore(prefix, _compile(own.decode(errors="surrogateescape").splitlines(), _IGNORE_FILE)))
+                ignores = (*above, _Ignore(prefix, _compile_file(own)))
             known = self._memory.directories[prefix] = _Remembered(above, own, ignores, {}, {})
         return known
 
@@ -246,9 +250,21 @@ def _compile(lines: Sequence[str], where: str) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
     try:
-        return GitIgnoreSpec.from_lines(lines)
-    except ValueError as error:
+        with warnings.catch_warnings():  # of character classes, which are git's affair and not the caller's
+            warnings.simplefilter("ignore")
+            return GitIgnoreSpec.from_lines(lines)
+    except (ValueError, re.error) as error:
         raise ConfigError(f"{where}: {error}; patterns are those of .gitignore") from error
+
+
+def _compile_file(content: bytes) -> GitIgnoreSpec:
+    """Compile a ``.gitignore``; a line that is no pattern ignores nothing, as in git."""
+    usable: list[str] = []
+    for line in content.decode(errors="surrogateescape").split("\n"):
+        with contextlib.suppress(ConfigError):
+            _compile([line], _IGNORE_FILE)
+            usable.append(line.removesuffix("\r"))
+    return _compile(usable, _IGNORE_FILE)
 
 
 def _for_patterns(path: str) -> str:
