@@ -22,9 +22,9 @@ __all__ = ["cleanup_command"]
 
 _EPILOG = """\b
 Examples:
-  jumar cleanup readme-polish --keep 3 --dry-run     what would go, and why the rest stays
+  jumar cleanup readme-polish --keep 3 --dry-run   what would go, and why
   jumar cleanup readme-polish --keep 3
-  jumar cleanup readme-polish --keep 0               only what is always kept"""
+  jumar cleanup readme-polish --keep 0             only what is always kept"""
 
 
 @click.command("cleanup", epilog=_EPILOG)

@@ -35,7 +35,7 @@ _SUFFIXES = {".md": "md", ".json": "json", ".csv": "csv", ".html": "html", ".htm
 _EPILOG = """\b
 Examples:
   jumar report readme-polish
-  jumar report readme-polish -o report.html          the format follows the name
+  jumar report readme-polish -o report.html       the format follows the name
   jumar report readme-polish --format csv > passes.csv"""
 
 

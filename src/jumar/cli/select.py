@@ -31,7 +31,7 @@ __all__ = ["select_command"]
 
 _EPILOG = """\b
 Examples:
-  jumar select readme-polish                                  what the loop's own rules choose
+  jumar select readme-polish                 what the loop's own rules choose
   jumar select readme-polish --mode highest_quality --threshold 80
   jumar select readme-polish --use 3 --reason "keeps the API stable"
   jumar select readme-polish --use best --reason "back to the rules"

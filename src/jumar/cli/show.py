@@ -34,7 +34,7 @@ __all__ = ["show_command"]
 _EPILOG = """\b
 Examples:
   jumar show readme-polish
-  jumar show readme-polish --iteration 3     scores, checks and files of one pass
+  jumar show readme-polish --iteration 3   one pass in full
   jumar show readme-polish --json"""
 
 _COLUMNS = (

@@ -32,8 +32,8 @@ GLOBAL_OPTIONS: tuple[tuple[str, str], ...] = (
 _INTRO = "Run an agent again and again, score every pass, and keep the best one instead of the last."
 
 _CLOSING = (
-    "`jumar COMMAND --help` shows the options and an example. Every option can be set by environment:",
-    "JUMAR_SELECT_MODE is `jumar select --mode`, JUMAR_ROOT is --root of them all.",
+    "`jumar COMMAND --help` shows options and examples. The environment sets options",
+    "too: JUMAR_SELECT_MODE is `jumar select --mode`, JUMAR_ROOT is --root.",
 )
 
 
