@@ -419,6 +419,7 @@ def test_a_full_disk_leaves_the_tree_alone_while_copies_are_made(store, work):
             undo(store, by=BY, at=AT)
         else:
             untouched += 1
+            assert list(store.paths.scratch.iterdir()) == []
         assert START == read_tree(work)
     print(f"disk full at {total // 2 - 1} calls: {untouched} left nothing to do")
     assert untouched > 10

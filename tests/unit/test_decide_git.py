@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from decide_kit import AT, BY, RULES, File, Link, Tree, new_loop, put, read_tree
 from jumar.decide.apply import apply, plan_apply
 from jumar.decide.git import make_branch, make_commit, make_patch
 from jumar.decide.undo import undo
-from jumar.errors import ConflictError, UsageError
+from jumar.errors import ConflictError, StoreWriteError, UsageError
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
 
@@ -161,6 +162,32 @@ def test_what_the_rules_do_not_match_stays_as_it_is_in_head(top):
     assert expected == holds(top, "best")
 
 
+def test_tracked_files_that_are_ignored_are_no_part_of_a_loop_without_include(top):
+    put(top, ".gitignore", File(b"*.gen\n"))
+    put(top, "x.gen", File(b"added by force\n"))
+    put(top, "sub/y.gen", File(b"added by force\n"))
+    git(top, "add", "-f", ".")
+    git(top, "commit", "-q", "-m", "forced")
+    tree = {**BETTER, ".gitignore": File(b"*.gen\n")}
+    branch(loop_in(top, tree), top)
+    forced = dict.fromkeys(("x.gen", "sub/y.gen"), ("100644", b"added by force\n"))
+    assert {**as_git(tree), **forced} == holds(top, "best")
+    make_commit(LoopStore.open(top / ".jumar/loops/polish"), 1, top, rules=RULES, by=BY, at=AT)
+    assert {**as_git(tree), **forced} == holds(top, "HEAD")
+    assert "" == line(top, "status", "--porcelain")
+
+
+def test_ignored_files_that_an_include_names_are_part_of_it(top):
+    rules = ArtifactRules(include=("*.gen",))
+    put(top, ".gitignore", File(b"*.gen\n"))
+    put(top, "old.gen", File(b"added by force\n"))
+    git(top, "add", "-f", ".")
+    git(top, "commit", "-q", "-m", "forced")
+    branch(loop_in(top, {"new.gen": File(b"new\n")}, rules), top, rules=rules)
+    expected = {**as_git(START), ".gitignore": ("100644", b"*.gen\n"), "new.gen": ("100644", b"new\n")}
+    assert expected == holds(top, "best")
+
+
 def test_files_and_directories_change_places(top):
     tree = {"a.txt/below": File(b"1\n"), "bin": File(b"2\n")}
     branch(loop_in(top, tree), top)
@@ -252,6 +279,20 @@ def test_without_git_the_way_out_is_said(top, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="git was not found on PATH"):
         branch(store, top)
+
+
+def test_a_work_directory_that_is_gone_is_said(top, tmp_path):
+    with pytest.raises(UsageError, match="does not exist"):
+        branch(loop_in(top), tmp_path / "nowhere")
+
+
+def test_a_full_temporary_directory_is_said(top, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(StoreWriteError, match="the disk is full"):
+        branch(loop_in(top), top)
 
 
 def test_a_repository_that_git_refuses_is_said(top, monkeypatch):

@@ -6,13 +6,15 @@ new files. Only then the tree is touched, and from there on only with unlink, mk
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 from jumar.decide.moves import Moves, conflict_message
 from jumar.decide.tree import Tree, same
-from jumar.errors import ArtifactError, ConflictError, StoreDamagedError
+from jumar.errors import ArtifactError, ConflictError, JumarError, StoreDamagedError
 from jumar.files import TEMPORARY, as_write_error, make_directory, remove_tree, rename_new, sync_tree, write_all, write_once
 from jumar.model.records import ArtifactDetail
 from jumar.store.layout import LoopPaths
@@ -38,8 +40,7 @@ def keep_copy(paths: LoopPaths, number: int, workdir: Path, moves: Moves) -> Pat
         return target / ARTIFACTS
     wanted = {change.path: change.before for change in moves.changes if change.before is not None}
     temporary = target.with_name(TEMPORARY + target.name)
-    with as_write_error("keep a copy in", target):
-        remove_tree(temporary)
+    with as_write_error("keep a copy in", target), _removing(temporary):
         make_directory(temporary / ARTIFACTS)
         try:
             manifest = take_snapshot(workdir, wanted, temporary / ARTIFACTS)
@@ -85,10 +86,21 @@ def carry_out(paths: LoopPaths, number: int, tree: Tree, moves: Moves, source: P
         remove_tree(stage)
 
 
+@contextlib.contextmanager
+def _removing(directory: Path) -> Generator[None]:
+    """Begin without ``directory``; when the body fails, don't leave half of it on a disk that may be full."""
+    remove_tree(directory)
+    try:
+        yield
+    except (JumarError, OSError):
+        with contextlib.suppress(OSError):
+            remove_tree(directory)
+        raise
+
+
 def _lay_out(stage: Path, source: Path, writes: list[tuple[str, ArtifactDetail]]) -> dict[str, Path]:
     """Copy the new files to ``stage``, with their real modes, synced, and compared with their hashes."""
-    with as_write_error("prepare the files in", stage):
-        remove_tree(stage)
+    with as_write_error("prepare the files in", stage), _removing(stage):
         make_directory(stage)
         staged: dict[str, Path] = {}
         for index, (path, detail) in enumerate(writes):

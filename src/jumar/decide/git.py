@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.decide.apply import apply, plan_apply, refuse_unfinished
 from jumar.decide.gitcall import Git, find_repository
-from jumar.decide.gittree import GITLINK, Entry, Layout, index_entries, index_lines, replace_part
+from jumar.decide.gittree import GITLINK, Entry, Layout, ignored_entries, index_entries, index_lines, replace_part
 from jumar.decide.moves import Change
 from jumar.decide.plan import snapshot_of
 from jumar.errors import UsageError
+from jumar.files import as_write_error
 from jumar.model import Decision
 from jumar.model.records import ArtifactDetail
 from jumar.store.loop_store import LoopStore
@@ -73,8 +75,8 @@ def make_branch(
         if git.attempt("show-ref", "--verify", "--quiet", ref).returncode == 0:
             raise UsageError(f"the branch '{escape(name)}' exists; choose another name, or delete it with `git branch -D`")
         base = _head(git)
-        with tempfile.TemporaryDirectory(prefix="jumar-") as scratch:
-            layout = Layout.create(git, Path(scratch))
+        with _scratch() as scratch:
+            layout = Layout.create(git, scratch)
             text = message or _message(store, iteration, by)
             commit, _, left_out = _commit(store, iteration, workdir, layout, base, rules, at, text)
         # an empty old value makes git refuse a ref that appeared meanwhile
@@ -106,8 +108,8 @@ def make_commit(
         plan = plan_apply(store, iteration, workdir, rules)
         refuse_unfinished(store)
         base = _head(git)
-        with tempfile.TemporaryDirectory(prefix="jumar-") as scratch:
-            layout = Layout.create(git, Path(scratch))
+        with _scratch() as scratch:
+            layout = Layout.create(git, scratch)
             text = message or _message(store, iteration, by, reason)
             commit, entries, left_out = _commit(store, iteration, workdir, layout, base, rules, at, text)
         decision = apply(store, plan, by=by, at=at, reason=reason)
@@ -126,8 +128,7 @@ def make_patch(store: LoopStore, iteration: int, workdir: Path, *, rules: Artifa
     written but temporary files. Errors: as for planning an apply, and :class:`UsageError` without git.
     """
     plan = plan_apply(store, iteration, workdir, rules)
-    with tempfile.TemporaryDirectory(prefix="jumar-") as directory:
-        scratch = Path(directory)
+    with _scratch() as scratch:
         git = find_repository(plan.workdir) or _empty_repository(scratch)
         trees = [
             _half(git, scratch, "before", plan.workdir, plan.moves.changes, lambda change: change.before),
@@ -136,6 +137,13 @@ def make_patch(store: LoopStore, iteration: int, workdir: Path, *, rules: Artifa
         objects = git.using(GIT_OBJECT_DIRECTORY=scratch / "objects")
         options = ("-r", "--patch", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
         return objects.run("diff-tree", *options, "--src-prefix=a/", "--dst-prefix=b/", *trees)
+
+
+@contextlib.contextmanager
+def _scratch() -> Generator[Path]:
+    """A directory for a temporary index and work tree; what the disk refuses there is said like any refused write."""
+    with tempfile.TemporaryDirectory(prefix="jumar-") as directory, as_write_error("prepare git's files in", Path(directory)):
+        yield Path(directory)
 
 
 def _repository(workdir: Path) -> Git:
@@ -188,7 +196,7 @@ def _commit(
 ) -> tuple[str, Mapping[str, Entry | None], tuple[str, ...]]:
     """Write the commit, move no ref: its id (``base`` when nothing differs), the part's entries, and what was left out."""
     manifest, artifacts = snapshot_of(store, iteration)
-    replaced = replace_part(layout, base, manifest.entries, artifacts, matches=rules.matches, foreign=_foreign(workdir.resolve()))
+    replaced = replace_part(layout, base, manifest.entries, artifacts, rules=rules, foreign=_foreign(workdir.resolve()))
     git = layout.git
     if base is not None and git.text("rev-parse", f"{base}^{{tree}}") == replaced.tree:
         return base, replaced.entries, replaced.left_out
@@ -235,8 +243,9 @@ def _stage(git: Git, entries: Mapping[str, Entry | None], rules: ArtifactRules) 
     """Put the committed part into the repository's own index, so that it shows no difference; what else is staged stays."""
     present = index_entries(git)
     differing = {path: entry for path, entry in entries.items() if present.get(path) != entry}
+    ignored = set[str]() if rules.include else ignored_entries(git)
     for path, (mode, _) in present.items():
-        inside = path.startswith(git.prefix) and mode != GITLINK
+        inside = path.startswith(git.prefix) and mode != GITLINK and path not in ignored
         if inside and path not in entries and rules.matches(path[len(git.prefix) :]):
             differing[path] = None
     if differing:

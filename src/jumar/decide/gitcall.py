@@ -109,6 +109,8 @@ def find_repository(workdir: Path) -> Git | None:
 
     Errors: :class:`UsageError` when git is missing, or refuses the repository (its owner is somebody else).
     """
+    if not workdir.is_dir():
+        raise UsageError(f"the work directory {escape(str(workdir))} does not exist")
     here = Git(directory=workdir)
     found = here.attempt("rev-parse", "--show-toplevel")
     if found.returncode != 0:

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from jumar.decide.gitcall import Git, records
 from jumar.model.records import ArtifactDetail
+from jumar.store.matching import ArtifactRules
 
-__all__ = ["GITLINK", "Entry", "Layout", "Replaced", "index_entries", "index_lines", "replace_part"]
+__all__ = ["GITLINK", "Entry", "Layout", "Replaced", "ignored_entries", "index_entries", "index_lines", "replace_part"]
 
 GITLINK = b"160000"
 _LINK = b"120000"
@@ -39,6 +40,12 @@ def index_entries(git: Git) -> dict[str, Entry]:
     return found
 
 
+def ignored_entries(git: Git) -> set[str]:
+    """Return the index's paths that ``.gitignore`` files name: no part of a loop that does not name them itself."""
+    listed = git.run("ls-files", "--cached", "--ignored", "--exclude-per-directory=.gitignore", "-z")
+    return {os.fsdecode(path) for path in records(listed)}
+
+
 def index_lines(entries: Mapping[str, Entry | None], oid_length: int) -> bytes:
     """Return the input of ``update-index -z --index-info`` that sets entries; None removes one. Removals come first."""
     nothing = (b"0", b"0" * oid_length)
@@ -50,10 +57,11 @@ def index_lines(entries: Mapping[str, Entry | None], oid_length: int) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """A temporary work tree and index in ``directory``, with the repository's objects and settings."""
+    """A temporary work tree and index in ``directory``, with the objects and settings of the repository at ``top``."""
 
     directory: Path
     git: Git
+    top: Path
 
     @classmethod
     def create(cls, repository: Git, directory: Path, **environment: str | Path) -> Layout:
@@ -70,7 +78,7 @@ class Layout:
             GIT_INDEX_FILE=directory / "index",
             **environment,
         )
-        return cls(directory=tree, git=git)
+        return cls(directory=tree, git=git, top=repository.directory)
 
     def lay(self, path: str, source: Path, detail: ArtifactDetail) -> None:
         """Copy one file or link into the work tree, at ``path`` from the top."""
@@ -98,6 +106,11 @@ class Layout:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)
 
+    def ignored(self) -> set[str]:
+        """Return the index's paths that the ``.gitignore`` files of the real work tree name: added once by force."""
+        there = self.git.using(directory=self.top, GIT_WORK_TREE=self.top)
+        return ignored_entries(there)
+
     def write_tree(self) -> str:
         """Return the id of the tree that the index describes."""
         return self.git.text("write-tree")
@@ -122,13 +135,12 @@ def replace_part(
     entries: Mapping[str, ArtifactDetail],
     artifacts: Path,
     *,
-    matches: Callable[[str], bool],
+    rules: ArtifactRules,
     foreign: Callable[[str], bool],
 ) -> Replaced:
-    """Return ``base``'s tree (None: an empty one) with everything that ``matches`` replaced by the snapshot's files and links.
+    """Return ``base``'s tree (None: an empty one) with everything that ``rules`` keep replaced by the snapshot's files and links.
 
-    ``matches`` and ``foreign`` take paths relative to the work directory; ``foreign`` says that a path lies in another
-    repository.
+    ``foreign`` says of a path relative to the work directory that it lies in another repository.
     """
     git, prefix = layout.git, layout.git.prefix
     git.run("read-tree", "--empty") if base is None else git.run("read-tree", base)
@@ -144,7 +156,8 @@ def replace_part(
             left_out.append(path)
         elif detail.kind != "special":
             wanted[full] = detail
-    gone = _gone(present, wanted, modules, prefix, matches)
+    left_alone = modules if rules.include else modules | layout.ignored()
+    gone = _gone(present, wanted, left_alone, prefix, rules)
     length = len(git.run("hash-object", "-t", "tree", "--stdin").strip())
     git.run("update-index", "-z", "--index-info", stdin=index_lines(dict.fromkeys(gone), length))
     algorithm = "sha256" if length == 64 else "sha1"
@@ -169,19 +182,15 @@ def _parents(path: str) -> list[str]:
 
 
 def _gone(
-    present: Mapping[str, Entry],
-    wanted: Mapping[str, ArtifactDetail],
-    modules: set[str],
-    prefix: str,
-    matches: Callable[[str], bool],
+    present: Mapping[str, Entry], wanted: Mapping[str, ArtifactDetail], left_alone: set[str], prefix: str, rules: ArtifactRules
 ) -> set[str]:
-    """Return the base's paths that go: matched and not in the snapshot, or in the way of one that is."""
+    """Return the base's paths that go: kept by the rules and not in the snapshot, or in the way of one that is."""
     directories = {parent for path in wanted for parent in _parents(path)}
     gone = {path for path in directories if path in present}
     for path in present:
-        if path in modules or path in wanted:
+        if path in wanted:
             continue
-        inside = path.startswith(prefix) and matches(path[len(prefix) :])
+        inside = path.startswith(prefix) and path not in left_alone and rules.matches(path[len(prefix) :])
         if inside or any(parent in wanted for parent in _parents(path)):
             gone.add(path)
     return gone
