@@ -37,7 +37,7 @@ PROMPT: Final = "Hello\n"
 AGENTS: Final[Mapping[str, str]] = {
     "claude": "claude -p --permission-mode acceptEdits",
     "codex": "codex exec --sandbox workspace-write -",
-    "gemini": "gemini --approval-mode=yolo",
+    "gemini": "gemini --approval-mode=auto_edit",
     "aider": 'aider --yes-always --message-file "$JUMAR_PROMPT_FILE"',
     "opencode": "opencode run --auto",
 }
