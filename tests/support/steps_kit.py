@@ -34,6 +34,8 @@ def context(workdir: Path, *, base: dict[str, str] | None = None, prompt: str = 
         feedback_file=files["feedback.json"],
         usage_file=files["usage.json"],
     )
+    if base is None:  # the steps' own allow-list would keep coverage from measuring what runs in a child
+        variables |= {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
     return StepContext(
         workdir=workdir,
         prompt_file=files["prompt.md"],

