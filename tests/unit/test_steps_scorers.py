@@ -261,7 +261,7 @@ def test_the_share_of_checks(checks, expected, reason, work):
     [
         ({}, 0, (1.0, None, None)),
         ({}, 3, (0.0, None, None)),
-        ({}, None, (None, "no process generated it: no exit code", None)),
+        ({}, None, (None, "its generator was no process: there is no exit code", None)),
         ({"command": "true"}, 3, (1.0, None, None)),
         ({"command": "exit 9"}, 0, (0.0, None, None)),
         ({"command": ["sh", "-c", "kill -9 $$"]}, 0, (0.0, None, None)),
@@ -271,6 +271,11 @@ def test_the_share_of_checks(checks, expected, reason, work):
 )
 def test_exit_codes(options, generator_exit, expected, work):
     assert expected == outcome(build_scorer("exit", options).score(context(work, generator_exit=generator_exit)))
+
+
+def test_the_start_stays_comparable_where_only_exit_codes_count(work):
+    reading = build_scorer("exit", {}).score(context(work, iteration=0))
+    assert (1.0, "the start: no generator ran that could have failed") == (reading.score, reading.reason)
 
 
 # ----------------------------------------------------------------------------------------------------------- texts

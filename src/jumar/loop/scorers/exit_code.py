@@ -15,8 +15,9 @@ __all__ = ["EXIT", "ExitScorer"]
 class ExitScorer:
     """Scores 1.0 for exit code 0, else 0.0: of its own command, or without one of the generator.
 
-    A command that is not found or timed out makes the scorer broken. Without a command, an iteration that no process generated
-    (the start state, a callable) has no exit code, which is an invalid score.
+    A command that is not found or timed out makes the scorer broken. Without a command the start state scores 1.0: passes whose
+    generator failed are never scored, so that this keeps the start comparable with those that are. A pass of a callable has no
+    exit code, which is an invalid score.
     """
 
     def __init__(
@@ -30,15 +31,20 @@ class ExitScorer:
     def score(self, context: StepContext) -> ScoreReading:
         """Run the command, if there is one, and look at the exit code."""
         if self._command is None:
-            code = context.generator_exit
-            if code is None:
-                return reading(self.dimension, "exit", ScoreValue(score=None, invalid="no process generated it: no exit code"))
-            return reading(self.dimension, "exit", _value(code, "the generator"))
+            return reading(self.dimension, "exit", _of_generator(context))
         result = run_for_score(self._command, context, self._runtime, name=f"{self.dimension} exit", timeout=self._timeout)
         why = broken_reason(result)
         if why is not None or result.exit_code is None:
             return broken(self.dimension, "exit", why or "its exit code is unknown", seconds=result.seconds)
         return reading(self.dimension, "exit", _value(result.exit_code, "the command"), seconds=result.seconds)
+
+
+def _of_generator(context: StepContext) -> ScoreValue:
+    if context.generator_exit is not None:
+        return _value(context.generator_exit, "the generator")
+    if context.iteration == 0:
+        return ScoreValue(score=1.0, reason="the start: no generator ran that could have failed")
+    return ScoreValue(score=None, invalid="its generator was no process: there is no exit code")
 
 
 def _value(code: int, who: str) -> ScoreValue:
