@@ -17,6 +17,7 @@ from loops import jumar, write_loop
 
 from jumar.decide import apply as deciding
 from jumar.decide.treelock import locked_tree
+from jumar.loop.tracker import BestOutputTracker
 from jumar.store.lock import LoopLock
 from jumar.store.loop_store import LoopStore
 
@@ -420,3 +421,17 @@ def test_an_accepted_change_of_the_rules_holds_from_then_on(fresh_place: Path):
     selected = call_json("select", "t")
     assert (65, True) == (selected["criteria"]["threshold"], selected["meets_threshold"])
     assert 65 == call_json("report", "t")["criteria"]["threshold"]
+
+
+def test_a_loop_outside_of_any_root_is_applied_by_its_path(fresh_place: Path):
+    dimensions = dict.fromkeys(("validation", "completeness", "correctness", "readability", "efficiency"), 0.8)
+    with BestOutputTracker("alone", storage_path="mine") as tracker:
+        for number in (1, 2):
+            (fresh_place / "a.md").write_text(f"pass {number}\n")
+            tracker.record_iteration(iteration_number=number, dimensions=dimensions, artifacts=["a.md"])
+    call("select", "./mine", "--use", "1", "--reason", "first", check=0)
+    assert (1, True) == tuple(call_json("apply", "./mine")[key] for key in ("iteration", "applied"))
+    assert "pass 1\n" == (fresh_place / "a.md").read_text()
+    call("apply", "./mine", "--undo", check=0)
+    assert "pass 2\n" == (fresh_place / "a.md").read_text()
+    assert 0 == call("verify", "./mine").code

@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from commands import CONTROL, call, call_json, record
 from finished import SCORES, finished_loop
+from loops import write_loop
 
 from jumar.errors import JumarError, LockedError, StoreDamagedError, StoreWriteError
 from jumar.store.lock import LoopLock
@@ -355,3 +356,52 @@ def test_the_original_tools_directory_is_listed_untouched_and_imported_when_name
     assert (2, "tracked") == (document["chosen"], document["state"])
     assert 2 == call_json("select", "loop-001")["selected_iteration"]
     assert "names no work directory" in call("apply", "loop-001", check=2).err
+
+
+def test_show_of_a_loop_where_everything_went_wrong(fresh_place: Path):
+    generator = 'usage = {cost = "cost", tokens = "tokens", model = "model"}'
+    config = write_loop(fresh_place, [0.3, "fail", 0.45], check="grep -q pass text.md", generator=generator)
+    agent = fresh_place / "agent.py"
+    agent.write_text(agent.read_text() + 'print(\'{"cost": 1.25, "tokens": 1500, "model": "m-1"}\')\n')
+    config.write_text(config.read_text() + "\n[selection]\nthreshold = 80\n")
+    os.mkfifo(fresh_place / "pipe")
+    config.write_text(config.read_text().replace('"text.md"]', '"text.md", "pipe"]'))
+    assert 10 == call("run", "--quiet").code
+    shown = call("show", "t", check=0).out
+    assert re.search(r"^   2 +— .*generator failed", shown, re.MULTILINE)
+    assert "relaxed: threshold" in shown
+    assert "$" not in shown.splitlines()[0], "the failed pass did not report its cost, so that the total is unknown"
+    failed = call("show", "t", "--iteration", "2", check=0).out
+    assert "no score" in failed
+    assert "status    generator failed: exit code 3" in failed
+    third = call("show", "t", "--iteration", "3", check=0).out
+    for part in ("model     m-1", "cost      $1.2500", "tokens    1,500", "pipe: not stored"):
+        assert part in third, part
+    call("select", "t", "--use", "1", "--reason", "because", check=0)
+    assert "by " in call("show", "t", check=0).out
+    assert "because" in call("show", "t", check=0).out
+
+
+def test_show_of_an_interrupted_loop_says_how_to_go_on(here: Path):
+    for end in (here / ".jumar/loops/t/decisions").iterdir():
+        end.unlink()
+    shown = call("show", "t", check=0).out
+    assert "stopped   interrupted" in shown
+    assert "interrupted" == call_json("show", "t")["state"]
+
+
+def test_show_says_that_the_verified_one_is_below_the_start(fresh_place: Path):
+    write_loop(fresh_place, [0.4], start=0.9, check="! grep -q 'pass 0' text.md")
+    call("run", "--quiet")
+    assert "below the start's score, but verified" in call("show", "t", check=0).out
+    assert "less than the start state" in call("select", "t", check=0).out
+    assert call_json("select", "t")["below_start"]
+
+
+def test_many_changed_files_are_counted_not_listed(here: Path):
+    metrics = here / ".jumar/loops/t/iterations/iteration-001/metrics.json"
+    record_ = json.loads(metrics.read_text())
+    record_["analysis"]["artifacts_modified"] = [f"f{number}" for number in range(25)]
+    metrics.chmod(0o644)
+    metrics.write_text(json.dumps(record_))
+    assert "… and 5 more" in call("show", "t", "--iteration", "1", check=0).out

@@ -453,3 +453,85 @@ def test_the_page_on_doctor_explains_every_row(fresh_place: Path):
     config = write_loop(fresh_place, [0.6])
     config.write_text(config.read_text().replace("make it better", ""))
     assert {name.partition(":")[0] for name in rows(check=0)} <= explained
+
+
+def with_generator(place: Path, generator: str, *extra: str) -> Path:
+    """A loop whose ``[generator]`` is ``generator``."""
+    config = write_loop(place, [0.6], extra="\n".join(extra))
+    text = config.read_text()
+    start, end = text.index("[generator]"), text.index("[[validators]]")
+    config.write_text(f"{text[:start]}[generator]\n{generator}\n\n{text[end:]}")
+    return config
+
+
+@pytest.mark.parametrize(
+    ("generator", "state", "detail"),
+    [
+        ('command = "NAME=1 true"', "green", "true is there"),
+        ('command = "cd . && true"', "green", "cd is there"),
+        ('command = "for x in 1; do true; done"', "green", "a shell script"),
+        ('command = "echo \'unclosed"', "green", "a shell script"),
+        ('command = "./agent.sh"', "red", "'./agent.sh' is not on PATH"),
+        ('command = ["true", "x"]', "green", "true is there"),
+        ('command = ["cd", "x"]', "red", "'cd' is not on PATH"),
+        ('python = "mine:generate"', "green", "mine:generate"),
+    ],
+)
+def test_doctor_looks_for_the_generators_program(
+    fresh_place: Path, generator: str, state: str, detail: str, monkeypatch: pytest.MonkeyPatch
+):
+    (fresh_place / "mine.py").write_text("def generate(context):\n    return None\n")
+    monkeypatch.setattr("shutil.which", lambda name, path=None, **_: None if name == "cd" else f"/bin/{name}")
+    with_generator(fresh_place, generator)
+    row = rows("--no-run", check=0 if state == "green" else 1)["generator"]
+    assert (state, True) == (row["state"], detail in row["detail"]), row
+
+
+def test_doctor_runs_a_python_generator_and_reads_its_usage(fresh_place: Path):
+    (fresh_place / "mine.py").write_text("def generate(context):\n    return {'token_cost_usd': 0.25, 'tokens_used': 1234}\n")
+    with_generator(fresh_place, 'python = "mine:generate"')
+    assert "reported: $0.2500, 1,234 tokens" == rows(check=0)["usage"]["detail"]
+
+
+def test_doctor_says_when_the_usage_is_not_where_the_configuration_says(fresh_place: Path):
+    with_generator(fresh_place, 'command = "echo {}"\nusage = {cost = "total_cost_usd"}')
+    row = rows(check=0)["usage"]
+    assert ("yellow", True) == (row["state"], "total_cost_usd" in row["detail"])
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "detail"),
+    [
+        (("[artifacts]", 'workdir = "nowhere"\n[artifacts]'), "work directory", "nowhere does not exist"),
+        (('objective = "make it better"', 'objective_file = "PROMPT.md"'), "objective", "PROMPT.md cannot be read"),
+        (("[[scorers]]", "[weights]\nqualty = 1\n[[scorers]]"), "programs", "did you mean 'quality'?"),
+        (('command = "cat score.txt"', 'builtin = "lenght"\nmax = 3'), "programs", "did you mean 'length'?"),
+        (('command = "cat score.txt"', 'command = "no-such-scorer"'), "scorer: quality", "cannot run"),
+    ],
+)
+def test_doctor_names_what_the_configuration_gets_wrong(fresh_place: Path, change: tuple[str, str], name: str, detail: str):
+    config = write_loop(fresh_place, [0.6])
+    config.write_text(config.read_text().replace(*change))
+    row = rows("--no-run", check=1)[name]
+    assert ("red", True) == (row["state"], detail in row["detail"]), row
+
+
+def test_doctor_tries_only_the_kept_files_of_a_huge_directory(fresh_place: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("jumar.app.rehearsal._COPY_LIMIT", 1000)
+    agent(fresh_place, "raise SystemExit('not there')")
+    config = fresh_place / "jumar.toml"
+    config.write_text(config.read_text().replace('"score.txt", ', '"score.txt", "agent.py", '))
+    (fresh_place / "huge.bin").write_bytes(b"0" * 5000)
+    (fresh_place / "agent.py").write_text("import os; print(sorted(os.listdir('.')))\nraise SystemExit(1)")
+    assert "'agent.py', 'score.txt', 'text.md'" in rows(check=1)["generator run"]["detail"]
+
+
+def test_doctor_without_room_for_a_copy_says_so(fresh_place: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    write_loop(fresh_place, [0.6])
+    monkeypatch.setattr("shutil.copytree", refuse)
+    row = rows(check=1)["rehearsal"]
+    assert "No space left on device" in row["detail"]
+    assert "TMPDIR" in row["fix"]
