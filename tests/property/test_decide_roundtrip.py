@@ -31,7 +31,7 @@ RULES_WITH_EXCLUDES = ArtifactRules(exclude=("*.log",))
 names = st.sampled_from(["a", "b", "c", "-rf", "x\ny", "z\x1b[2J", os.fsdecode(b"\xff"), "é", " ", "n" * 255, "run.sh"])
 paths = st.lists(names, min_size=1, max_size=3).map("/".join)
 plain = st.builds(File, st.binary(max_size=40), st.sampled_from([0o644, 0o755, 0o600, 0o444, 0o4711, 0o000]))
-links = st.sampled_from(["a", "b/c", "./nowhere", "a/../b", ".", "é"]).map(Link)
+links = st.sampled_from(["a", "b/c", "./nowhere", "a//b", ".", "é"]).map(Link)
 items = st.one_of(plain, plain, links)
 
 

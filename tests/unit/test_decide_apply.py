@@ -29,6 +29,7 @@ from jumar.errors import (
 from jumar.model import Decision
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
+from jumar.store.restore import plan_restore
 from jumar.store.snapshot import take_snapshot
 
 START = {"a.txt": File(b"start"), "src/run.sh": File(b"#!/bin/sh\n", 0o755), "notes": Link("a.txt")}
@@ -270,6 +271,36 @@ def test_another_process_that_writes_is_waited_for_and_named(store, work):
     with other.lock(), pytest.raises(LockedError):
         apply(store, plan, by=BY, at=AT)
     assert START == read_tree(work)
+
+
+def test_what_changes_while_the_plan_is_made_is_seen_as_it_is_then(store, work, monkeypatch):
+    put(work, "more.txt", File(b"goes"))
+
+    def plan_restore_then_change(*arguments: Any, **named: Any) -> object:
+        found = plan_restore(*arguments, **named)
+        (work / "more.txt").unlink()
+        put(work, "src/new/n.txt", File(b"new"))
+        return found
+
+    monkeypatch.setattr("jumar.decide.plan.plan_restore", plan_restore_then_change)
+    plan = plan_apply(store, 1, work, RULES)
+    assert ["a.txt", "notes", "src/run.sh"] == [change.path for change in plan.moves.changes]
+    apply(store, plan, by=BY, at=AT)
+    assert BETTER == read_tree(work)
+
+
+@pytest.mark.parametrize("denied", ["a.txt", "src"])
+def test_what_cannot_be_read_is_named(store, work, monkeypatch, denied):
+    real = os.open
+
+    def refuse(path: Any, *arguments: Any, **named: Any) -> int:
+        if path == denied and "dir_fd" in named:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(path, *arguments, **named)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(UsageError, match=f"cannot read {denied}.*: Permission denied"):
+        plan_apply(store, 1, work, RULES)
 
 
 # ----------------------------------------------------------------------------------------------------------- conflicts
@@ -599,6 +630,27 @@ def test_nothing_else_is_applied_while_an_apply_is_unfinished(store, work):
     assert [("apply", "unfinished")] == [(entry.decision.kind, entry.state) for entry in trail(later)]
     assert "apply" == finish(later, by=BY, at=AT).kind
     assert BETTER == read_tree(work)
+
+
+def test_an_undo_that_was_cut_off_and_tried_again_is_done(store, work):
+    put_in(store)
+    total = changing_calls(lambda: undo(store, by=BY, at=AT))
+    put_in(store)
+    with dying(total - 3, "killed before"), pytest.raises(Killed):
+        undo(store, by=BY, at=AT)
+    later = LoopStore.open(store.paths.directory)
+    assert "unfinished" == trail(later)[-1].state
+    found = unfinished(later)
+    assert found is not None
+    assert ("undo", 1, work) == (found.kind, found.iteration, found.workdir)
+    with pytest.raises(UsageError, match=r"the undo of iteration 1 .* `jumar apply polish` finishes it$"):
+        refuse_unfinished(later)
+    undo(later, by=BY, at=AT)
+    assert START == read_tree(work)
+    states = [(entry.decision.kind, entry.state) for entry in trail(later)[2:]]
+    assert [("apply", "undone"), ("undo", "done"), ("undo", "done")] == states
+    with pytest.raises(NotFoundError):
+        undo(later, by=BY, at=AT)
 
 
 def test_finish_without_anything_to_finish(store):

@@ -533,6 +533,18 @@ def test_a_patch_turns_a_clone_into_the_snapshot(top, tmp_path):
     assert BETTER == read_tree(tmp_path / "clone")
 
 
+def test_a_patch_of_empty_files_whose_names_hold_spaces(tmp_path):
+    tree = {
+        " /a": File(),
+        "b b/ b": File(mode=0o755),
+        "c b/c b/c": File(),
+        "diff --git a/x b/x": File(b"diff --git a/y z b/y z\n"),
+    }
+    work = write_tree(tmp_path / "plain", {"b b/ b": File()})
+    git(work, "apply", stdin=make_patch(loop_in(work, tree), 1, work, rules=RULES))
+    assert tree == read_tree(work)
+
+
 def test_a_patch_changes_types_and_places(top, tmp_path):
     tree = {"a.txt": Link("bin"), "l": File(b"a file\n"), "old.txt/below": File(b"1\n"), "bin": File(b"2\n")}
     patch = make_patch(loop_in(top, tree), 1, top, rules=RULES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from jumar.text import escape, percent
 
 __all__ = ["CommitResult", "make_branch", "make_commit", "make_patch"]
 
+_HEADER = re.compile(rb"^diff --git a/(.+) b/\1$", re.MULTILINE)
 _NAME = "jumar"
 _EMAIL = "jumar@localhost"
 _OPERATIONS = {
@@ -136,7 +138,7 @@ def make_patch(store: LoopStore, iteration: int, workdir: Path, *, rules: Artifa
         ]
         objects = git.using(GIT_OBJECT_DIRECTORY=scratch / "objects")
         options = ("-r", "--patch", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
-        return objects.run("diff-tree", *options, "--src-prefix=a/", "--dst-prefix=b/", *trees)
+        return _quoted(objects.run("diff-tree", *options, "--src-prefix=a/", "--dst-prefix=b/", *trees))
 
 
 @contextlib.contextmanager
@@ -252,6 +254,14 @@ def _stage(git: Git, entries: Mapping[str, Entry | None], rules: ArtifactRules) 
         length = next(len(entry[1]) for entry in (*differing.values(), *entries.values(), *present.values()) if entry)
         git.run("update-index", "-z", "--index-info", stdin=index_lines(differing, length))
     git.attempt("update-index", "-q", "--refresh")  # its exit code says that other files differ
+
+
+def _quoted(patch: bytes) -> bytes:
+    """Quote names with spaces in the headers: of an empty file the header is all there is, and ``git apply`` can't split it.
+
+    No other line can look like a header: content lines are prefixed, and base-85 has no spaces.
+    """
+    return _HEADER.sub(lambda match: b'diff --git "a/%s" "b/%s"' % (match[1], match[1]) if b" " in match[1] else match[0], patch)
 
 
 def _half(

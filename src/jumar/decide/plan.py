@@ -78,11 +78,6 @@ def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactR
         changes, unchanged, skipped = _compare(tree, restoring, manifest)
         _refuse_own_files(store, target, changes)
         around = directories(tree, changes)
-    if around.obstacles:
-        raise UsageError(
-            conflict_message(around.obstacles, "that the artifact rules do not match would be lost")
-            + "; move them away, or match them in [artifacts]"
-        )
     return ApplyPlan(
         iteration=iteration,
         workdir=target,
@@ -131,9 +126,8 @@ def _compare(tree: Tree, restoring: RestorePlan, manifest: Manifest) -> tuple[li
         found = tree.look(path).detail
         wanted = manifest.entries.get(path)
         if same(found, wanted):
-            if found is not None:
-                unchanged.append(path)
-        elif found is None or found.kind != "special":
+            continue  # somebody made it so between the two looks
+        if found is None or found.kind != "special":
             changes.append(Change(path=path, before=found, after=wanted))
         elif wanted is None and not any(detail.path.startswith(path + "/") for detail in restoring.write):
             skipped.append(path)

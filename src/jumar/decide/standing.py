@@ -71,7 +71,7 @@ def trail(store: LoopStore) -> tuple[TrailEntry, ...]:
 
 def trail_of(decisions: Sequence[Decision]) -> tuple[TrailEntry, ...]:
     """Return the trail of ``decisions``, which are in order; see :func:`trail`."""
-    ended = {decision.data.get(name) for decision in decisions for name in ("apply", "undo") if decision.kind == f"{name}-end"}
+    ended = {decision.data.get("apply") for decision in decisions if decision.kind == "apply-end"}
     undone = {decision.data.get("apply") for decision in decisions if decision.kind == "undo-end"}
     entries: list[TrailEntry] = []
     for decision in decisions:
@@ -80,7 +80,9 @@ def trail_of(decisions: Sequence[Decision]) -> tuple[TrailEntry, ...]:
         state: Literal["done", "unfinished", "undone"] = "done"
         if decision.kind == "apply" and decision.number in undone:
             state = "undone"
-        elif decision.kind in {"apply", "undo"} and decision.number not in ended:
-            state = "unfinished"
+        elif decision.kind == "apply":
+            state = "done" if decision.number in ended else "unfinished"
+        elif decision.kind == "undo":  # a later try ends the earlier ones too
+            state = "done" if decision.data.get("apply") in undone else "unfinished"
         entries.append(TrailEntry(decision=decision, state=state))
     return tuple(entries)
