@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from jumar.errors import ConfigError
 from jumar.model.attempts import Attempt, Spend
 from jumar.model.records import Usage
 
-__all__ = ["spend"]
+__all__ = ["RunningSpend", "spend"]
 
 
 def spend(attempts: Iterable[Attempt], *, reserve_cost_usd: float | None = None) -> Spend:
@@ -33,6 +33,54 @@ def spend(attempts: Iterable[Attempt], *, reserve_cost_usd: float | None = None)
         tokens=None if None in tokens else sum(count for count in tokens if count is not None),
         cost_usd=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
     )
+
+
+class RunningSpend:
+    """:func:`spend` over attempts to which more are added: the same figures, without adding up the old ones again.
+
+    Attempts that ended never change, so each is looked at once. The sums are exact (Shewchuk's partials), hence equal to the
+    last bit to those of :func:`spend`, in whatever steps they were made.
+    """
+
+    def __init__(self) -> None:
+        self._settled = 0
+        self._seconds: list[float] = []
+        self._cost: list[float] | None = []
+        self._tokens: int | None = 0
+
+    def of(self, attempts: Sequence[Attempt]) -> Spend:
+        """Return what ``attempts`` used: those of the last call, with ends filled in and further ones behind them."""
+        while self._settled < len(attempts) and attempts[self._settled].end is not None:
+            self._settle(attempts[self._settled])
+            self._settled += 1
+        rest = spend(attempts[self._settled :])
+        known_tokens = None if self._tokens is None or rest.tokens is None else self._tokens + rest.tokens
+        known_cost = None if self._cost is None or rest.cost_usd is None else math.fsum([*self._cost, rest.cost_usd])
+        seconds = math.fsum([*self._seconds, rest.seconds])
+        return Spend(iterations=len(attempts), seconds=seconds, tokens=known_tokens, cost_usd=known_cost)
+
+    def _settle(self, attempt: Attempt) -> None:
+        tokens, cost = _tokens(attempt), _cost(attempt, 0.0)
+        self._tokens = None if self._tokens is None or tokens is None else self._tokens + tokens
+        if cost is None:
+            self._cost = None
+        elif self._cost is not None:
+            _add_exactly(self._cost, cost)
+        if attempt.end is not None and attempt.end.seconds is not None:
+            _add_exactly(self._seconds, attempt.end.seconds)
+
+
+def _add_exactly(partials: list[float], value: float) -> None:
+    """Add ``value`` to a sum kept as non-overlapping partials, without rounding (Shewchuk 1997, grow-expansion)."""
+    kept = 0
+    for partial in partials:
+        larger, smaller = (value, partial) if abs(value) >= abs(partial) else (partial, value)
+        value = larger + smaller
+        rounded_off = smaller - (value - larger)
+        if rounded_off:
+            partials[kept] = rounded_off
+            kept += 1
+    partials[kept:] = [value]
 
 
 def _tokens(attempt: Attempt) -> int | None:

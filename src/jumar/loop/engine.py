@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from jumar.budget.ledger import spend
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
 from jumar.decide.select import record_selection
 from jumar.decide.treelock import locked_tree
@@ -19,9 +18,10 @@ from jumar.loop.outcome import LoopOutcome
 from jumar.loop.resume import choose_parent, recover
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
 from jumar.loop.step import Step
+from jumar.loop.tally import Tally
 from jumar.loop.workspace import Workspace
 from jumar.model import Clock, IterationRecord, SelectionResult, StopDecision
-from jumar.ranking.choose import choose, running_best
+from jumar.ranking.choose import choose
 from jumar.ranking.score import resolve_weights
 from jumar.ranking.stopping import check_rules, evaluate_stop
 from jumar.report.views import refresh_views
@@ -56,6 +56,7 @@ class Loop:
     parts: LoopParts
     clock: Clock
     switch: StopSwitch
+    tally: Tally
     listener: Listener | None = None
 
     @classmethod
@@ -77,6 +78,7 @@ class Loop:
             parts=parts,
             clock=clock or SystemClock(),
             switch=switch or StopSwitch(),
+            tally=Tally(store),
             listener=listener,
         )
 
@@ -84,7 +86,7 @@ class Loop:
         """Return why the loop is at its end, from what is on disk; None when it may go on."""
         if self.store.pending() is not None or not self.store.iteration_numbers():
             return None
-        return evaluate_stop(self.store.views(), self.settings.stop, seconds=spend(self.store.attempts()).seconds)
+        return evaluate_stop(self.store.views(), self.settings.stop, seconds=self.tally.spend().seconds)
 
     def finished(self) -> bool:
         """Return whether the last iteration was followed by everything that belongs to the end: choice, apply and all."""
@@ -111,6 +113,7 @@ class Loop:
                 workspace=workspace,
                 clock=self.clock,
                 switch=self.switch,
+                tally=self.tally,
                 listener=self.listener,
             )
             return self._run_steps(step)
@@ -173,7 +176,7 @@ class Loop:
             if stop is not None:
                 return stop
             views = self.store.views()
-            parent = choose_parent(views, self.settings.continue_from)
+            parent = choose_parent(views, self.settings.continue_from, self.tally.best())
             step.workspace.restore(parent)
             self._recorded(step.generate(views[-1].number + 1, parent))
 
@@ -186,9 +189,8 @@ class Loop:
     def _recorded(self, record: IterationRecord | None) -> None:
         if record is None:
             return
-        best = running_best(self.store.views())
-        used = spend(self.store.attempts())
-        deliver(IterationRecorded(record=record, best=best and best.number, spend=used), self.listener)
+        best = self.tally.best()
+        deliver(IterationRecorded(record=record, best=best and best.number, spend=self.tally.spend()), self.listener)
 
     def _notice(self, message: str) -> None:
         deliver(Notice(message=message), self.listener)
@@ -258,7 +260,7 @@ class Loop:
             selection=selection,
             chosen=None if selection is None else self.store.record(selection.selected_iteration),
             stop=stop,
-            spend=spend(self.store.attempts()),
+            spend=self.tally.spend(),
             output=self.store.paths.final_output.resolve(),
             passes_ok=sum(view.status == "ok" and view.number > 0 for view in views),
             has_validators=bool(self.parts.validators),

@@ -287,7 +287,7 @@ def render_feedback(
             "cost_usd": budget.cost_usd,
         },
     }
-    return encode(document).decode("ascii")
+    return encode(document, compact=True).decode("ascii")
 
 
 def _finite(value: float | None) -> float | None:

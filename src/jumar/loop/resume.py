@@ -8,9 +8,10 @@ from jumar.loop.step import Step
 from jumar.loop.strays import end_strays
 from jumar.model.attempts import Attempt, AttemptEnd
 from jumar.model.records import IterationView
-from jumar.ranking.choose import running_best
 
 __all__ = ["Recovery", "choose_parent", "recover"]
+
+_LEFT_LYING = frozenset({"generator_failed", "generator_timeout", "interrupted"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,7 @@ def recover(step: Step) -> Recovery:
     completed = _complete_pending(step, notices) or _complete_unstaged(step, notices)
     views = store.views()
     if views and not completed:
-        parent = choose_parent(views, step.settings.continue_from)
+        parent = choose_parent(views, step.settings.continue_from, step.tally.best())
         kept = step.workspace.restore(parent, set_aside=True)
         if kept is not None:
             notices.append(
@@ -47,18 +48,16 @@ def recover(step: Step) -> Recovery:
     return Recovery(notices=tuple(notices))
 
 
-def choose_parent(views: tuple[IterationView, ...], continue_from: str) -> int:
+def choose_parent(views: tuple[IterationView, ...], continue_from: str, best: IterationView | None) -> int:
     """Return the iteration whose tree the next one starts from.
 
     ``previous`` is the last iteration whose generator succeeded: what a failed one left lying is in its snapshot, and not in the
     way of the next. ``best`` is the running best, else the previous.
     """
-    if continue_from == "best":
-        best = running_best(views)
-        if best is not None:
-            return best.number
-    usable = [view for view in views if view.status not in {"generator_failed", "generator_timeout", "interrupted"}]
-    return usable[-1].number if usable else views[-1].number
+    if continue_from == "best" and best is not None:
+        return best.number
+    usable = (view for view in reversed(views) if view.status not in _LEFT_LYING)
+    return next(usable, views[-1]).number
 
 
 def _lost(step: Step) -> AttemptEnd:

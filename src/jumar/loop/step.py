@@ -14,7 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jumar.budget.ledger import spend
 from jumar.files import as_write_error, make_directory, remove_tree
 from jumar.loop.analyzer import analyze
 from jumar.loop.control import StopSwitch
@@ -22,13 +21,13 @@ from jumar.loop.environment import build_environment, step_variables
 from jumar.loop.events import Listener, PhaseStarted, deliver
 from jumar.loop.prompt import BudgetLeft, render_feedback, render_prompt
 from jumar.loop.settings import LoopParts, LoopSettings
+from jumar.loop.tally import Tally
 from jumar.loop.verdict import Verdict, verdict
 from jumar.loop.workspace import Workspace, changed_paths
 from jumar.model import CheckResult, Clock, GenerateOutcome, IterationRecord, ScoreReading, StepContext, Usage
 from jumar.model.attempts import AttemptEnd, Outcome
 from jumar.model.codec import Fields
 from jumar.model.records import Status
-from jumar.ranking.choose import running_best
 from jumar.ranking.score import resolve_weights
 from jumar.store.loop_store import LoopStore, Pending
 
@@ -50,6 +49,7 @@ class Step:
     workspace: Workspace
     clock: Clock
     switch: StopSwitch
+    tally: Tally
     listener: Listener | None = None
 
     def start_state(self) -> IterationRecord | None:
@@ -205,8 +205,8 @@ class Step:
         views = self.store.views()
         stop = self.settings.stop
         last = None if parent is None else self.store.record(parent)
-        best = running_best(views)
-        used = spend(self.store.attempts())
+        best = self.tally.best()
+        used = self.tally.spend()
         left = BudgetLeft(
             iterations=max(0, stop.max_iterations - number + 1),
             seconds=None if stop.max_seconds is None else max(0.0, stop.max_seconds - used.seconds),

@@ -77,14 +77,22 @@ def evaluate_stop(views: Iterable[IterationView], rules: StopRules, *, seconds: 
     _at_least("seconds", seconds, 0)
     history = in_order(views)
     passes = [view for view in history if view.number > 0]
-    scores = [score for view in history if (score := valid_score(view)) is not None]
     return (
         _completed(passes, rules.target)
         or _target(history, rules.target)
         or _consecutive_failures(passes, rules.consecutive_failures)
         or _max_iterations(len(passes), rules.max_iterations)
         or _max_seconds(seconds, rules.max_seconds)
-        or _decline(scores, rules.decline)
+        or _trend(history, rules)
+    )
+
+
+def _trend(history: Sequence[IterationView], rules: StopRules) -> StopDecision | None:
+    if not (rules.decline or rules.oscillation or rules.plateau or rules.diminishing_returns):
+        return None
+    scores = [score for view in history if (score := valid_score(view)) is not None]
+    return (
+        _decline(scores, rules.decline)
         or _oscillation(scores, rules.oscillation)
         or _plateau(scores, rules.plateau, from_start=_from_start(history))
         or _diminishing_returns(scores, rules.diminishing_returns)

@@ -65,11 +65,12 @@ def valid_points(views: Iterable[IterationView]) -> list[Point]:
 
 def in_order(views: Iterable[IterationView]) -> tuple[IterationView, ...]:
     """Return ``views`` sorted by number. Errors: :class:`jumar.errors.ScoreError` when a number is there twice."""
-    ordered = sorted(views, key=attrgetter("number"))
-    for before, after in pairwise([view.number for view in ordered]):
-        if before == after:
-            raise ScoreError(f"iteration {after} is there twice: every iteration needs a number of its own")
-    return tuple(ordered)
+    ordered = tuple(sorted(views, key=attrgetter("number")))
+    numbers = [view.number for view in ordered]
+    if len(set(numbers)) < len(numbers):
+        twice = next(after for before, after in pairwise(numbers) if before == after)
+        raise ScoreError(f"iteration {twice} is there twice: every iteration needs a number of its own")
+    return ordered
 
 
 def difference(after: float, before: float) -> float:

@@ -125,6 +125,11 @@ class LoopReader:
             self._all_attempts = tuple(known[number] for number in sorted(starts))
         return self._all_attempts
 
+    def last_attempt(self) -> int:
+        """Return the number of the last attempt, 0 when there is none."""
+        attempts = self.attempts()
+        return attempts[-1].start.number if attempts else 0
+
     def attempt(self, number: int) -> Attempt:
         """Return one attempt with its output. Errors: :class:`NotFoundError`, :class:`StoreDamagedError`."""
         if not self.paths.attempt_start(number).exists():

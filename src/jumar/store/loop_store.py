@@ -20,7 +20,7 @@ from jumar.store.creation import create_loop
 from jumar.store.foreign import import_foreign, is_foreign
 from jumar.store.layout import LOOPS, LoopPaths, iteration_name
 from jumar.store.loop_reader import LoopReader
-from jumar.store.reading import attempt_names, light, read_record
+from jumar.store.reading import light, read_record
 from jumar.store.snapshot import StatCache, take_snapshot
 from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Base, Pending, Plan, build, metrics_bytes, write_plain
 from jumar.text import escape
@@ -97,8 +97,7 @@ class LoopStore(LoopReader):
     def begin_attempt(self, iteration: int, parent: int | None, nonce: str, at: str) -> Attempt:
         """Reserve the next attempt: durable when this returns, so that the step may be paid for."""
         with self._writing("write an attempt to", self.paths.attempts):
-            self._changed(self._attempts)
-            number = max(attempt_names(self._attempts.names)[0], default=0) + 1
+            number = self.last_attempt() + 1
             start = AttemptStart(number=number, iteration=iteration, parent=parent, nonce=nonce, started_at=at, pid=os.getpid())
             files.write_once(self.paths.attempt_start(number), encode(start.to_json()))
             attempt = Attempt(start=start, end=None)
@@ -119,8 +118,16 @@ class LoopStore(LoopReader):
         number = attempt.start.number
         path = self.paths.attempt_start(number) if attempt.end is None else self.paths.attempt_end(number)
         self._attempts.names.add(path.name)
-        self._known_attempts[number] = light(attempt)
-        self._all_attempts = None
+        self._known_attempts[number] = known = light(attempt)
+        before = self._all_attempts
+        if before is None:
+            return
+        if attempt.end is None:
+            self._all_attempts = (*before, known)
+        elif before and before[-1].start.number == number:
+            self._all_attempts = (*before[:-1], known)
+        else:
+            self._all_attempts = None
 
     def stage(
         self,
@@ -310,8 +317,7 @@ class LoopStore(LoopReader):
     def discard_leftovers(self) -> None:
         """Remove what an interrupted process left behind: temporaries, and the scratch of all but the last attempt."""
         with self._writing("remove leftovers from", self.paths.directory):
-            self._changed(self._attempts)
-            last = max(attempt_names(self._attempts.names)[0], default=0)
+            last = self.last_attempt()
             for directory in (self.paths.directory, *self.paths.subdirectories):
                 if not directory.is_dir():
                     continue
