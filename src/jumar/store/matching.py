@@ -64,11 +64,55 @@ _CACHES: Final = (
 _DEFAULTS: Final = (*_SECRETS, *_CACHES)
 
 
+class _Line(NamedTuple):
+    """One pattern. ``where`` says what of a path it is about: its last name, its whole, or whatever lies below a directory."""
+
+    spec: GitIgnoreSpec
+    where: Literal["name", "path", "below"]
+
+    def verdict(self, path: str) -> bool | None:
+        """Return the pattern's verdict on this path alone: True to ignore, False to keep, None when it does not fit."""
+        parent, _, name = path.rstrip("/").rpartition("/")
+        if self.where == "name":
+            return self.spec.check_file(name + ("/" if path.endswith("/") else "")).include
+        found = self.spec.check_file(path).include
+        fits_parent = self.where == "path" and parent and self.spec.check_file(parent + "/").include is not None
+        return None if fits_parent else found
+
+
+class _Lines:
+    """Patterns as git asks them: about one path alone, its directories having been asked before; the last that fits decides.
+
+    The library's own question is another: whether a path *or one of its directories* fits. Where a directory that one pattern
+    ignores is kept by another, the two answer differently.
+    """
+
+    def __init__(self, lines: Sequence[str], where: str) -> None:
+        self._any = _compile(lines, where)
+        self._last_first = [_Line(_compile([line], where), _about(line)) for line in reversed(lines)]
+
+    def verdict(self, path: str) -> bool | None:
+        """Return True to ignore, False to keep, None to leave it to others. A directory's path ends with a slash."""
+        if self._any.check_file(path).include is None:
+            return None
+        verdicts = (line.verdict(path) for line in self._last_first)
+        return next((verdict for verdict in verdicts if verdict is not None), None)
+
+
+def _about(line: str) -> Literal["name", "path", "below"]:
+    pattern = line.removeprefix("!").rstrip(" ")
+    while pattern.startswith("**/"):
+        pattern = pattern[3:]
+    if "/" not in pattern.rstrip("/"):
+        return "name"
+    return "below" if pattern.endswith("/**") else "path"
+
+
 class _Ignore(NamedTuple):
     """One ``.gitignore``: the directory it stands in, with a trailing slash, and its patterns."""
 
     prefix: str
-    spec: GitIgnoreSpec
+    lines: _Lines
 
 
 @dataclass(slots=True)
@@ -84,7 +128,7 @@ class _Remembered:
 
 class _Compiled(NamedTuple):
     include: GitIgnoreSpec | None
-    exclude: GitIgnoreSpec | None
+    exclude: _Lines
     named: dict[_Default, GitIgnoreSpec]
 
 
@@ -189,7 +233,7 @@ class ArtifactRules:
         if known is None or known.above != above or known.own != own:
             ignores = above
             if own:
-                ignores = (*above, _Ignore(prefix, _compile_file(own)))
+                ignores = (*above, _Ignore(prefix, _Lines(_usable_lines(own), _IGNORE_FILE)))
             known = self._memory.directories[prefix] = _Remembered(above, own, ignores, {}, {})
         return known
 
@@ -202,7 +246,7 @@ class ArtifactRules:
         if any(rule.hits(name, is_directory=True) and rule not in compiled.named for rule in _DEFAULTS):
             return False
         shown = _for_patterns(path) + "/"
-        return not (compiled.exclude and compiled.exclude.match_file(shown)) and not _ignored(shown, ignores)
+        return not compiled.exclude.verdict(shown) and not _ignored(shown, ignores)
 
     def _keeps_file(self, path: str, ignores: tuple[_Ignore, ...]) -> bool:
         """Return whether a file, link or special file is kept, its directories being entered."""
@@ -215,7 +259,7 @@ class ArtifactRules:
             return False
         if compiled.include is not None and not compiled.include.match_file(shown):
             return False
-        return not (compiled.exclude and compiled.exclude.match_file(shown)) and not _ignored(shown, ignores)
+        return not compiled.exclude.verdict(shown) and not _ignored(shown, ignores)
 
     def _is_named_where_needed(self, path: str, shown: str, compiled: _Compiled) -> bool:
         parts = path.split("/")
@@ -236,7 +280,7 @@ class ArtifactRules:
                     named[rule] = _compile(naming, "[artifacts] include")
             self._memory.compiled = _Compiled(
                 include=_compile(self.include, "[artifacts] include") if self.include else None,
-                exclude=_compile(self.exclude, "[artifacts] exclude") if self.exclude else None,
+                exclude=_Lines(self.exclude, "[artifacts] exclude"),
                 named=named,
             )
         return self._memory.compiled
@@ -257,14 +301,14 @@ def _compile(lines: Sequence[str], where: str) -> GitIgnoreSpec:
         raise ConfigError(f"{where}: {error}; patterns are those of .gitignore") from error
 
 
-def _compile_file(content: bytes) -> GitIgnoreSpec:
-    """Compile a ``.gitignore``; a line that is no pattern ignores nothing, as in git."""
+def _usable_lines(content: bytes) -> list[str]:
+    """Return the lines of a ``.gitignore``; one that is no pattern ignores nothing, as in git."""
     usable: list[str] = []
     for line in content.decode(errors="surrogateescape").split("\n"):
         with contextlib.suppress(ConfigError):
             _compile([line], _IGNORE_FILE)
             usable.append(line.removesuffix("\r"))
-    return _compile(usable, _IGNORE_FILE)
+    return usable
 
 
 def _for_patterns(path: str) -> str:
@@ -275,7 +319,7 @@ def _for_patterns(path: str) -> str:
 def _ignored(path: str, ignores: tuple[_Ignore, ...]) -> bool:
     """Ask the nearest ``.gitignore`` first; the first that says anything about the path decides, as in git."""
     for ignore in reversed(ignores):
-        verdict = ignore.spec.check_file(path[len(ignore.prefix) :]).include
+        verdict = ignore.lines.verdict(path[len(ignore.prefix) :])
         if verdict is not None:
             return verdict
     return False
