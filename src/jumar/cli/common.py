@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -94,11 +95,12 @@ def open_loop(root: Path, loop: str) -> LoopStore:
 
 
 def command_for(command: str, loop: str, options: str = "") -> str:
-    """Return a command that the person can type as it stands: ``jumar apply LOOP --root R``, the root where it was named here."""
+    """Return a command that can be typed as it stands: ``jumar apply LOOP --root R``, loop and root as they were named here."""
     context = click.get_current_context(silent=True)
-    words = f"jumar {command} {escape(loop)}"
+    named = loop if context is None else context.params.get("loop") or loop
+    words = f"jumar {command} {shlex.quote(escape(named))}"
     if context is not None and context.get_parameter_source("root") is click.core.ParameterSource.COMMANDLINE:
-        words += f" --root {escape(str(context.params['root']))}"
+        words += f" --root {shlex.quote(escape(str(context.params['root'])))}"
     return f"{words} {options}".rstrip()
 
 
