@@ -18,6 +18,7 @@ from loops import jumar, write_loop
 from jumar.decide import apply as deciding
 from jumar.decide.treelock import locked_tree
 from jumar.loop.tracker import BestOutputTracker
+from jumar.ranking.score import DEFAULT_WEIGHTS
 from jumar.store.lock import LoopLock
 from jumar.store.loop_store import LoopStore
 
@@ -424,7 +425,7 @@ def test_an_accepted_change_of_the_rules_holds_from_then_on(fresh_place: Path):
 
 
 def test_a_loop_outside_of_any_root_is_applied_by_its_path(fresh_place: Path):
-    dimensions = dict.fromkeys(("validation", "completeness", "correctness", "readability", "efficiency"), 0.8)
+    dimensions: dict[str, float] = dict.fromkeys(DEFAULT_WEIGHTS, 0.8)
     with BestOutputTracker("alone", storage_path="mine") as tracker:
         for number in (1, 2):
             (fresh_place / "a.md").write_text(f"pass {number}\n")
