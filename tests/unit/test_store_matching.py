@@ -226,8 +226,8 @@ def test_ignore_files_mean_what_they_mean_to_git(work: Path) -> None:
     git = ["git", "-c", "init.defaultBranch=main", "-c", "core.excludesFile=/dev/null"]
     subprocess.run([*git, "init", "-q"], cwd=work, check=True)
     (work / ".git" / "info" / "exclude").unlink(missing_ok=True)
-    chance, listed = random.Random(5), 0
-    for number in range(60):
+    chance, listed, trees = random.Random(5), 0, 60
+    for number in range(trees):
         root = work / f"case{number}"
         directories = ["", *("/".join(chance.choices(NAMES, k=chance.randint(1, 3))) for _ in range(4))]
         for directory in directories:
@@ -245,5 +245,5 @@ def test_ignore_files_mean_what_they_mean_to_git(work: Path) -> None:
         patterns = {str(path.relative_to(root)): path.read_text() for path in root.rglob(".gitignore")}
         assert actual == tuple(sorted(expected)), patterns
         listed += len(actual)
-    print(f"trees compared with git: {number + 1}, files listed: {listed}")
+    print(f"trees compared with git: {trees}, files listed: {listed}")
     assert listed > 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -130,8 +131,20 @@ class _Check:
             else:
                 yield name
 
-    def artifacts(self, directory: Path, manifest: Manifest) -> None:
-        """Compare a snapshot's files with its manifest: missing, unknown, altered."""
+    def artifacts(self, directory: Path, manifest: Manifest) -> bool:
+        """Compare a snapshot's files with its manifest: missing, unknown, altered.
+
+        Returns False when the directory is not there, or vanished meanwhile: then there is nothing to say about its files.
+        """
+        before = len(self.problems)
+        with contextlib.suppress(FileNotFoundError):
+            self._compare(directory, manifest)
+        if directory.is_dir():
+            return True
+        del self.problems[before:]
+        return False
+
+    def _compare(self, directory: Path, manifest: Manifest) -> None:
         missing = {path: detail for path, detail in manifest.entries.items() if detail.kind != "special"}
         for path, entry in files.walk(directory):
             detail = missing.pop(path, None)
@@ -229,9 +242,9 @@ class _Loop:
 
     def _artifacts_of(self, number: int, manifest: Manifest, *, may_lack: bool) -> None:
         directory = self._store.artifacts(number)
-        if directory.is_dir():
-            self._check.artifacts(directory, manifest)
-        elif not may_lack and number not in cleaned_iterations(LoopReader(self._paths.directory).decisions()):
+        if self._check.artifacts(directory, manifest):
+            return
+        if not may_lack and number not in cleaned_iterations(LoopReader(self._paths.directory).decisions()):
             self._check.problem(directory, "the snapshot is missing, and no cleanup was decided", _SNAPSHOT)
 
     def _pending(self, recorded: set[int]) -> list[Pending]:
@@ -246,12 +259,11 @@ class _Loop:
                 pending = self._check.guard(directory, lambda number=number: self._store.pending_of(number))
             except FileNotFoundError:  # acknowledged meanwhile
                 continue
-            if pending is None:
+            if pending is None or not self._check.artifacts(pending.artifacts, pending.manifest):
                 continue
             found.append(pending)
             if number in recorded:
                 self._check.problem(directory, f"iteration {number} is recorded already", "remove this directory")
-            self._check.artifacts(pending.artifacts, pending.manifest)
             self._check.notes.append(f"{self._check.shown(directory)}: waits to be scored, the next run does that")
         return found
 
@@ -321,9 +333,7 @@ class _Loop:
         listed = self._check.guard(path, lambda: _manifest_file(path))
         if listed is not None:
             manifest = Manifest({detail.path: detail for detail in listed.changed})
-            if (directory / ARTIFACTS).is_dir():
-                self._check.artifacts(directory / ARTIFACTS, manifest)
-            else:
+            if not self._check.artifacts(directory / ARTIFACTS, manifest):
                 self._check.problem(directory / ARTIFACTS, "is missing", _BACKUP)
 
 
