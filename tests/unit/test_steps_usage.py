@@ -154,6 +154,35 @@ def test_a_list_at_the_top_is_gone_through_by_number():
     assert ("generator output: nothing found at '9.name' for model; it counts as unknown",) == reading.notes
 
 
+@pytest.mark.parametrize(
+    ("path", "model"),
+    [("1.x", "b"), ("2.x", None), ("-1.x", "b"), ("-2.x", "a"), ("-3.x", None), ("x", None), ("0.x.y", None), ("0.x.0", None)],
+)
+def test_the_ends_of_a_list(path, model):
+    assert model == usage_from_output('[{"x": "a"}, {"x": "b"}]', check_usage_map({"model": path})).usage.model
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("tokens_used", "a number of tokens"),
+        ("token_cost_usd", "a number of dollars"),
+        ("completed", "true or false"),
+        ("model", "text"),
+        ("blocked", "text"),
+    ],
+)
+def test_a_note_says_what_was_wanted(name, wanted):
+    expected = f"usage file: {name} is a list, which is not {wanted}; it counts as unknown"
+    assert (expected,) == parse_usage({name: []}, where="usage file").notes
+
+
+def test_the_largest_number_that_is_believed():
+    assert 10**15 == parse_usage({"tokens_used": 10**15}, where="x").usage.tokens_used
+    assert None is parse_usage({"tokens_used": 10**15 + 1}, where="x").usage.tokens_used
+    assert 500 == len(parse_usage({"model": "m" * 501}, where="x").usage.model or "")
+
+
 def test_an_unusable_value_in_the_output_is_a_note():
     reading = usage_from_output('{"total_cost_usd": NaN, "usage": {"output_tokens": "many"}}', PATHS)
     assert Usage() == reading.usage
