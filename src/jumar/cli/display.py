@@ -6,11 +6,12 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
-from jumar.cli.rows import COLUMNS, closing_lines, duration, money, row_cells
+from jumar.cli.rows import COLUMNS, closing_lines, row_cells
 from jumar.loop.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted
 from jumar.loop.outcome import LoopOutcome
 from jumar.model import IterationRecord
 from jumar.model.attempts import Spend
+from jumar.report.figures import dollars, duration
 from jumar.text import escape, escape_block
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class LiveDisplay(SilentDisplay):
         name = self._started.loop_id if self._started else ""
         parts = [f"{done} of {total} iterations", duration(self._spend.seconds)]
         if self._spend.cost_usd:
-            parts.insert(1, money(self._spend.cost_usd))
+            parts.insert(1, dollars(self._spend.cost_usd, places=2))
         return f"jumar run · {name}   {' · '.join(parts)}"
 
     def end(self, outcome: LoopOutcome) -> None:

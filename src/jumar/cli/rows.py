@@ -4,33 +4,14 @@ from __future__ import annotations
 
 from jumar.loop.outcome import LoopOutcome
 from jumar.model import IterationRecord
+from jumar.report.rows import trajectory_row
 from jumar.text import escape, points
 
-__all__ = ["COLUMNS", "closing_lines", "duration", "money", "row_cells"]
+__all__ = ["COLUMNS", "closing_lines", "row_cells"]
 
 COLUMNS: tuple[str, ...] = ("it", "score", "Δ", "checks", "cost", "time", "")
 _MINUS = "\N{MINUS SIGN}"
-_MINUTE = 60
-_HOUR = 3600
-_NOTED_DROP = 0.03  # a dimension that fell by three points of a hundred is worth a word
-
-
-def money(value: float | None) -> str:
-    """Return dollars with cents, ``—`` when unknown."""
-    return "—" if value is None else f"${value:,.2f}" if value >= 0.01 or value == 0 else f"${value:.4f}"
-
-
-def duration(seconds: float | None) -> str:
-    """Return ``0.4s``, ``31s``, ``1m 31s``, ``2h 05m``."""
-    if seconds is None:
-        return "—"
-    if seconds < 10:
-        return f"{seconds:.1f}s"
-    if seconds < _MINUTE:
-        return f"{seconds:.0f}s"
-    if seconds < _HOUR:
-        return f"{int(seconds // _MINUTE)}m {int(seconds % _MINUTE):02d}s"
-    return f"{int(seconds // _HOUR)}h {int(seconds % _HOUR // _MINUTE):02d}m"
+_REASON = 100
 
 
 def signed(value: float) -> str:
@@ -39,49 +20,10 @@ def signed(value: float) -> str:
 
 
 def row_cells(record: IterationRecord, previous: IterationRecord | None, best: int | None) -> tuple[str, ...]:
-    """Return the cells of one iteration in the order of :data:`COLUMNS`."""
-    score = "—" if record.quality_score is None else f"{record.quality_score:.1f}"
-    delta = "" if record.quality_delta is None else signed(record.quality_delta)
-    milliseconds = record.execution_time_ms
-    return (
-        str(record.iteration_number),
-        score,
-        delta,
-        _checks(record),
-        money(record.token_cost_usd),
-        duration(None if milliseconds is None else milliseconds / 1000),
-        _note(record, previous, best),
-    )
-
-
-def _checks(record: IterationRecord) -> str:
-    if not record.checks:
-        return "—"
-    passed = sum(check.passed for check in record.checks)
-    return f"{passed}/{len(record.checks)}{' ✓' if passed == len(record.checks) else ''}"
-
-
-def _note(record: IterationRecord, previous: IterationRecord | None, best: int | None) -> str:
-    notes: list[str] = []
-    if record.iteration_number == 0:
-        notes.append("start")
-    if record.status != "ok":
-        notes.append(escape(f"{record.status.replace('_', ' ')}: {record.status_reason}"[:100]))
-    elif record.iteration_number == best:
-        notes.append("★ best")
-    elif previous is not None and record.iteration_number > 0:
-        notes += _largest_drop(record, previous)
-    return " · ".join(notes)
-
-
-def _largest_drop(record: IterationRecord, previous: IterationRecord) -> list[str]:
-    drops = [
-        (previous.dimensions[name] - value, name) for name, value in record.dimensions.items() if name in previous.dimensions
-    ]
-    if not drops or max(drops)[0] < _NOTED_DROP:
-        return []
-    drop, name = max(drops)
-    return [f"{escape(name)} {signed(-100 * drop)}"]
+    """Return the cells of one iteration in the order of :data:`COLUMNS`; a failed one says why."""
+    row = trajectory_row(record, previous, best=best)
+    why = f": {escape(record.status_reason)[:_REASON]}" if record.status != "ok" and record.status_reason else ""
+    return (*row.cells[:-1], row.note + why)
 
 
 def closing_lines(outcome: LoopOutcome) -> list[str]:

@@ -39,10 +39,11 @@ class TrailEntry:
 def standing(store: LoopStore, criteria: SelectionCriteria | None = None) -> Standing:
     """Return the iteration that stands: the last override, else the last selection, else what ``criteria`` choose now.
 
-    A later selection does not displace an override: the person's word holds until another override. Nothing is written.
+    A later selection does not displace an override: the person's word holds until another override. A selection made before the
+    last iteration was recorded is out of date where ``criteria`` can make a new one. Nothing is written.
     """
     decision = decided(store.decisions())
-    if decision is not None:
+    if decision is not None and not (criteria is not None and _out_of_date(decision, store)):
         return Standing(iteration=decision.best_iteration, decision=decision)
     if criteria is not None:
         try:
@@ -50,6 +51,11 @@ def standing(store: LoopStore, criteria: SelectionCriteria | None = None) -> Sta
         except NothingEvaluatedError:
             pass
     return Standing(iteration=None, decision=None)
+
+
+def _out_of_date(decision: Decision, store: LoopStore) -> bool:
+    numbers = store.iteration_numbers()
+    return decision.kind == "select" and bool(numbers) and decision.final_iteration != numbers[-1]
 
 
 def decided(decisions: Iterable[Decision]) -> Decision | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
 from jumar.decide.select import record_selection
+from jumar.decide.standing import standing
 from jumar.decide.treelock import locked_tree
 from jumar.errors import ConflictError, NothingEvaluatedError, UsageError
 from jumar.loop.clock import SystemClock
@@ -204,16 +205,21 @@ class Loop:
             at, by = self.clock.now(), current_user()
             record_selection(self.store, selection, by=by, at=at)
             if self.settings.apply == "auto":
-                applied, problem = self._apply(selection, step, by=by, at=at)
+                applied, problem = self._apply(step, by=by, at=at)
         if not interrupted:
             self._record_end(stop, selection)
         return self._outcome(stop, resumed=resumed, applied=applied, problem=problem)
 
-    def _apply(self, selection: SelectionResult, step: Step, *, by: str, at: str) -> tuple[int | None, str | None]:
-        """Restore the chosen iteration. A refusal is reported; a disk that failed is an error, and the next run tries again."""
-        reason = f"end of the loop: {selection.reason}"
+    def _apply(self, step: Step, *, by: str, at: str) -> tuple[int | None, str | None]:
+        """Restore the iteration that stands: the chosen one, unless a person chose another. A refusal is reported; a disk that failed is an error, and the next run tries again."""
+        stands = standing(self.store)
+        if stands.iteration is None or stands.decision is None:
+            return None, None
+        if stands.decision.kind == "override":
+            self._notice(f"iteration {stands.iteration} stands by choice of {stands.decision.by}: {stands.decision.reason}")
+        reason = f"end of the loop: {stands.decision.reason}"
         try:
-            plan = plan_apply(self.store, selection.selected_iteration, self.settings.workdir, self.settings.artifacts)
+            plan = plan_apply(self.store, stands.iteration, self.settings.workdir, self.settings.artifacts)
             if plan.write or plan.delete:
                 return apply(self.store, plan, by=by, at=at, reason=reason).number, None
         except UsageError as error:

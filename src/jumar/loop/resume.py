@@ -24,8 +24,9 @@ class Recovery:
 def recover(step: Step) -> Recovery:
     """Bring the loop to the state between two iterations. The caller holds the lock.
 
-    In this order: attempts that never ended are written off as lost, and what they left running is ended; a snapshot that was taken is scored; an attempt that ended
-    without a snapshot gets one from the work tree; a tree that differs from the recorded parent's is set aside and restored.
+    In this order: attempts that never ended are written off as lost, and what they left running is ended; a snapshot that
+    was taken is scored; an attempt that ended without a snapshot gets one from the work tree; a tree that differs from
+    the recorded parent's is set aside and restored.
     """
     notices: list[str] = []
     store = step.store

@@ -181,7 +181,7 @@ class BestOutputTracker:
         result = self.compute_selection()
         with self.store.lock():
             record_selection(self.store, result, by=current_user(), at=self._clock.now())
-            refresh_views(self.store, at=self._clock.now())
+            refresh_views(self.store, at=self._clock.now(), criteria=self.selection)
         return result
 
     def compute_selection(self, **changes: Any) -> SelectionResult:
@@ -192,13 +192,13 @@ class BestOutputTracker:
         """Let a person's choice stand instead; ``reason`` is required. Errors: :class:`UsageError`, :class:`NotFoundError`."""
         with self.store.lock():
             decision = override(self.store, use, reason=reason, by=current_user(), at=self._clock.now(), criteria=self.selection)
-            refresh_views(self.store, at=self._clock.now())
+            refresh_views(self.store, at=self._clock.now(), criteria=self.selection)
         return decision
 
     def generate_selection_report(self, selection: SelectionResult | None = None) -> str:
         """Return the report as markdown, for ``selection`` or for what would be chosen now."""
         chosen = selection or self.compute_selection()
-        return render_markdown(load_report(self.store, selection=chosen))
+        return render_markdown(load_report(self.store, selection=chosen, criteria=self.selection))
 
     def detect_diminishing_returns(self, consecutive_threshold: int = 2, delta_threshold: float = 5) -> DiminishingReturns:
         """Seed 2: the first streak of ``consecutive_threshold`` deltas that are smaller than ``delta_threshold`` either way."""
@@ -243,7 +243,7 @@ class BestOutputTracker:
     def save(self) -> None:
         """Bring the views (tracking file, report, ``final-output/``) up to date. Records need no saving."""
         with self.store.lock():
-            refresh_views(self.store, at=self._clock.now())
+            refresh_views(self.store, at=self._clock.now(), criteria=self.selection)
 
     def close(self) -> None:
         """Bring the views up to date and let go of the store. Calling it twice is fine."""
