@@ -1,0 +1,105 @@
+"""Names on disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jumar.errors import StoreWriteError, UsageError
+from jumar.store.layout import (
+    LoopPaths,
+    check_loop_id,
+    iteration_name,
+    iteration_number,
+    list_loops,
+    loops_directory,
+    prepare_root,
+)
+
+
+def test_iteration_names_go_both_ways() -> None:
+    names = {0: "iteration-000", 7: "iteration-007", 999: "iteration-999", 1000: "iteration-1000", 123456: "iteration-123456"}
+    assert {number: iteration_name(number) for number in names} == names
+    assert {iteration_number(name) for name in names.values()} == set(names)
+    strange = (
+        "iteration-7",
+        "iteration-0007",
+        "iteration-",
+        "iteration--01",
+        "7",
+        "x",
+        "iteration-٠٠٧",
+        ".tmp-7",
+        "iteration-007.tmp",
+    )
+    assert [iteration_number(name) for name in strange] == [None] * len(strange)
+
+
+@pytest.mark.parametrize("loop_id", ["a", "A.b_c-9", "x" * 100, "_x", "0"])
+def test_allowed_loop_ids(loop_id: str) -> None:
+    assert check_loop_id(loop_id) == loop_id
+
+
+def test_a_root_is_prepared_once_and_keeps_what_is_in_it(fresh_place: Path) -> None:
+    root = fresh_place / "deep" / "root"
+    prepare_root(root)
+    assert (root / ".gitignore").read_bytes() == b"*\n"
+    assert sorted(path.name for path in root.iterdir()) == [".gitignore", "locks", "loops"]
+    (root / ".gitignore").write_bytes(b"mine")
+    prepare_root(root)
+    assert (root / ".gitignore").read_bytes() == b"mine"
+
+
+def test_a_root_that_cannot_be_created(fresh_place: Path) -> None:
+    (fresh_place / "file").write_bytes(b"")
+    with pytest.raises(StoreWriteError, match="could not create"):
+        prepare_root(fresh_place / "file" / "root")
+
+
+def test_a_gitignore_that_somebody_else_writes_meanwhile(fresh_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.link
+
+    def faster(source: object, target: Path) -> None:
+        target.write_bytes(b"theirs")
+        real(source, target)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(os, "link", faster)
+    prepare_root(fresh_place / "root")
+    assert (fresh_place / "root" / ".gitignore").read_bytes() == b"theirs"
+
+
+def test_loops_are_directories_with_an_identity(fresh_place: Path) -> None:
+    assert list_loops(fresh_place) == ()
+    prepare_root(fresh_place)
+    for name in ("b", "a", ".tmp-1", "no-identity"):
+        (loops_directory(fresh_place) / name).mkdir()
+    for name in ("b", "a", ".tmp-1"):
+        (loops_directory(fresh_place) / name / "loop.json").write_bytes(b"")
+    (loops_directory(fresh_place) / "file").write_bytes(b"")
+    assert list_loops(fresh_place) == ("a", "b")
+    (fresh_place / "other").mkdir()
+    (fresh_place / "other" / "loops").write_bytes(b"")
+    assert list_loops(fresh_place / "other") == ()
+
+
+def test_every_path_lies_in_the_loop_and_has_a_name_of_its_own(fresh_place: Path) -> None:
+    paths = LoopPaths(fresh_place / "x")
+    names = [name for name in dir(LoopPaths) if not name.startswith("_") and isinstance(getattr(LoopPaths, name), property)]
+    found = [getattr(paths, name) for name in names if name != "subdirectories"]
+    assert all(path.is_relative_to(paths.directory) for path in found)
+    assert len(set(found)) == len(found)
+    assert {path.name for path in paths.subdirectories} == {
+        "attempts", "decisions", "iterations", "pending", "readings", "scratch", "set-aside", "undo",
+    }  # fmt: skip
+    assert paths.attempt_start(12).name == "000012.start.json"
+    assert paths.attempt_end(12).name == "000012.end.json"
+    assert paths.attempt_scratch(12).name == "000012"
+    assert paths.pending_iteration(7) == paths.pending / "iteration-007"
+    assert paths.undo_of(3) == paths.undo / "0003"
+
+
+def test_a_loop_id_with_escapes_is_shown_harmless() -> None:
+    with pytest.raises(UsageError, match=r"^'\\x1b\[31m' cannot be a loop id"):
+        check_loop_id("\x1b[31m")
