@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from jumar.app.demo.words import UNSPACED, count_words, split_sentences
+from jumar.app.demo.words import OPENS_A_BLOCK, UNSPACED, count_words, split_sentences
 
 __all__ = ["Block", "Document", "parse", "render", "rewrite", "visible"]
 
@@ -70,8 +70,8 @@ _TAG = re.compile(
     r"|small|source|span|strong|sub|summary|sup|svg|table|tbody|td|th|thead|tr|u|ul|video)\b[^<>]*>",
     re.DOTALL | re.IGNORECASE,
 )
-_TARGET = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_LIKE_A_MARK = re.compile(r"\s*(?:[-*+•·‣–—>#=|<]|`{3}|~{3}|\(?\d{1,3}[.)](?:\s|$)|\.\. |\[[^\]]*\]:)")
+_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
+_TARGET = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 def parse(text: str) -> Document:
@@ -101,11 +101,11 @@ def render(document: Document) -> str:
 
 
 def visible(block: Block) -> str:
-    """Return what a reader sees of ``block``: no tags, no link targets."""
+    """Return what a reader sees of ``block``: no tags, no images, no link targets."""
     text = " ".join(block.sentences) if block.sentences else "\n".join(block.raw)
     if "<" in text:
         text = _TAG.sub(" ", text)
-    return _TARGET.sub(r"\1", text) if "](" in text else text
+    return _TARGET.sub(r"\1", _IMAGE.sub(" ", text)) if "](" in text else text
 
 
 def rewrite(block: Block, sentences: Sequence[str]) -> Block:
@@ -119,7 +119,7 @@ def rewrite(block: Block, sentences: Sequence[str]) -> Block:
     lines = [text]
     if width and " " in text:
         lines = _fill(text, max(20, width - len(block.rest.expandtabs())))
-        if any(_LIKE_A_MARK.match(line) for line in lines[1:]):
+        if any(OPENS_A_BLOCK.match(line) for line in lines[1:]):
             lines = [text]
     shown = [block.first + lines[0], *(block.rest + line for line in lines[1:])]
     return block._replace(raw=tuple("\n".join(shown).split("\n")), sentences=tuple(sentences))
@@ -286,7 +286,8 @@ def _chunk_end(lines: Sequence[str], at: int) -> int:
 def _prose(lines: Sequence[str], gap: tuple[str, ...]) -> Block:
     item = _ITEM.match(lines[0])
     quote = _QUOTE.match(lines[0])
-    if item is None and quote is None and not _is_prose(lines):
+    term = item is None and quote is None and _is_term(lines)
+    if item is None and quote is None and not _is_prose(lines[1:] if term else lines):
         return _whole("verbatim", lines, gap)
     body = list(lines)
     if item is not None:
@@ -296,7 +297,7 @@ def _prose(lines: Sequence[str], gap: tuple[str, ...]) -> Block:
     elif quote is not None:
         kind, first, rest, level = "text", quote.group(), quote.group(), _indent(lines[0])
         body = [line[len(mark.group()) :] if (mark := _QUOTE.match(line)) else line for line in lines]
-    elif _is_term(lines):
+    elif term:
         kind, first, rest, level = "text", lines[0] + "\n" + _leading(lines[1]), _leading(lines[1]), _indent(lines[0])
         body = body[1:]
     else:

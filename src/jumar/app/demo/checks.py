@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from jumar.app.demo.blocks import Block, visible
 from jumar.app.demo.outline import anchors, holders, internal_links, introduces, numbered_lists, targets, title_of
@@ -23,18 +23,23 @@ def title(reference: Sequence[Block], blocks: Sequence[Block]) -> Check:
     if not words_of(blocks):
         return Check(passed=False, reason="the document is empty")
     wanted, found = _title(reference), _title(blocks)
-    if found[: len(wanted)] != wanted:
-        return Check(passed=False, reason=f"the title is gone: {' '.join(wanted[:12])}")
-    return Check(passed=True, reason=f"the title is there: {' '.join(wanted[:12])}")
+    words = _folded(wanted)
+    shown = wanted if len(wanted) <= 80 else wanted[:79] + "…"
+    if _folded(found)[: len(words)] != words:
+        return Check(passed=False, reason=f"the title is gone: {shown}")
+    return Check(passed=True, reason=f"the title is there: {shown}")
 
 
-def _title(blocks: Sequence[Block]) -> list[str]:
+def _title(blocks: Sequence[Block]) -> str:
     at = title_of(blocks)
     if at is None:
-        return []
+        return ""
     block = blocks[at]
-    said = block.sentences[0] if block.sentences else visible(block)
-    return [fold(word) for word in tokens(said)]
+    return block.sentences[0] if block.sentences else visible(block)
+
+
+def _folded(text: str) -> list[str]:
+    return [fold(word) for word in tokens(text)]
 
 
 def markup(reference: Sequence[Block], blocks: Sequence[Block]) -> Check:
@@ -65,11 +70,13 @@ def _open_fence(blocks: Sequence[Block]) -> bool:
 
 def _announcements(blocks: Sequence[Block]) -> int:
     """Return how many announcements are followed by a heading, or by nothing."""
-    following = [*blocks[1:], None]
     ends = {"heading", "rule"}
-    return sum(
-        introduces(block) and (after is None or after.kind in ends) for block, after in zip(blocks, following, strict=True)
-    )
+    return sum(introduces(block) and (after is None or after.kind in ends) for block, after in _with_next(blocks))
+
+
+def _with_next(blocks: Sequence[Block]) -> Iterator[tuple[Block, Block | None]]:
+    for at, block in enumerate(blocks):
+        yield block, blocks[at + 1] if at + 1 < len(blocks) else None
 
 
 def _orphans(blocks: Sequence[Block]) -> int:

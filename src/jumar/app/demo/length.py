@@ -15,9 +15,9 @@ _SHORT = 150  # words; a text of that length needs no condensing
 def bounds(words: int) -> tuple[float, float]:
     """Return the least and the greatest number of words that are right for an original of ``words``.
 
-    A quarter to two fifths of it, but a text may always have 150 words, and need not have more than it has.
+    A quarter to two fifths of it, but a text may always have 150 words.
     """
-    return min(words / 4, words), max(words * 0.4, min(words, _SHORT))
+    return words / 4, max(words * 0.4, _SHORT)
 
 
 def length(reference: Sequence[Block], blocks: Sequence[Block]) -> Score:

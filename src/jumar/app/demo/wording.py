@@ -24,7 +24,7 @@ class Shortened(NamedTuple):
 
 _KEPT = r"`+[^`]*`+|!?\[[^\]]*\]\([^)]*\)|\[[^\]]*\]\[[^\]]*\]|<[^>]*>|\w+://\S+|\"[^\"]*\"|“[^”]*”"
 _WORDY = "|".join(re.escape(phrase) for phrase in sorted(SHORTER, key=len, reverse=True))
-_ASIDE = "|".join(sorted(ASIDES, key=len, reverse=True))
+_ASIDE = "|".join(sorted(ASIDES, key=lambda aside: len(aside.split("(")[0]), reverse=True))
 _OPENING = re.compile(rf"^([*_(]*)(?:{'|'.join(OPENERS)}),?\s+(?=\S)", re.IGNORECASE)
 _INSIDE = re.compile(
     rf"(?P<kept>{_KEPT})"

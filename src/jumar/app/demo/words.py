@@ -13,16 +13,20 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-__all__ = ["UNSPACED", "content", "count_words", "fold", "function_words", "split_sentences", "tokens"]
+__all__ = ["OPENS_A_BLOCK", "UNSPACED", "content", "count_words", "fold", "function_words", "split_sentences", "tokens"]
 
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 """The inside of a character class: scripts that are written without spaces between words."""
+
+OPENS_A_BLOCK = re.compile(r"\s*(?:(?:[-*+•·‣–—]|#{1,6}|\(?\d{1,3}[.)])(?:\s|$)|[>|=~<]|-{2,}|`{3}|\.\. |\[[^\]]*\]:)")
+"""What a reader of markdown takes for more than words at the beginning of a line: no line and no sentence is to begin so."""
 
 _WORD = re.compile(r"\d+(?:[.,:/\-]\d+)*%?|\w+(?:['’.\-]\w+)*")
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 _HIRAGANA = re.compile("[\u3040-\u309f]")
 
 _END = re.compile(r"([.!?…]+[\"'”’»)\]*_]*)(?=\s)|([。！？｡]+[」』”’）\"']*)")
+_LEADING_NUMBER = re.compile(r"(?:^|[.!?:]\s)[\s(\[*_]*\d{1,3}$")
 _WHOLE = re.compile(r"`+[^`]*`+|\[[^\[\]]*\]\([^()]*\)")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'“‘])(?:[A-Za-z]|(?:[A-Za-z]\.)+[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Nos?|Fig|Eq|Sec|Ch|Vol|pp?|cf|vs|al|ca|approx|resp|incl|esp"
@@ -114,8 +118,8 @@ def content(text: str, functional: frozenset[str]) -> list[str]:
 def split_sentences(text: str) -> list[str]:
     """Split running text (one paragraph, line ends already spaces) into its sentences, each stripped; empty text has none.
 
-    A full stop after an abbreviation, an initial or a leading number, or before a small letter, ends nothing; nor does
-    one inside a code span or a link.
+    A full stop ends nothing after an abbreviation, an initial or a leading number, before a small letter or what would be
+    a list mark, and inside a code span or a link.
     """
     found: list[str] = []
     start = 0
@@ -139,10 +143,13 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _ends_here(text: str, start: int, stop: int, end: int) -> bool:
-    following = text[end : end + 20].lstrip()[:1]
+    after = text[end : end + 20].lstrip()
+    following = after[:1]
     if not following:
         return True
-    if text[stop] == "." and text[start:stop].strip("([*_ ").isdigit():
+    if OPENS_A_BLOCK.match(after):
+        return False
+    if text[stop] == "." and _LEADING_NUMBER.search(text[max(start, stop - 12) : stop]):
         return False
     if text[stop] == "." and _ABBREVIATION.search(text[max(start, stop - 12) : stop]):
         return False
