@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
+from jumar.cli.common import DEFAULT_ROOT, shown_path
 from jumar.loop.outcome import LoopOutcome
 from jumar.model import IterationRecord
 from jumar.report.rows import trajectory_row
@@ -44,20 +48,26 @@ def closing_lines(outcome: LoopOutcome) -> list[str]:
     parts.append(_whereabouts(outcome, interrupted=interrupted))
     lines.append(f"{'best now' if interrupted else 'chosen  '}  {' · '.join(parts)}")
     if not interrupted:
-        lines.append(f"output    {escape(str(outcome.output))}")
-    lines.append(f"report    {escape(str(outcome.directory / 'selection-report.md'))}")
+        lines.append(f"output    {shown_path(outcome.output)}")
+    lines.append(f"report    {shown_path(outcome.directory / 'selection-report.md')}")
     return lines
 
 
 def _whereabouts(outcome: LoopOutcome, *, interrupted: bool) -> str:
     if interrupted:
-        return f"`jumar run` goes on, `jumar apply {outcome.loop_id}` takes it as it is"
+        return f"run the same command to go on, or take it as it is: {_apply(outcome)}"
     if outcome.applied is not None:
-        return f"restored into the work tree (undo: jumar apply {outcome.loop_id} --undo)"
+        return f"restored into the work tree (undo: {_apply(outcome)} --undo)"
     if outcome.apply_problem is not None:
         return f"NOT in the work tree: {escape(outcome.apply_problem)}"
     if outcome.already_finished:
         return "nothing was run"
     if outcome.writes_back:
         return "it is what the work tree holds"
-    return f"jumar apply {outcome.loop_id} puts it into {escape(str(outcome.workdir))}"
+    return f"{_apply(outcome)} puts it into {shown_path(outcome.workdir)}"
+
+
+def _apply(outcome: LoopOutcome) -> str:
+    """Return the command that can be typed here: a loop outside of the usual root is named by its path."""
+    usual = outcome.directory.parent.parent == Path.cwd() / DEFAULT_ROOT
+    return f"jumar apply {shlex.quote(outcome.loop_id if usual else shown_path(outcome.directory))}"
