@@ -37,6 +37,6 @@ def test_own_loop(tmp_path: Path) -> None:
 
     done = subprocess.run([sys.executable, "loop.py"], cwd=place, capture_output=True, text=True, check=True)
 
-    view = json.loads((place / ".jumar/loops/sqrt-2/best-output-tracking.json").read_text())
+    view = json.loads((place / ".jumar/loops/smooth/best-output-tracking.json").read_text())
     assert f"chosen: iteration {view['best_iteration_number']}" in done.stdout
     assert view["best_iteration_number"] < len(view["iterations"])
