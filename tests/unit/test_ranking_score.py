@@ -64,6 +64,7 @@ def test_whole_numbers_and_numbers_of_other_types_count():
         (-0.01, "dimension 'a' is -0.01: give a number from 0 to 1"),
         (1.01, "dimension 'a' is 1.01, above 1: dimensions are 0 to 1, not percent"),
         (85, "dimension 'a' is 85, above 1: dimensions are 0 to 1, not percent"),
+        (100, "dimension 'a' is 100, above 1: dimensions are 0 to 1, not percent"),
         (101, "dimension 'a' is 101: give a number from 0 to 1"),
         (True, "dimension 'a' is True: give a number from 0 to 1"),
         ("0.5", "dimension 'a' is '0.5': give a number from 0 to 1"),
