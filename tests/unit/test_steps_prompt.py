@@ -171,6 +171,28 @@ def test_the_table_begins_with_what_it_leaves_out():
     )
 
 
+def test_what_just_fits_is_shown_whole():
+    history = [view(number, 50.0) for number in range(20)]
+    checks = tuple(CheckResult(name=f"c{n}", passed=False, exit_code=1) for n in range(10))
+    tests = tuple(f"t{n}" for n in range(20))
+    last = record(19, 50.0, checks=(*checks[:9], CheckResult(name="c9", passed=False, exit_code=1, failures=tests)))
+    prompt = render_prompt(objective="x", iteration=20, history=history, last=last, reflections=[(1, ["r" * 500])])
+    assert not set("…") & set(prompt)
+    assert "earlier" not in prompt
+    assert " more" not in prompt
+    assert "r" * 499 + "…" in render_prompt(objective="x", iteration=2, reflections=[(1, ["r" * 501])])
+
+
+def test_the_best_is_shown_beside_the_last_only_when_it_is_another():
+    last = record(1, 72.0, dimensions=HISTORY[1].dimensions)
+    same = render_prompt(objective="x", iteration=2, history=HISTORY[:2], last=last, best=HISTORY[1])
+    assert "| dimension | iteration 1 |\n|---|---:|\n| clarity | 0.75 |\n| length | 0.50 |\n" in same
+    assert "The best so far" not in same
+    first = render_prompt(objective="x", iteration=2, best=HISTORY[1])
+    assert "| dimension | best (1) |\n|---|---:|\n| clarity | 0.75 |" in first
+    assert "The best so far is iteration 1 with 72 of 100." in first
+
+
 # -------------------------------------------------------------------------------------------------------- templates
 
 
