@@ -5,11 +5,12 @@ import json
 
 import pytest
 
-from jumar.app.demo.blocks import parse
+from jumar.app.demo.blocks import Document, parse, render
 from jumar.app.demo.condense import KERNEL, condense, main
-from jumar.app.demo.outline import numbered_lists
+from jumar.app.demo.outline import numbered_lists, title_of
 from jumar.app.demo.phrases import SHORTER
 from jumar.app.demo.plan import default_file
+from jumar.app.demo.tidy import tidy
 from jumar.app.demo.wording import is_chatter, shorten, without_link_word
 from jumar.app.demo.words import count_words
 from jumar.app.demo.worth import parts_of
@@ -148,6 +149,45 @@ def test_definitions_go_with_their_last_use():
     after = _until(text, "[the manual]")
     assert "[m]:" not in after
     assert ("[^1]:" in after) == ("luck[^1]" in after)
+
+
+def _without(text: str, *gone: str) -> str:
+    """Return ``text`` put in order after the blocks that begin with ``gone`` were taken out."""
+    document = parse(text)
+    left = [None if block.raw[0].startswith(gone) else block for block in document.blocks]
+    return render(Document(tuple(tidy(document.blocks, left, title_of(document.blocks))), document.tail))
+
+
+@pytest.mark.parametrize(
+    ("text", "gone", "after"),
+    [
+        ("# T\n\nA.\n\n---\n\nB.\n\n---\n\nC.\n", "B", "# T\n\nA.\n\n---\n\nC.\n"),
+        ("# T\n\nA.\n\n---\n\nB.\n", "B", "# T\n\nA.\n"),
+        ("# T\n\nB.\n", "B", "# T\n"),
+        ("# T\n\n[a [b [c] d] e](#s) is more.\n\n## S\n\nB.\n", "B", "# T\n\n[a [b [c] d] e](#s) is more.\n"),
+        ("# T\n\n\n\nA.\n\nB.\n", "A", "# T\n\n\n\nB.\n"),
+        ("# T\n\nA.\n\n## S\n\n### U\n\nB.\n", "B", "# T\n\nA.\n"),
+        ("# [T](#s)\n\nA.\n\n## S\n\nB.\n", "B", "# T\n\nA.\n"),
+        ("See [S](#s).\n\n## S\n\nB.\n", "B", "See S.\n"),
+        (
+            "# T\n\n| a | b |\n|---|---|\n| [S](#s) | [T](#t) |\n\n## S\n\nB.\n",
+            "B",
+            "# T\n\n| a | b |\n|---|---|\n| S | [T](#t) |\n",
+        ),
+        ("# T\n\n```\n[S](#s)\n```\n\n## S\n\nB.\n", "B", "# T\n\n```\n[S](#s)\n```\n"),
+        ("# T\n\nContents:\n\n- [S](#s)\n\nA.\n\n## S\n\nB.\n", "B", "# T\n\nA.\n"),
+        ("# T\n\nAh well now. Do these things:\n\n- x:\n  - y\n\nC.\n", "  - y", "# T\n\nAh well now.\n\nC.\n"),
+        ("# T\n\nAh well now. It goes so:\n\nB.\n\n# U\n\nC.\n", "B", "# T\n\nAh well now.\n\n# U\n\nC.\n"),
+        ("# T\n\n9. a\n10. b\n11. c\n", "9", "# T\n\n9. b\n10. c\n"),
+        (
+            "# T\n\nSee x_.\n\n.. _x: https://a.example\n.. _y: https://b.example\n\nB.\n",
+            "B",
+            "# T\n\nSee x_.\n\n.. _x: https://a.example\n",
+        ),
+    ],
+)
+def test_nothing_points_at_what_is_gone(text: str, gone: str, after: str):
+    assert _without(text, gone) == after
 
 
 def test_code_and_tables_go_whole_or_not_at_all():

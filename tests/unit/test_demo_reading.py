@@ -22,6 +22,7 @@ from jumar.app.demo.words import content, count_words, fold, function_words, spl
         ("Not a list. 14. January came.", ["Not a list. 14. January came."]),
         ("春眠不觉晓。处处闻啼鸟！夜来", ["春眠不觉晓。", "处处闻啼鸟！", "夜来"]),
         ("Дом стоит. Лес шумит.", ["Дом стоит.", "Лес шумит."]),
+        ("Stop.  ", ["Stop."]),
         ("", []),
         ("   ", []),
     ],
@@ -216,6 +217,8 @@ def test_a_write_that_fails_leaves_the_file_and_nothing_else(tmp_path):
     (tmp_path / "file").write_bytes(b"before")
     with pytest.raises(UnicodeEncodeError):
         write_text(str(tmp_path / "file"), Text("зима", "cp1252", "\n"))
+    with pytest.raises(FileNotFoundError):
+        write_text(str(tmp_path / "no such folder" / "file"), Text("x", "utf-8", "\n"))
     assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir() if entry.is_file()} == {"file": b"before"}
 
 

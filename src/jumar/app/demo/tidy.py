@@ -125,7 +125,7 @@ def _drop_definitions(kept: list[Block | None]) -> None:
 
 
 def _drop_rules(kept: list[Block | None]) -> None:
-    """Drop rules that part nothing any more: at the end, after another rule, before a heading that follows a heading."""
+    """Drop rules that part nothing any more: at the end, or after another rule."""
     last: int | None = None
     for at, block in enumerate(kept):
         if block is None:

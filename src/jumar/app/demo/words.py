@@ -132,9 +132,7 @@ def split_sentences(text: str) -> list[str]:
             continue
         if match.group(2) is None and not _ends_here(text, start, match.start(), end):
             continue
-        sentence = text[start:end].strip()
-        if sentence:
-            found.append(sentence)
+        found.append(text[start:end].strip())
         start = end
     rest = text[start:].strip()
     if rest:
