@@ -116,8 +116,11 @@ def facts(directory: Path, outcome: LoopOutcome) -> dict[str, Any]:
     assert () == verify(store).problems
     chosen = None if outcome.selection is None else outcome.selection.to_json()
     records = [
-        (record.iteration_number, record.quality_score, record.quality_delta, record.status, record.verification_status)
-        + (record.parent, [(detail.path, detail.content_hash) for detail in record.artifacts_detail])
+        (
+            *(record.iteration_number, record.quality_score, record.quality_delta, record.status),
+            *(record.verification_status, record.parent),
+            [(detail.path, detail.content_hash) for detail in record.artifacts_detail],
+        )
         for record in store.records()
     ]
     return {

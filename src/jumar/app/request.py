@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def configured(given: Mapping[str, Any]) -> tuple[JumarConfig, Path]:
 
 
 def _overlaid(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    merged: dict[str, Any] = {key: dict(value) if isinstance(value, dict) else value for key, value in data.items()}
+    merged: dict[str, Any] = copy.deepcopy(dict(data))
     for option, (table, key) in _PLACES.items():
         if given.get(option) is not None:
             merged.setdefault(table, {})[key] = given[option]
