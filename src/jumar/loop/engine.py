@@ -211,7 +211,10 @@ class Loop:
         return self._outcome(stop, resumed=resumed, applied=applied, problem=problem)
 
     def _apply(self, step: Step, *, by: str, at: str) -> tuple[int | None, str | None]:
-        """Restore the iteration that stands: the chosen one, unless a person chose another. A refusal is reported; a disk that failed is an error, and the next run tries again."""
+        """Restore the iteration that stands: the chosen one, unless a person chose another.
+
+        A refusal is reported; a disk that failed is an error, and the next run tries again.
+        """
         stands = standing(self.store)
         if stands.iteration is None or stands.decision is None:
             return None, None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from jumar.model import CheckResult, GenerateOutcome, Generator, ScoreReading, Scorer, StepContext, Validator
+from jumar.model import CheckResult, GenerateOutcome, Generator, Scorer, ScoreReading, StepContext, Validator
 
 __all__ = ["check_generator", "check_scorer", "check_validator", "make_context"]
 
@@ -46,7 +46,7 @@ def check_generator(generator: Generator, context: StepContext) -> GenerateOutco
 def _outcome_of(generator: Generator, context: StepContext) -> GenerateOutcome:
     try:
         return generator.generate(context)
-    except Exception as error:  # noqa: BLE001 - that it raises at all is the finding
+    except Exception as error:
         raise AssertionError(f"generate raised {type(error).__name__}: {error}; return an outcome with failure set") from error
 
 
