@@ -357,7 +357,8 @@ class LoopStore(LoopReader):
 
     def _base(self) -> Base | None:
         """Return the newest snapshot that is still there, for links and for the manifest's difference."""
-        for number in reversed(self.iteration_numbers()):
+        self._look_at_iterations()
+        for number in reversed(self._numbers):
             if self.has_snapshot(number):
                 return Base(number, self.manifest(number), self.artifacts(number), checked=number in self._made_here)
         return None
