@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
 import sys
 import threading
@@ -268,6 +269,21 @@ def test_what_is_printed_on_sigterm_is_still_read(tmp_path):
     script = "trap 'head -c 300000 /dev/zero | tr \"\\0\" y; exit 5' TERM; touch ready; while :; do sleep 0.05; done"
     result = run_until_ready(script, tmp_path)
     assert (5, 300_000) == (result.exit_code, result.stdout.count("y"))
+
+
+@pytest.mark.parametrize("start", ["exec", "setsid -w"])
+def test_sigterm_is_said_once_to_each_process(start, tmp_path):
+    code = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: os.write(1, b'asked '))\n"
+        "open('ready', 'w')\n"
+        "end = time.monotonic() + 1\n"
+        "while time.monotonic() < end: time.sleep(0.01)\n"
+    )
+    if shutil.which(start.split()[0]) is None and start != "exec":
+        pytest.skip("setsid: not on this system")
+    (tmp_path / "agent.py").write_text(code)
+    assert "asked " == run_until_ready(f"{start} {sys.executable} agent.py", tmp_path).stdout
 
 
 def test_the_stop_event_ends_a_command(tmp_path):

@@ -75,13 +75,15 @@ class Family:
         return any(self._nonce in mark.split(b":") for mark in marks)
 
     def signal(self, number: int, members: tuple[int, ...]) -> None:
-        """Send ``number`` to the leader's group in one call, so that no member can fork past it, and to each of ``members``."""
+        """Send ``number`` once to each of ``members``; to the leader's group in one call, so that nothing in it forks past it."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if self._leader is not None:
                 os.killpg(self._leader, number)
         for pid in members:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
+                # a second SIGTERM means "at once" to many programs
+                if self._leader is None or os.getpgid(pid) != self._leader:
+                    os.kill(pid, number)
 
     def end(self, *, grace: float, wait: Callable[[float], None] = time.sleep) -> tuple[frozenset[int], tuple[int, ...]]:
         """SIGTERM, ``grace`` seconds, SIGKILL. Return the members that were seen, and those that even SIGKILL did not end.
