@@ -164,6 +164,7 @@ def _without(text: str, *gone: str) -> str:
         ("# T\n\nA.\n\n---\n\nB.\n\n---\n\nC.\n", "B", "# T\n\nA.\n\n---\n\nC.\n"),
         ("# T\n\nA.\n\n---\n\nB.\n", "B", "# T\n\nA.\n"),
         ("# T\n\nB.\n", "B", "# T\n"),
+        ("# T\n\nThe [`a.b`][] is.\n\n[`a.b`]: #c\n\nB.\n", "B", "# T\n\nThe [`a.b`][] is.\n\n[`a.b`]: #c\n"),
         ("# T\n\n[a [b [c] d] e](#s) is more.\n\n## S\n\nB.\n", "B", "# T\n\n[a [b [c] d] e](#s) is more.\n"),
         ("# T\n\n\n\nA.\n\nB.\n", "A", "# T\n\n\n\nB.\n"),
         ("# T\n\nA.\n\n## S\n\n### U\n\nB.\n", "B", "# T\n\nA.\n"),
@@ -264,3 +265,12 @@ def test_the_command_says_what_is_wrong(tmp_path, capsys):
     assert capsys.readouterr().err.startswith("usage: ")
     assert main([str(tmp_path / "no\x1bne")]) == 1
     assert capsys.readouterr().err == f"could not condense {tmp_path}/no\\x1bne: No such file or directory\n"
+
+
+def test_a_pass_that_drops_a_picture_drops_words_too():
+    code = "```\n" + "\n".join(f"set gauge{number} level{number} to {number * 3}" for number in range(30)) + "\n```"
+    codes = "\n\n".join(code.replace("gauge", name) for name in ("gauge", "station", "cable"))
+    text = f"# Gauges\n\n![level](level.png)\n\n{codes}\n\n{LONG}\n"
+    after = condense(text).text
+    assert "level.png" not in after
+    assert count_words(after) < count_words(text) - 10

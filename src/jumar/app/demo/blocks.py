@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from jumar.app.demo.words import OPENS_A_BLOCK, UNSPACED, count_words, split_sentences
 
-__all__ = ["Block", "Document", "parse", "render", "rewrite", "visible"]
+__all__ = ["Block", "Document", "parse", "pieces", "render", "rewrite", "visible"]
 
 
 class Block(NamedTuple):
@@ -106,6 +106,15 @@ def visible(block: Block) -> str:
     if "<" in text:
         text = _TAG.sub(" ", text)
     return _TARGET.sub(r"\1", _IMAGE.sub(" ", text)) if "](" in text else text
+
+
+def pieces(block: Block) -> tuple[str, ...]:
+    """Return what a reader sees of ``block``, sentence by sentence; of what is no prose, the whole as one."""
+    if not block.prose:
+        return (visible(block),)
+    if not any("](" in sentence or "<" in sentence for sentence in block.sentences):
+        return block.sentences
+    return tuple(visible(block._replace(sentences=(sentence,))) for sentence in block.sentences)
 
 
 def rewrite(block: Block, sentences: Sequence[str]) -> Block:

@@ -76,18 +76,18 @@ def _choose(blocks: Sequence[Block], title: int | None) -> set[tuple[int, int]]:
     parts = parts_of(blocks, title)
     held = _held(blocks)
     value_left = math.fsum(part.value for part in parts) * _SHARE_OF_VALUE
-    words_left = sum(part.words for part in parts) * _SHARE_OF_WORDS
+    words, taken = sum(part.words for part in parts), 0
     gone: set[tuple[int, int]] = set()
     for part in sorted(parts, key=lambda part: (part.density, -part.block, -part.sentence)):  # of equals the later goes first
         if len(parts) - len(gone) <= KERNEL:
             break
         if (part.block, part.sentence) in held:
             continue
-        if gone and (part.value > value_left or part.words > words_left):
+        if taken and (part.value > value_left or taken + part.words > words * _SHARE_OF_WORDS):
             break
         gone.add((part.block, part.sentence))
         value_left -= part.value
-        words_left -= part.words
+        taken += part.words
     return gone
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jumar.app.demo.blocks import Block, visible
+from jumar.app.demo.blocks import Block, pieces, visible
 from jumar.app.demo.words import count_words
 
 __all__ = ["Check", "Score", "sentences_of", "shares", "words_of"]
@@ -27,13 +27,7 @@ class Check(NamedTuple):
 
 def sentences_of(blocks: Sequence[Block]) -> list[str]:
     """Return all sentences of paragraphs and items, as a reader sees them."""
-    return [sentence for block in blocks if block.prose for sentence in _seen(block)]
-
-
-def _seen(block: Block) -> tuple[str, ...]:
-    if not any("](" in sentence or "<" in sentence for sentence in block.sentences):
-        return block.sentences
-    return tuple(visible(block._replace(sentences=(sentence,))) for sentence in block.sentences)
+    return [sentence for block in blocks if block.prose for sentence in pieces(block)]
 
 
 def words_of(blocks: Sequence[Block]) -> int:

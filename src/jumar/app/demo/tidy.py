@@ -119,8 +119,8 @@ def _drop_definitions(kept: list[Block | None]) -> None:
     for at, block in enumerate(kept):
         if block is None or block.kind != "definition" or (label := _LABEL.match(block.raw[0])) is None:
             continue
-        name = next(group for group in label.groups() if group is not None).strip("`").lower()
-        if not any(use in text for use in (f"[{name}]", f"{name}_", f"{name}`_", f"|{name}|")):
+        name = next(group for group in label.groups() if group is not None).lower()
+        if not any(use in text for use in (f"[{name}]", f"{name}_", f"`{name}`_", f"|{name}|")):
             kept[at] = None
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from jumar.app.demo.blocks import Block, visible
+from jumar.app.demo.blocks import Block, pieces, visible
 from jumar.app.demo.wording import is_chatter
 from jumar.app.demo.words import content, count_words, function_words
 
@@ -43,8 +43,8 @@ def parts_of(blocks: Sequence[Block], title: int | None) -> list[Part]:
     tables; chatter counts less.
     """
     functional = function_words(sentence for block in blocks for sentence in (block.sentences or (visible(block),)))
-    told = [block.sentences if block.prose else (visible(block),) for block in blocks]
-    counted = [[content(said, functional) for said in pieces] for pieces in told]
+    told = [pieces(block) for block in blocks]
+    counted = [[content(piece, functional) for piece in said] for said in told]
     frequency = Counter(term for said in counted for terms in said for term in terms)
     in_headings = {term for block, said in zip(blocks, counted, strict=True) if block.kind == "heading" for term in said[0]}
     weights = {term: math.log1p(count) * (1.5 if term in in_headings else 1.0) for term, count in frequency.items()}
