@@ -17,6 +17,7 @@ from jumar.errors import ConfigError
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
 from jumar.loop.engine import Loop, check_settings
+from jumar.loop.environment import check_patterns
 from jumar.loop.events import Listener
 from jumar.loop.identity import current_user
 from jumar.loop.prompt import check_template
@@ -76,6 +77,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         completion_promise=config.generator.completion_promise,
         recorded=recorded,
     )
+    check_patterns(config.loop.env)
     check_settings(settings, parts)
     store = _store(request, settings)
     return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener)

@@ -63,7 +63,7 @@ class Step:
             paths=self.workspace.paths(),
             nonce=secrets.token_hex(8),
             attempt=None,
-            stage={},
+            stage={"since_ns": time.time_ns()},
             logs=scratch,
         )
         return self.complete(pending, seconds=self.clock.monotonic() - began)
@@ -75,24 +75,35 @@ class Step:
         scratch = self._scratch(attempt)
         self._context_files(scratch, number, parent)
         head = self.workspace.head()
+        since = time.time_ns()
         deliver(PhaseStarted(iteration=number, phase="generate"), self.listener)
-        outcome = self.parts.generator.generate(self._context(number, scratch, nonce=nonce))
+        outcome = self.parts.generator.generate(self._context(number, scratch, nonce=nonce, since=since))
         ended = self._attempt_end(outcome, self.workspace.commits_since(head))
         self.store.end_attempt(attempt, ended)
         if ended.outcome == "interrupted":
             return None
-        pending = self.stage_ended(number, parent, nonce, attempt, ended, scratch)
+        pending = self.stage_ended(number, parent, nonce, attempt, ended, scratch, since=since)
         return self.complete(pending)
 
-    def stage_ended(self, number: int, parent: int, nonce: str, attempt: int, ended: AttemptEnd, scratch: Path | None) -> Pending:
-        """Snapshot the work tree after an attempt that has ended."""
+    def stage_ended(
+        self,
+        number: int,
+        parent: int,
+        nonce: str,
+        attempt: int,
+        ended: AttemptEnd,
+        scratch: Path | None,
+        *,
+        since: int | None = None,
+    ) -> Pending:
+        """Snapshot the work tree after an attempt that has ended; ``since`` is the wall clock when it began, if that is known."""
         return self.store.stage(
             number,
             source=self.workspace.directory,
             paths=self.workspace.paths(),
             nonce=nonce,
             attempt=attempt,
-            stage={"parent": parent, "ended": ended.to_json()},
+            stage={"parent": parent, "since_ns": since, "ended": ended.to_json()},
             logs=scratch,
         )
 
@@ -104,6 +115,7 @@ class Step:
         began = self.clock.monotonic()
         ended = _ended(pending.stage)
         parent: int | None = pending.stage.get("parent")
+        since: int | None = pending.stage.get("since_ns")
         number = pending.number
         failed = None if ended is None else _STATUS_OF.get(ended.outcome)
         checks: tuple[CheckResult, ...] = ()
@@ -111,7 +123,7 @@ class Step:
         if failed is None:
             if not (pending.logs / "prompt.md").exists():
                 self._context_files(pending.logs, number, parent)
-            context = self._context(number, pending.logs, nonce=pending.nonce, pending=pending, ended=ended)
+            context = self._context(number, pending.logs, nonce=pending.nonce, since=since, pending=pending, ended=ended)
             checks, readings = self._evaluate(context)
             if self.switch.immediate.is_set():
                 return None
@@ -249,6 +261,7 @@ class Step:
         scratch: Path,
         *,
         nonce: str,
+        since: int | None,
         pending: Pending | None = None,
         ended: AttemptEnd | None = None,
     ) -> StepContext:
@@ -276,7 +289,7 @@ class Step:
             generator_exit=None if ended is None else ended.exit_code,
             history=self.store.views(),
             nonce=nonce,
-            since_ns=time.time_ns(),
+            since_ns=since,
         )
 
 
