@@ -46,10 +46,7 @@ def _become(paths: LoopPaths, data: bytes) -> None:
     """Turn a directory that exists into a loop; it is none until the last step."""
     for directory in paths.subdirectories:
         directory.mkdir(exist_ok=True)
-    try:
-        files.write_once(paths.loop_json, data)
-    except FileExistsError as error:
-        raise UsageError(f"{paths.directory} is a loop already; open it, or choose another id") from error
+    files.write_once(paths.loop_json, data)
 
 
 def _build(paths: LoopPaths, data: bytes) -> None:

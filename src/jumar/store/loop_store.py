@@ -20,7 +20,8 @@ from jumar.store.creation import create_loop
 from jumar.store.foreign import import_foreign, is_foreign
 from jumar.store.layout import LOOPS, LoopPaths, iteration_name
 from jumar.store.loop_reader import LoopReader
-from jumar.store.reading import light, read_record
+from jumar.store.manifest import Manifest
+from jumar.store.reading import light
 from jumar.store.snapshot import StatCache, take_snapshot
 from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Base, Pending, Plan, build, metrics_bytes, write_plain
 from jumar.text import escape
@@ -181,28 +182,23 @@ class LoopStore(LoopReader):
     def commit(self, pending: Pending, record: IterationRecord) -> IterationRecord:
         """Acknowledge a pending snapshot with its record: from the moment this returns the iteration exists, whole.
 
-        ``snapshot_path``, ``artifacts`` and ``artifacts_detail`` are filled in; ``nonce`` and ``attempt`` where they are unset. A
+        ``snapshot_path``, ``artifacts`` and ``artifacts_detail`` are filled in, so is ``nonce``, and ``attempt`` where it is unset. A
         snapshot that has its ``metrics.json`` already keeps it. Returns the record as :meth:`record` reads it. Errors:
         :class:`DuplicateIterationError`, :class:`jumar.errors.StoreWriteError`; the snapshot is then still pending.
         """
         number = pending.number
         if record.iteration_number != number:
             raise UsageError(f"the record is of iteration {record.iteration_number}, the snapshot of iteration {number}")
-        record = replace(record, nonce=record.nonce or pending.nonce)
-        if record.attempt is None:
-            record = replace(record, attempt=pending.attempt)
+        attempt = pending.attempt if record.attempt is None else record.attempt
+        record = replace(record, nonce=pending.nonce, attempt=attempt)
         with self._writing("record an iteration in", self.paths.iterations):
             self._free_number(number)
             data = metrics_bytes(record, pending.manifest, pending.file, f"iterations/{iteration_name(number)}")
             metrics = pending.directory / METRICS
-            if metrics.exists():
-                record = read_record(metrics)[0]
-            else:
+            if not metrics.exists():
                 files.write_once(metrics, data, temporary_in=self.paths.pending)
-            self._acknowledge(pending.directory, record)
-            self._keep_manifest(number, pending.manifest)
-            self._made_here = {number}
-        return self.record(number)
+            self._acknowledge(pending.directory, self.paths.iteration(number))
+            return self._note_iteration(number, pending.manifest)
 
     def add(
         self,
@@ -237,19 +233,15 @@ class LoopStore(LoopReader):
                 data = metrics_bytes(record, manifest, file, f"iterations/{iteration_name(number)}")
                 write_plain(temporary / METRICS, data)
                 files.sync_tree(temporary, entries=len(manifest.entries))
-                self._acknowledge(temporary, record)
+                self._acknowledge(temporary, self.paths.iteration(number))
             except BaseException:
                 with contextlib.suppress(OSError):
                     files.remove_tree(temporary)
                 raise
-            self._keep_manifest(number, manifest)
-            self._made_here = {number}
-        return self.record(number)
+            return self._note_iteration(number, manifest)
 
-    def _acknowledge(self, directory: Path, record: IterationRecord) -> None:
+    def _acknowledge(self, directory: Path, target: Path) -> None:
         """Rename a whole directory into ``iterations/``; when that is not certain to last, take it back."""
-        number = record.iteration_number
-        target = self.paths.iteration(number)
         try:
             files.rename_new(directory, target)
         except OSError:
@@ -258,7 +250,13 @@ class LoopStore(LoopReader):
                 if not os.path.lexists(directory):
                     os.rename(target, directory)
             raise
-        self._iterations.names.add(target.name)
+
+    def _note_iteration(self, number: int, manifest: Manifest) -> IterationRecord:
+        """Add an iteration that was just acknowledged to what is known, and return its record as everybody reads it."""
+        self._keep_manifest(number, manifest)
+        self._made_here = {number}
+        record = self.record(number)
+        self._iterations.names.add(iteration_name(number))
         self._views[number] = record.view()
         if not self._numbers or number > self._numbers[-1]:
             self._numbers.append(number)
@@ -267,6 +265,7 @@ class LoopStore(LoopReader):
         else:
             self._numbers = sorted({*self._numbers, number})
             self._ordered = None
+        return record
 
     def add_decision(self, kind: Kind, **fields: Any) -> Decision:
         """Write the next decision, once. ``fields`` are those of :class:`Decision`; those not given are None or empty."""

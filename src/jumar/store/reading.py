@@ -64,10 +64,6 @@ class Listing:
         """Make the next :meth:`look` list the directory, whatever its time stamp says."""
         self._stamp = None
 
-    def add(self, name: str) -> None:
-        """Note a name that this process has just created."""
-        self.names.add(name)
-
     def look(self) -> bool:
         """List the directory again if it may have changed; returns whether the names did. A missing directory is empty."""
         looked_at = time.time_ns()

@@ -36,10 +36,6 @@ class Folder:
     path: str
     entries: tuple[tuple[str, os.stat_result], ...]
 
-    def join(self, name: str) -> str:
-        """Return the relative path of ``name`` in this folder."""
-        return f"{self.path}/{name}" if self.path else name
-
 
 class OpenFolders:
     """Opens relative directories below ``root`` without ever following a link; keeps only the current chain open.
