@@ -23,7 +23,21 @@ Way = Literal["killed before", "killed after", "error", "answer lost", "error fo
 WAYS: tuple[Way, ...] = ("killed before", "killed after", "error", "answer lost", "error for good")
 """``answer lost``: the call happened, and says that it failed."""
 
-_CHANGING = ("write", "pwrite", "mkdir", "rmdir", "unlink", "rename", "replace", "link", "symlink", "chmod", "fchmod", "fsync", "truncate")
+_CHANGING = (
+    "write",
+    "pwrite",
+    "mkdir",
+    "rmdir",
+    "unlink",
+    "rename",
+    "replace",
+    "link",
+    "symlink",
+    "chmod",
+    "fchmod",
+    "fsync",
+    "truncate",
+)
 
 
 class Killed(BaseException):
@@ -72,8 +86,9 @@ class Disk:
                 return self.call(opened, path, flags, *arguments, **named)
             return opened(path, flags, *arguments, **named)
 
+        calls: dict[str, Any] = {"open": open_, **{name: wrapped(getattr(os, name)) for name in _CHANGING}}
         with (
-            mock.patch.multiple(os, open=open_, **{name: wrapped(getattr(os, name)) for name in _CHANGING}),
+            mock.patch.multiple(os, **calls),
             mock.patch.object(files, "_syncfs", wrapped(synced)),
         ):
             yield self

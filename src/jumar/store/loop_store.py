@@ -182,8 +182,8 @@ class LoopStore(LoopReader):
     def commit(self, pending: Pending, record: IterationRecord) -> IterationRecord:
         """Acknowledge a pending snapshot with its record: from the moment this returns the iteration exists, whole.
 
-        ``snapshot_path``, ``artifacts`` and ``artifacts_detail`` are filled in, so is ``nonce``, and ``attempt`` where it is unset. A
-        snapshot that has its ``metrics.json`` already keeps it. Returns the record as :meth:`record` reads it. Errors:
+        ``snapshot_path``, ``artifacts`` and ``artifacts_detail`` are filled in, so is ``nonce``, and ``attempt`` where it is
+        unset. A snapshot that has its ``metrics.json`` already keeps it. Returns the record as :meth:`record` reads it. Errors:
         :class:`DuplicateIterationError`, :class:`jumar.errors.StoreWriteError`; the snapshot is then still pending.
         """
         number = pending.number
