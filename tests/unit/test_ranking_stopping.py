@@ -92,13 +92,19 @@ def test_completed_does_not_hold(views):
     assert stop(views, target=None if views[0].score == 80.0 else 80) is None
 
 
+def test_completed_at_exactly_the_target_is_completed():
+    decision = stop([completed(score=80)], target=80)
+    assert decision is not None
+    assert decision.reason == "completed"
+
+
 def test_iteration_0_completes_nothing():
     assert stop([completed(number=0)]) is None
 
 
 def test_failures_in_a_row_stop_and_name_the_last():
     views = [*trajectory(50, 60), failed(2), failed(3, "generator_timeout"), failed(4, "validator_broken")]
-    expected = StopDecision(reason="consecutive_failures", detail="3 passes failed in a row; the last: validator_broken")
+    expected = StopDecision(reason="consecutive_failures", detail="3 passes failed in a row; the last: validator broken")
     assert expected == stop(views)
     assert stop(views[:-1]) is None
     assert stop([*views, IterationView(number=5, score=50)]) is None
@@ -107,16 +113,21 @@ def test_failures_in_a_row_stop_and_name_the_last():
 def test_every_failing_status_counts_and_so_does_an_ok_without_a_score():
     for status in ("generator_failed", "generator_timeout", "validator_broken", "scorer_broken", "invalid_score"):
         decision = stop([failed(1, status)], consecutive_failures=1)
-        assert StopDecision(reason="consecutive_failures", detail=f"1 pass failed in a row; the last: {status}") == decision
+        assert (
+            StopDecision(
+                reason="consecutive_failures", detail=f"1 pass failed in a row; the last: {status.replace(chr(95), chr(32))}"
+            )
+            == decision
+        )
     decision = stop([failed(1, "ok")], consecutive_failures=1)
-    assert StopDecision(reason="consecutive_failures", detail="1 pass failed in a row; the last: invalid_score") == decision
+    assert StopDecision(reason="consecutive_failures", detail="1 pass failed in a row; the last: invalid score") == decision
 
 
 def test_interrupted_passes_neither_count_as_failures_nor_end_the_row():
     interrupted = [failed(number, "interrupted") for number in (1, 2, 3)]
     assert stop(interrupted) is None
     views = [failed(1), failed(2), failed(3, "interrupted"), failed(4)]
-    assert StopDecision(reason="consecutive_failures", detail="3 passes failed in a row; the last: generator_failed") == stop(
+    assert StopDecision(reason="consecutive_failures", detail="3 passes failed in a row; the last: generator failed") == stop(
         views
     )
 
@@ -142,6 +153,10 @@ def test_max_seconds_is_inclusive():
     expected = StopDecision(reason="max_seconds", detail="600 of 600 seconds used")
     assert expected == stop([], seconds=600.0, max_seconds=600)
     assert stop([], seconds=599.9, max_seconds=600) is None
+    assert StopDecision(reason="max_seconds", detail="86401.3 of 86400 seconds used") == stop(
+        [], seconds=86401.26, max_seconds=86400
+    )
+    assert StopDecision(reason="max_seconds", detail="0.0512 of 0.05 seconds used") == stop([], seconds=0.05123, max_seconds=0.05)
     assert stop([], seconds=1e9) is None
 
 
@@ -168,6 +183,7 @@ def test_oscillation():
     expected = StopDecision(reason="oscillation", detail="oscillation: three swings of at least 1 point and no new best")
     assert expected == stop(trajectory(80, 78, 80, 78), oscillation=DEFAULT_OSCILLATION)
     assert expected == stop(trajectory(90, 80, 85, 80), oscillation=DEFAULT_OSCILLATION)
+    assert expected == stop(trajectory(80, 79, 80, 79), oscillation=DEFAULT_OSCILLATION)
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jumar.app.config import JumarConfig
+from jumar.app.own_files import own_files
 from jumar.app.parts import build_parts
-from jumar.decide.recorded import config_now
+from jumar.app.rehearsal import generator_row
+from jumar.app.templates import AGENT
+from jumar.decide.recorded import artifact_rules, config_now
+from jumar.decide.treelock import refuse_busy_tree
 from jumar.errors import ConfigError
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
@@ -24,6 +28,7 @@ from jumar.loop.prompt import check_template
 from jumar.loop.settings import LoopSettings, achievable
 from jumar.store.layout import check_loop_id, list_loops, loops_directory, prepare_root
 from jumar.store.loop_store import LoopStore
+from jumar.store.matching import ArtifactRules
 from jumar.text import escape
 
 __all__ = ["RunRequest", "prepare"]
@@ -36,13 +41,14 @@ _LIMITS = ("loop.max_iterations", "stop.max_iterations", "stop.max_seconds", "st
 class RunRequest:
     """What a person asked to run.
 
-    ``base`` is the directory that relative paths of the configuration start from. ``named`` is False when the configuration
-    came from the command line alone, so that the loop has no name of its own.
+    ``base`` is the directory that relative paths of the configuration start from, ``path`` its file. ``named`` is False
+    when the configuration came from the command line alone, so that the loop has no name of its own.
     """
 
     config: JumarConfig
     base: Path
     root: Path
+    path: Path | None = None
     named: bool = True
     new: bool = False
     accept_changes: bool = False
@@ -57,6 +63,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     workdir = config.directory(request.base)
     if not workdir.is_dir():
         raise ConfigError(f"the work directory {escape(str(workdir))} does not exist; see [loop] workdir")
+    _refuse_missing_program(config, workdir)
     parts = build_parts(config, request.base, switch)
     recorded = _recorded(config)
     loop_id = _loop_id(request, recorded, workdir)
@@ -68,7 +75,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         continue_from=config.loop.continue_from,
         isolation=config.loop.isolation,
         apply=config.apply,
-        artifacts=config.artifacts.rules(),
+        artifacts=_rules(config, own_files(workdir, request.path)),
         weights=config.weights,
         criteria=config.selection.criteria(),
         stop=config.stop.rules(config.max_iterations),
@@ -79,19 +86,37 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     )
     check_patterns(config.loop.env)
     check_settings(settings, parts)
-    store = _store(request, settings)
+    store, settings = _store(request, settings)
     return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener)
 
 
-def _store(request: RunRequest, settings: LoopSettings) -> LoopStore:
+def _refuse_missing_program(config: JumarConfig, workdir: Path) -> None:
+    """Refuse, before anything is created, a command without a shell whose program is not there."""
+    command = config.generator.command
+    if isinstance(command, list) or (command is not None and AGENT in command.split()):
+        row = generator_row(config, workdir)
+        if row.state == "red":
+            raise ConfigError(f"[generator] {row.detail}; {row.fix}")
+
+
+def _rules(config: JumarConfig, own: Iterable[str]) -> ArtifactRules:
+    rules = config.artifacts.rules()
+    return replace(rules, exclude=tuple(dict.fromkeys((*rules.exclude, *own))))
+
+
+def _store(request: RunRequest, settings: LoopSettings) -> tuple[LoopStore, LoopSettings]:
     directory = loops_directory(request.root) / settings.loop_id
     prepare_root(request.root)
-    document = _document(request.config, settings)
     if not directory.exists():
-        return LoopStore.create(directory, settings.loop_id, document, workdir=settings.workdir, created_at=SystemClock().now())
+        if settings.isolation == "none":
+            refuse_busy_tree(request.root, settings.workdir)
+        document, at = _document(request.config, settings), SystemClock().now()
+        return LoopStore.create(directory, settings.loop_id, document, workdir=settings.workdir, created_at=at), settings
     store = LoopStore.open(directory)
-    _check_unchanged(request, store, document)
-    return store
+    left_out = (*artifact_rules(store).exclude, *settings.artifacts.exclude)
+    settings = replace(settings, artifacts=replace(settings.artifacts, exclude=tuple(dict.fromkeys(left_out))))
+    _check_unchanged(request, store, _document(request.config, settings))
+    return store, settings
 
 
 def _document(config: JumarConfig, settings: LoopSettings) -> dict[str, Any]:
@@ -128,9 +153,9 @@ def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[st
             f"loop '{store.loop_id}' was recorded by a tracker, not by `jumar run`; choose another [loop] id or --root"
         )
     differences = _differences(_flat(before), _flat(document["run"]))
-    if not differences:
+    if not differences and config_now(store).get("artifacts") == document["artifacts"]:
         return
-    if not request.accept_changes:
+    if differences and not request.accept_changes:
         shown = "\n".join(f"  {line}" for line in differences)
         raise ConfigError(
             f"the configuration differs from the one that loop '{store.loop_id}' was recorded with:\n{shown}\n"
@@ -143,7 +168,7 @@ def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[st
             final_iteration=store.iteration_numbers()[-1] if store.iteration_numbers() else None,
             delta=None,
             decision=None,
-            reason="; ".join(differences),
+            reason="; ".join(differences) or "where jumar's output goes is left out of the artifacts",
             by=current_user(),
             at=SystemClock().now(),
             data={"config": dict(document)},

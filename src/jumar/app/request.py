@@ -31,7 +31,7 @@ def command_line_config(command: Sequence[str], given: Mapping[str, Any]) -> Jum
 
 
 def configured(given: Mapping[str, Any]) -> tuple[JumarConfig, Path]:
-    """Return the configuration file's content with the options laid over it, and the directory it starts from.
+    """Return the configuration file's content with the options laid over it, and the file.
 
     Errors: :class:`ConfigError`, also when there is neither a file nor a command.
     """
@@ -45,7 +45,7 @@ def configured(given: Mapping[str, Any]) -> tuple[JumarConfig, Path]:
     data = config.model_dump(mode="json", exclude_unset=True)
     changed = _overlaid(data, given)
     where = f"{path} with the command line's options"
-    return (config if changed == data else parse_config(changed, where)), path.parent
+    return (config if changed == data else parse_config(changed, where)), path
 
 
 def _overlaid(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

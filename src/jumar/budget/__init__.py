@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from jumar.budget.ledger import spend
+from jumar.budget.ledger import RunningSpend, spend
 
-__all__ = ["spend"]
+__all__ = ["RunningSpend", "spend"]

@@ -25,13 +25,11 @@ def spend(attempts: Iterable[Attempt], *, reserve_cost_usd: float | None = None)
     if not 0 <= reserve < math.inf:
         raise ConfigError(f"reserve_cost_usd is {reserve}: give an amount that is 0 or more")
     begun = tuple(attempts)
-    tokens = [_tokens(attempt) for attempt in begun]
-    costs = [_cost(attempt, reserve) for attempt in begun]
     return Spend(
         iterations=len(begun),
-        seconds=math.fsum(attempt.end.seconds or 0 for attempt in begun if attempt.end),
-        tokens=None if None in tokens else sum(count for count in tokens if count is not None),
-        cost_usd=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
+        seconds=math.fsum(_seconds(attempt) for attempt in begun),
+        tokens=_sum_of_tokens([_tokens(attempt) for attempt in begun]),
+        cost_usd=_sum_of_costs([_cost(attempt, reserve) for attempt in begun]),
     )
 
 
@@ -53,11 +51,15 @@ class RunningSpend:
         while self._settled < len(attempts) and attempts[self._settled].end is not None:
             self._settle(attempts[self._settled])
             self._settled += 1
-        rest = spend(attempts[self._settled :])
-        known_tokens = None if self._tokens is None or rest.tokens is None else self._tokens + rest.tokens
-        known_cost = None if self._cost is None or rest.cost_usd is None else math.fsum([*self._cost, rest.cost_usd])
-        seconds = math.fsum([*self._seconds, rest.seconds])
-        return Spend(iterations=len(attempts), seconds=seconds, tokens=known_tokens, cost_usd=known_cost)
+        rest = attempts[self._settled :]
+        tokens = [self._tokens, *(_tokens(attempt) for attempt in rest)]
+        costs = [*(self._cost or ()), *(_cost(attempt, 0.0) for attempt in rest)]
+        return Spend(
+            iterations=len(attempts),
+            seconds=math.fsum([*self._seconds, *(_seconds(attempt) for attempt in rest)]),
+            tokens=_sum_of_tokens(tokens),
+            cost_usd=None if self._cost is None else _sum_of_costs(costs),
+        )
 
     def _settle(self, attempt: Attempt) -> None:
         tokens, cost = _tokens(attempt), _cost(attempt, 0.0)
@@ -66,8 +68,7 @@ class RunningSpend:
             self._cost = None
         elif self._cost is not None:
             _add_exactly(self._cost, cost)
-        if attempt.end is not None and attempt.end.seconds is not None:
-            _add_exactly(self._seconds, attempt.end.seconds)
+        _add_exactly(self._seconds, _seconds(attempt))
 
 
 def _add_exactly(partials: list[float], value: float) -> None:
@@ -81,6 +82,18 @@ def _add_exactly(partials: list[float], value: float) -> None:
             partials[kept] = rounded_off
             kept += 1
     partials[kept:] = [value]
+
+
+def _sum_of_tokens(counts: list[int | None]) -> int | None:
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def _sum_of_costs(costs: list[float | None]) -> float | None:
+    return None if None in costs else math.fsum(cost for cost in costs if cost is not None)
+
+
+def _seconds(attempt: Attempt) -> float:
+    return 0.0 if attempt.end is None else attempt.end.seconds or 0.0
 
 
 def _tokens(attempt: Attempt) -> int | None:

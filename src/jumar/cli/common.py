@@ -75,7 +75,7 @@ def complete_loop(ctx: click.Context, _param: click.Parameter, incomplete: str) 
 
 
 def open_loop(root: Path, loop: str) -> LoopStore:
-    """Open the loop called ``loop`` below ``root``; a path to a loop's own directory is taken too.
+    """Open the loop called ``loop`` below ``root``; the beginning of one name, or a path to its directory, is taken too.
 
     Errors: :class:`NotFoundError` that lists what there is.
     """
@@ -88,6 +88,13 @@ def open_loop(root: Path, loop: str) -> LoopStore:
             raise NotFoundError(f"there is no directory {escape(loop)}; `jumar list` shows the loops of a --root by name")
     elif loop in {"", ".", ".."} or not directory.is_dir():
         known = list_loops(root)
+        begins = [name for name in known if loop not in {"", ".", ".."} and name.startswith(loop)]
+        if len(begins) == 1:
+            return LoopStore.open(loops_directory(root) / begins[0])
+        if (root / DEFAULT_ROOT / "loops").is_dir():
+            raise NotFoundError(
+                f"{escape(str(root))} holds no loops, but {escape(str(root / DEFAULT_ROOT))} does: name that as --root"
+            )
         where = escape(str(root))
         shown = f"there are: {', '.join(map(escape, known[:10]))}" if known else f"{where} holds no loops; `jumar run` makes one"
         raise NotFoundError(f"no loop called '{escape(loop)}' in {where}{nearest(loop, known)}; {shown}")

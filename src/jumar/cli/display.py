@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
@@ -67,6 +68,7 @@ class PlainDisplay(SilentDisplay):
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._previous: IterationRecord | None = None
+        self._weights: Mapping[str, float] = {}
 
     def _say(self, text: str) -> None:
         self._stream.write(writable(text, self._stream) + "\n")
@@ -78,6 +80,7 @@ class PlainDisplay(SilentDisplay):
             self._say(f"jumar run · {event.loop_id} · up to {event.rules.max_iterations} iterations")
             self._say(_line(COLUMNS))
             best = _best_of(event.recorded)
+            self._weights = event.weights
             for record in event.recorded:
                 self._row(record, best)
         elif isinstance(event, IterationRecorded):
@@ -86,7 +89,7 @@ class PlainDisplay(SilentDisplay):
             self._say(f"note      {escape_block(event.message)}")
 
     def _row(self, record: IterationRecord, best: int | None) -> None:
-        self._say(_line(row_cells(record, self._previous, best)))
+        self._say(_line(row_cells(record, self._previous, best, self._weights)))
         self._previous = record
 
     def end(self, outcome: LoopOutcome) -> None:
@@ -151,7 +154,10 @@ class LiveDisplay(SilentDisplay):
         for index, record in enumerate(self._records[hidden:], start=hidden):
             previous = self._records[index - 1] if index else None
             style = "bold green" if record.iteration_number == self._best else "red" if record.status != "ok" else ""
-            table.add_row(*(Text(cell) for cell in row_cells(record, previous, self._best)), style=style)
+            table.add_row(
+                *(Text(cell) for cell in row_cells(record, previous, self._best, self._started.weights if self._started else {})),
+                style=style,
+            )
         total = self._started.rules.max_iterations if self._started else 1
         done = sum(record.iteration_number > 0 for record in self._records)
         head = Text(self._headline(done, total), style="bold")

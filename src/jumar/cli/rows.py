@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 from jumar.cli.common import DEFAULT_ROOT, shown_path
@@ -20,12 +21,14 @@ _REASON = 100
 
 def signed(value: float) -> str:
     """Return a difference of points with its sign, the minus as a minus sign."""
-    return f"{value:+.1f}".replace("-", _MINUS)
+    return "0" if abs(value) < 0.05 else f"{value:+.1f}".replace("-", _MINUS)
 
 
-def row_cells(record: IterationRecord, previous: IterationRecord | None, best: int | None) -> tuple[str, ...]:
+def row_cells(
+    record: IterationRecord, previous: IterationRecord | None, best: int | None, weights: Mapping[str, float]
+) -> tuple[str, ...]:
     """Return the cells of one iteration in the order of :data:`COLUMNS`; a failed one says why."""
-    row = trajectory_row(record, previous, best=best)
+    row = trajectory_row(record, previous, best=best, weights=weights)
     why = f": {escape(record.status_reason)[:_REASON]}" if record.status != "ok" and record.status_reason else ""
     return (*row.cells[:-1], row.note + why)
 

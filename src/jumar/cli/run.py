@@ -39,7 +39,13 @@ class RunCommand(click.Command):
             args = args[:cut]
             if not ctx.meta["jumar.command"]:
                 raise click.UsageError("after -- there is no command", ctx)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if "jumar.command" in ctx.meta or not any(not word.startswith("-") for word in args):
+                raise
+            hint = "if these are your agent's words, put -- before its command: jumar run -n 5 --check 'CMD' -- AGENT ..."
+            raise click.UsageError(f"{error.format_message()} {hint}", ctx) from None
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
@@ -83,18 +89,23 @@ def run_command(ctx: click.Context, **given: Any) -> int:
     from jumar.app.prepare import RunRequest
     from jumar.app.request import command_line_config, configured
 
+    if any(not check.strip() for check in given["checks"]):
+        raise click.UsageError("--check is empty: give it a shell command", ctx)
     if command is not None:
         if given["config"] is not None:
             raise click.UsageError("give a configuration file or a command after --, not both", ctx)
         if Path("jumar.toml").is_file() and not given["quiet"]:
             print_text("note      jumar.toml is not used, because a command is given", err=True)
-        config, base = command_line_config(command, given), Path.cwd()
+        path, base = None, Path.cwd()
+        config = command_line_config(command, given)
     else:
-        config, base = configured(given)
+        config, path = configured(given)
+        base = path.parent
     request = RunRequest(
         config=config,
         base=base,
         root=given["root"] or base / DEFAULT_ROOT,
+        path=path,
         named=command is None or given["loop_id"] is not None,
         new=given["new"],
         accept_changes=given["accept_changes"],

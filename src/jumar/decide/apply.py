@@ -12,6 +12,7 @@ from jumar.decide.operation import (
     explaining,
     last_applied,
     refuse_unfinished,
+    refuse_unrecorded,
     unfinished,
 )
 from jumar.decide.plan import ApplyPlan, plan_apply, snapshot_of, workdir_to_json
@@ -37,6 +38,7 @@ def apply(store: LoopStore, plan: ApplyPlan, *, by: str, at: str, reason: str = 
     """
     with store.lock(), Tree(plan.workdir) as tree:
         refuse_unfinished(store)
+        refuse_unrecorded(store)
         snapshot_of(store, plan.iteration)
         try:
             plan.moves.remaining(tree, resumed=False)

@@ -26,6 +26,7 @@ __all__ = [
     "explaining",
     "last_applied",
     "refuse_unfinished",
+    "refuse_unrecorded",
     "unfinished",
 ]
 
@@ -129,3 +130,19 @@ def end_without_effect(store: LoopStore, apply: Decision, *, by: str, at: str, r
     undo = store.add_decision("undo", best_iteration=iteration, reason=reason, by=by, at=at, data=data)
     ends = {"undo": undo.number, "apply": apply.number}
     store.add_decision("undo-end", best_iteration=iteration, by=by, at=at, data=ends)
+
+
+def refuse_unrecorded(store: LoopStore) -> None:
+    """Refuse to change the tree while it alone holds a pass that was paid for and not yet recorded.
+
+    Errors: :class:`ConflictError` that says how to record it.
+    """
+    attempts = store.attempts()
+    last = attempts[-1] if attempts else None
+    if last is None or last.end is None or last.end.outcome in {"lost", "interrupted"} or store.pending() is not None:
+        return
+    if last.start.iteration not in store.iteration_numbers():
+        raise ConflictError(
+            f"iteration {last.start.iteration} of loop '{store.loop_id}' was generated and is not recorded yet: "
+            "it is in the work tree alone; run the loop once more, which records it, then try again"
+        )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
+from typing import Any
 
 from jumar.errors import LockedError
 from jumar.files import sha256_bytes
@@ -13,7 +14,7 @@ from jumar.store.lock import LoopLock, who_holds
 from jumar.store.loop_store import LoopStore
 from jumar.text import escape
 
-__all__ = ["locked_tree"]
+__all__ = ["locked_tree", "refuse_busy_tree"]
 
 
 @contextlib.contextmanager
@@ -25,16 +26,29 @@ def locked_tree(store: LoopStore, workdir: Path) -> Generator[None]:
     if store.paths.directory.parent.name != LOOPS:
         yield
         return
-    key = sha256_bytes(str(workdir.resolve()).encode("utf-8", "surrogateescape"))[:16]
-    path = store.paths.lock.with_name(f"workdir-{key}")
+    path = store.paths.lock.with_name(_name(workdir))
     lock = LoopLock(path)
     try:
         lock.acquire()
     except LockedError as error:
-        holder = who_holds(path) or {}
-        who = f"process {holder['pid']} ({escape(str(holder.get('command')))})" if "pid" in holder else "another process"
-        raise LockedError(f"{who} works in {escape(str(workdir))}; wait for it to end, or stop it") from error
+        raise _busy(workdir, who_holds(path) or {}) from error
     try:
         yield
     finally:
         lock.release()
+
+
+def refuse_busy_tree(root: Path, workdir: Path) -> None:
+    """Raise :class:`LockedError` when a loop of ``root`` changes ``workdir`` right now; for those who have no loop yet."""
+    holder = who_holds(root / "locks" / _name(workdir))
+    if holder is not None:
+        raise _busy(workdir, holder)
+
+
+def _name(workdir: Path) -> str:
+    return "workdir-" + sha256_bytes(str(workdir.resolve()).encode("utf-8", "surrogateescape"))[:16]
+
+
+def _busy(workdir: Path, holder: Mapping[str, Any]) -> LockedError:
+    who = f"process {holder['pid']} ({escape(str(holder.get('command')))})" if "pid" in holder else "another process"
+    return LockedError(f"{who} works in {escape(str(workdir))}; wait for it to end, or stop it")

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from jumar.decide.moves import Change, Moves, conflict_message, directories
-from jumar.decide.operation import Unfinished, complete, data_of, explaining, last_applied, unfinished
+from jumar.decide.operation import (
+    Unfinished,
+    complete,
+    data_of,
+    explaining,
+    last_applied,
+    refuse_unrecorded,
+    unfinished,
+)
 from jumar.decide.plan import workdir_from_json, workdir_to_json
 from jumar.decide.tree import Tree, same
 from jumar.errors import ConflictError, NotFoundError, UsageError
@@ -85,6 +93,7 @@ def undo(store: LoopStore, *, by: str, at: str, reason: str = "", force: bool = 
     as :func:`plan_undo`; :class:`ConflictError` listing what changed since, with nothing written.
     """
     with store.lock():
+        refuse_unrecorded(store)
         plan = plan_undo(store)
         if plan.conflicts and not force:
             raise ConflictError(

@@ -87,7 +87,15 @@ class Loop:
         """Return why the loop is at its end, from what is on disk; None when it may go on."""
         if self.store.pending() is not None or not self.store.iteration_numbers():
             return None
-        return evaluate_stop(self.store.views(), self.settings.stop, seconds=self.tally.spend().seconds)
+        decision = evaluate_stop(self.store.views(), self.settings.stop, seconds=self.tally.spend().seconds)
+        if decision is not None and decision.reason == "consecutive_failures" and self._forgiven():
+            return None
+        return decision
+
+    def _forgiven(self) -> bool:
+        """Whether a person changed the configuration after the last failed pass: the next one deserves its chance."""
+        accepted = [decision.final_iteration for decision in self.store.decisions() if decision.kind == "accept"]
+        return bool(accepted) and accepted[-1] == self.store.views()[-1].number
 
     def finished(self) -> bool:
         """Return whether the last iteration was followed by everything that belongs to the end: choice, apply and all."""
@@ -136,10 +144,14 @@ class Loop:
             resumed=resumed,
             rules=self.settings.stop,
             recorded=tuple(self.store.records()),
+            weights=self.settings.weights,
         )
         deliver(started, self.listener)
         if not self.parts.validators and self.settings.criteria.mode == "highest_quality_verified":
             self._notice("there are no validators, so nothing is verified and the choice is by score alone")
+        threshold = self.settings.criteria.threshold
+        if threshold is not None and 0 < threshold <= 1:
+            self._notice(f"the threshold {threshold:g} is on a scale of 0 to 100; did you mean {100 * threshold:g}?")
         known = set(self.store.iteration_numbers())
         for notice in recover(step).notices:
             self._notice(notice)

@@ -6,7 +6,7 @@ A listener gets values, never the engine; what it raises is logged and does not 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,6 +26,7 @@ class LoopStarted:
     resumed: bool
     rules: StopRules
     recorded: tuple[IterationRecord, ...]
+    weights: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ Listener = Callable[[Event], None]
 def deliver(event: Event, listener: Listener | None) -> None:
     """Hand ``event`` to ``listener``; an exception there is logged and dropped: the loop is worth more than its display."""
     if isinstance(event, Notice):
-        _log.warning("jumar.loop_notice: %s", event.message)
+        _log.info("jumar.loop_notice: %s", event.message)
     else:
         _log.debug("jumar.%s", type(event).__name__)
     if listener is None:

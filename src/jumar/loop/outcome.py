@@ -73,6 +73,8 @@ class LoopOutcome:
             return NothingEvaluatedError.exit_code
         if self.stop.reason == "consecutive_failures" and self.passes_ok == 0:
             return _FAILED
+        if self.apply_problem is not None:
+            return _FAILED
         if self.gate_met:
             return _GATE_MET
         return _LIMIT if self.stop.reason in LIMIT_REASONS else _BELOW_THRESHOLD

@@ -33,6 +33,7 @@ from jumar.store.loop_store import LoopStore, Pending
 
 __all__ = ["Step"]
 
+_LAST_LINE = 200
 _REFLECTED = 5  # iterations whose reflections the prompt carries
 _STATUS_OF: Mapping[str, Status] = MappingProxyType(
     {"failed": "generator_failed", "timeout": "generator_timeout", "interrupted": "interrupted"}
@@ -197,7 +198,7 @@ class Step:
             seconds=outcome.seconds,
             ended_at=self.clock.now(),
             exit_code=outcome.exit_code,
-            detail=outcome.failure or "",
+            detail=_detail(outcome),
             output_tail=outcome.output_tail,
             usage=outcome.usage,
             commits=commits,
@@ -291,6 +292,14 @@ class Step:
             nonce=nonce,
             since_ns=since,
         )
+
+
+def _detail(outcome: GenerateOutcome) -> str:
+    """Return what went wrong, with the last line that the generator printed: that is where the reason usually stands."""
+    if outcome.failure is None:
+        return ""
+    last = next((line.strip() for line in reversed(outcome.output_tail.splitlines()) if line.strip()), "")
+    return outcome.failure if not last or last in outcome.failure else f"{outcome.failure}: {last[:_LAST_LINE]}"
 
 
 def _ended(stage: Mapping[str, Any]) -> AttemptEnd | None:

@@ -131,6 +131,8 @@ class BestOutputTracker:
         :class:`ArtifactError`.
         """
         number = _whole("iteration_number", iteration_number)
+        if not isinstance(dimensions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
+            raise ScoreError(f"dimensions should map names to numbers, is {type(dimensions).__name__}")
         quality = weighted_score(dimensions, self.quality_weights)
         usage = Usage(
             tokens_used=None if tokens_used is None else _whole("tokens_used", tokens_used),
@@ -144,7 +146,7 @@ class BestOutputTracker:
                 f"{nearest(str(verification_status), known)}"
             )
         notes = _notes(reflections)
-        paths = [os.fspath(path) for path in artifacts] if not isinstance(artifacts, str) else _refuse_string(artifacts)
+        paths = _paths(artifacts)
         store = self.store
         with store.lock():
             views = store.views()
@@ -311,5 +313,13 @@ def _notes(reflections: Sequence[str]) -> tuple[str, ...]:
     return tuple(reflections)
 
 
-def _refuse_string(artifacts: str) -> list[str]:
-    raise ArtifactError(f"artifacts should be a list of paths, is the string {artifacts!r}; write [{artifacts!r}]")
+def _paths(artifacts: object) -> list[str]:
+    if isinstance(artifacts, str | os.PathLike):
+        raise ArtifactError(f"artifacts should be a list of paths, is {artifacts!r}; write [{artifacts!r}]")
+    if not isinstance(artifacts, Iterable):
+        raise ArtifactError(f"artifacts should be a list of paths, is {artifacts!r}")
+    given = list(cast("Iterable[object]", artifacts))
+    for path in given:
+        if not isinstance(path, str | os.PathLike):
+            raise ArtifactError(f"artifacts should be paths, one of them is {path!r}")
+    return [os.fspath(cast("str", path)) for path in given]

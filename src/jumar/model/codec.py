@@ -6,6 +6,7 @@ as lone surrogates, and ``json`` writes them as escapes, so that they survive a 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -13,15 +14,36 @@ from typing import Any, cast
 
 from jumar.errors import FormatTooNewError, StoreDamagedError
 
-__all__ = ["FORMAT", "Fields", "decode", "encode"]
+__all__ = ["FORMAT", "Fields", "broken_seal", "decode", "encode"]
 
 FORMAT = 1
+_SEAL = "seal"
 
 
-def encode(data: Mapping[str, Any], *, compact: bool = False) -> bytes:
-    """Return ``data`` as JSON bytes with a final line feed. NaN and infinities are refused with ``ValueError``."""
+def encode(data: Mapping[str, Any], *, compact: bool = False, sealed: bool = False) -> bytes:
+    """Return ``data`` as JSON bytes with a final line feed. NaN and infinities are refused with ``ValueError``.
+
+    ``sealed`` adds a digest of the content, by which :func:`broken_seal` tells a file that was changed after it was written.
+    """
+    if sealed:
+        data = {**data, _SEAL: _digest(data)}
     text = json.dumps(data, allow_nan=False, indent=None if compact else 2, separators=(",", ":") if compact else None)
     return text.encode("ascii") + b"\n"
+
+
+def _digest(data: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the content, whatever its layout: keys sorted, no white space."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def broken_seal(data: Mapping[str, Any]) -> str | None:
+    """Return why the content of a sealed file is not what was written, or None when it is. Guards against accidents, not forgers."""
+    seal = data.get(_SEAL)
+    if seal is None:
+        return "has no seal: it was not written by jumar, or was changed since"
+    content = {key: value for key, value in data.items() if key != _SEAL}
+    return None if seal == _digest(content) else "was changed after it was written: its content does not match its seal"
 
 
 def decode(data: bytes, where: str, *, versioned: bool = True) -> Fields:

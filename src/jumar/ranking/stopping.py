@@ -134,7 +134,7 @@ def _consecutive_failures(passes: Sequence[IterationView], most: int) -> StopDec
         row.append(view)
     if len(row) < most:
         return None
-    last = "invalid_score" if row[0].status == "ok" else row[0].status
+    last = ("invalid_score" if row[0].status == "ok" else row[0].status).replace("_", " ")
     failed = "1 pass" if len(row) == 1 else f"{len(row):,} passes"
     return StopDecision(reason="consecutive_failures", detail=f"{failed} failed in a row; the last: {last}")
 
@@ -148,7 +148,7 @@ def _max_iterations(done: int, most: int) -> StopDecision | None:
 def _max_seconds(seconds: float, most: float | None) -> StopDecision | None:
     if most is None or seconds < most:
         return None
-    return StopDecision(reason="max_seconds", detail=f"{points(seconds)} of {points(most)} seconds used")
+    return StopDecision(reason="max_seconds", detail=f"{_amount(seconds)} of {_amount(most)} seconds used")
 
 
 def _steps(scores: Sequence[float], window: int) -> list[float] | None:
@@ -213,6 +213,11 @@ def _count(number: int, noun: str) -> str:
     """Return ``two passes``; from eleven on the number in digits."""
     word = _WORDS[number] if number < len(_WORDS) else f"{number:,}"
     return f"{word} {noun}" if number == 1 else f"{word} {noun}{'es' if noun == 'pass' else 's'}"
+
+
+def _amount(seconds: float) -> str:
+    """Return ``seconds`` rounded: whole tenths from one second on, three digits below."""
+    return points(seconds) if seconds >= 1 else f"{seconds:.3g}"
 
 
 def _points(size: float) -> str:

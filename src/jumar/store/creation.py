@@ -76,7 +76,8 @@ def loop_json(directory: Path, loop_id: str, config: Mapping[str, Any], *, workd
             "nonce": secrets.token_hex(8),
             "workdir": None if workdir is None else _movable(directory, workdir),
             "config": dict(config),
-        }
+        },
+        sealed=True,
     )
 
 

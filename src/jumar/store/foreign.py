@@ -164,7 +164,7 @@ def _build(paths: LoopPaths, found: _Foreign) -> None:
         base = _build_iteration(new.iteration(number), record, snapshot, base)
     if gone:
         decision = _cleaned(gone, found)
-        files.write_once(new.decisions / "0001-cleanup.json", encode(decision.to_json()))
+        files.write_once(new.decisions / "0001-cleanup.json", encode(decision.to_json(), sealed=True))
     files.sync_tree(new.directory)
 
 

@@ -21,6 +21,7 @@ from jumar.store.foreign import import_foreign, is_foreign
 from jumar.store.layout import LOOPS, LoopPaths, iteration_name
 from jumar.store.loop_reader import LoopReader
 from jumar.store.manifest import Manifest
+from jumar.store.matching import ArtifactRules
 from jumar.store.reading import light
 from jumar.store.snapshot import StatCache, take_snapshot
 from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Base, Pending, Plan, build, metrics_bytes, write_plain
@@ -100,7 +101,7 @@ class LoopStore(LoopReader):
         with self._writing("write an attempt to", self.paths.attempts):
             number = self.last_attempt() + 1
             start = AttemptStart(number=number, iteration=iteration, parent=parent, nonce=nonce, started_at=at, pid=os.getpid())
-            files.write_once(self.paths.attempt_start(number), encode(start.to_json()))
+            files.write_once(self.paths.attempt_start(number), encode(start.to_json(), sealed=True))
             attempt = Attempt(start=start, end=None)
             self._note_attempt(attempt)
         return attempt
@@ -110,7 +111,7 @@ class LoopStore(LoopReader):
         with self._writing("write the end of an attempt to", self.paths.attempts):
             started = self.attempt(number).start
             try:
-                files.write_once(self.paths.attempt_end(number), encode(end.to_json()))
+                files.write_once(self.paths.attempt_end(number), encode(end.to_json(), sealed=True))
             except FileExistsError as error:
                 raise UsageError(f"attempt {number} of loop '{self.loop_id}' has ended already") from error
             self._note_attempt(Attempt(start=started, end=end))
@@ -140,13 +141,14 @@ class LoopStore(LoopReader):
         attempt: int | None,
         stage: Mapping[str, Any],
         logs: Path | None,
+        quota: ArtifactRules | None = None,
     ) -> Pending:
         """Take the snapshot of iteration ``number`` into ``pending/``: durable when this returns, and never generated again.
 
         ``paths`` are files, links or directories below ``source``. ``stage`` is any JSON, kept beside it. ``logs`` is a
-        directory that is moved into the snapshot. A pending snapshot of the same number that no attempt paid for is replaced.
-        Errors, with nothing recorded: :class:`DuplicateIterationError`, :class:`jumar.errors.ArtifactError`,
-        :class:`jumar.errors.StoreWriteError`.
+        directory that is moved into the snapshot. ``quota`` limits what is taken, without a second look at every file. A
+        pending snapshot of the same number that no attempt paid for is replaced. Errors, with nothing recorded:
+        :class:`DuplicateIterationError`, :class:`jumar.errors.ArtifactError`, :class:`jumar.errors.StoreWriteError`.
         """
         with self._writing("stage an iteration in", self.paths.pending):
             self._free_number(number)
@@ -160,6 +162,7 @@ class LoopStore(LoopReader):
                 stage=stage,
                 logs=logs,
                 never=self._never(),
+                allow=None if quota is None else quota.check_sizes,
             )
             temporary = self.paths.pending / f"{files.TEMPORARY}{secrets.token_hex(6)}"
             target = self.paths.pending_iteration(number)
@@ -281,7 +284,7 @@ class LoopStore(LoopReader):
             }
             decision = Decision(number=number, kind=kind, **values)
             name = f"{number:04d}-{kind}.json"
-            files.write_once(self.paths.decisions / name, encode(decision.to_json()))
+            files.write_once(self.paths.decisions / name, encode(decision.to_json(), sealed=True))
             self._decisions.names.add(name)
             self._known_decisions[number] = decision
             self._all_decisions = None

@@ -9,7 +9,7 @@ import re
 import stat
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -204,12 +204,16 @@ class ArtifactRules:
                 continue
             except OSError as error:
                 raise ArtifactError(f"'{escape(path)}' cannot be read: {os.strerror(error.errno or 0)}") from error
+        self.check_sizes(sizes)
+
+    def check_sizes(self, sizes: Mapping[str, int]) -> None:
+        """As :meth:`check_quota`, for paths whose sizes in bytes are known."""
         total = sum(sizes.values())
         large = sorted((path for path in sizes if sizes[path] > self.max_file_bytes), key=lambda path: -sizes[path])
-        if len(paths) > self.max_files or total > self.max_total_bytes or large:
+        if len(sizes) > self.max_files or total > self.max_total_bytes or large:
             raise ArtifactError(self._preview(sizes, total, large))
 
-    def _preview(self, sizes: dict[str, int], total: int, large: Sequence[str]) -> str:
+    def _preview(self, sizes: Mapping[str, int], total: int, large: Sequence[str]) -> str:
         allowed = f"{self.max_files:,} files, {human_size(self.max_total_bytes)} in all, {human_size(self.max_file_bytes)} a file"
         lines = [f"the snapshot would hold {plural(len(sizes), 'file')}, {human_size(total)}; allowed are {allowed}"]
         lines += [f"  too large: {escape(path)} ({human_size(sizes[path])})" for path in large[:_SHOWN]]
@@ -364,7 +368,7 @@ def _relative_to(root: Path, paths: Iterable[Path]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _largest(sizes: dict[str, int]) -> list[tuple[str, int, int]]:
+def _largest(sizes: Mapping[str, int]) -> list[tuple[str, int, int]]:
     """Return the five largest first-level directories (with a slash) and files: name, bytes, number of files."""
     totals: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for path, size in sizes.items():

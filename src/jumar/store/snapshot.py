@@ -77,15 +77,18 @@ def take_snapshot(
     previous_checked: bool = False,
     cache: StatCache | None = None,
     never: Iterable[Path] = (),
+    allow: Callable[[Mapping[str, int]], None] | None = None,
 ) -> Manifest:
     """Store everything that ``paths`` name below ``target_artifacts``, an existing empty directory, and return what it was.
 
-    Nothing is written before every path was looked at. Nothing is synced. ``previous_checked`` says that the previous snapshot's
-    files were made by this process; otherwise their sizes are compared with its manifest before they are linked to. Errors:
-    :class:`ArtifactError` for a path that is missing, unreadable, leads outside or keeps changing;
-    :class:`jumar.errors.StoreWriteError` when the disk refuses.
+    Nothing is written before every path was looked at, and ``allow``, which gets their sizes in bytes, did not raise. Nothing is
+    synced. ``previous_checked`` says that the previous snapshot's files were made by this process; otherwise their sizes are
+    compared with its manifest before they are linked to. Errors: :class:`ArtifactError` for a path that is missing, unreadable,
+    leads outside or keeps changing; :class:`jumar.errors.StoreWriteError` when the disk refuses.
     """
     found = survey(source_root, paths, never)
+    if allow is not None:
+        allow({_joined(folder.path, name): status.st_size for folder in found for name, status in folder.entries})
     before = _Before(previous.entries if previous else {}, previous_artifacts, previous_checked)
     with OpenFolders(source_root) as sources:
         snapshot = _Snapshot(sources, target_artifacts, before, cache or StatCache())
@@ -147,24 +150,24 @@ class _Snapshot:
     def _store_entries(self, folder: Folder, target_fd: int, before_fd: int | None) -> None:
         """Link what is known to be unchanged, then see to the rest."""
         prefix = f"{folder.path}/" if folder.path else ""
-        earlier, known = self._before.entries, self._cache.get
+        earlier, known, entries, link = self._before.entries, self._cache.get, self.entries, self._link
         rest: list[tuple[str, str, os.stat_result]] = []
         for name, status in folder.entries:
             path = prefix + name
-            before, now = earlier.get(path), known(path, status)
-            if before_fd is None or before is None or now is None or not self._link(name, now, before, before_fd, target_fd):
-                rest.append((path, name, status))
-            else:
-                self.entries[path] = before
+            before = earlier.get(path)
+            if before is not None and before_fd is not None:
+                now = known(path, status)
+                if now is not None and _alike(now, before) and link(name, before, before_fd, target_fd):
+                    entries[path] = before
+                    continue
+            rest.append((path, name, status))
         if rest:
             fds = (self._sources.open(folder.path), target_fd, before_fd)
             for path, name, status in rest:
                 self.entries[path] = self._store_one(path, name, status, fds)
 
-    def _link(self, name: str, now: ArtifactDetail, before: ArtifactDetail, before_fd: int, target_fd: int) -> bool:
-        """Link to the previous snapshot's file when it is the same; False when it is not, or a link cannot be made."""
-        if now.content_hash != before.content_hash or now.mode != before.mode or before.kind != "file":
-            return False
+    def _link(self, name: str, before: ArtifactDetail, before_fd: int, target_fd: int) -> bool:
+        """Link to the previous snapshot's file; False when that is not what its manifest says, or a link cannot be made."""
         try:
             if not self._before.checked and os.stat(name, dir_fd=before_fd, follow_symlinks=False).st_size != before.size:
                 return False
@@ -189,7 +192,7 @@ class _Snapshot:
         before = self._before.entries.get(path)
         if before is not None and before_fd is not None and before.kind == "file" and before.size == status.st_size:
             detail = self._read(path, name, source_fd, None)
-            if self._link(name, detail, before, before_fd, target_fd):
+            if _alike(detail, before) and self._link(name, before, before_fd, target_fd):
                 return before
         return self._read(path, name, source_fd, target_fd)
 
@@ -220,6 +223,11 @@ class _Snapshot:
 _KINDS: Final = {stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
 
+def _alike(now: ArtifactDetail, before: ArtifactDetail) -> bool:
+    """Return whether a regular file may be linked to the previous snapshot's: same content, same mode."""
+    return now.content_hash == before.content_hash and now.mode == before.mode and before.kind == "file"
+
+
 def _joined(root: str, folder: str) -> str:
     return f"{root}/{folder}" if folder else root
 
@@ -246,15 +254,15 @@ def _open_source(path: str, name: str, source_fd: int) -> int:
 
 def _chunks(path: str, fd: int, expected: int) -> Iterator[bytes]:
     """Yield a file's content; of one that grows faster than it is read, no more than shows that it grew."""
-    size = 0
-    while size <= expected and (chunk := _read_chunk(path, fd)):
-        size += len(chunk)
+    left = expected + 1
+    while left > 0 and (chunk := _read_chunk(path, fd, min(left, _CHUNK))):
+        left -= len(chunk)
         yield chunk
 
 
-def _read_chunk(path: str, fd: int) -> bytes:
+def _read_chunk(path: str, fd: int, count: int) -> bytes:
     try:
-        return os.read(fd, _CHUNK)
+        return os.read(fd, count)
     except OSError as error:
         raise ArtifactError(f"'{escape(path)}' cannot be read: {os.strerror(error.errno or 0)}") from error
 

@@ -64,6 +64,7 @@ class Plan:
     stage: Mapping[str, Any]
     logs: Path | None = None
     never: tuple[Path, ...] = ()
+    allow: Callable[[Mapping[str, int]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +111,7 @@ def build(plan: Plan, temporary: Path, *, base: Base | None, cache: StatCache) -
         previous_checked=base is not None and base.checked,
         cache=cache,
         never=plan.never,
+        allow=plan.allow,
     )
     manifest, file = taken.against(base.number, base.manifest) if base else taken.whole()
     stage = {
@@ -121,7 +123,7 @@ def build(plan: Plan, temporary: Path, *, base: Base | None, cache: StatCache) -
     }
     with files.as_write_error("write", temporary):
         write_plain(temporary / MANIFEST, file.encode())
-        write_plain(temporary / STAGE, encode(stage))
+        write_plain(temporary / STAGE, encode(stage, sealed=True))
         _copy_logs(plan.logs, temporary / LOGS)
     return manifest, file
 
@@ -156,7 +158,7 @@ def metrics_bytes(record: IterationRecord, manifest: Manifest, file: ManifestFil
     data["artifacts_detail"] = [detail.to_json() for detail in details]
     if manifest.base is not None:
         data["artifacts_base"] = manifest.base
-    return encode(data, compact=len(details) > _COMPACT_FROM)
+    return encode(data, compact=len(details) > _COMPACT_FROM, sealed=True)
 
 
 def read_pending(paths: LoopPaths, name: str, compose: Callable[[ManifestFile], Manifest]) -> Pending:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from jumar import files
 from jumar.errors import FormatTooNewError, JumarError
 from jumar.model.attempts import Attempt
-from jumar.model.codec import decode
+from jumar.model.codec import broken_seal, decode
 from jumar.model.decisions import Decision
 from jumar.model.records import ArtifactDetail, IterationRecord
 from jumar.store.layout import iteration_number
@@ -40,6 +40,7 @@ _NEWER: Final = "upgrade jumar: this was written by a newer version"
 _BACKUP: Final = "restore it from a backup"
 _SNAPSHOT: Final = "restore it from a backup; where there is none, `jumar cleanup` removes the snapshot and keeps the record"
 _BY_HAND: Final = "nothing that jumar wrote: move it elsewhere"
+_RECORDED: Final = frozenset({"ok", "failed", "timeout"})
 _UNPAID: Final = frozenset({"lost", "failed", "timeout", "interrupted"})
 
 
@@ -127,7 +128,8 @@ class _Check:
             return
         for name in found:
             if name.startswith(files.TEMPORARY):
-                self.notes.append(f"{self.shown(directory / name)}: left by an interrupted command, the next run removes it")
+                note = f"{self.shown(directory / name)}: left by an interrupted command, the next run removes it"
+                self.notes += [] if note in self.notes else [note]  # a directory is listed by more than one check
             else:
                 yield name
 
@@ -211,6 +213,8 @@ class _Loop:
                 records[number] = record
         pending = self._pending(set(records))
         self._claims(attempts, records, pending)
+        self._lost(attempts, decisions, records, pending)
+        self._seals()
         for directory in (self._paths.undo, self._paths.set_aside):
             for name in self._check.names(directory):
                 self._copy(directory / name)
@@ -305,6 +309,46 @@ class _Loop:
         for path, number in named:
             if number is not None and number not in attempts:
                 self._check.problem(path, f"names attempt {number}, of which there is nothing", _BACKUP)
+
+    def _lost(
+        self,
+        attempts: dict[int, Attempt],
+        decisions: list[Decision],
+        records: dict[int, IterationRecord],
+        pending: list[Pending],
+    ) -> None:
+        """Find iterations that something else speaks of and that are not there."""
+        there = {number for name in self._check.names(self._paths.iterations) if (number := iteration_number(name)) is not None}
+        there |= {item.number for item in pending}
+        last = max(attempts, default=0)
+        named: dict[int, str] = {}
+        for record in records.values():
+            if record.parent is not None:
+                named.setdefault(record.parent, f"iteration {record.iteration_number} goes on from it")
+        for decision in decisions:
+            for number in (decision.best_iteration, decision.final_iteration):
+                if number is not None:
+                    named.setdefault(number, f"decision {decision.number} names it")
+        for number, attempt in attempts.items():
+            recorded = attempt.end is not None and attempt.end.outcome in _RECORDED
+            if recorded and number != last:  # the last one's snapshot is taken by the next run
+                named.setdefault(attempt.start.iteration, f"attempt {number} ended and was paid for")
+        for number in sorted(set(named) - there):
+            self._check.problem(self._paths.iteration(number), f"is missing: {named[number]}", _BACKUP)
+
+    def _seals(self) -> None:
+        """Check the digest in every write-once file that can be read at all."""
+        paths = [self._paths.loop_json]
+        for directory in (self._paths.attempts, self._paths.decisions):
+            paths += [directory / name for name in self._check.names(directory) if name.endswith(".json")]
+        for folder in (self._paths.iterations, self._paths.pending):
+            for name in self._check.names(folder):
+                paths += [path for part in (METRICS, MANIFEST, STAGE) if (path := folder / name / part).exists()]
+        for path in paths:
+            with contextlib.suppress(OSError, ValueError, JumarError):
+                broken = broken_seal(decode(path.read_bytes(), os.fspath(path), versioned=False).data)
+                if broken is not None:
+                    self._check.problem(path, broken, _BACKUP)
 
     def _decisions(self) -> list[Decision]:
         check, directory = self._check, self._paths.decisions

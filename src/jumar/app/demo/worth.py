@@ -30,8 +30,8 @@ class Part(NamedTuple):
 
     @property
     def density(self) -> float:
-        """What it holds for its length, a few words added to each line so that scraps don't win."""
-        return self.value / (self.words + 6 * self.lines)
+        """What it holds for its length, two words added to each line so that scraps don't win."""
+        return self.value / (self.words + 2 * self.lines)
 
 
 def parts_of(blocks: Sequence[Block], title: int | None) -> list[Part]:
