@@ -104,11 +104,11 @@ def test_chatter_goes_before_facts():
 
 
 def _until(text: str, gone: str) -> str:
-    while gone in text:
-        after = condense(text).text
-        assert after != text
-        text = after
-    return text
+    for _ in range(20):
+        if gone not in text:
+            return text
+        text = condense(text).text
+    raise AssertionError(f"{gone} never went")
 
 
 LONG = (
@@ -117,24 +117,31 @@ LONG = (
 MANY = " ".join(f"{LONG[:-1]} on line {number} of page {number * 7}." for number in range(6))
 
 
+CHATTER = "Thank you very much for being so kind and reading all of this, and feel free to enjoy it"
+
+
 def test_a_section_without_content_is_merged_and_links_to_it_become_words():
     contents = "- [Thanks](#thanks)\n- [Gauges](#gauges)"
-    text = f"# Gauges\n\n{contents}\n\n{MANY} See [our thanks](#thanks).\n\n## Thanks\n\nThank you, enjoy.\n"
+    text = f"# Gauges\n\n{contents}\n\n{MANY} See [our thanks](#thanks).\n\n## Thanks\n\n{CHATTER}.\n"
     done = condense(text)
     assert (done.headings, "## Thanks" in done.text, "](#thanks)" in done.text) == (1, False, False)
     assert "- [Thanks]" not in done.text
 
 
 def test_lists_are_renumbered_and_announcements_go_with_their_list():
-    steps = "\n".join(
-        f"{number}. {word} it." for number, word in enumerate(("Read the gauge, enjoy", "Write", "Sign", "Enjoy"), start=1)
-    )
-    text = f"# Gauges\n\n{MANY}\n\nEnjoy these steps:\n\n{steps}\n"
-    while "these steps" in text:
+    steps = "\n".join(f"{number}. {CHATTER} {way}." for number, way in enumerate(("now", "then", "again", "too"), start=1))
+    text = f"# Gauges\n\n{MANY}\n\n{CHATTER}, in these steps:\n\n{steps}\n"
+    lengths: list[int] = []
+    for _ in range(20):
         numbers = [[number for _, number in numbered] for numbered in numbered_lists(parse(text).blocks)]
+        if not numbers:
+            break
         assert numbers == [list(range(1, len(numbers[0]) + 1))]
+        assert "in these steps:" in text
+        lengths.append(len(numbers[0]))
         text = condense(text).text
-    assert numbered_lists(parse(text).blocks) == []
+    assert lengths[0] > lengths[-1] > 0
+    assert "in these steps:" not in text
 
 
 def test_an_item_stays_while_something_stands_below_it():
@@ -248,7 +255,7 @@ def test_the_command_reports_completion_only_when_nothing_was_left(tmp_path, cap
     file.write_text("# T\n\nOne here. Two here. Three here. Four here.\n")
     assert main([str(file)]) == 0
     assert not usage.exists()
-    while file.read_text().count(".") > KERNEL:
+    for _ in range(5):
         assert main([str(file)]) == 0
     before = file.read_bytes()
     capsys.readouterr()
