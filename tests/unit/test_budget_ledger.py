@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.budget import spend
+from jumar.budget import RunningSpend, spend
 from jumar.errors import ConfigError
 from jumar.model import Attempt, AttemptEnd, AttemptStart, Spend, Usage
 
@@ -111,6 +111,17 @@ ATTEMPTS = st.lists(
 @given(attempts=ATTEMPTS, data=st.data())
 def test_spend_does_not_depend_on_the_order_of_attempts(attempts, data):
     assert spend(attempts) == spend(data.draw(st.permutations(attempts)))
+
+
+@given(first=ATTEMPTS, more=ATTEMPTS, ended=ATTEMPTS)
+def test_running_spend_equals_spend_wherever_attempts_are_still_open(first, more, ended):
+    """The open ones get their end between two looks; whatever stands behind them was not settled before."""
+    known = RunningSpend()
+    assert spend(first) == known.of(first)
+    assert spend([*first, *more]) == known.of([*first, *more])
+    ends = [one for one in ended if one.end is not None]
+    closed = [one if one.end is not None or not ends else ends[place % len(ends)] for place, one in enumerate([*first, *more])]
+    assert spend(closed) == known.of(closed)
 
 
 @given(attempts=ATTEMPTS, reserve=st.none() | st.floats(0, 5))

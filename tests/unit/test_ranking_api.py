@@ -48,7 +48,7 @@ PUBLIC = [
 
 def test_public_names():
     assert PUBLIC == jumar.ranking.__all__
-    assert jumar.budget.__all__ == ["spend"]
+    assert jumar.budget.__all__ == ["RunningSpend", "spend"]
     for name in PUBLIC:
         assert getattr(jumar.ranking, name) is not None
 

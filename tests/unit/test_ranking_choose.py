@@ -61,7 +61,7 @@ CASES = [
     ),
     (
         *("highest_quality_verified", None, True, (SOME[0], SOME[2])),
-        *(3, "Highest quality (no verified iterations): 90%", False, "verification", 1),
+        *(3, "Highest quality (no verified iterations): 90%", None, "verification", 1),
     ),
     ("most_recent_above_threshold", 70, True, SOME, 4, "Most recent above threshold (70%): 71%", True, None, 2),
     ("most_recent_above_threshold", 72, False, SOME, 3, "Most recent above threshold (72%): 90%", True, None, 2),
@@ -76,15 +76,8 @@ CASES = [
     ("most_recent_above_threshold", 95, False, SOME, 5, "Most recent (none above threshold 95%): 64%", False, "threshold", 4),
     ("most_recent_above_threshold", None, True, SOME, 5, "Most recent: 64%", None, None, 4),
     (
-        "most_recent_above_threshold",
-        None,
-        True,
-        (SOME[0], SOME[2]),
-        3,
-        "Most recent, not verified: 90%",
-        False,
-        "verification",
-        1,
+        *("most_recent_above_threshold", None, True, (SOME[0], SOME[2])),
+        *(3, "Most recent, not verified: 90%", None, "verification", 1),
     ),
     ("most_recent_above_threshold", None, False, (SOME[0], SOME[2]), 3, "Most recent: 90%", None, None, 1),
 ]

@@ -43,6 +43,10 @@ def test_a_drop_of_exactly_five_points_does_not_fire(before, after):
     assert detect_degradation(trajectory(before, after), drop=4.9999).detected
 
 
+def test_a_drop_of_a_little_more_than_five_points_fires():
+    assert detect_degradation(trajectory(85, 79.9999)).detected
+
+
 def test_two_decreases_in_a_row_fire_at_the_second_and_go_on_firing():
     found = detect_degradation(trajectory(85, 84, 83, 82, 90, 89))
     assert (("consecutive_decreases",), (3, 4), 1) == (found.triggers, found.iterations, found.best_before)
@@ -209,6 +213,12 @@ def test_no_causes_without_a_valid_best_and_a_valid_iteration_after_it():
 def test_causes_of_a_degradation_that_was_recovered_from_are_named():
     views = [dims(1, 80, completeness=0.9), dims(2, 60, completeness=0.5), dims(3, 95, completeness=1.0)]
     assert detect_degradation(views).causes == ("over-refinement", "information loss")
+
+
+@pytest.mark.parametrize("risen", [84, 82.5])
+def test_a_rise_before_the_drop_speaks_against_over_refinement(risen):
+    assert (4,) == detect_degradation(trajectory(85, 82, risen, 76)).iterations
+    assert detect_degradation(trajectory(85, 82, risen, 76)).causes == ()
 
 
 def test_no_change_between_small_steps_is_detected_at_the_first_of_the_streak():
