@@ -398,3 +398,41 @@ def test_escape_sequences_never_reach_the_terminal(tmp_path: Path) -> None:
     shown = jumar(tmp_path, "show", "t")
 
     assert "\x1b" not in done.stdout + done.stderr + shown.stdout + shown.stderr
+
+
+def test_a_refused_new_loop_leaves_nothing(tmp_path: Path) -> None:
+    write_loop(tmp_path, [0.6])
+    (tmp_path / "agent.py").write_text(SLOW.replace("1.5", "8"))
+    first = start(tmp_path, "run")
+    wait_for(tmp_path / "started")
+
+    jumar(tmp_path, "run", "--new", check=13)
+
+    assert ["t"] == [path.name for path in (tmp_path / ".jumar" / "loops").iterdir()]
+    first.communicate(timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["run", "-n", "1", "--check", "true", "--", "no-such-agent"], "no-such-agent"),
+        (["run", "-n", "1", "agent", "-p", "x"], "put -- before"),
+        (["run", "--check", "", "--", "true"], "--check is empty"),
+    ],
+)
+def test_slips_are_met_before_anything_is_made(tmp_path: Path, arguments: list[str], hint: str) -> None:
+    done = jumar(tmp_path, *arguments, check=2)
+
+    assert hint in done.stderr
+    assert not (tmp_path / ".jumar" / "loops").exists() or not list((tmp_path / ".jumar" / "loops").iterdir())
+
+
+def test_a_loop_that_failed_goes_on_once_its_configuration_is_mended(tmp_path: Path) -> None:
+    config = write_loop(tmp_path, ["fail"] * 3)
+    jumar_json(tmp_path, "run", check=1)
+    (tmp_path / "agent.py").write_text(SLOW.replace("1.5", "0"))
+    config.write_text(config.read_text().replace("make it better", "make it best").replace("iterations = 3", "iterations = 5"))
+
+    result = jumar_json(tmp_path, "run", "--accept-changes")
+
+    assert 5 == result["selected_iteration"]
