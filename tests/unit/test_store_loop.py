@@ -17,6 +17,7 @@ from jumar.errors import (
     FormatTooNewError,
     NotFoundError,
     StoreDamagedError,
+    StoreWriteError,
     UsageError,
 )
 from jumar.store.loop_reader import LoopReader
@@ -57,6 +58,25 @@ def test_an_existing_directory_becomes_a_loop_and_keeps_its_files(work: Path) ->
     assert Path("mine/notes.md").read_bytes() == b"hello"
     record(store, 1, ("a.txt",), work)
     assert LoopStore.open("mine").iteration_numbers() == (1,)
+
+
+def test_two_creators_of_one_loop(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one is faster by the length of a rename; or it leaves something there that is no loop."""
+    real, others = os.rename, [lambda: LoopStore.create("x", "theirs", {}, workdir=None, created_at=AT)]
+
+    def late(source: Path, target: Path) -> None:
+        if others:
+            others.pop()()
+        real(source, target)
+
+    monkeypatch.setattr(os, "rename", late)
+    with pytest.raises(UsageError, match="is a loop already"):
+        LoopStore.create("x", "ours", {}, workdir=work, created_at=AT)
+    assert LoopStore.open("x").loop_id == "theirs"
+    others.append(lambda: put(Path("y"), {"notes.md": b""}) or LoopStore.open("x"))
+    with pytest.raises(StoreWriteError, match="could not create"):
+        LoopStore.create("y", "ours", {}, workdir=work, created_at=AT)
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["work", "x", "y"]
 
 
 def test_a_loop_below_a_root_brings_the_root_with_it(work: Path) -> None:
@@ -279,6 +299,17 @@ def test_attempts_are_numbered_from_one_and_end_once(work: Path) -> None:
     assert sorted(os.listdir(store.paths.attempts)) == ["000001.end.json", "000001.start.json", "000002.start.json"]
 
 
+def test_an_earlier_attempt_may_end_later(work: Path) -> None:
+    store = new_store("x", work)
+    for number in (1, 2, 3):
+        store.begin_attempt(number, None, f"n{number}", AT)
+    assert store.last_attempt() == 3
+    for number in (2, 3, 1):
+        store.end_attempt(number, end(detail=f"{number}"))
+    assert [attempt.end and attempt.end.detail for attempt in store.attempts()] == ["1", "2", "3"]
+    assert store.attempts() == LoopStore.open("x").attempts()
+
+
 def test_decisions_are_numbered_and_named(work: Path) -> None:
     store = new_store("x", work)
     store.add_decision(
@@ -318,6 +349,19 @@ def test_leftovers_go_and_nothing_else(work: Path) -> None:
     assert (store.paths.directory / "report.md").exists()
     assert store.pending() is not None
     assert verify(store).notes[0].startswith("attempts/000001.start.json: has no end yet")
+
+
+def test_a_loop_whose_empty_directories_are_gone_still_reads(work: Path) -> None:
+    """An archive or a version control system that keeps no empty directories."""
+    store = new_store("x", work)
+    for directory in store.paths.subdirectories:
+        directory.rmdir()
+    again = LoopStore.open("x")
+    assert (again.views(), again.attempts(), again.decisions(), again.pending()) == ((), (), (), None)
+    assert verify(again).problems == ()
+    again.begin_attempt(1, None, "n", AT)
+    record(again, 1, ("a.txt",), work)
+    assert verify(again).problems == ()
 
 
 def test_logs_that_are_not_there_are_no_error(work: Path) -> None:
@@ -441,6 +485,28 @@ def test_a_directory_that_is_renamed_while_it_is_read_is_read_again(work: Path) 
         threading.excepthook = before
     assert failures == []
     assert len(reader.views()) == 40
+
+
+def test_a_pending_directory_that_never_stands_still_is_given_up(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = new_store("x", work)
+    pending = store.stage(1, source=work, paths=["a.txt"], nonce="n", attempt=None, stage={}, logs=None)
+
+    def gone(self: LoopReader, number: int) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(LoopReader, "pending_of", gone)
+    with pytest.raises(StoreDamagedError, match="changes too quickly to be read"):
+        store.pending()
+    monkeypatch.undo()
+    with pytest.raises(FileNotFoundError):
+        store.pending_of(2)
+    (pending.directory / "stage.json").unlink()
+    with pytest.raises(StoreDamagedError, match=r"stage\.json is missing"):
+        store.pending()
+    with monkeypatch.context() as patch:  # it was acknowledged while it was read
+        patch.setattr(Path, "is_dir", lambda path, seen=[]: seen.append(path) or len(seen) == 1)
+        with pytest.raises(FileNotFoundError):
+            store.pending_of(1)
 
 
 def test_a_large_tree_is_recorded_as_differences(work: Path) -> None:

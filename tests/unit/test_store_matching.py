@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store_kit import put
+from store_kit import new_store, put
 
 from jumar.errors import ArtifactError, ConfigError
+from jumar.store.loop_store import Pending
 from jumar.store.matching import ArtifactRules, human_size
 
 
@@ -205,6 +206,19 @@ def test_each_limit_counts_and_its_own_value_is_allowed(work: Path) -> None:
     put(work, {f"many/{number}": b"123456" for number in range(8)})
     with pytest.raises(ArtifactError, match="and 3 more files over 5 B"):
         ArtifactRules(max_file_bytes=5).check_quota(work, ArtifactRules().list(work))
+
+
+def test_a_quota_is_kept_where_the_snapshot_is_taken(work: Path) -> None:
+    store = new_store("loop", work)
+    put(work, {"a": b"12345", "sub/b": b"123"})
+
+    def stage(rules: ArtifactRules) -> Pending:
+        return store.stage(1, source=work, paths=["."], nonce="n", attempt=None, stage={}, logs=None, quota=rules)
+
+    with pytest.raises(ArtifactError, match=r"(?s)the snapshot would hold 2 files, 8 B.* 3 B +1 file  sub/"):
+        stage(ArtifactRules(max_total_bytes=7))
+    assert list(store.paths.pending.iterdir()) == []
+    assert len(stage(ArtifactRules(max_total_bytes=8)).manifest.entries) == 2
 
 
 def test_sizes_for_people() -> None:

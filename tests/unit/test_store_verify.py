@@ -200,6 +200,30 @@ DAMAGE: list[tuple[str, Callable[[Path], object], str, str]] = [
         "iterations/iteration-001/metrics.json",
         "names attempt 9, of which there is nothing",
     ),
+    (
+        "attempt gone",
+        lambda d: [(d / f"attempts/000001.{part}.json").unlink() for part in ("start", "end")],
+        "attempts/000001.start.json",
+        "attempts are numbered without gaps",
+    ),
+    (
+        "sealed",
+        lambda d: edit(d / "iterations/iteration-001/metrics.json", quality_score=71),
+        "iterations/iteration-001/metrics.json",
+        "was changed after it was written",
+    ),
+    (
+        "unsealed",
+        lambda d: edit(d / "attempts/000002.end.json", seal=None),
+        "attempts/000002.end.json",
+        "has no seal",
+    ),
+    (
+        "iteration a decision names",
+        lambda d: shutil.rmtree(d / "iterations/iteration-001"),
+        "iterations/iteration-001",
+        "is missing: decision 1 names it",
+    ),
     ("decision", lambda d: (d / "decisions/0001-select.json").unlink(), "decisions/0001-*.json", "are numbered without gaps"),
     (
         "decision cut",
@@ -231,6 +255,15 @@ DAMAGE: list[tuple[str, Callable[[Path], object], str, str]] = [
         "pending/iteration-003",
         "field 'format' should be a whole number",
     ),
+    (
+        "pending renamed",
+        lambda d: (
+            shutil.copytree(d / "iterations/iteration-002", d / "pending/iteration-009", symlinks=True),
+            (d / "pending/iteration-009/metrics.json").unlink(),
+        ),
+        "pending/iteration-009",
+        "holds iteration 2; was it renamed by hand?",
+    ),
 ]
 
 
@@ -242,6 +275,22 @@ def test_every_kind_of_damage_is_found(store: LoopStore, damage: Callable[[Path]
     problems = {(problem.path, problem.what) for problem in verify(store).problems}
     assert any(where == path and what in said for where, said in problems), problems
     assert all(problem.fix for problem in verify(store).problems)
+
+
+def test_an_iteration_that_was_paid_for_or_gone_on_from_is_missed(fresh_place: Path) -> None:
+    work = fresh_place / "work"
+    put(work, {"a.txt": b"one"})
+    store = new_store("x", work)
+    for number in (1, 2):
+        store.begin_attempt(number, number - 1 or None, f"n{number}", AT)
+        store.end_attempt(number, end())
+        pending = store.stage(number, source=work, paths=["."], nonce=f"n{number}", attempt=number, stage={}, logs=None)
+        store.commit(pending, score(number, parent=number - 1 or None))
+    shutil.rmtree(store.paths.iteration(1))
+    assert found(store) == [("iterations/iteration-001", "is missing: iteration 2 goes on from it")]
+    record(store, 3, (), work, parent=None)
+    shutil.rmtree(store.paths.iteration(2))
+    assert ("iterations/iteration-001", "is missing: attempt 1 ended and was paid for") in found(store)
 
 
 def test_one_change_is_one_problem(store: LoopStore) -> None:

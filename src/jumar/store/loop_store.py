@@ -80,6 +80,9 @@ class LoopStore(LoopReader):
         """Hold the lock. What others wrote meanwhile is seen. Errors: :class:`jumar.errors.LockedError` that names the holder."""
         with self._lock:
             if self._doubtful or not self._lock.unchanged_since_mine:
+                with files.as_write_error("create a directory of", self.paths.directory):
+                    for directory in self.paths.subdirectories:  # archives and git keep no empty ones
+                        files.make_directory(directory)
                 self.refresh()
                 self._doubtful = False
             yield self
