@@ -234,6 +234,9 @@ time.sleep(1.5)
 """
 
 
+WAITING = SLOW.replace("time.sleep(1.5)", "while not os.path.exists('go'):\n    time.sleep(0.02)")
+
+
 def test_ctrl_c_once_finishes_the_step_and_the_next_run_goes_on(tmp_path: Path) -> None:
     write_loop(tmp_path, [0.6, 0.7, 0.8])
     (tmp_path / "agent.py").write_text(SLOW)
@@ -284,7 +287,7 @@ def test_sigterm_exits_143_and_leaves_nothing_running(tmp_path: Path) -> None:
 
 def test_two_runs_at_once(tmp_path: Path) -> None:
     write_loop(tmp_path, [0.6])
-    (tmp_path / "agent.py").write_text(SLOW.replace("1.5", "8"))
+    (tmp_path / "agent.py").write_text(WAITING)
     first = start(tmp_path, "run")
     wait_for(tmp_path / "started")
 
@@ -293,7 +296,8 @@ def test_two_runs_at_once(tmp_path: Path) -> None:
 
     assert str(first.pid) in second.stderr
     assert str(first.pid) in third.stderr
-    first.communicate(timeout=30)
+    (tmp_path / "go").touch()
+    first.communicate(timeout=60)
     assert 0 == first.returncode
 
 
@@ -402,13 +406,14 @@ def test_escape_sequences_never_reach_the_terminal(tmp_path: Path) -> None:
 
 def test_a_refused_new_loop_leaves_nothing(tmp_path: Path) -> None:
     write_loop(tmp_path, [0.6])
-    (tmp_path / "agent.py").write_text(SLOW.replace("1.5", "8"))
+    (tmp_path / "agent.py").write_text(WAITING)
     first = start(tmp_path, "run")
     wait_for(tmp_path / "started")
 
     jumar(tmp_path, "run", "--new", check=13)
 
     assert ["t"] == [path.name for path in (tmp_path / ".jumar" / "loops").iterdir()]
+    (tmp_path / "go").touch()
     first.communicate(timeout=60)
 
 

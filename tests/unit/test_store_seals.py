@@ -16,7 +16,7 @@ from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
 from jumar.store.verify import verify
 
-FLAT = dict.fromkeys(("validation", "completeness", "correctness", "readability", "efficiency"), 0.6)
+FLAT: dict[str, float] = dict.fromkeys(("validation", "completeness", "correctness", "readability", "efficiency"), 0.6)
 AT = "2026-01-01T00:00:00Z"
 
 

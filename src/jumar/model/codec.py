@@ -38,7 +38,10 @@ def _digest(data: Mapping[str, Any]) -> str:
 
 
 def broken_seal(data: Mapping[str, Any]) -> str | None:
-    """Return why the content of a sealed file is not what was written, or None when it is. Guards against accidents, not forgers."""
+    """Return why the content of a sealed file is not what was written, or None when it is.
+
+    It guards against accidents, not forgers.
+    """
     seal = data.get(_SEAL)
     if seal is None:
         return "has no seal: it was not written by jumar, or was changed since"
