@@ -306,23 +306,29 @@ def is_inside(path: Path, root: Path) -> bool:
 
 
 def remove_tree(path: Path) -> None:
-    """Delete ``path`` and all below it, read-only directories included. A missing path is fine."""
+    """Delete ``path`` and all below it, read-only directories included. What is missing, or vanishes meanwhile, is gone too."""
+    try:
+        _remove_tree(path)
+    except PermissionError:
+        # It is the directory's mode that forbids it; a file's may be shared with a hard link elsewhere and stays as it is.
+        path.chmod(0o700)
+        for directory, names, _ in os.walk(path):
+            for name in names:
+                below = Path(directory, name)
+                if not below.is_symlink():
+                    below.chmod(0o700)
+        _remove_tree(path)
 
-    def make_writable_and_retry(function: Callable[..., object], name: str, error: BaseException) -> None:
-        if isinstance(error, FileNotFoundError):
-            return
-        if not isinstance(error, PermissionError):
+
+def _remove_tree(path: Path) -> None:
+    def unless_gone(_function: object, _name: str, error: BaseException) -> None:
+        if not isinstance(error, FileNotFoundError):
             raise error
-        for target in (Path(name).parent, Path(name)):
-            if not target.is_symlink():
-                with contextlib.suppress(FileNotFoundError):
-                    target.chmod(0o700)
-        function(name)
 
     if sys.version_info >= (3, 12):
-        shutil.rmtree(path, onexc=make_writable_and_retry)
+        shutil.rmtree(path, onexc=unless_gone)
     else:
-        shutil.rmtree(path, onerror=lambda function, name, info: make_writable_and_retry(function, name, info[1]))
+        shutil.rmtree(path, onerror=lambda function, name, info: unless_gone(function, name, info[1]))
 
 
 def remove_any(path: Path) -> None:

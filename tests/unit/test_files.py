@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store_kit import put, stored_tree
+from store_kit import memory_place, put, stored_tree
 
 from jumar import files
 from jumar.errors import ArtifactError, StoreWriteError
@@ -69,6 +69,9 @@ def test_a_link_whose_answer_was_lost_is_believed_by_what_is_there(monkeypatch: 
     assert stored_tree(Path()) == {"a": b"first"}
     monkeypatch.setattr(os, "link", refusing(errno.EIO))
     with pytest.raises(OSError, match="Input/output"):
+        files.write_once(Path("b"), b"x")
+    monkeypatch.setattr(os, "link", lambda temporary, _: (os.unlink(temporary), refusing(errno.ENOENT)()))
+    with pytest.raises(FileNotFoundError):
         files.write_once(Path("b"), b"x")
     assert stored_tree(Path()) == {"a": b"first"}
 
@@ -147,6 +150,11 @@ def test_a_tree_is_synced_whichever_way(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_syncfs_says_what_went_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert files._syncfs(Path()) in {True, False}
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.platform", "darwin")
+        files._syncfs_function.cache_clear()
+        assert files._syncfs_function() is None
+    files._syncfs_function.cache_clear()
     monkeypatch.setattr(files, "_syncfs_function", lambda: None)
     assert not files._syncfs(Path())
     monkeypatch.setattr(files, "_syncfs_function", lambda: lambda _: -1)
@@ -193,6 +201,7 @@ def test_a_tree_is_removed_whatever_its_modes(monkeypatch: pytest.MonkeyPatch) -
         patch.setattr(os, "unlink", refuse_once)
         files.remove_tree(Path("t"))
     assert refused == {"b"}
+    assert Path("/etc").is_dir()
     for name in ("file", "link", "nowhere"):
         files.remove_any(Path(name))
     put(Path(), {"t/a": b""})
@@ -202,6 +211,47 @@ def test_a_tree_is_removed_whatever_its_modes(monkeypatch: pytest.MonkeyPatch) -
             files.remove_any(Path("t"))
     files.remove_any(Path("t"))
     assert list(Path().iterdir()) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="a process of another user is needed, and only root may start one")
+def test_read_only_directories_are_removed_and_shared_files_keep_their_mode() -> None:
+    nobody = 65534
+    with memory_place() as place:
+        put(place, {"t/a/b/c": b"shared", "t/a/d": b""})
+        os.link(place / "t/a/b/c", place / "kept")
+        (place / "kept").chmod(0o444)
+        for name in ("t/a/b", "t/a", "t"):
+            (place / name).chmod(0o500)
+        for path in (place, *place.rglob("*")):
+            os.chown(path, nobody, nobody)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                os.setgid(nobody)
+                os.setuid(nobody)
+                files.remove_tree(place / "t")
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert not (place / "t").exists()
+        assert stat.S_IMODE((place / "kept").stat().st_mode) == 0o444
+
+
+def test_a_tree_that_somebody_else_removes_meanwhile_is_gone_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(Path(), {"t/a": b"", "t/b": b""})
+    real, removed = os.unlink, list[str]()
+
+    def twice(path: Any, **named: Any) -> None:
+        removed.append(str(path))
+        real(path, **named)
+        real(path, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", twice)
+        files.remove_tree(Path("t"))
+    assert (len(removed), Path("t").exists()) == (2, False)
 
 
 def test_a_file_is_copied_without_following_a_link() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -186,6 +187,21 @@ def test_a_holder_that_did_not_sign_is_still_a_holder(path: Path, content: bytes
         path.write_bytes(content)
         with pytest.raises(LockedError, match=message):
             LoopLock(path, patience=0).acquire()
+
+
+def test_a_system_without_locks_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(StoreWriteError, match=r"could not lock .*No locks available"):
+        LoopLock(path).acquire()
+
+
+def test_a_holder_is_named_without_proc_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jumar.store.lock._process_start", lambda _: None)
+    with LoopLock(path), pytest.raises(LockedError, match="through another object"):
+        LoopLock(path, patience=0).acquire()
 
 
 def test_a_long_command_is_cut_and_escaped(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -399,6 +400,36 @@ def test_a_work_directory_elsewhere_stays_where_it_is(tmp_path: Path, fresh_plac
     assert store.workdir == tmp_path / "elsewhere"
     inside = LoopStore.create(fresh_place / "mine" / "x", "x", {}, workdir=fresh_place, created_at=AT)
     assert json.loads(inside.paths.loop_json.read_bytes())["workdir"] == "../.."
+
+
+def test_a_directory_that_did_not_change_is_not_listed_again(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = new_store("x", work)
+    for number in (1, 2):
+        record(store, number, (), work)
+    old = time.time() - 10
+    os.utime(store.paths.iterations, (old, old))
+    reader = LoopReader("x")
+    assert len(reader.views()) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", lambda _: pytest.fail("was listed"))
+        assert len(reader.views()) == 2
+        store.add(score(3), source=work, paths=[], stage={"who": "me"})  # the writer knows what it wrote
+        assert len(store.views()) == 3
+    assert len(reader.views()) == 3
+    (store.paths.iteration(2)).rename(store.paths.iteration(4))
+    (store.paths.iterations / "notes.txt").write_bytes(b"")
+    assert reader.iteration_numbers() == (1, 3, 4)
+    os.rename(store.paths.decisions, store.paths.directory / "old")
+    assert reader.decisions() == ()
+
+
+def test_a_decision_that_was_renamed_by_hand_is_damage(work: Path) -> None:
+    store = new_store("x", work)
+    store.add_decision("select")
+    put(store.paths.decisions, {"notes.txt": b""})
+    os.rename(store.paths.decisions / "0001-select.json", store.paths.decisions / "0002-select.json")
+    with pytest.raises(StoreDamagedError, match="holds decision 1; was it renamed by hand"):
+        LoopStore.open("x").decisions()
 
 
 def test_reading_works_where_writing_does_not(work: Path) -> None:

@@ -208,6 +208,16 @@ def test_each_limit_counts_and_its_own_value_is_allowed(work: Path) -> None:
         ArtifactRules(max_file_bytes=5).check_quota(work, ArtifactRules().list(work))
 
 
+def test_what_cannot_be_looked_at_is_named(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise PermissionError(13, os.strerror(13))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "lstat", refuse)
+        with pytest.raises(ArtifactError, match="'a' cannot be read: Permission denied"):
+            ArtifactRules().check_quota(work, ("a",))
+
+
 def test_a_quota_is_kept_where_the_snapshot_is_taken(work: Path) -> None:
     store = new_store("loop", work)
     put(work, {"a": b"12345", "sub/b": b"123"})

@@ -35,7 +35,7 @@ def snap(source: Path, name: str, *paths: str, **options: Any) -> Manifest:
 
 
 def test_a_directory_stands_for_all_below_it(work: Path) -> None:
-    manifest = snap(work, "s", "sub", "a.txt", "./a.txt", "sub//b.txt", "sub/")
+    manifest = snap(work, "s", "sub", "a.txt", "./a.txt", "sub//b.txt", "sub/", never=(work / "nowhere",))
     assert list(manifest.entries) == ["a.txt", "sub/b.txt", "sub/deep/c.txt"]
     assert stored_tree(Path("s")) == stored_tree(work)
     entry = manifest.entries["sub/b.txt"]
@@ -230,6 +230,24 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(work: Path, monkeypa
     manifest = snap(work, "s", "a.txt")
     assert Path("s/a.txt").read_bytes() == b"one and more"
     assert manifest.entries["a.txt"].content_hash == sha256_bytes(b"one and more")
+
+
+def test_a_file_that_changes_while_it_is_hashed_is_hashed_again(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = snap(work, "one", "a.txt")
+    real, reads = os.read, 0
+
+    def busy(fd: int, count: int) -> bytes:
+        nonlocal reads
+        reads += 1
+        if reads == 1:
+            put(work, {"b.txt": b"eno"})
+            os.replace(work / "b.txt", work / "a.txt")
+        return real(fd, count)
+
+    monkeypatch.setattr(os, "read", busy)
+    second = snap(work, "two", "a.txt", previous=first, previous_artifacts=Path("one"))
+    assert stored_tree(Path("two")) == {"a.txt": b"eno"}
+    assert second.entries["a.txt"].content_hash == sha256_bytes(b"eno")
 
 
 def test_a_file_that_never_stands_still_is_refused(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
