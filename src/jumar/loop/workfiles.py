@@ -97,9 +97,12 @@ def find_files(workdir: Path, pattern: str, *, among: Collection[str] = ()) -> t
 
 def _stays_inside(path: Path, root: Path) -> bool:
     try:
-        return path.resolve().is_relative_to(root.resolve())
-    except (OSError, RuntimeError):  # links in a circle
+        real = os.path.realpath(path, strict=True)
+    except FileNotFoundError:
+        real = os.path.realpath(path)
+    except OSError:  # links in a circle; without strict, Python 3.13 takes them as they are
         return False
+    return Path(real).is_relative_to(root.resolve())
 
 
 def read_text(workdir: Path, patterns: tuple[str, ...], *, among: Collection[str] = ()) -> str | None:
