@@ -224,8 +224,10 @@ def test_report_refuses_two_documents_on_one_stdout(here: Path):
 
 
 def test_report_that_cannot_be_written_says_why(here: Path):
-    called = call("report", "t", "-o", "missing/r.md", check=1)
+    called = call("report", "t", "-o", "missing/r.md", check=2)
     assert "missing/r.md" in called.err
+    assert "the folder missing does not exist" in called.err
+    assert "--format" in call("report", "t", "-o", "r.pdf", check=2).err
     assert "Traceback" not in called.err
 
 

@@ -55,7 +55,7 @@ def report_command(loop: str, form: str | None, output: Path | None, root: Path,
     """
     if as_json and output is None and form not in {None, "json"}:
         raise UsageError(f"--json and --format {form} are two documents for one stdout; write one of them to a file with -o")
-    if form is None and output is not None and output.suffix.lower() not in _SUFFIXES:
+    if form is None and output is not None and output.suffix.lower() not in {"", *_SUFFIXES}:
         known = ", ".join(_SUFFIXES)
         raise UsageError(f"-o {escape(output.name)}: its format cannot be told from the name ({known}); say it with --format")
     if output is not None and not output.absolute().parent.is_dir():
