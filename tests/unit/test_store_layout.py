@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jumar.errors import StoreWriteError, UsageError
+from jumar.model import IterationRecord
 from jumar.store.layout import (
     LoopPaths,
     check_loop_id,
@@ -17,6 +18,7 @@ from jumar.store.layout import (
     loops_directory,
     prepare_root,
 )
+from jumar.store.loop_store import LoopStore
 
 
 def test_iteration_names_go_both_ways() -> None:
@@ -50,6 +52,23 @@ def test_a_root_is_prepared_once_and_keeps_what_is_in_it(fresh_place: Path) -> N
     (root / ".gitignore").write_bytes(b"mine")
     prepare_root(root)
     assert (root / ".gitignore").read_bytes() == b"mine"
+
+
+def test_a_project_that_is_the_root_is_not_ignored_as_a_whole(fresh_place: Path) -> None:
+    (fresh_place / "main.py").write_bytes(b"")
+    store = LoopStore.create("loops/mine", "mine", {}, workdir=fresh_place, created_at="t")
+    assert not (fresh_place / ".gitignore").exists()
+    assert (fresh_place / "loops" / ".gitignore").read_bytes() == (fresh_place / "locks" / ".gitignore").read_bytes() == b"*\n"
+    assert list_loops(fresh_place) == ("mine",)
+    record = store.add(IterationRecord(iteration_number=1, timestamp="t", quality_score=1), source=fresh_place, paths=["."])
+    assert [detail.path for detail in record.artifacts_detail] == ["main.py"]
+
+
+def test_a_root_that_was_cut_off_is_completed(fresh_place: Path) -> None:
+    (fresh_place / "root" / "loops").mkdir(parents=True)
+    (fresh_place / "root" / ".tmp-dead").write_bytes(b"")
+    prepare_root(fresh_place / "root")
+    assert (fresh_place / "root" / ".gitignore").read_bytes() == b"*\n"
 
 
 def test_a_root_that_cannot_be_created(fresh_place: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ LOOPS: Final = "loops"
 _LOCKS: Final = "locks"
 _LOOP_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _PREFIX: Final = "iteration-"
+_IGNORE: Final = ".gitignore"
+_OURS: Final = frozenset({LOOPS, _LOCKS, "runs", "work", _IGNORE})
 
 
 def check_loop_id(loop_id: str) -> str:
@@ -58,16 +61,19 @@ def loops_directory(root: Path) -> Path:
 
 
 def prepare_root(root: Path) -> None:
-    """Create ``root`` with its ``.gitignore``, ``loops/`` and ``locks/``. What exists stays as it is."""
+    """Create ``root`` with ``loops/``, ``locks/`` and a ``.gitignore`` of ``*``. What exists stays as it is.
+
+    A directory that also holds somebody else's files, such as a project with a ``loops/`` of its own, is not ignored as a
+    whole: the ``.gitignore`` then goes into ``loops/`` and ``locks/``.
+    """
     with files.as_write_error("create", root):
         for directory in (root, root / LOOPS, root / _LOCKS):
             files.make_directory(directory)
-        ignore = root / ".gitignore"
-        if not ignore.exists():
-            try:
-                files.write_once(ignore, b"*\n")
-            except FileExistsError:
-                return
+        shared = any(name not in _OURS and not name.startswith(files.TEMPORARY) for name in os.listdir(root))
+        for directory in (root / LOOPS, root / _LOCKS) if shared else (root,):
+            if not (directory / _IGNORE).exists():
+                with contextlib.suppress(FileExistsError):
+                    files.write_once(directory / _IGNORE, b"*\n")
 
 
 def list_loops(root: Path) -> tuple[str, ...]:

@@ -358,7 +358,9 @@ class LoopStore(LoopReader):
 
     def _never(self) -> tuple[Path, ...]:
         directory = self.paths.directory
-        return (directory, directory.parent.parent) if directory.parent.name == LOOPS else (directory,)
+        if directory.parent.name != LOOPS:
+            return (directory,)
+        return (directory, directory.parent, self.paths.lock.parent)
 
     def _base(self) -> Base | None:
         """Return the newest snapshot that is still there, for links and for the manifest's difference."""
