@@ -131,7 +131,7 @@ class StoreMachine(RuleBasedStateMachine):
     def finish(self, fault: tuple[int, Way, int] | None) -> None:
         def body() -> bool:
             with contextlib.suppress(UsageError):  # it ended although that was not said
-                self.store.end_attempt(self.attempts, end(outcome="failed"))
+                self.store.end_attempt(self.attempts, end(outcome="interrupted"))  # nothing has to follow
             return True
 
         if self.do(fault, body):
