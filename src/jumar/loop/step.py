@@ -5,6 +5,7 @@ Every arrow is durable before the next begins; ``docs/design/store.md`` says wha
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import time
@@ -220,6 +221,7 @@ class Step:
         last = None if parent is None else self.store.record(parent)
         best = self.tally.best()
         used = self.tally.spend()
+        reflections = self._reflections(parent)
         left = BudgetLeft(
             iterations=max(0, stop.max_iterations - number + 1),
             seconds=None if stop.max_seconds is None else max(0.0, stop.max_seconds - used.seconds),
@@ -231,7 +233,7 @@ class Step:
             history=views,
             last=last,
             best=best,
-            reflections=self._reflections(parent),
+            reflections=reflections,
             budget=left,
             completion_promise=self.settings.completion_promise,
             template=self.settings.prompt_template,
@@ -244,7 +246,7 @@ class Step:
             history=views,
             last=last,
             best=best,
-            reflections=self._reflections(parent),
+            reflections=reflections,
             budget=left,
         )
         with as_write_error("write the prompt to", scratch):
@@ -253,7 +255,10 @@ class Step:
 
     def _reflections(self, parent: int | None) -> list[tuple[int, tuple[str, ...]]]:
         """Return the notes of the iterations before ``parent``, whose own are shown as failing checks and dimensions."""
-        earlier = [view.number for view in self.store.views() if parent is not None and view.number <= parent][-_REFLECTED:]
+        if parent is None:
+            return []
+        newest_first = (view.number for view in reversed(self.store.views()) if view.number <= parent)
+        earlier = reversed(list(itertools.islice(newest_first, _REFLECTED)))
         return [(number, self.store.record(number).reflections) for number in earlier]
 
     def _context(
