@@ -67,6 +67,7 @@ class Step:
             attempt=None,
             stage={"since_ns": time.time_ns()},
             logs=scratch,
+            quota=self.settings.artifacts,
         )
         return self.complete(pending, seconds=self.clock.monotonic() - began)
 
@@ -107,13 +108,17 @@ class Step:
             attempt=attempt,
             stage={"parent": parent, "since_ns": since, "ended": ended.to_json()},
             logs=scratch,
+            quota=self.settings.artifacts,
         )
 
     def complete(self, pending: Pending, *, seconds: float = 0.0) -> IterationRecord | None:
         """Verify, score and acknowledge a snapshot that is on disk. ``seconds`` is time already spent on it.
 
+        One that was scored before an interruption, and only not yet acknowledged, keeps its record: no judge is paid twice.
         None when it was stopped in the middle: half a verdict is none, and the next run scores the snapshot again.
         """
+        if pending.record is not None:
+            return self.store.commit(pending, pending.record)
         began = self.clock.monotonic()
         ended = _ended(pending.stage)
         parent: int | None = pending.stage.get("parent")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -151,9 +150,6 @@ class BestOutputTracker:
         with store.lock():
             views = store.views()
             previous = views[-1].score if views else None
-            pending = store.stage(
-                number, source=self._root, paths=paths, nonce=secrets.token_hex(8), attempt=None, stage={}, logs=None
-            )
             record = IterationRecord(
                 iteration_number=number,
                 timestamp=self._clock.now(),
@@ -166,9 +162,8 @@ class BestOutputTracker:
                 verification_status=verification_status,
                 reflections=notes,
                 usage=usage,
-                nonce=pending.nonce,
             )
-            return store.commit(pending, record)
+            return store.add(record, source=self._root, paths=paths)
 
     def get_best(self) -> IterationRecord | None:
         """Return the iteration with the highest score so far, the earlier of equals, verified or not; None when empty."""

@@ -58,10 +58,8 @@ class Workspace:
         return left_out
 
     def paths(self) -> tuple[str, ...]:
-        """Return what the loop keeps of the tree as it is now; refuse more than the quota allows."""
-        found = self._rules.list(self.directory, never=(self._root,))
-        self._rules.check_quota(self.directory, found)
-        return found
+        """Return what the loop keeps of the tree as it is now. The snapshot itself refuses what is over the quota."""
+        return self._rules.list(self.directory, never=(self._root,))
 
     def difference(self, number: int) -> RestorePlan:
         """Return what would have to change for the tree to equal the snapshot of iteration ``number``."""

@@ -85,6 +85,7 @@ class LoopStore(LoopReader):
                         files.make_directory(directory)
                 self.refresh()
                 self._doubtful = False
+                self._lock.unchanged_since_mine = True  # seen: until the release, only this object writes
             yield self
 
     @contextlib.contextmanager
