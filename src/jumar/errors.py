@@ -8,7 +8,8 @@
     │   ├── DuplicateIterationError 2   the same iteration number twice
     │   ├── NotFoundError           2   no such loop, iteration or decision
     │   ├── LoopFinishedError       2   a finished loop was run again
-    │   └── ConflictError           2   the target changed since it was looked at
+    │   ├── ConflictError           2   the target changed since it was looked at
+    │   └── ExistsError             2   what would be written is there already (also a FileExistsError)
     ├── NothingEvaluatedError      12   there is no iteration with a valid score
     ├── LockedError                13   another process is writing this loop
     ├── StoreDamagedError          14   what is on disk is not what was written
@@ -27,6 +28,7 @@ __all__ = [
     "ConfigError",
     "ConflictError",
     "DuplicateIterationError",
+    "ExistsError",
     "FormatTooNewError",
     "JumarError",
     "LockedError",
@@ -78,6 +80,10 @@ class LoopFinishedError(UsageError):
 
 class ConflictError(UsageError):
     """The target is not what the plan was made for; nothing was overwritten."""
+
+
+class ExistsError(UsageError, FileExistsError):
+    """A run or a best bundle is there already; nothing is ever overwritten."""
 
 
 class NothingEvaluatedError(JumarError):

@@ -1,0 +1,1 @@
+"""A run of cases on disk: layout, writing, reading, verifying, and the recordings of other tools."""
