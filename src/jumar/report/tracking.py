@@ -73,6 +73,9 @@ def _best_pass(report: LoopReport) -> int | None:
 def tracking_entry(record: IterationRecord, storage_path: str) -> dict[str, Any]:
     """Return one iteration with the original's fields in its order. Paths begin with ``storage_path``, as the original's do.
 
+    ``snapshot_path`` ends in ``iteration-NNN``, by which the original's readers know an iteration. In our layout the files lie
+    one level deeper, in the directory ``artifacts/`` that the record itself names, and ``artifacts`` lists them there.
+
     An invalid score stays null: in the original's sums it counts as nothing, and it is never the best.
     """
     inside = f"iterations/{iteration_name(record.iteration_number)}"
