@@ -8,12 +8,9 @@ from collections.abc import Callable
 from typing import cast
 
 from jumar.loop.junit import parse_xml
-from jumar.loop.scorers.base import Builtin, ScorerRuntime
-from jumar.loop.scorers.options import Options
-from jumar.loop.scorers.reports import ReportScorer
+from jumar.loop.scorers.reports import report_builtin
 from jumar.loop.values import ScoreValue
 from jumar.loop.workfiles import UnreadableFileError
-from jumar.model.protocols import Scorer
 
 __all__ = ["COVERAGE", "count_lines", "coverage_score"]
 
@@ -92,16 +89,4 @@ def coverage_score(contents: list[bytes]) -> ScoreValue:
     return ScoreValue(score=covered / valid, reason=f"{covered:,} of {valid:,} lines covered")
 
 
-def _build(dimension: str, options: Options, runtime: ScorerRuntime) -> Scorer:
-    return ReportScorer(
-        dimension=dimension,
-        name="coverage",
-        path=options.path(),
-        command=options.command(),
-        timeout=options.timeout(),
-        runtime=runtime,
-        measure=coverage_score,
-    )
-
-
-COVERAGE = Builtin(build=_build, options=("path", "command", "timeout"), dimension="coverage")
+COVERAGE = report_builtin("coverage", coverage_score, dimension="coverage")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from jumar.loop.junit import parse_junit
-from jumar.loop.scorers.base import Builtin, ScorerRuntime
-from jumar.loop.scorers.options import Options
-from jumar.loop.scorers.reports import ReportScorer
+from jumar.loop.scorers.reports import report_builtin
 from jumar.loop.values import ScoreValue
-from jumar.model.protocols import Scorer
 
 __all__ = ["JUNIT", "junit_score"]
 
@@ -29,16 +26,4 @@ def junit_score(contents: list[bytes]) -> ScoreValue:
     return ScoreValue(score=(ran - failed) / ran, reason=reason)
 
 
-def _build(dimension: str, options: Options, runtime: ScorerRuntime) -> Scorer:
-    return ReportScorer(
-        dimension=dimension,
-        name="junit",
-        path=options.path(),
-        command=options.command(),
-        timeout=options.timeout(),
-        runtime=runtime,
-        measure=junit_score,
-    )
-
-
-JUNIT = Builtin(build=_build, options=("path", "command", "timeout"), dimension="correctness")
+JUNIT = report_builtin("junit", junit_score, dimension="correctness")

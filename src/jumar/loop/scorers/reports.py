@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Final
 
 from jumar.loop.process import broken_reason
-from jumar.loop.scorers.base import ScorerRuntime, broken, reading, run_for_score
+from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading, run_for_score
+from jumar.loop.scorers.options import Options
 from jumar.loop.values import ScoreValue
 from jumar.loop.workfiles import FileIdentity, UnreadableFileError, find_files, identity, read_regular
-from jumar.model.protocols import StepContext
+from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 
-__all__ = ["ReportScorer"]
+__all__ = ["ReportScorer", "report_builtin"]
 
 _TICK: Final = 50_000_000  # ns that a file's time may lag behind the clock: kernels stamp files with the last tick
 _COARSE: Final = 2_000_000_000  # the same for file systems that keep whole seconds
@@ -66,6 +67,23 @@ class ReportScorer:
         if not fresh:
             return ScoreValue(score=None, invalid=stale)
         return self.measure([read_regular(path) for path in fresh])
+
+
+def report_builtin(name: str, measure: Callable[[list[bytes]], ScoreValue], *, dimension: str) -> Builtin:
+    """Return the kind of scorer that reads reports with ``measure``; it scores ``dimension`` unless told otherwise."""
+
+    def build(dimension: str, options: Options, runtime: ScorerRuntime) -> Scorer:
+        return ReportScorer(
+            dimension=dimension,
+            name=name,
+            path=options.path(),
+            command=options.command(),
+            timeout=options.timeout(),
+            runtime=runtime,
+            measure=measure,
+        )
+
+    return Builtin(build=build, options=("path", "command", "timeout"), dimension=dimension)
 
 
 def _identities(workdir: Path, pattern: str) -> dict[Path, FileIdentity]:
