@@ -131,12 +131,34 @@ def test_apply_and_undo_restore_the_tree_deletions_included(here: Path):
     assert (2, True, str(here)) == (applied["iteration"], applied["applied"], applied["workdir"])
     assert preview["changes"] == applied["changes"]
     assert BEST == tree(here)
-    again = call_json("apply", "t")
-    assert (False, None) == (again["applied"], again["decision"])
     undone = call_json("apply", "t", "--undo")
-    assert (applied["decision"], None) == (undone["undone"], undone["set_aside"])
+    assert (applied["decision"], None, True) == (undone["undone"], undone["set_aside"], undone["changed"])
     assert start == tree(here)
     assert "NotFoundError" == call_json("apply", "t", "--undo", check=2)["error"]["kind"]
+
+
+def test_an_apply_that_changes_nothing_is_recorded_and_its_undo_takes_nothing_back(here: Path):
+    first = call_json("apply", "t")
+    again = call_json("apply", "t")
+    assert (False, []) == (again["applied"], again["changes"])
+    assert again["decision"] > first["decision"]
+    assert "would change nothing" in call("apply", "t", "--undo", "--dry-run", check=0).out
+    undone = call_json("apply", "t", "--undo")
+    assert (again["decision"], False) == (undone["undone"], undone["changed"])
+    assert BEST == tree(here)
+    undone = call_json("apply", "t", "--undo")
+    assert (first["decision"], True) == (undone["undone"], undone["changed"])
+    assert START == tree(here)
+
+
+def test_the_undo_of_an_apply_that_changed_nothing_says_so(here: Path):
+    call("apply", "t", check=0)
+    call("apply", "t", check=0)
+    nothing, further = call("apply", "t", "--undo", check=0).out.splitlines()
+    assert nothing.startswith("nothing to change: ")
+    assert nothing.endswith(" is what it was before iteration 2 was applied")
+    assert "jumar apply t --undo again takes back the apply of iteration 2 before it" == further
+    assert 1 == len(call("apply", "t", "--undo", check=0).out.splitlines())
 
 
 def test_apply_in_words(here: Path):
@@ -150,6 +172,7 @@ def test_apply_in_words(here: Path):
     assert "applied   to " in call("show", "t").out
     assert "would change" in call("apply", "t", "--undo", "--dry-run", check=0).out
     assert BEST == tree(here)
+    assert "nothing to change: " in call("apply", "t", "--undo", check=0).out
     assert "is what it was before iteration 2 was applied" in call("apply", "t", "--undo", check=0).out
     assert "" == call("apply", "t", "--quiet", check=0).out
 

@@ -182,7 +182,8 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
         if given["as_json"]:
             print_json({"loop_id": store.loop_id, "dry_run": True, "applied": False, **undo.to_json()})
             return
-        print_text(f"taking iteration {undo.iteration} back in {shown_path(undo.workdir)} would change")
+        nothing = "" if undo.moves.changes else " nothing"
+        print_text(f"taking iteration {undo.iteration} back in {shown_path(undo.workdir)} would change{nothing}")
         _print_changes(undo.moves.changes)
         for path in undo.conflicts:
             print_text(f"  conflict: {escape(path)} changed since; --force sets it aside first")
@@ -222,18 +223,26 @@ def _counts(plan: ApplyPlan) -> str:
 
 
 def _undo(store: LoopStore, given: Mapping[str, Any]) -> None:
+    from jumar.decide.operation import data_of, last_applied
     from jumar.decide.undo import plan_undo, undo
 
     workdir = plan_undo(store).workdir
     with _changing(store, workdir) as (by, at):
         decision = undo(store, by=by, at=at, force=given["force"])
     kept = decision.data.get("set_aside")
+    changed = any(data_of(decision).section("moves").data.values())
     if given["as_json"]:
         aside = None if kept is None else str(store.paths.directory / kept)
         document = {"loop_id": store.loop_id, "iteration": decision.best_iteration, "workdir": str(workdir)}
-        print_json(document | {"undone": decision.data.get("apply"), "decision": decision.number, "set_aside": aside})
+        document |= {"undone": decision.data.get("apply"), "decision": decision.number, "set_aside": aside}
+        print_json(document | {"changed": changed})
     elif not given["quiet"]:
-        print_text(f"{shown_path(workdir)} is what it was before iteration {decision.best_iteration} was applied")
+        already = "" if changed else "nothing to change: "
+        print_text(f"{already}{shown_path(workdir)} is what it was before iteration {decision.best_iteration} was applied")
+        before = None if changed else last_applied(store)
+        if before is not None:
+            again = command_for("apply", store.loop_id, "--undo")
+            print_text(f"{again} again takes back the apply of iteration {before.best_iteration} before it")
         if kept is not None:
             print_text(f"files that had changed since are kept in {shown_path(store.paths.directory / kept)}")
 
@@ -279,16 +288,17 @@ def _plainly(store: LoopStore, workdir: Path, *, by: str, at: str) -> Answer:
 
     iteration, reason = _decided(store, by=by, at=at)
     plan = plan_apply(store, iteration, workdir, artifact_rules(store))
-    document = _plan_document(store, plan) | {"dry_run": False}
+    # an apply that changes nothing is written down too: --undo takes back the last one, not the one before it
+    decision = apply(store, plan, by=by, at=at, reason=reason)
+    undo = command_for("apply", store.loop_id, "--undo")
+    document = _plan_document(store, plan) | {"dry_run": False, "applied": not plan.empty, "decision": decision.number}
     if plan.empty:
         line = f"{shown_path(workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
-        return document | {"applied": False, "decision": None}, [line]
-    decision = apply(store, plan, by=by, at=at, reason=reason)
+        return document | {"undo": undo}, [line]
     lines = [f"iteration {iteration} is in {shown_path(workdir)}: {_counts(plan)}"]
     lines += [f"not made: {escape(path)} (a FIFO, device or socket)" for path in plan.skipped]
-    undo = command_for("apply", store.loop_id, "--undo")
     lines.append(f"undo      {undo}")
-    return document | {"applied": True, "decision": decision.number, "undo": undo}, lines
+    return document | {"undo": undo}, lines
 
 
 def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, at: str) -> Answer:
