@@ -374,6 +374,8 @@ def test_a_changed_configuration_is_refused_unless_accepted(tmp_path: Path) -> N
     [
         ("[loop]\nmax_iteratons = 3\n", "max_iterations"),
         ("[stop]\ntarget = 'high'\n", "stop.target"),
+        ("[stop]\n\nplateau = 1\n", "jumar.toml:3: stop.plateau: a window of 1 would end every loop at once; give 2 or more"),
+        ("[stop]\noscillation = {delta = 2, window = 1}\n", "jumar.toml:2: stop.oscillation: a window of 1 would"),
         ("[loop]\nmax_iterations = 0\n", "loop.max_iterations"),
         ("[weights]\nqualty = 1\n", "quality"),
         ("[weights]\nquality = -1\n", "quality"),

@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from jumar.model.selection import SelectionCriteria
 from jumar.model.stopping import StopRules, TrendRule
-from jumar.ranking.stopping import DEFAULT_DECLINE, DEFAULT_DIMINISHING, DEFAULT_OSCILLATION, DEFAULT_PLATEAU
+from jumar.ranking.stopping import DEFAULT_DECLINE, DEFAULT_DIMINISHING, DEFAULT_OSCILLATION, DEFAULT_PLATEAU, SMALLEST_WINDOW
 from jumar.store.matching import ArtifactRules
 
 __all__ = [
@@ -188,6 +188,15 @@ class StopConfig(_Section):
     decline: Trend = None
     oscillation: Trend = None
     consecutive_failures: Count = 3
+
+    @field_validator(*SMALLEST_WINDOW)
+    @classmethod
+    def _wide_enough(cls, value: Trend, info: ValidationInfo) -> Trend:
+        smallest = SMALLEST_WINDOW[str(info.field_name)]
+        window = value.window if isinstance(value, TrendConfig) else value
+        if isinstance(window, int) and not isinstance(window, bool) and window < smallest:
+            raise ValueError(f"a window of {window} would end every loop at once; give {smallest} or more")
+        return value
 
     def rules(self, max_iterations: int) -> StopRules:
         return StopRules(

@@ -21,6 +21,7 @@ __all__ = [
     "DEFAULT_DIMINISHING",
     "DEFAULT_OSCILLATION",
     "DEFAULT_PLATEAU",
+    "SMALLEST_WINDOW",
     "check_rules",
     "evaluate_stop",
 ]
@@ -30,7 +31,7 @@ DEFAULT_DECLINE: Final = TrendRule(window=2, delta=0.0)
 DEFAULT_OSCILLATION: Final = TrendRule(window=3, delta=1.0)
 DEFAULT_DIMINISHING: Final = TrendRule(window=2, delta=5.0)
 
-_SMALLEST_WINDOW: Final = {"diminishing_returns": 1, "plateau": 2, "decline": 1, "oscillation": 2}
+SMALLEST_WINDOW: Final = {"diminishing_returns": 1, "plateau": 2, "decline": 1, "oscillation": 2}
 """One score is always a plateau and one step always alternates: such a rule would end every loop at once."""
 
 _WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -51,7 +52,7 @@ def check_rules(rules: StopRules) -> None:
         _at_least("target", rules.target, 0)
         if rules.target > 100:
             raise ScoreError(f"target is {shown(rules.target)}: scores end at 100")
-    for name, smallest in _SMALLEST_WINDOW.items():
+    for name, smallest in SMALLEST_WINDOW.items():
         rule: TrendRule | None = getattr(rules, name)
         if rule is not None:
             _at_least(f"{name}.window", rule.window, smallest, whole=True)
