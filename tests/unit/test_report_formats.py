@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from report_samples import AUTOMATIC, decision, engine_report, hostile_report, record, report_of, seed_records
 
-from jumar import BestOutputTracker, NotFoundError
+from jumar import BestOutputTracker, DiminishingReturns, NotFoundError
 from jumar.model import CheckResult, SelectionCriteria, Spend
 from jumar.report import figures
 from jumar.report.checklist import checklist
@@ -335,6 +335,17 @@ def test_the_end_of_a_loop_is_read_until_something_follows():
     assert (stop.reason, stop.detail) == ("plateau", "two passes within 5 points")
     tracker.record_iteration(iteration_number=2, dimensions=five)
     assert load_report(tracker.store).stop is None
+
+
+def test_iteration_0_begins_the_same_steps_in_the_tracker_and_in_the_report():
+    tracker = BestOutputTracker("loop-001")
+    for number, value in enumerate((0.70, 0.71, 0.72, 0.90)):
+        five = {"validation": value, "completeness": value, "correctness": value, "readability": value, "efficiency": value}
+        tracker.record_iteration(iteration_number=number, dimensions=five)
+    report = load_report(tracker.store)
+    assert report.diminishing == tracker.detect_diminishing_returns() == DiminishingReturns(detected=True, iteration=1)
+    assert summary(report.records) == tracker.get_summary()
+    assert 3 == tracker.get_summary().total_iterations
 
 
 def test_summary_of_nothing_is_zeros_and_of_unknowns_is_unknown():

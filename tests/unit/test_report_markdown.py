@@ -62,7 +62,7 @@ def test_the_seed_example_is_reproduced():
     expected = "Quality degraded from iteration 2 (85%) to final iteration 3 (83%). Selected best output instead of final."
     assert expected in section(text, "Selection Rationale")
     assert section(text, "Recommendations") == [
-        "- Quality degraded by 2% in later iterations",
+        "- Quality degraded by 2% in later iterations (2 points)",
         "- Consider setting max iterations to avoid over-refinement",
         "- Optimal iteration count for this task: ~2",
     ]
@@ -217,7 +217,7 @@ def test_an_empty_loop_has_a_report():
     [
         (
             (72, 85, 83),
-            ["Quality degraded by 2% in later iterations", "Consider setting max iterations to avoid over-refinement"],
+            ["Quality degraded by 2% in later iterations (2 points)", "Consider setting max iterations to avoid over-refinement"],
         ),
         (
             (70, 75, 77, 78),

@@ -37,9 +37,10 @@ def _trajectory(report: LoopReport) -> list[str]:
         return []
     best, final = selection.selected_iteration, selection.final_quality
     if selection.degradation_detected and final is not None:
-        lost = percent(selection.quality_score - final)
+        lost = selection.quality_score - final
         return [
-            f"Quality degraded by {lost} in later iterations",
+            # the sentence is the original report's; its percentages are points of 0–100, not a share of the best score
+            f"Quality degraded by {percent(lost)} in later iterations ({point_text(lost)})",
             "Consider setting max iterations to avoid over-refinement",
             _optimum(best),
         ]

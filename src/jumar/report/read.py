@@ -167,7 +167,7 @@ def build_report(
         spend=spend_of_records(kept) if spend is None else spend,
         stop=stop,
         degradation=detect_degradation(views),
-        diminishing=detect_diminishing_returns([view for view in views if view.number > 0]),
+        diminishing=detect_diminishing_returns(views),
         leaders=_leaders(views),
         order=() if selection is None else tuple(view.number for view in ordered(views, rules)),
         snapshots=None if snapshots is None else frozenset(snapshots),
