@@ -167,9 +167,9 @@ def raising(error: BaseException):
 
 
 def test_a_refusal_of_the_system_is_a_message(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("jumar.cli.list.summaries", raising(PermissionError(13, "Permission denied", "/root/x")))
+    monkeypatch.setattr("jumar.cli.list.summaries", raising(PermissionError(13, "Permission denied", "/somewhere/x")))
     called = call("list", check=1)
-    assert "jumar: Permission denied: /root/x\n" == called.err
+    assert "jumar: Permission denied: /somewhere/x\n" == called.err
     assert "PermissionError" == call_json("list", check=1)["error"]["kind"]
 
 
