@@ -17,7 +17,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-CHECKS := check-format check-lint check-types check-imports check-deps check-size check-docs check-fragments
+CHECKS := check-format check-lint check-types check-typing check-imports check-deps check-size check-docs check-fragments
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -99,6 +99,9 @@ check-lint: $(VENV)/.dev
 check-types: $(VENV)/.dev
 	$(call quietly,pyright,$(BIN)/pyright)
 
+check-typing: $(VENV)/.dev
+	$(call quietly,mypy on tests/typing,$(BIN)/mypy)
+
 check-imports: $(VENV)/.dev
 	$(call quietly,import layers,$(BIN)/lint-imports --no-cache)
 
@@ -121,5 +124,5 @@ constraints: $(BIN)/python ## pin every dependency anew (needs uv)
 	@! grep -nE '://|^-' constraints.txt || { echo "constraints.txt holds an address"; exit 1; }
 
 clean: ## remove what was built, the virtual environment included
-	@rm -rf $(VENV) site dist build .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis .benchmarks
+	@rm -rf $(VENV) site dist build .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
 	@find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +

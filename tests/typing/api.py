@@ -1,4 +1,7 @@
-"""What type checkers know about jumar's public names. Not run: `make check` reads it with pyright in strict mode."""
+"""What type checkers know about jumar's public names. Not run: `make check` reads it with pyright and mypy, both strict.
+
+Lines that must not fit say so with mypy's code; both checkers complain as soon as one of them fits.
+"""
 
 from __future__ import annotations
 
@@ -61,10 +64,10 @@ def the_tracker_is_used(directory: Path) -> None:
 
 
 def the_tracker_refuses(tracker: jumar.BestOutputTracker) -> None:
-    tracker.override("best")  # pyright: ignore[reportCallIssue]
-    tracker.override("newest", reason="why not")  # pyright: ignore[reportArgumentType]
-    tracker.record_iteration(iteration_number=1, dimensions={}, verification_status="green")  # pyright: ignore[reportArgumentType]
-    tracker.record_iteration(1, {})  # pyright: ignore[reportCallIssue]
+    tracker.override("best")  # type: ignore[call-arg]
+    tracker.override("newest", reason="why not")  # type: ignore[arg-type]
+    tracker.record_iteration(iteration_number=1, dimensions={}, verification_status="green")  # type: ignore[arg-type]
+    tracker.record_iteration(1, {})  # type: ignore[call-arg]
 
 
 def ranking_is_pure(views: tuple[jumar.IterationView, ...]) -> None:
@@ -72,8 +75,8 @@ def ranking_is_pure(views: tuple[jumar.IterationView, ...]) -> None:
     assert_type(ranking.choose(views, jumar.SelectionCriteria(mode="highest_quality")), jumar.SelectionResult)
     assert_type(ranking.running_best(views), jumar.IterationView | None)
     assert_type(ranking.evaluate_stop(views, jumar.StopRules(), seconds=1.0), jumar.StopDecision | None)
-    jumar.SelectionCriteria(mode="best")  # pyright: ignore[reportArgumentType]
-    views[0].score = 1.0  # pyright: ignore[reportAttributeAccessIssue]
+    jumar.SelectionCriteria(mode="best")  # type: ignore[arg-type]
+    views[0].score = 1.0  # type: ignore[misc]
 
 
 class Condense:
@@ -107,11 +110,11 @@ def parts_fit_the_protocols() -> tuple[jumar.Generator, jumar.Scorer]:
 
 
 def a_part_that_returns_something_else_does_not_fit() -> jumar.Scorer:
-    return NotAScorer()  # pyright: ignore[reportReturnType]
+    return NotAScorer()  # type: ignore[return-value]
 
 
 def a_name_that_does_not_exist_is_an_error() -> None:
-    print(jumar.Nothing)  # pyright: ignore[reportUnknownArgumentType, reportAttributeAccessIssue, reportUnknownMemberType]
+    print(jumar.Nothing)  # type: ignore[attr-defined]
 
 
 assert_type(jumar.__version__, str)
