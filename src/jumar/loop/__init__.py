@@ -1,4 +1,26 @@
-"""The engine: generators, validators and scorers around one loop, and the tracker for loops of one's own.
+"""The engine: generators, validators and scorers around one loop, case loops, and the tracker for loops of one's own.
 
-Nothing is imported here: the child processes of a step pass through this file.
+The names of case loops are loaded when they are first used, and nothing else is: the child processes of a step pass through
+this file.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jumar.loop.cases.config import CaseLoopConfig, run_case_loop
+
+__all__ = ["CaseLoopConfig", "run_case_loop"]
+
+
+if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would believe in every name
+
+    def __getattr__(name: str) -> object:
+        """Load a public name when it is first used, and keep it."""
+        if name not in __all__:
+            raise AttributeError(f"module 'jumar.loop' has no attribute {name!r}")
+        from jumar.loop.cases import config
+
+        globals()[name] = value = getattr(config, name)
+        return value

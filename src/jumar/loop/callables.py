@@ -19,16 +19,18 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from jumar.errors import ConfigError
+from jumar.loop.cases.context import case_context_from_json, case_context_to_json
 from jumar.loop.process import ProcessResult, run_command
 from jumar.loop.values import as_score, as_usage, as_verdict
 from jumar.model.codec import Fields
+from jumar.model.pipeline import CaseStepContext
 from jumar.model.protocols import StepContext
 from jumar.model.records import STATUSES, VERIFICATIONS, CheckResult, IterationView
 from jumar.text import nearest
 
 __all__ = ["Answer", "Purpose", "ask", "check_reference", "context_from_json", "context_to_json", "describe_exception", "main"]
 
-Purpose = Literal["generate", "validate", "score"]
+Purpose = Literal["generate", "validate", "score", "step"]
 _REFERENCE: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _PATHS: Final = ("workdir", "prompt_file", "feedback_file", "usage_file", "log_directory")
 
@@ -53,7 +55,7 @@ class Answer:
 def ask(
     purpose: Purpose,
     reference: str,
-    context: StepContext,
+    context: StepContext | CaseStepContext,
     *,
     search: Sequence[Path],
     timeout: float | None,
@@ -70,7 +72,7 @@ def ask(
         "reference": reference,
         # the person's own directory first: a candidate cannot put its module in the place of theirs
         "search": [str(path.absolute()) for path in (*search, context.workdir)],
-        "context": context_to_json(context),
+        "context": case_context_to_json(context) if isinstance(context, CaseStepContext) else context_to_json(context),
     }
     process = run_command(
         # -P: nothing in the work directory stands in for the standard library while jumar itself is imported; -B: it stays clean
@@ -166,7 +168,7 @@ def describe_exception(error: BaseException) -> str:
     return f"{name}: {' '.join(text.split())[:500]}" if text else name
 
 
-def _load(reference: str, search: Sequence[str]) -> Callable[[StepContext], object]:
+def _load(reference: str, search: Sequence[str]) -> Callable[[StepContext | CaseStepContext], object]:
     sys.path[0:0] = search
     module_name, _, path = reference.partition(":")
     found: object = importlib.import_module(module_name)
@@ -182,7 +184,7 @@ def _load(reference: str, search: Sequence[str]) -> Callable[[StepContext], obje
 
 def _convert(purpose: Purpose, value: object) -> dict[str, Any]:
     """Return the function's value as JSON. Errors: ``TypeError``."""
-    if purpose == "generate":
+    if purpose in {"generate", "step"}:
         reading = as_usage(value)
         return {"usage": reading.usage.to_json(), "notes": list(reading.notes)}
     if purpose == "validate":
@@ -195,7 +197,8 @@ def _convert(purpose: Purpose, value: object) -> dict[str, Any]:
 def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
     reference = str(request["reference"])
     purpose: Purpose = request["purpose"]
-    context = context_from_json(Fields(request["context"], "context"))
+    fields = Fields(request["context"], "context")
+    context = case_context_from_json(fields) if purpose == "step" else context_from_json(fields)
     try:
         function = _load(reference, request["search"])
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever importing somebody's module may raise

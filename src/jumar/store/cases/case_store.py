@@ -81,7 +81,10 @@ class CaseStore(CaseReader):
             files.write_once(path, encode(document, sealed=True), temporary_in=self.paths.scratch)
 
     def commit(self, record: CaseIteration) -> CaseIteration:
-        """Acknowledge a pending iteration: from the moment this returns it exists, whole."""
+        """Acknowledge a pending iteration and return its record: from the moment this returns it exists, whole.
+
+        One that had its record already, and only lacked the rename, keeps it.
+        """
         source, target = self.paths.pending_iteration(record.number), self.paths.iteration(record.number)
         with files.as_write_error("record", target):
             if not (source / ITERATION).exists():
@@ -89,7 +92,7 @@ class CaseStore(CaseReader):
                 files.write_once(source / ITERATION, data, temporary_in=self.paths.scratch)
             files.sync_tree(source)
             files.rename_new(source, target)
-        return record
+        return self._read(record.number)
 
     def write_best(self, best: CaseBest, roles: Mapping[str, Role]) -> CaseBest:
         """Copy the chosen iteration's files into ``best/`` and return it with the copies' paths and hashes.

@@ -1,0 +1,129 @@
+"""One case: iterations until a limit, then the best bundle and the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from jumar.files import remove_tree
+from jumar.loop.cases.events import CaseEnded, CaseListener, CaseStarted, IterationMade, tell
+from jumar.loop.cases.iteration import IterationRunner
+from jumar.loop.cases.settings import ChainSettings
+from jumar.loop.clock import SystemClock
+from jumar.loop.control import StopSwitch
+from jumar.model.cases import CaseBest, CaseEnd, CaseIteration, CaseStop
+from jumar.model.protocols import Clock
+from jumar.ranking.cases import case_parent, rank_case, stop_case
+from jumar.store.cases.case_store import CaseStore
+from jumar.store.cases.run_store import RunReader, RunStore
+
+__all__ = ["run_case", "run_seconds"]
+
+
+def run_seconds(run: RunReader) -> float:
+    """Return what all recorded steps of a run took, in seconds; those that were lost count as nothing known."""
+    records = [record for number in run.case_ids for record in run.case(number).iterations()]
+    return sum(step.seconds or 0.0 for record in records for step in record.steps)
+
+
+def run_case(
+    settings: ChainSettings,
+    number: int,
+    *,
+    clock: Clock | None = None,
+    switch: StopSwitch | None = None,
+    listener: CaseListener | None = None,
+) -> CaseStop | None:
+    """Run one case of a run that exists, or go on with it; return why it was stopped early, None when it has ended.
+
+    Running an ended case again does nothing, so that a task whose worker died can simply be run a second time. Errors:
+    :class:`jumar.errors.LockedError` when another process runs this case, :class:`jumar.errors.StoreWriteError`,
+    :class:`jumar.errors.StoreDamagedError`; what was acknowledged stays.
+    """
+    run = RunStore(settings.output_root / f"run_{settings.run_id}")
+    clock, switch = clock or SystemClock(), switch or StopSwitch()
+    with run.store(number).lock() as store:
+        if store.end() is not None:
+            return None
+        store.clear_scratch()
+        inputs = run.begin_case(number, settings.roles, carry=settings.carry_forward)
+        known = store.iterations()
+        tell(CaseStarted(case=number, case_id=inputs.case_id, carried_from=inputs.carried_from, recorded=known), listener)
+        runner = IterationRunner(store=store, settings=settings, inputs=inputs, clock=clock, switch=switch, listener=listener)
+        stop = _iterate(run, store, settings, runner)
+        if stop.stopped_by in {"interrupted", "terminated"}:
+            return stop
+        end = _finish(store, settings, stop, at=clock.now())
+    tell(CaseEnded(end=end), listener)
+    return None
+
+
+def _iterate(run: RunStore, store: CaseStore, settings: ChainSettings, runner: IterationRunner) -> CaseStop:
+    others = run_seconds(run) - _seconds(store.iterations()) if settings.limits.max_seconds is not None else 0.0
+    while True:
+        known = store.iterations()
+        waiting = store.pending()
+        stop = stop_case(known, settings.limits, seconds=others + _seconds(known)) if waiting is None else None
+        if stop is not None:
+            return stop
+        if runner.switch.requested:
+            return CaseStop(stopped_by=runner.switch.reason, detail="stopped on request; --resume goes on from there")
+        parent = case_parent(known, settings.continue_from, settings.order)
+        record = runner.make(waiting or (known[-1].number + 1 if known else 1), parent)
+        if record is not None:
+            best = rank_case(store.iterations(), settings.order).best
+            tell(IterationMade(record=record, best=None if best is None else best.number), runner.listener)
+
+
+def _seconds(iterations: Sequence[CaseIteration]) -> float:
+    return sum(step.seconds or 0.0 for record in iterations for step in record.steps)
+
+
+def _finish(store: CaseStore, settings: ChainSettings, stop: CaseStop, *, at: str) -> CaseEnd:
+    """Write the best bundle, unless it is there from before an interruption, then the end."""
+    iterations = store.iterations()
+    wanted = choose_bundle(iterations, settings)
+    found = store.best()
+    if wanted is not None and (found is None or found.best_iter != wanted.best_iter):
+        store.write_best(wanted, settings.roles)
+    end = CaseEnd(
+        case=store.number,
+        stopped_by=stop.stopped_by,
+        detail=stop.detail,
+        iterations=len(iterations),
+        best_iter=None if wanted is None else wanted.best_iter,
+        ended_at=at,
+    )
+    store.write_end(end)
+    remove_tree(store.paths.pending)
+    return end
+
+
+def choose_bundle(iterations: Sequence[CaseIteration], settings: ChainSettings) -> CaseBest | None:
+    """Return what goes into ``best/``: the best by the order, or the last complete one when the last is asked for.
+
+    None when there is no such iteration.
+    """
+    ranking = rank_case(iterations, settings.order)
+    last = next((each for each in reversed(iterations) if each.complete), None)
+    chosen = ranking.best if settings.select_best else last
+    if chosen is None or last is None:
+        return None
+    ties = settings.order.tie_breaks
+    best = settings.select_best
+    return CaseBest(
+        case=chosen.case,
+        best_iter=chosen.number,
+        selected_by="best" if best else "last",
+        values=chosen.values,
+        prefer_earlier_iter="earlier_iter" in ties,
+        prefer_smaller_diff="smaller_diff" in ties,
+        files=MappingProxyType(dict(chosen.outputs)),
+        order=tuple(key.name for key in settings.order.keys),
+        runner_up=ranking.runner_up if best else None,
+        margin=ranking.margin if best else None,
+        decided_by=ranking.decided_by if best else None,
+        explanation=ranking.explanation if best else "the last complete iteration, as was asked for",
+        last_iter=last.number,
+        last_values=last.values,
+    )

@@ -1,0 +1,151 @@
+"""A whole run: cases one after the other, each from the best of the one before; or side by side, when nothing is carried."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from jumar.errors import ConfigError, JumarError
+from jumar.loop.cases.case import run_case
+from jumar.loop.cases.events import CaseEnded, CaseListener, CaseNotice, tell
+from jumar.loop.cases.settings import ChainSettings, check_chain, starting_roles
+from jumar.loop.clock import SystemClock
+from jumar.loop.control import StopSwitch
+from jumar.model.cases import CaseStop
+from jumar.model.protocols import Clock
+from jumar.store.cases.layout import RunPaths
+from jumar.store.cases.run_store import RunReader, RunStore, create_run
+from jumar.text import escape
+
+__all__ = ["ChainOutcome", "open_run", "run_chain"]
+
+
+class _Submits(Protocol):
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainOutcome:
+    """Where the run is, and why it was stopped early: None when every case has ended."""
+
+    run_dir: Path
+    stopped: CaseStop | None = None
+
+
+def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = None) -> RunStore:
+    """Make the run's directory with its inputs, or open the one that is to be resumed. Nothing is paid for.
+
+    Errors: :class:`jumar.errors.ConfigError` for settings that cannot work, or that differ from the recorded ones;
+    :class:`jumar.errors.ExistsError` when the run exists and is not to be resumed; :class:`jumar.errors.NotFoundError` when it
+    does not exist and is.
+    """
+    check_chain(settings)
+    paths = RunPaths.of(settings.output_root, settings.run_id)
+    if resume:
+        run = RunStore(paths.directory)
+        _check_same(run, settings)
+        return run
+    for name in starting_roles(settings):
+        _readable(name, settings.base.get(name))
+    base: dict[str, bytes | Path] = {}
+    for name in starting_roles(settings):
+        base[name] = settings.base.get(name) or (settings.roles[name].empty or "").encode()
+    return create_run(
+        paths,
+        run_id=settings.run_id,
+        config=settings.recorded,
+        cases=settings.cases,
+        base=base,
+        roles=settings.roles,
+        created_at=(clock or SystemClock()).now(),
+    )
+
+
+def _readable(name: str, path: Path | None) -> None:
+    if path is not None and not os.access(path, os.R_OK):
+        raise ConfigError(f"the base for {name}, {escape(str(path))}, cannot be read")
+
+
+def _check_same(run: RunReader, settings: ChainSettings) -> None:
+    """Refuse to mix two configurations in one run."""
+    before, now = _flat(run.config), _flat(settings.recorded)
+    changed = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
+    if changed:
+        lines = "\n".join(escape(f"  {key}: {before.get(key, 'unset')!r} → {now.get(key, 'unset')!r}") for key in changed)
+        raise ConfigError(
+            f"the configuration differs from the one that run '{run.run_id}' was started with:\n{lines}\n"
+            "Its cases would not compare. Put it back, or start another run."
+        )
+
+
+def _flat(data: Any, prefix: str = "") -> dict[str, Any]:
+    if isinstance(data, Mapping) and data:
+        found: dict[str, Any] = {}
+        for key, value in data.items():  # pyright: ignore[reportUnknownVariableType] - JSON of our own
+            found |= _flat(value, f"{prefix}.{key}" if prefix else str(key))  # pyright: ignore[reportUnknownArgumentType]
+        return found
+    return {prefix: list(data) if isinstance(data, tuple) else data}  # pyright: ignore[reportUnknownArgumentType]
+
+
+def run_chain(
+    settings: ChainSettings,
+    *,
+    resume: bool = False,
+    executor: Executor | _Submits | None = None,
+    clock: Clock | None = None,
+    switch: StopSwitch | None = None,
+    listener: CaseListener | None = None,
+) -> ChainOutcome:
+    """Run all cases and return where the run is. Errors: as :func:`open_run` and :func:`jumar.loop.cases.case.run_case`.
+
+    With ``executor`` the cases run side by side, each as a task of its own that may be run again; that needs
+    ``carry_forward = False``, and events are told of ended cases only.
+    """
+    if executor is not None and settings.carry_forward:
+        raise ConfigError(
+            "cases that carry their best forward run one after the other: set carry_forward = false, or no executor"
+        )
+    run = open_run(settings, resume=resume, clock=clock)
+    for warning in settings.order.warnings:
+        tell(CaseNotice(message=warning), listener)
+    switch = switch or StopSwitch()
+    with run.lock():
+        if executor is not None:
+            stopped = _side_by_side(run, settings, executor, listener)
+        else:
+            stopped = _in_order(settings, clock, switch, listener)
+    return ChainOutcome(run_dir=run.paths.directory, stopped=stopped)
+
+
+def _in_order(settings: ChainSettings, clock: Clock | None, switch: StopSwitch, listener: CaseListener | None) -> CaseStop | None:
+    for case in settings.cases:
+        stopped = run_case(settings, case.number, clock=clock, switch=switch, listener=listener)
+        if stopped is not None:
+            return stopped
+    return None
+
+
+def _side_by_side(run: RunStore, settings: ChainSettings, executor: Executor | _Submits, listener: CaseListener | None) -> None:
+    """Hand every case that has not ended to the executor; the first error is raised when all are done."""
+    waiting: dict[Future[Any], int] = {}
+    for case in settings.cases:
+        if run.case(case.number).end() is None:
+            waiting[executor.submit(run_case, settings, case.number)] = case.number
+    errors: list[tuple[int, JumarError]] = []
+    for future in as_completed(waiting):
+        try:
+            future.result()
+        except JumarError as error:
+            errors.append((waiting[future], error))
+            continue
+        end = run.case(waiting[future]).end()
+        if end is not None:
+            tell(CaseEnded(end=end), listener)
+    for number, error in sorted(errors, key=lambda item: item[0])[:1]:
+        raise type(error)(
+            f"case {number}: {error}; {len(errors)} of {len(waiting)} cases failed, --resume runs them again"
+        ) from error

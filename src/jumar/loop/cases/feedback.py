@@ -1,0 +1,61 @@
+"""The built-in step ``feedback``: the judge's result, turned into what the next iteration is to improve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from jumar.model.codec import FORMAT
+from jumar.model.pipeline import DEFAULT_KEYS, CaseStepContext
+from jumar.ranking.cases import thresholds_reached
+from jumar.store.cases.judged import read_judgement
+
+__all__ = ["write_feedback"]
+
+_SHOWN: Final = ("composite_score", "grade", "summary")
+_DIMENSION: Final = ("name", "score", "weight", "explanation", "matched_elements", "missing_elements")
+
+
+def write_feedback(context: CaseStepContext, *, keys: Mapping[str, str] = DEFAULT_KEYS, thresholds: Mapping[str, float]) -> None:
+    """Write the role ``feedback`` from the role ``judge``, in the original orchestrator's fields.
+
+    ``stop_reached`` says whether every threshold holds. A judge's file that cannot be used is said under ``problems``, and its
+    scores are null: that is for the iteration's record to judge, and no failure of this step.
+    """
+    judgement = read_judgement(context.inputs["judge"], keys)
+    judged = _document(context.inputs["judge"])
+    listed = judged.get("dimensions")
+    items = cast("list[object]", listed) if isinstance(listed, list) else []
+    dimensions = [_picked(cast("dict[str, Any]", item), _DIMENSION) for item in items if isinstance(item, dict)]
+    feedback = {
+        "format": FORMAT,
+        "run_id": context.run_id,
+        "iter_num": context.iteration,
+        "average_score": judgement.values.get("overall"),
+        "accuracy_score": judgement.values.get("accuracy"),
+        "scores": dict(judgement.values),
+        "problems": sorted(set(judgement.problems.values())),
+        "per_case": {context.case_id: {**_picked(judged, _SHOWN), "dimensions": dimensions}},
+        "stop_reached": thresholds_reached(judgement.values, thresholds),
+        "stop": {f"min_{name}": least for name, least in thresholds.items()},
+    }
+    text = json.dumps(feedback, indent=2, ensure_ascii=False, allow_nan=False)
+    context.outputs["feedback"].write_text(text + "\n", encoding="utf-8", errors="surrogateescape")
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        found: object = json.loads(path.read_bytes(), parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _no_number(_name: str) -> None:
+    """NaN and the infinities are no JSON, and no scores."""
+
+
+def _picked(item: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: item[name] for name in names if name in item}

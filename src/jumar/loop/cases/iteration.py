@@ -1,0 +1,222 @@
+"""One iteration of a case: its steps one after the other, each reserved before and recorded after, and one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from jumar.files import as_write_error, copy_file, make_directory, remove_tree
+from jumar.loop.cases.dry import dry_keys, run_dry
+from jumar.loop.cases.events import CaseListener, CaseStepStarted, tell
+from jumar.loop.cases.feedback import write_feedback
+from jumar.loop.cases.programs import run_program, step_environment
+from jumar.loop.cases.settings import JUDGE, ChainSettings, input_name
+from jumar.loop.control import StopSwitch
+from jumar.loop.strays import end_strays
+from jumar.model.cases import CaseInputs, CaseIteration, CaseStatus, RoleFile, StepRecord
+from jumar.model.pipeline import GIVEN, CaseStepContext, Step, StepResult
+from jumar.model.protocols import Clock
+from jumar.store.cases.case_store import CaseStore, role_file
+from jumar.store.cases.judged import diff_size, read_judgement
+from jumar.store.cases.recorded import unusable
+from jumar.text import escape
+
+__all__ = ["IterationRunner"]
+
+_STATUS: Final[Mapping[str, CaseStatus]] = MappingProxyType(
+    {"failed": "step_failed", "timeout": "step_timeout", "missing_output": "missing_output"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationRunner:
+    """Makes single iterations of one case; holds no state between them but the store's."""
+
+    store: CaseStore
+    settings: ChainSettings
+    inputs: CaseInputs
+    clock: Clock
+    switch: StopSwitch
+    listener: CaseListener | None = None
+
+    def make(self, number: int, parent: CaseIteration | None) -> CaseIteration | None:
+        """Make iteration ``number``, or go on with it where an interruption left it; acknowledge and return it.
+
+        None when it was stopped before its last step: what is done is kept, and the next run goes on from there. Errors:
+        :class:`jumar.errors.StoreWriteError`, :class:`jumar.errors.StoreDamagedError`.
+        """
+        directory = self.store.begin_iteration(number)
+        self._give_up_lost(directory)
+        began = self.clock.now()
+        outputs: dict[str, RoleFile] = {}
+        failed: StepRecord | None = None
+        for step in self.settings.steps:
+            done = self._done(directory, step)
+            if done is None:
+                if self.switch.requested:
+                    return None
+                done = self._run(step, directory, number, outputs, parent)
+                if done.outcome == "interrupted":
+                    return None
+            if done.outcome != "ok":
+                failed = done
+                break
+            outputs |= done.outputs
+        record = self._record(number, parent, directory, outputs, failed)
+        return self.store.commit(replace(record, started_at=began, ended_at=self.clock.now()))
+
+    def _give_up_lost(self, directory: Path) -> None:
+        """Record steps that began and never ended as lost, and end what they left running."""
+        for start, end in self.store.steps(directory):
+            if end is None:
+                end_strays(start.nonce)
+                detail = "its process died before it ended"
+                lost = StepRecord(attempt=start.attempt, step=start.step, outcome="lost", seconds=None, detail=detail)
+                self.store.end_step(directory, lost)
+
+    def _done(self, directory: Path, step: Step) -> StepRecord | None:
+        """Return the step's end from an earlier run, when what it wrote is still there as it was."""
+        runs = [end for start, end in self.store.steps(directory) if start.step == step.name and end is not None]
+        last = runs[-1] if runs else None
+        if last is None or last.outcome in {"interrupted", "lost"}:
+            return None
+        as_written = all(role_file(directory / found.path, found.path) == found for found in last.outputs.values())
+        return last if as_written else None
+
+    def _run(
+        self,
+        step: Step,
+        directory: Path,
+        number: int,
+        outputs: Mapping[str, RoleFile],
+        parent: CaseIteration | None,
+    ) -> StepRecord:
+        tell(CaseStepStarted(case=self.store.number, iteration=number, step=step.name), self.listener)
+        targets = {role: directory / self.settings.roles[role].path(self.store.number, number) for role in step.outputs}
+        scratch = self.store.paths.scratch / step.name
+        with as_write_error("prepare a step in", directory):
+            remove_tree(scratch)
+            make_directory(scratch)
+            for target in targets.values():
+                make_directory(target.parent)
+                target.unlink(missing_ok=True)
+            given = self._bring(step, scratch, directory, outputs, parent)
+        attempt, nonce = self.store.begin_step(directory, step.name, self.clock.now())
+        context = CaseStepContext(
+            run_id=self.settings.run_id,
+            case_id=self.inputs.case_id,
+            case_num=self.store.number,
+            iteration=number,
+            workdir=self.settings.workdir,
+            inputs=MappingProxyType(given),
+            outputs=MappingProxyType(targets),
+            usage_file=scratch / "usage.json",
+            log=directory / "logs" / f"{step.name}.log",
+            nonce=nonce,
+        )
+        result = self._result(step, replace(context, environment=step_environment(context, self.settings.environment)))
+        record = self._ended(step, result, attempt, directory, targets)
+        self.store.end_step(directory, record)
+        with as_write_error("remove", scratch):
+            remove_tree(scratch)
+        return record
+
+    def _bring(
+        self,
+        step: Step,
+        scratch: Path,
+        directory: Path,
+        outputs: Mapping[str, RoleFile],
+        parent: CaseIteration | None,
+    ) -> dict[str, Path]:
+        """Copy the step's inputs into ``scratch``: what is recorded stays as it is, whatever a program does to its copy."""
+        run = self.store.paths.run
+        given: dict[str, Path] = {}
+        for declared in step.inputs:
+            name, _ = input_name(declared)
+            if name in outputs:
+                source = directory / outputs[name].path
+            elif name not in GIVEN and parent is not None and name in parent.outputs:
+                source = self.store.paths.iteration(parent.number) / parent.outputs[name].path
+            elif name in self.inputs.files:
+                source = run / self.inputs.files[name].path
+            else:
+                continue
+            folder = scratch / "in" / name
+            make_directory(folder)
+            given[name] = folder / source.name
+            copy_file(source, given[name])
+        return given
+
+    def _result(self, step: Step, context: CaseStepContext) -> StepResult:
+        if self.settings.dry_run is not None:
+            with as_write_error("write the outputs of a step in", context.log.parent):
+                return run_dry(context, self.settings)
+        if step.builtin is not None:
+            began = self.clock.monotonic()
+            with as_write_error("write the outputs of a step in", context.log.parent):
+                write_feedback(context, keys=self.settings.keys, thresholds=self.settings.limits.thresholds)
+            return StepResult(seconds=self.clock.monotonic() - began)
+        return run_program(step, context, search=self.settings.search, stop=self.switch.immediate)
+
+    @staticmethod
+    def _ended(step: Step, result: StepResult, attempt: int, directory: Path, targets: Mapping[str, Path]) -> StepRecord:
+        found = {role: role_file(path, path.relative_to(directory).as_posix()) for role, path in targets.items()}
+        there = {role: file for role, file in found.items() if file is not None}
+        facts: dict[str, Any] = {
+            "attempt": attempt,
+            "step": step.name,
+            "seconds": round(result.seconds, 6),
+            "exit_code": result.exit_code,
+            "output_tail": result.output_tail,
+            "usage": result.usage,
+            "notes": result.notes,
+            "outputs": MappingProxyType(there),
+        }
+        if result.interrupted:
+            return StepRecord(**facts, outcome="interrupted", detail=result.failure or "stopped on request")
+        if result.failure is not None:
+            outcome = "timeout" if result.timed_out else "failed"
+            return StepRecord(**facts, outcome=outcome, detail=_with_last_line(result.failure, result.output_tail))
+        missing = sorted(set(targets) - set(there))
+        if missing:
+            names = ", ".join(f"{role} ({targets[role].name})" for role in missing)
+            return StepRecord(**facts, outcome="missing_output", detail=f"it did not write {names}")
+        return StepRecord(**facts, outcome="ok")
+
+    def _record(
+        self,
+        number: int,
+        parent: CaseIteration | None,
+        directory: Path,
+        outputs: Mapping[str, RoleFile],
+        failed: StepRecord | None,
+    ) -> CaseIteration:
+        runs = tuple(end for _, end in self.store.steps(directory) if end is not None)
+        starts = [start for start, _ in self.store.steps(directory)]
+        facts: dict[str, Any] = {
+            "case": self.store.number,
+            "number": number,
+            "parent": None if parent is None else parent.number,
+            "outputs": MappingProxyType(dict(outputs)),
+            "steps": runs,
+            "nonce": starts[0].nonce if starts else "",
+            "diff": diff_size(directory / outputs["ckg_diff"].path, self.settings.diff) if "ckg_diff" in outputs else None,
+        }
+        if failed is not None:
+            reason = f"step {failed.step}: {failed.detail}"
+            unscored = MappingProxyType(dict.fromkeys(self.settings.keys))
+            return CaseIteration(**facts, status=_STATUS[failed.outcome], reason=reason, values=unscored)
+        keys = self.settings.keys if self.settings.dry_run is None else dry_keys(self.settings.keys)
+        judgement = read_judgement(directory / outputs[JUDGE].path, keys)
+        reason = unusable(judgement, [key.name for key in self.settings.order.keys])
+        status: CaseStatus = "ok" if reason is None else "invalid_score"
+        return CaseIteration(**facts, status=status, reason=reason or "", values=judgement.values)
+
+
+def _with_last_line(failure: str, output: str) -> str:
+    last = next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
+    return failure if not last or last in failure else f"{failure}: {escape(last)[:200]}"
