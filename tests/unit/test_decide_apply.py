@@ -136,6 +136,16 @@ def test_an_apply_that_changes_nothing_is_written_down_and_undone_without_effect
     assert START == read_tree(work)
 
 
+def test_a_decision_about_many_files_is_one_line_and_a_small_one_is_for_reading(store, work):
+    record(store, 2, {f"{number}.txt": File(b"1") for number in range(100)})
+    small, large = put_in(store, 1), put_in(store, 2)
+    lines = [len((store.paths.decisions / f"{made.number:04d}-apply.json").read_text().splitlines()) for made in (small, large)]
+    assert lines[0] > 10
+    assert 1 == lines[1]
+    reopened = LoopStore.open(store.paths.directory)
+    assert large.data == next(made.data for made in reopened.decisions() if made.number == large.number)
+
+
 def test_a_link_to_a_directory_in_the_way_is_replaced_and_never_followed(store, work, tmp_path):
     elsewhere = write_tree(tmp_path / "elsewhere", {"run.sh": File(b"do not touch")})
     for name in ("src/run.sh", "src"):

@@ -17,7 +17,7 @@ from typing import Final, cast
 
 from jumar import files
 from jumar.errors import StoreDamagedError
-from jumar.model.codec import Fields, decode, encode
+from jumar.model.codec import Fields, decode
 from jumar.model.decisions import Decision
 from jumar.model.records import VERIFICATIONS, IterationRecord, Usage, Verification
 from jumar.store.creation import loop_json
@@ -26,7 +26,7 @@ from jumar.store.lock import LoopLock
 from jumar.store.manifest import Manifest
 from jumar.store.reading import CLEANED
 from jumar.store.snapshot import StatCache
-from jumar.store.staging import ARTIFACTS, METRICS, Base, Plan, build, metrics_bytes
+from jumar.store.staging import ARTIFACTS, METRICS, Base, Plan, build, decision_bytes, metrics_bytes
 
 __all__ = ["FOREIGN_ITERATIONS", "FOREIGN_TRACKING", "import_foreign", "is_foreign"]
 
@@ -164,7 +164,7 @@ def _build(paths: LoopPaths, found: _Foreign) -> None:
         base = _build_iteration(new.iteration(number), record, snapshot, base)
     if gone:
         decision = _cleaned(gone, found)
-        files.write_once(new.decisions / "0001-cleanup.json", encode(decision.to_json(), sealed=True))
+        files.write_once(new.decisions / "0001-cleanup.json", decision_bytes(decision))
     files.sync_tree(new.directory)
 
 

@@ -24,7 +24,18 @@ from jumar.store.manifest import Manifest
 from jumar.store.matching import ArtifactRules
 from jumar.store.reading import light
 from jumar.store.snapshot import StatCache, take_snapshot
-from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Base, Pending, Plan, build, metrics_bytes, write_plain
+from jumar.store.staging import (
+    ARTIFACTS,
+    MANIFEST,
+    METRICS,
+    Base,
+    Pending,
+    Plan,
+    build,
+    decision_bytes,
+    metrics_bytes,
+    write_plain,
+)
 from jumar.text import escape
 
 __all__ = ["LoopStore", "Pending"]
@@ -288,7 +299,7 @@ class LoopStore(LoopReader):
             }
             decision = Decision(number=number, kind=kind, **values)
             name = f"{number:04d}-{kind}.json"
-            files.write_once(self.paths.decisions / name, encode(decision.to_json(), sealed=True))
+            files.write_once(self.paths.decisions / name, decision_bytes(decision))
             self._decisions.names.add(name)
             self._known_decisions[number] = decision
             self._all_decisions = None

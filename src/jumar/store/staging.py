@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from jumar import files
 from jumar.errors import StoreDamagedError
 from jumar.model.codec import FORMAT, decode, encode
+from jumar.model.decisions import Decision
 from jumar.model.records import IterationRecord
 from jumar.store.layout import LoopPaths, iteration_number
 from jumar.store.manifest import Manifest, ManifestFile
@@ -29,6 +30,7 @@ __all__ = [
     "Pending",
     "Plan",
     "build",
+    "decision_bytes",
     "metrics_bytes",
     "read_pending",
     "write_plain",
@@ -159,6 +161,14 @@ def metrics_bytes(record: IterationRecord, manifest: Manifest, file: ManifestFil
     if manifest.base is not None:
         data["artifacts_base"] = manifest.base
     return encode(data, compact=len(details) > _COMPACT_FROM, sealed=True)
+
+
+def decision_bytes(decision: Decision) -> bytes:
+    """Return a decision's file; the plan of an apply, or a cleanup, that lists many things is compact."""
+    data = decision.data
+    lists = [*data.values(), *data["moves"].values()] if "moves" in data else data.values()
+    entries = max((len(cast("list[object]", each)) for each in lists if isinstance(each, list)), default=0)
+    return encode(decision.to_json(), compact=entries > _COMPACT_FROM, sealed=True)
 
 
 def read_pending(paths: LoopPaths, name: str, compose: Callable[[ManifestFile], Manifest]) -> Pending:
