@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from jumar.cli.table import COMMANDS, render_help
+from jumar.cli.table import COMMANDS, GROUPS, render_help
 from jumar.errors import JumarError, StoreWriteError, UsageError
 from jumar.text import escape_block, nearest
 from jumar.version import __version__
@@ -30,9 +30,12 @@ class _Lines(click.types.StringParamType):
 
 
 def environment_name(command: str, option: click.Option) -> str:
-    """Return the variable that sets ``option`` of ``command``: ``jumar select --mode`` is ``JUMAR_SELECT_MODE``."""
+    """Return the variable that sets ``option`` of ``command``.
+
+    ``jumar select --mode`` is ``JUMAR_SELECT_MODE``, ``jumar cases run --max-iters`` is ``JUMAR_CASES_RUN_MAX_ITERS``.
+    """
     longest = max(option.opts, key=len)
-    return f"JUMAR_{command}_{longest.lstrip('-')}".replace("-", "_").upper()
+    return f"JUMAR_{command}_{longest.lstrip('-')}".replace("-", "_").replace(" ", "_").upper()
 
 
 def _settable_by_environment(name: str, command: click.Command) -> click.Command:
@@ -49,7 +52,13 @@ class _ReaderGoneError(Exception):
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command only when it is used."""
+    """A group that imports a command only when it is used: the program itself, or one of the groups below it."""
+
+    def __init__(self, *args: Any, table: str | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._table = table
+        self._leaves = COMMANDS if table is None else GROUPS[table].commands
+        self._groups = {} if table is not None else {name: _group(name) for name in GROUPS}
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -60,22 +69,36 @@ class LazyGroup(click.Group):
         return result
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
-        return list(COMMANDS)
+        return sorted([*self._leaves, *self._groups])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click calls it so
-        if cmd_name not in COMMANDS:
+        if cmd_name in self._groups:
+            return self._groups[cmd_name]
+        if cmd_name not in self._leaves:
             return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        module, _, attribute = self._leaves[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
-        return _settable_by_environment(cmd_name, command)
+        return _settable_by_environment(cmd_name if self._table is None else f"{self._table} {cmd_name}", command)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            raise click.UsageError(f"no such command '{args[0]}'{nearest(args[0], list(COMMANDS))}")
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            typed = args[0] if self._table is None else f"{self._table} {args[0]}"
+            raise click.UsageError(f"no such command '{typed}'{nearest(args[0], known)}", ctx)
         return super().resolve_command(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:  # noqa: ARG002 - click calls it so
-        return render_help().rstrip("\n")
+        return render_help(self._table).rstrip("\n")
+
+
+def _group(name: str) -> LazyGroup:
+    def no_command() -> None:
+        """Show what there is when no command is named, as the program itself does."""
+        context = click.get_current_context()
+        if context.invoked_subcommand is None:
+            click.echo(context.get_help())
+
+    return LazyGroup(name=name, table=name, callback=no_command, invoke_without_command=True, help=GROUPS[name].summary)
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # click calls it so
@@ -129,12 +152,13 @@ def _wants_json(arguments: list[str]) -> bool:
     ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--json" in ours or not ours:
         return "--json" in ours
-    return os.environ.get(f"JUMAR_{ours[0].upper()}_JSON", "").lower() in _TRUE
+    command = "_".join(ours[: 2 if ours[0] in GROUPS else 1])
+    return os.environ.get(f"JUMAR_{command.upper()}_JSON", "").lower() in _TRUE
 
 
 def _usage(error: click.ClickException, *, wants_json: bool) -> int:
     context = getattr(error, "ctx", None)
-    hint = f"\nTry 'jumar {context.info_name} --help'." if context is not None and context.parent is not None else ""
+    hint = f"\nTry '{context.command_path} --help'." if context is not None and context.parent is not None else ""
     return _fail(error.format_message() + hint, UsageError.exit_code, "UsageError", wants_json=wants_json)
 
 

@@ -12,10 +12,11 @@ def main() -> None:
     """Run the command line and exit with its code."""
     arguments = sys.argv[1:]
     completing = "_JUMAR_COMPLETE" in os.environ  # a shell asks for completions, with the words in the environment
-    if arguments in (["--help"], ["-h"], []) and not completing:
-        from jumar.cli.table import render_help
+    from jumar.cli.table import GROUPS, render_help
 
-        sys.stdout.write(render_help())
+    group = arguments[0] if arguments and arguments[0] in GROUPS else None
+    if arguments[group is not None :] in (["--help"], ["-h"], []) and not completing:
+        sys.stdout.write(render_help(group))
         sys.exit(0)
     if arguments == ["--version"]:
         from jumar.version import __version__

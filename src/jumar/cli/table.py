@@ -1,14 +1,16 @@
 """The commands: where each one lives and what it does in one line.
 
-``jumar --help`` and ``jumar --version`` are answered from here without importing the command-line library; a test keeps the help
-text equal to what that library would print.
+``jumar --help``, ``jumar cases --help`` and ``jumar --version`` are answered from here without importing the command-line
+library; a test keeps the help text equal to what that library would print.
 """
 
 from __future__ import annotations
 
-__all__ = ["COMMANDS", "GLOBAL_OPTIONS", "render_help"]
+__all__ = ["COMMANDS", "GLOBAL_OPTIONS", "GROUPS", "Group", "every_command", "render_help"]
 
-COMMANDS: dict[str, tuple[str, str]] = {
+Commands = dict[str, tuple[str, str]]
+
+COMMANDS: Commands = {
     "apply": ("jumar.cli.apply:apply_command", "Put the standing choice into the work directory, or take it back."),
     "cleanup": ("jumar.cli.cleanup:cleanup_command", "Delete snapshots that are no longer needed; records stay."),
     "completion": ("jumar.cli.completion:completion_command", "Print the completion script for a shell."),
@@ -24,6 +26,30 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("jumar.cli.verify:verify_command", "Re-hash everything that a loop stored."),
 }
 
+
+class Group:
+    """Commands below a command: ``summary`` is its line in the list above, ``intro`` the first sentence of its own help."""
+
+    __slots__ = ("commands", "intro", "summary")
+
+    def __init__(self, summary: str, intro: str, commands: Commands) -> None:
+        self.summary, self.intro, self.commands = summary, intro, commands
+
+
+GROUPS: dict[str, Group] = {
+    "cases": Group(
+        "Refine case by case, and carry the best of each forward.",
+        "Refine what an agent works with case by case; the best of each case goes into the next one.",
+        {
+            "replay": ("jumar.cli.cases.replay:replay_command", "Say what would have been chosen, from recorded judge files."),
+            "report": ("jumar.cli.cases.report:report_command", "Print a run's report as markdown, HTML or JSON."),
+            "run": ("jumar.cli.cases.run:run_command", "Run all cases in order, or go on with an interrupted run."),
+            "show": ("jumar.cli.cases.show:show_command", "Show a run's cases and their iterations."),
+            "verify": ("jumar.cli.cases.verify:verify_command", "Re-hash everything that a run stored."),
+        },
+    ),
+}
+
 GLOBAL_OPTIONS: tuple[tuple[str, str], ...] = (
     ("--version", "Show the version and exit."),
     ("-h, --help", "Show this message and exit."),
@@ -37,16 +63,36 @@ _CLOSING = (
 )
 
 
-def render_help() -> str:
-    """Return the text of ``jumar --help``."""
-    lines = ["Usage: jumar [OPTIONS] COMMAND [ARGS]...", "", f"  {_INTRO}", "", "Options:"]
-    lines += _rows(GLOBAL_OPTIONS)
-    lines += ["", "Commands:"]
-    lines += _rows(tuple((name, text) for name, (_, text) in COMMANDS.items()))
-    lines += ["", *_CLOSING]
+def every_command() -> list[str]:
+    """Return the commands as they are typed, ``show`` and ``cases show``, sorted."""
+    inside = (f"{group} {name}" for group, found in GROUPS.items() for name in found.commands)
+    return sorted([*COMMANDS, *inside])
+
+
+def render_help(group: str | None = None) -> str:
+    """Return the text of ``jumar --help``, or of ``jumar GROUP --help``."""
+    if group is None:
+        rows = sorted([*((name, text) for name, (_, text) in COMMANDS.items()), *((n, g.summary) for n, g in GROUPS.items())])
+        return _render("jumar", _INTRO, GLOBAL_OPTIONS, rows, _CLOSING)
+    found = GROUPS[group]
+    first = next(iter(found.commands))
+    variable = f"JUMAR_{group}_{first}_JSON".upper()
+    closing = (
+        f"`jumar {group} COMMAND --help` shows options and examples. The environment sets options",
+        f"too: {variable} is `jumar {group} {first} --json`, JUMAR_ROOT is --root.",
+    )
+    rows = [(name, text) for name, (_, text) in found.commands.items()]
+    return _render(f"jumar {group}", found.intro, GLOBAL_OPTIONS[1:], rows, closing)
+
+
+def _render(
+    name: str, intro: str, options: tuple[tuple[str, str], ...], commands: list[tuple[str, str]], closing: tuple[str, ...]
+) -> str:
+    lines = [f"Usage: {name} [OPTIONS] COMMAND [ARGS]...", "", f"  {intro}", "", "Options:", *_rows(options)]
+    lines += ["", "Commands:", *_rows(commands), "", *closing]
     return "\n".join(lines) + "\n"
 
 
-def _rows(rows: tuple[tuple[str, str], ...]) -> list[str]:
+def _rows(rows: list[tuple[str, str]] | tuple[tuple[str, str], ...]) -> list[str]:
     width = max(len(name) for name, _ in rows)
     return [f"  {name:<{width}}  {text}" for name, text in rows]

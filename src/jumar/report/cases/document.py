@@ -39,10 +39,17 @@ def to_json(report: ChainReport) -> dict[str, Any]:
 
 
 def case_document(report: ChainReport, case: CaseReport) -> dict[str, Any]:
-    """Return one case with all its records."""
+    """Return one case with all its records. ``best_iter`` is that of its ``best.json``, once there is one."""
+    choice = _choice(report, case)
+    by_order = {name: choice.pop(name) for name in ("runner_up", "margin", "decided_by", "explanation")}
+    by_order = {"best_iter": choice["best_iter"], "ranking": choice["ranking"], **by_order}
+    if case.record is not None:
+        choice |= {"best_iter": case.record.best_iter, "ranking": shown_ranking(case.record.values)}
     return {
-        **_choice(report, case),
+        **choice,
+        "by_order": by_order,
         "case_id": case.case_id,
+        "selected_by": None if case.record is None else case.record.selected_by,
         "not_evaluated": [n for n in range(1, report.columns + 1) if cell_state(case, n) == "absent"],
         "pending": case.pending,
         "spend": asdict(case.paid),
@@ -79,8 +86,6 @@ def _choice(report: ChainReport, case: CaseReport) -> dict[str, Any]:
         "decided_by": ranking.decided_by,
         "explanation": ranking.explanation,
         "best_minus_last": shown_ranking(case.behind),
-        "chosen_iter": case.chosen,
-        "selected_by": None if case.record is None else case.record.selected_by,
         "carried_from": _origin(case.origin),
         "started_from": case.origin.kind,
         "invalid": [{"iteration": one.number, "reason": one.reason} for one in ranking.invalid],

@@ -1,0 +1,1 @@
+"""``jumar cases``: one file a command, as above."""

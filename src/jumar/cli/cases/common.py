@@ -1,0 +1,146 @@
+"""What the commands for cases share: finding a run or a recording, and the options that say how to rank one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from jumar.cli.common import DEFAULT_ROOT, print_text
+from jumar.errors import ConfigError, NotFoundError
+from jumar.ranking.order import TIE_BREAKS, LexicographicOrder, parse_order
+from jumar.store.cases.layout import list_runs
+from jumar.text import escape, nearest
+
+if TYPE_CHECKING:
+    from jumar.report.cases.read import ChainReport
+    from jumar.store.cases.run_store import RunReader
+
+__all__ = ["complete_run", "open_run", "order_options", "run_argument", "run_directory", "runs_directory", "selection"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SHOWN = 10
+
+
+def runs_directory(root: Path) -> Path:
+    """Return where runs lie below a root."""
+    return root / "runs"
+
+
+def complete_run(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the runs of the root that the command line names so far."""
+    root = ctx.params.get("root") or os.environ.get("JUMAR_ROOT") or DEFAULT_ROOT
+    return [name for name in list_runs(runs_directory(Path(root))) if name.startswith(incomplete)]
+
+
+def run_argument(function: F) -> F:
+    """Add the ``RUN`` argument, completed from the runs that exist."""
+    return click.argument("run", shell_complete=complete_run)(function)
+
+
+def run_directory(root: Path, run: str) -> Path:
+    """Return the directory of the run that ``run`` names: an id, ``run_ID``, the beginning of one id, or a directory.
+
+    An id comes before a directory of the same name; ``./NAME`` is always a directory. Errors: :class:`NotFoundError` that lists
+    what there is.
+    """
+    directory = runs_directory(root)
+    known = list_runs(directory)
+    run_id = run.removeprefix("run_")
+    if run_id in known:
+        return directory / f"run_{run_id}"
+    if run and Path(run).is_dir():
+        return Path(run)
+    begins = [name for name in known if run_id and name.startswith(run_id)]
+    if len(begins) == 1:
+        return directory / f"run_{begins[0]}"
+    if "/" in run:
+        raise NotFoundError(f"there is no directory {escape(run)}")
+    where = escape(str(directory))
+    if begins:
+        shown = f"{len(begins):,} begin like that: {_listed(begins)}"
+    else:
+        shown = f"there are: {_listed(known)}" if known else "it holds no runs; `jumar cases run` makes one"
+    raise NotFoundError(f"no run called '{escape(run)}' in {where}{nearest(run, known)}; {shown}")
+
+
+def _listed(names: list[str] | tuple[str, ...]) -> str:
+    rest = len(names) - _SHOWN
+    return ", ".join(map(escape, names[:_SHOWN])) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def open_run(root: Path, run: str) -> RunReader:
+    """Open the run that ``run`` names. Errors: :class:`NotFoundError`, :class:`jumar.errors.StoreDamagedError`."""
+    from jumar.store.cases.run_store import RunReader
+
+    return RunReader(run_directory(root, run))
+
+
+# ------------------------------------------------------------------------------------------------------- recordings
+
+
+def order_options(function: F) -> F:
+    """Add the options that say how iterations are ranked."""
+    options = (
+        click.option(
+            "--best-order",
+            metavar="KEYS",
+            help="Keys in the order of their weight; -KEY where less is better.  [default: accuracy,overall,chain]",
+        ),
+        click.option(
+            "--best-tiebreak",
+            metavar="RULES",
+            help=f"What decides between equals: {', '.join(TIE_BREAKS)}.  [default: earlier_iter]",
+        ),
+        click.option(
+            "--key",
+            "keys",
+            multiple=True,
+            type=click.STRING,
+            metavar="NAME=JMESPATH",
+            help="Where a score is in the judge's file; repeatable.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def selection(
+    directory: Path, best_order: str | None, best_tiebreak: str | None, keys: tuple[str, ...]
+) -> Callable[[], ChainReport]:
+    """Check the options and return what reads the recording in ``directory`` by them.
+
+    A tie-break that can never decide is said on stderr. Errors: :class:`jumar.errors.ConfigError`.
+    """
+    from jumar.report.cases.config import DEFAULT_ORDER
+    from jumar.report.cases.read import load_recording
+
+    known = _keys(keys)
+    order: LexicographicOrder = parse_order(
+        DEFAULT_ORDER if best_order is None else best_order,
+        *(() if best_tiebreak is None else (best_tiebreak,)),
+        known=known,
+    )
+    for warning in order.warnings:
+        print_text(f"jumar: warning: {warning}", err=True)
+    return lambda: load_recording(directory, order=order, keys=known)
+
+
+def _keys(given: tuple[str, ...]) -> Mapping[str, str]:
+    from jumar.model.pipeline import DEFAULT_KEYS
+    from jumar.store.cases.judged import check_expression
+
+    keys = dict(DEFAULT_KEYS)
+    for item in given:
+        name, equals, expression = item.partition("=")
+        if not equals or not name.strip() or not expression.strip():
+            raise ConfigError(
+                f"--key {escape(item)}: write NAME=JMESPATH, such as chain=\"dimensions[?name=='Chain'].score | [0]\""
+            )
+        keys[name.strip()] = check_expression(expression.strip(), where=f"--key {escape(name.strip())}")
+    return keys

@@ -1,0 +1,68 @@
+"""``jumar cases replay``: which iterations a selection would have chosen, from judge's files that are there already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jumar.cli.cases.common import order_options, selection
+from jumar.cli.common import json_option, print_json, print_text, quiet_option
+from jumar.errors import NothingEvaluatedError
+from jumar.text import escape
+
+if TYPE_CHECKING:
+    from jumar.report.cases.read import ChainReport
+
+__all__ = ["replay_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar cases replay recorded
+  jumar cases replay recorded --best-order overall,accuracy --json
+  jumar cases replay recorded --key cost=usage.cost --best-order accuracy,-cost
+
+Exit code: 0, or 12 when no case has an iteration with a usable score."""
+
+
+@click.command("replay", epilog=_EPILOG)
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@order_options
+@json_option
+@quiet_option
+def replay_command(
+    directory: Path, best_order: str | None, best_tiebreak: str | None, keys: tuple[str, ...], *, as_json: bool, quiet: bool
+) -> int:
+    """Say which iteration of each case would have been chosen, and what the last one was.
+
+    DIR holds recorded iterations (iter_0001/judge/*.json) at any depth. Nothing is written, nothing is run.
+    """
+    report = selection(directory, best_order, best_tiebreak, keys)()
+    if as_json:
+        from jumar.report.cases.document import replay_document
+
+        print_json(replay_document(report))
+    else:
+        _print(report, quiet=quiet)
+    if any(case.best is not None for case in report.cases):
+        return 0
+    print_text("jumar: no case has an iteration with a usable score", err=True)
+    return NothingEvaluatedError.exit_code
+
+
+def _print(report: ChainReport, *, quiet: bool) -> None:
+    from jumar.cli.cases.rows import print_choices
+    from jumar.report.cases.words import case_lines, handover_sentence
+
+    print_choices(report)
+    if quiet:
+        return
+    print_text("")
+    for case in report.cases:
+        best, *rest = case_lines(report, case)
+        last = next((line for line in rest if line.startswith("The last")), "")
+        print_text(f"  case {case.number}: {escape(best)}{f'. {escape(last)}' if last else ''}.")
+    for handed in report.handovers:
+        if handed.poisoned:
+            print_text(f"  {escape(handover_sentence(report, handed))}")

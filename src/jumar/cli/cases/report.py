@@ -1,0 +1,125 @@
+"""``jumar cases report``: the whole story of a run, or of a recording, as a document."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jumar.cli.cases.common import order_options, run_argument, run_directory, selection
+from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
+from jumar.errors import UsageError
+from jumar.files import as_write_error, replace_file
+from jumar.text import escape
+
+if TYPE_CHECKING:
+    from jumar.report.cases.read import ChainReport
+
+__all__ = ["FORMATS", "report_command"]
+
+FORMATS = ("markdown", "html", "json")
+_SUFFIXES = {".md": "markdown", ".html": "html", ".htm": "html", ".json": "json"}
+
+_EPILOG = """\b
+Examples:
+  jumar cases report nightly
+  jumar cases report nightly -o report.html        the format follows the name
+  jumar cases report ./recorded --best-order overall -o report.html
+
+RUN is an id below --root, its unique beginning, or a directory: a run's, or one of recorded iterations (iter_0001/judge/*.json);
+the --best options and --key are for those."""
+
+
+@click.command("report", epilog=_EPILOG)
+@run_argument
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: the file's suffix with -o, else markdown.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write here, not to stdout."
+)
+@order_options
+@root_option
+@json_option
+@quiet_option
+def report_command(
+    run: str,
+    form: str | None,
+    output: Path | None,
+    best_order: str | None,
+    best_tiebreak: str | None,
+    keys: tuple[str, ...],
+    root: Path,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Print a run's report: the matrix of cases and iterations, what was carried where, and why each best is the best.
+
+    --json is --format json; with -o, stdout then says in JSON what was written.
+    """
+    chosen = _format(form, output, as_json=as_json)
+    text = _renderer(chosen)(_report(run_directory(root, run), best_order, best_tiebreak, keys))
+    data = text.encode("utf-8", "backslashreplace")
+    if output is None:
+        if chosen == "markdown":
+            print_text(text.removesuffix("\n"))
+        else:
+            # formats for programs are UTF-8 whatever the terminal speaks; their renderings hold no control characters
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+        return 0
+    with as_write_error("write", output):
+        replace_file(output, data)
+    if as_json:
+        print_json({"run": run, "format": chosen, "output": str(output.absolute()), "bytes": len(data)})
+    elif not quiet:
+        print_text(f"wrote {escape(str(output))} ({chosen}, {len(data):,} bytes)")
+    return 0
+
+
+def _format(form: str | None, output: Path | None, *, as_json: bool) -> str:
+    if as_json and output is None and form not in {None, "json"}:
+        raise UsageError(f"--json and --format {form} are two documents for one stdout; write one of them to a file with -o")
+    if output is None:
+        return form or ("json" if as_json else "markdown")
+    suffix = output.suffix.lower()
+    if form is None and suffix not in {"", *_SUFFIXES}:
+        known = ", ".join(_SUFFIXES)
+        raise UsageError(f"-o {escape(output.name)}: its format cannot be told from the name ({known}); say it with --format")
+    if not output.absolute().parent.is_dir():
+        raise UsageError(f"-o {escape(str(output))}: the folder {escape(str(output.parent))} does not exist")
+    return form or _SUFFIXES.get(suffix, "markdown")
+
+
+def _report(directory: Path, best_order: str | None, best_tiebreak: str | None, keys: tuple[str, ...]) -> ChainReport:
+    if (directory / "run.json").exists():
+        given = [
+            name for name, value in (("--best-order", best_order), ("--best-tiebreak", best_tiebreak), ("--key", keys)) if value
+        ]
+        if given:
+            raise UsageError(
+                f"{' and '.join(given)}: a run is reported by the order that it was made with; "
+                f"`jumar cases replay {escape(str(directory))}` shows what another one would choose"
+            )
+        from jumar.report.cases.read import load_run
+        from jumar.store.cases.run_store import RunReader
+
+        return load_run(RunReader(directory))
+    return selection(directory, best_order, best_tiebreak, keys)()
+
+
+def _renderer(form: str) -> Callable[[ChainReport], str]:
+    """Return the function that renders a report as ``form``; only that one is imported."""
+    if form == "json":
+        from jumar.report.cases.document import render_json
+
+        return render_json
+    if form == "html":
+        from jumar.report.cases.html import render_html
+
+        return render_html
+    from jumar.report.cases.markdown import render_markdown
+
+    return render_markdown

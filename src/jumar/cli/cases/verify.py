@@ -1,0 +1,81 @@
+"""``jumar cases verify``: is what a run stored what was written?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jumar.cli.cases.common import complete_run, run_directory, runs_directory
+from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
+from jumar.errors import StoreDamagedError
+from jumar.store.cases.layout import RunPaths, list_runs
+from jumar.text import escape, plural
+
+if TYPE_CHECKING:
+    from jumar.store.verify import VerifyReport
+
+__all__ = ["verify_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar cases verify nightly
+  jumar cases verify                    all runs
+  jumar cases verify --json --quiet
+
+Exit code: 0 when everything is as it was written, 14 when anything is damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    run_id: str
+    report: VerifyReport
+
+    def to_json(self) -> dict[str, Any]:
+        return {"run_id": self.run_id, **self.report.to_json()}
+
+
+@click.command("verify", epilog=_EPILOG)
+@click.argument("run", required=False, shell_complete=complete_run)
+@root_option
+@json_option
+@quiet_option
+def verify_command(run: str | None, root: Path, *, as_json: bool, quiet: bool) -> int:
+    """Re-hash everything that a run stored, and read every record; without RUN, of all runs.
+
+    Nothing is changed. Each problem says what can be done about it.
+    """
+    from jumar.store.cases.verify import verify_run
+
+    if run is None:
+        directories = [RunPaths.of(runs_directory(root), found).directory for found in list_runs(runs_directory(root))]
+    else:
+        directories = [run_directory(root, run)]
+    results = [_Verified(directory.absolute().name.removeprefix("run_"), verify_run(directory)) for directory in directories]
+    damaged = any(result.report.problems for result in results)
+    if as_json:
+        print_json({"ok": not damaged, "runs": [result.to_json() for result in results]})
+    else:
+        _print(results, root, quiet=quiet)
+    return StoreDamagedError.exit_code if damaged else 0
+
+
+def _print(results: list[_Verified], root: Path, *, quiet: bool) -> None:
+    from jumar.report.figures import size
+
+    for result in results:
+        report = result.report
+        for problem in report.problems:
+            print_text(f"{escape(result.run_id)}: {escape(problem.path)}: {escape(problem.what)}")
+            print_text(f"    {escape(problem.fix)}")
+        if quiet:
+            continue
+        for note in report.notes:
+            print_text(f"{escape(result.run_id)}: note: {escape(note)}")
+        verdict = plural(len(report.problems), "problem") if report.problems else "ok"
+        counts = f"{plural(report.iterations, 'iteration')}, {plural(report.files, 'file')}, {size(report.bytes)} re-hashed"
+        print_text(f"{escape(result.run_id)}: {verdict} ({counts})")
+    if not results and not quiet:
+        print_text(f"no runs in {escape(str(runs_directory(root)))}; nothing to verify")
