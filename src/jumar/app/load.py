@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jumar.errors import ConfigError
 from jumar.text import escape, nearest
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
+    from jumar.app.cases_config import CasesConfig
     from jumar.app.config import JumarConfig
 
-__all__ = ["find_config", "load_config", "parse_config"]
+M = TypeVar("M", bound="BaseModel")
+
+__all__ = ["find_config", "load_cases_config", "load_config", "parse_config", "parse_model", "read_toml"]
 
 DEFAULT_NAME = "jumar.toml"
 
@@ -32,10 +35,31 @@ def find_config(given: Path | None) -> Path | None:
 
 def load_config(path: Path) -> JumarConfig:
     """Read and check ``path``. Errors: :class:`ConfigError`."""
+    data, text = read_toml(path, "jumar init")
+    return parse_config(data, str(path), text)
+
+
+def parse_config(data: dict[str, Any], where: str, text: str = "") -> JumarConfig:
+    """Check ``data``; ``text`` is its source, from which line numbers are found."""
+    from jumar.app.config import JumarConfig
+
+    return parse_model(JumarConfig, data, where, text)
+
+
+def load_cases_config(path: Path) -> CasesConfig:
+    """Read and check a ``cases.toml``. Errors: :class:`ConfigError`."""
+    from jumar.app.cases_config import CasesConfig
+
+    data, text = read_toml(path, "jumar init --template cases")
+    return parse_model(CasesConfig, data, str(path), text)
+
+
+def read_toml(path: Path, maker: str) -> tuple[dict[str, Any], str]:
+    """Return a file's content as data and as text; ``maker`` is the command that writes one. Errors: :class:`ConfigError`."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file; `jumar init` writes one") from None
+        raise ConfigError(f"{path}: no such file; `{maker}` writes one") from None
     except IsADirectoryError:
         raise ConfigError(f"{path}: is a directory; name the file") from None
     except UnicodeDecodeError as error:
@@ -43,22 +67,19 @@ def load_config(path: Path) -> JumarConfig:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     try:
-        data = tomllib.loads(text)
+        return tomllib.loads(text), text
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
-    return parse_config(data, str(path), text)
 
 
-def parse_config(data: dict[str, Any], where: str, text: str = "") -> JumarConfig:
-    """Check ``data``; ``text`` is its source, from which line numbers are found."""
+def parse_model(model: type[M], data: dict[str, Any], where: str, text: str = "") -> M:
+    """Check ``data`` against ``model``; ``text`` is its source, for line numbers. Errors: :class:`ConfigError`."""
     from pydantic import ValidationError
 
-    from jumar.app.config import JumarConfig
-
     try:
-        return JumarConfig.model_validate(data)
+        return model.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(_explain(error, JumarConfig, where, text)) from None
+        raise ConfigError(_explain(error, model, where, text)) from None
 
 
 def _explain(error: ValidationError, model: type[BaseModel], where: str, text: str) -> str:

@@ -1,0 +1,1 @@
+"""Integrations with something else: one file each, behind its own extra."""

@@ -1,0 +1,214 @@
+"""From ``cases.toml`` and the command line's options to a chain that is ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from jumar.app.cases_config import CasesConfig, RoleConfig, StepConfig
+from jumar.errors import ConfigError
+from jumar.loop.cases.casefile import read_case_file
+from jumar.loop.cases.config import dry_run_of, new_run_id
+from jumar.loop.cases.dry import DRY_STEPS
+from jumar.loop.cases.settings import ChainSettings
+from jumar.model.cases import CaseLimits
+from jumar.model.pipeline import DEFAULT_ROLES, Role, Step
+from jumar.ranking.order import parse_order
+from jumar.store.cases.layout import list_runs
+from jumar.store.cases.run_store import CaseSource, RunReader
+from jumar.text import escape, nearest
+
+__all__ = ["CasesRequest", "chain_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CasesRequest:
+    """What a person asked to run: a configuration, and what the command line says instead. None: what the file says.
+
+    ``base`` is the directory that relative paths of the file start from; those of options start where they were typed.
+    """
+
+    config: CasesConfig
+    base: Path
+    output_root: Path
+    run_id: str | None = None
+    resume: bool = False
+    cases: tuple[int, ...] = ()
+    start_from_scratch: bool = False
+    base_paths: Mapping[str, Path] | None = None
+    max_iters: int | None = None
+    max_seconds: float | None = None
+    thresholds: Mapping[str, float] | None = None
+    order: str | None = None
+    tiebreak: str | None = None
+    select_best: bool | None = None
+    carry_forward: bool | None = None
+    continue_from: str | None = None
+    dry_run: bool = False
+    dry_run_stop_iter: int | None = None
+    dry_run_scores: Path | None = None
+
+
+def chain_of(request: CasesRequest) -> ChainSettings:
+    """Return the chain that was asked for; case files are read, nothing is made.
+
+    Errors: :class:`ConfigError` that names file, line, case, role or key.
+    """
+    config, base = request.config, request.base
+    run = config.run
+    keys = MappingProxyType(dict(config.ranking.keys))
+    recorded = _recorded(request)
+    settings = ChainSettings(
+        run_id="",
+        output_root=request.output_root,
+        cases=_cases(request),
+        steps=tuple(_step(step) for step in config.steps) or (DRY_STEPS if request.dry_run else ()),
+        order=parse_order(request.order or config.ranking.order, request.tiebreak or config.ranking.tiebreak, known=tuple(keys)),
+        limits=_limits(request),
+        roles=MappingProxyType(_roles(config.roles)),
+        keys=keys,
+        diff=tuple(config.ranking.diff),
+        continue_from="best" if (request.continue_from or run.continue_from) == "best" else "previous",
+        carry_forward=run.carry_forward if request.carry_forward is None else request.carry_forward,
+        select_best=run.select_best if request.select_best is None else request.select_best,
+        from_scratch=request.start_from_scratch or (config.start.from_scratch and not request.base_paths),
+        base=MappingProxyType(_base(request)),
+        workdir=(base / run.workdir).resolve(),
+        search=(base.resolve(),),
+        environment=tuple(run.env),
+        dry_run=_dry_run(request),
+        recorded=recorded,
+    )
+    if not settings.workdir.is_dir():
+        raise ConfigError(f"the work directory {escape(str(settings.workdir))} does not exist; see [run] workdir")
+    return replace(settings, run_id=_run_id(request, recorded))
+
+
+def _run_id(request: CasesRequest, recorded: Mapping[str, Any]) -> str:
+    """Return the id that was given, or a new one; for a resume the newest run of this configuration that has not ended."""
+    given = request.run_id or request.config.run.run_id
+    if given is not None:
+        return given
+    if not request.resume:
+        return new_run_id()
+    runs = [RunReader(request.output_root / f"run_{run_id}") for run_id in list_runs(request.output_root)]
+    open_runs = [run for run in runs if any(run.case(number).end() is None for number in run.case_ids)]
+    same = [run for run in open_runs if dict(run.config) == dict(recorded)]
+    if not same:
+        others = ", ".join(escape(run.run_id) for run in open_runs[:5])
+        known = f"; unfinished with another configuration: {others}" if others else ""
+        raise ConfigError(f"no unfinished run of this configuration in {escape(str(request.output_root))}{known}; see --run-id")
+    return max(same, key=lambda run: run.created_at).run_id
+
+
+def _cases(request: CasesRequest) -> tuple[CaseSource, ...]:
+    config = request.config
+    numbered = {case.number or place: case for place, case in enumerate(config.cases, start=1)}
+    for wanted in request.cases:
+        if wanted not in numbered:
+            there = ", ".join(map(str, sorted(numbered)))
+            raise ConfigError(f"--case {wanted}: there is no such case; the configuration has {there}")
+    found: list[CaseSource] = []
+    for number, case in sorted(numbered.items()):
+        if request.cases and number not in request.cases:
+            continue
+        path = request.base / case.file
+        text = read_case_file(path, marker=config.case_file.marker, separator=config.case_file.separator)
+        case_id = case.id or f"case{number}"
+        found.append(CaseSource(number=number, case_id=case_id, report=text.report, prompt=text.prompt, source=case.file))
+    return tuple(found)
+
+
+def _limits(request: CasesRequest) -> CaseLimits:
+    config = request.config
+    given = {**config.stop.thresholds, **(request.thresholds or {})}
+    for name in given:
+        if name not in config.ranking.keys:
+            known = sorted((*config.ranking.keys, "max_seconds", "consecutive_failures"))
+            raise ConfigError(f"[stop] {escape(name)}: unknown{nearest(name, known)}; known are: {', '.join(known)}")
+    return CaseLimits(
+        thresholds=MappingProxyType({name: float(least) for name, least in given.items()}),
+        max_iters=request.max_iters or config.run.max_iters,
+        max_seconds=request.max_seconds or config.stop.max_seconds,
+        consecutive_failures=config.stop.consecutive_failures,
+    )
+
+
+def _base(request: CasesRequest) -> dict[str, Path]:
+    if request.base_paths:
+        return {name: Path(path).absolute() for name, path in request.base_paths.items()}
+    if request.start_from_scratch:
+        return {}
+    return {name: (request.base / path).absolute() for name, path in request.config.start.base.items()}
+
+
+def _dry_run(request: CasesRequest) -> Any:
+    if not request.dry_run:
+        return None
+    config = request.config.dry_run
+    scores = request.dry_run_scores
+    if scores is None and request.dry_run_stop_iter is None and config.scores is not None:
+        scores = request.base / config.scores
+    return dry_run_of(scores, request.dry_run_stop_iter or config.stop_iter)
+
+
+def _roles(given: Mapping[str, RoleConfig]) -> dict[str, Role]:
+    roles = dict(DEFAULT_ROLES)
+    for name, config in given.items():
+        known = roles.get(name)
+        set_here = config.model_dump(exclude_unset=True)
+        suffix = set_here.pop("suffix", None)
+        if known is None:
+            dotted = "" if not suffix else "." + str(suffix).lstrip(".")
+            known = Role(
+                name=name,
+                folder=name,
+                file=f"{name}_{{iter}}_{{case}}{dotted}",
+                best=f"best_{name}{dotted}",
+                snapshot=f"base_{name}_snapshot{dotted}",
+            )
+        elif suffix is not None:
+            raise ConfigError(f"[roles.{name}] suffix: this role has its names already; give file, best and snapshot instead")
+        roles[name] = replace(known, **set_here)
+    return roles
+
+
+def _step(config: StepConfig) -> Step:
+    command = config.command
+    if command is not None and not isinstance(command, str):
+        command = tuple(word if isinstance(word, str) else tuple(word) for word in command)
+    return Step(
+        name=config.name,
+        command=command,
+        python=config.python,
+        builtin=config.builtin,
+        inputs=tuple(config.inputs),
+        outputs=tuple(config.outputs),
+        timeout=config.timeout,
+    )
+
+
+def _recorded(request: CasesRequest) -> dict[str, Any]:
+    """Return what ``run.json`` keeps: the file, and the options that change what comes out."""
+    options = {
+        "cases": list(request.cases),
+        "start_from_scratch": request.start_from_scratch,
+        "base_paths": {name: str(path) for name, path in (request.base_paths or {}).items()},
+        "thresholds": dict(request.thresholds or {}),
+        "order": request.order,
+        "tiebreak": request.tiebreak,
+        "select_best": request.select_best,
+        "carry_forward": request.carry_forward,
+        "continue_from": request.continue_from,
+        "dry_run": request.dry_run,
+        "dry_run_stop_iter": request.dry_run_stop_iter,
+        "dry_run_scores": None if request.dry_run_scores is None else str(request.dry_run_scores),
+    }
+    file = request.config.model_dump(mode="json", exclude_defaults=True)
+    file.get("run", {}).pop("max_iters", None)
+    file.get("run", {}).pop("run_id", None)
+    file.get("stop", {}).pop("max_seconds", None)
+    return {"file": file, "options": {name: value for name, value in options.items() if value not in (None, False, [], {})}}

@@ -1,0 +1,43 @@
+"""``--executor``: where cases that do not depend on each other run side by side."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Generator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+
+from jumar.errors import ConfigError
+from jumar.text import escape
+
+__all__ = ["open_executor"]
+
+_LOCAL = re.compile(r"(threads|processes)(?::([1-9]\d{0,3}))?")
+_DASK = re.compile(r"dask://([^/\s]+:\d{1,5})")
+
+
+@contextlib.contextmanager
+def open_executor(spec: str | None) -> Generator[Executor | None]:
+    """Open the executor that ``spec`` names and close it again; None for None.
+
+    ``threads`` or ``threads:4``, ``processes:4``, ``dask://HOST:PORT``. The number defaults to that of the processors. Errors:
+    :class:`jumar.errors.ConfigError`, :class:`jumar.adapters.dask.DaskError`.
+    """
+    if spec is None:
+        yield None
+        return
+    remote = _DASK.fullmatch(spec)
+    if remote is not None:
+        from jumar.adapters.dask import dask_executor
+
+        with dask_executor(remote[1]) as executor:
+            yield executor
+        return
+    local = _LOCAL.fullmatch(spec)
+    if local is None:
+        raise ConfigError(f"--executor {escape(spec)}: write threads:N, processes:N or dask://HOST:PORT")
+    workers = int(local[2]) if local[2] else os.cpu_count() or 1
+    made = ThreadPoolExecutor(workers) if local[1] == "threads" else ProcessPoolExecutor(workers)
+    with made as executor:
+        yield executor

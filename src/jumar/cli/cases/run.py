@@ -1,0 +1,215 @@
+"""``jumar cases run``: all cases of a cases.toml, the best of each carried into the next."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jumar.cli.common import DEFAULT_ROOT, json_option, print_json, quiet_option
+from jumar.cli.run import signals_handled
+from jumar.errors import ConfigError, NothingEvaluatedError
+from jumar.text import escape
+
+if TYPE_CHECKING:
+    from jumar.loop.cases.chain import ChainOutcome
+    from jumar.loop.cases.settings import ChainSettings
+
+__all__ = ["run_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar cases run cases.toml
+  jumar cases run cases.toml --case 2 --start-from-scratch
+  jumar cases run cases.toml --dry-run --dry-run-scores scores.json
+  jumar cases run cases.toml --resume
+  jumar cases run cases.toml --no-carry-forward --executor threads:4
+
+Ctrl-C once finishes the running step and stops; twice stops now. --resume goes on from there.
+Exit codes: 0 every case has a best, 1 a case has none, 2 usage, 12 no case has one, 13 locked, 14 damaged,
+130/143 interrupted."""
+
+_SIGNALS = {"interrupted": 130, "terminated": 143}
+_DEFAULT = "cases.toml"
+
+
+class _Assignments(click.ParamType[Any]):
+    """``NAME=VALUE``."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        name, equals, rest = str(value).partition("=")
+        if not equals or not name or not rest:
+            self.fail(f"'{value}' should be {param.metavar if param is not None else self.name}", param, ctx)
+        return name, rest
+
+
+@click.command("run", epilog=_EPILOG)
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--case", "cases", multiple=True, type=click.IntRange(min=1), metavar="N", help="Only this case; repeatable.")
+@click.option("--run-id", help="The run's name (default: time and some random digits).")
+@click.option("--resume", is_flag=True, help="Go on with a run that was interrupted.")
+@click.option("--start-from-scratch", is_flag=True, help="Start the first case from nothing.")
+@click.option("--base", "bases", multiple=True, type=_Assignments(), metavar="ROLE=FILE", help="What to start from; repeatable.")
+@click.option("--base-ckg", metavar="FILE", help="The same as --base ckg=FILE.")
+@click.option("--base-fix-db", metavar="FILE", help="The same as --base fix_db=FILE.")
+@click.option("--max-iters", type=click.IntRange(min=1), metavar="N", help="Iterations a case, at most (default 5).")
+@click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), help="Time of all steps of the run, at most.")
+@click.option("--stop-accuracy", type=float, metavar="SCORE", help="End a case when this is reached, and all other --stop-….")
+@click.option("--stop-overall", type=float, metavar="SCORE", help="As above.")
+@click.option("--stop-chain", type=float, metavar="SCORE", help="As above.")
+@click.option(
+    "--stop", "stops", multiple=True, type=_Assignments(), metavar="KEY=SCORE", help="As above, for any key; repeatable."
+)
+@click.option("--best-order", metavar="KEYS", help="What is best: keys in the order of their weight (accuracy,overall,chain).")
+@click.option("--best-tiebreak", metavar="RULES", help="Among equals: earlier_iter, smaller_diff (default earlier_iter).")
+@click.option("--select-best/--no-select-best", default=None, help="Carry the best forward, or the last for comparison.")
+@click.option("--carry-forward/--no-carry-forward", default=None, help="Start each case from the one before, or from the start.")
+@click.option("--continue-from", type=click.Choice(["previous", "best"]), help="What the next iteration builds on.")
+@click.option("--dry-run", is_flag=True, help="Synthetic steps: no program is run.")
+@click.option(
+    "--dry-run-stop-iter", type=click.IntRange(min=1), metavar="N", help="Scores rise to the thresholds at iteration N."
+)
+@click.option(
+    "--dry-run-scores", type=click.Path(path_type=Path), metavar="FILE", help="JSON rows of scores; they win over the above."
+)
+@click.option("--executor", metavar="WHERE", help="Cases side by side: threads:N, processes:N or dask://HOST:PORT.")
+@click.option(
+    "--output-root", type=click.Path(path_type=Path), metavar="DIR", help="Where run_<id> appears (default <root>/runs)."
+)
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="JUMAR_ROOT",
+    help="Folder that holds the runs (default: .jumar beside the configuration).",
+)
+@json_option
+@quiet_option
+def run_command(**given: Any) -> int:
+    """Run all cases of CONFIG (default: cases.toml) in order; the best iteration of each is carried into the next."""
+    from jumar.app.cases import chain_of
+    from jumar.app.executors import open_executor
+    from jumar.cli.cases.progress import CaseProgress, cases_line
+    from jumar.loop.cases.chain import run_chain
+    from jumar.loop.control import StopSwitch
+
+    settings = chain_of(_request(given))
+    stream = None if given["quiet"] else (sys.stderr if given["as_json"] else sys.stdout)
+    progress = CaseProgress(stream)
+    count = cases_line(len(settings.cases), settings.limits.max_iters)
+    progress.say(f"jumar cases run · {settings.run_id} · {count}{' · dry run' if settings.dry_run else ''}")
+    switch = StopSwitch()
+    with signals_handled(switch, quiet=given["quiet"]), open_executor(given["executor"]) as executor:
+        outcome = run_chain(settings, resume=given["resume"], executor=executor, switch=switch, listener=progress.hear)
+    document = _document(settings, outcome)
+    if given["as_json"]:
+        print_json(document)
+    if outcome.stopped is not None:
+        progress.say(f"stopped   {outcome.stopped.detail}")
+    progress.say(f"run       {outcome.run_dir}")
+    progress.say(f"report    jumar cases report {escape(_named(outcome.run_dir))}")
+    return _exit_code(document, outcome)
+
+
+def _request(given: Mapping[str, Any]) -> Any:
+    from jumar.app.cases import CasesRequest
+    from jumar.app.load import load_cases_config
+
+    path = given["config"] or Path(_DEFAULT)
+    if path.is_dir():
+        path = path / _DEFAULT
+    config = load_cases_config(path)
+    bases = dict(given["bases"])
+    for role, option in (("ckg", "base_ckg"), ("fix_db", "base_fix_db")):
+        if given[option] is not None:
+            bases[role] = given[option]
+    thresholds = {name: _score(name, text) for name, text in given["stops"]}
+    for name in ("accuracy", "overall", "chain"):
+        if given[f"stop_{name}"] is not None:
+            thresholds[name] = given[f"stop_{name}"]
+    return CasesRequest(
+        config=config,
+        base=path.parent,
+        output_root=_output_root(given, config.run.output_root, path.parent),
+        run_id=given["run_id"],
+        resume=given["resume"],
+        cases=tuple(sorted(set(given["cases"]))),
+        start_from_scratch=given["start_from_scratch"],
+        base_paths={role: Path(file) for role, file in bases.items()},
+        max_iters=given["max_iters"],
+        max_seconds=given["max_seconds"],
+        thresholds=thresholds,
+        order=given["best_order"],
+        tiebreak=given["best_tiebreak"],
+        select_best=given["select_best"],
+        carry_forward=given["carry_forward"],
+        continue_from=given["continue_from"],
+        dry_run=given["dry_run"],
+        dry_run_stop_iter=given["dry_run_stop_iter"],
+        dry_run_scores=given["dry_run_scores"],
+    )
+
+
+def _score(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f"--stop {escape(name)}={escape(text)}: the threshold should be a number") from None
+
+
+def _output_root(given: Mapping[str, Any], configured: str | None, base: Path) -> Path:
+    """Return where runs go; the folder of all of them is made ignored by git, as that of loops is."""
+    from jumar.store.layout import prepare_root
+
+    if given["output_root"] is not None:
+        return Path(given["output_root"]).absolute()
+    if configured is not None:
+        return Path(base / configured).absolute()
+    root = given["root"] or base / DEFAULT_ROOT
+    prepare_root(root)
+    return root.absolute() / "runs"
+
+
+def _named(run_dir: Path) -> str:
+    here = Path.cwd()
+    return str(run_dir.relative_to(here) if run_dir.is_relative_to(here) else run_dir)
+
+
+def _document(settings: ChainSettings, outcome: ChainOutcome) -> dict[str, Any]:
+    from jumar.model.cases import shown_ranking
+    from jumar.store.cases.run_store import RunReader
+
+    run = RunReader(outcome.run_dir)
+    cases: list[dict[str, Any]] = []
+    for source in settings.cases:
+        case = run.case(source.number)
+        best, end, inputs = case.best(), case.end(), case.inputs()
+        carried = None if inputs is None or inputs.carried_from is None else inputs.carried_from.to_json()
+        cases.append(
+            {
+                "case": source.number,
+                "case_id": source.case_id,
+                "best_iter": None if best is None else best.best_iter,
+                "ranking": None if best is None else shown_ranking(best.values),
+                "selected_by": None if best is None else best.selected_by,
+                "stopped_by": None if end is None else end.stopped_by,
+                "stop_detail": None if end is None else end.detail,
+                "iterations": len(case.iterations()),
+                "carried_from": carried,
+            }
+        )
+    stopped = None if outcome.stopped is None else outcome.stopped.stopped_by
+    return {"run_id": run.run_id, "run_dir": str(outcome.run_dir), "stopped_by": stopped, "cases": cases}
+
+
+def _exit_code(document: Mapping[str, Any], outcome: ChainOutcome) -> int:
+    if outcome.stopped is not None:
+        return _SIGNALS.get(outcome.stopped.stopped_by, 1)
+    found = [case["best_iter"] is not None for case in document["cases"]]
+    if all(found):
+        return 0
+    return 1 if any(found) else NothingEvaluatedError.exit_code
