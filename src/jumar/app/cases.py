@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jumar.app.cases_config import CasesConfig, RoleConfig, StepConfig
+from jumar.app.templates import AGENT
 from jumar.errors import ConfigError
 from jumar.loop.cases.casefile import read_case_file
 from jumar.loop.cases.config import dry_run_of, new_run_id
@@ -84,7 +86,23 @@ def chain_of(request: CasesRequest) -> ChainSettings:
     )
     if not settings.workdir.is_dir():
         raise ConfigError(f"the work directory {escape(str(settings.workdir))} does not exist; see [run] workdir")
+    if settings.dry_run is None:
+        _refuse_missing_programs(settings)
     return replace(settings, run_id=_run_id(request, recorded))
+
+
+def _refuse_missing_programs(settings: ChainSettings) -> None:
+    """Refuse, before anything is made, a step whose program is not there; of a shell's line only the templates' placeholder."""
+    for step in settings.steps:
+        words = step.command.split()[:1] if isinstance(step.command, str) else step.command or ()
+        program = words[0] if words and isinstance(words[0], str) else None
+        if program is None or "{" in program or (isinstance(step.command, str) and program != AGENT):
+            continue
+        found = shutil.which(settings.workdir / program if "/" in program else program)
+        if found is None:
+            raise ConfigError(
+                f"step {step.name}: there is no program '{escape(program)}'; name yours in [[steps]], or install it"
+            )
 
 
 def _run_id(request: CasesRequest, recorded: Mapping[str, Any]) -> str:

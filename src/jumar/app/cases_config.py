@@ -12,7 +12,18 @@ from jumar.loop.cases.config import DEFAULT_ORDER
 from jumar.model.pipeline import DEFAULT_KEYS
 from jumar.store.cases.judged import DEFAULT_DIFF
 
-__all__ = ["CaseConfig", "CasesConfig", "RankingConfig", "RoleConfig", "RunConfig", "StartConfig", "StepConfig", "StopConfig"]
+__all__ = [
+    "CaseConfig",
+    "CaseFileConfig",
+    "CasesConfig",
+    "DryRunConfig",
+    "RankingConfig",
+    "RoleConfig",
+    "RunConfig",
+    "StartConfig",
+    "StepConfig",
+    "StopConfig",
+]
 
 Text = Annotated[str, Field(min_length=1)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]

@@ -19,12 +19,21 @@ AGENT: Final = "your-agent"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """``source`` is the configuration; ``companions`` are (name, source) of example files, written only where missing."""
+    """``source`` is the configuration, written as ``target``.
+
+    ``companions`` are (name, source) of example files, written only where missing. ``next_steps`` are the commands to go on
+    with, each with what it is for.
+    """
 
     name: str
     summary: str
     source: str
+    target: str = "jumar.toml"
     companions: tuple[tuple[str, str], ...] = ()
+    next_steps: tuple[tuple[str, str], ...] = (
+        ("jumar doctor", "is everything there, and does the agent answer?"),
+        ("jumar run", ""),
+    )
 
     def agent_line(self) -> int:
         """Return the number of the line that names the agent, from 1."""
@@ -48,6 +57,17 @@ TEMPLATES: Final[Mapping[str, Template]] = MappingProxyType(
                 summary="improve a prompt against an evaluation that prints a number",
                 source="prompt.toml",
                 companions=(("prompt.txt", "prompt.txt"), ("evaluate.py", "evaluate.txt")),
+            ),
+            Template(
+                name="cases",
+                summary="refine a knowledge base case by case, the best carried forward",
+                source="cases.toml",
+                target="cases.toml",
+                companions=(("cases/case1.txt", "case1.txt"), ("cases/case2.txt", "case2.txt")),
+                next_steps=(
+                    ("jumar cases run --dry-run", "the whole chain with synthetic steps, as it stands"),
+                    ("jumar cases run", "with your programs"),
+                ),
             ),
         )
     }
