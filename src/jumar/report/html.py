@@ -1,18 +1,10 @@
-"""The report as one self-contained page: inline style and SVG, no script, nothing fetched from anywhere.
-
-A Content-Security-Policy in the page allows just that one style sheet, by its hash, so that not even a mistake in the escaping
-could run or load anything.
-"""
+"""The report as one self-contained page with the trajectory as a plot; see :mod:`jumar.report.page`."""
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from jumar.decide.standing import TrailEntry
 from jumar.model import IterationRecord
@@ -20,16 +12,13 @@ from jumar.ranking.degradation import Cause
 from jumar.report.advice import causes, recommendations
 from jumar.report.checklist import checklist
 from jumar.report.figures import UNKNOWN, count, dollars, duration, iteration_label, point_text, size
+from jumar.report.page import block, render_page
 from jumar.report.plot import NARROW, WIDE, sparklines, trajectory_plot
 from jumar.report.rationale import checks_sentence, degradation_sentence, kind_of, rationale, reason_of
 from jumar.report.read import LoopReport
 from jumar.report.rows import trajectory_rows
-from jumar.text import escape, escape_block, percent, plural, points
+from jumar.text import percent, plural, points
 from jumar.version import __version__
-
-if TYPE_CHECKING:
-    from jinja2 import Template
-    from markupsafe import Markup
 
 __all__ = ["render_html"]
 
@@ -46,43 +35,7 @@ _LEGEND: Final = (
 
 def render_html(report: LoopReport) -> str:
     """Return the page as HTML. It reads the same from a file, a server or an e-mail attachment."""
-    from markupsafe import Markup
-
-    css = _style()
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode("ascii")
-    return _template().render(page=_page(report), css=Markup(css), style_hash=f"sha256-{digest}")  # noqa: S704 - our own style sheet
-
-
-@functools.cache
-def _style() -> str:
-    return files("jumar.report").joinpath("templates", "report.css").read_text("utf-8")
-
-
-@functools.cache
-def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    def visible(value: object) -> object:
-        """Show control characters in whatever text is printed; the markup of our own macros stays."""
-        return escape(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-    environment = Environment(
-        loader=PackageLoader("jumar.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2")
-
-
-def _block(text: str) -> Markup:
-    """Output of several lines: its line feeds stay, which a single line's would not."""
-    from markupsafe import escape as escape_html
-
-    return escape_html(escape_block(text))
+    return render_page("report.html.j2", _page(report))
 
 
 def _page(report: LoopReport) -> Mapping[str, Any]:
@@ -255,7 +208,7 @@ def _detail(report: LoopReport, record: IterationRecord) -> dict[str, Any]:
                 "verdict": f"could not run: {check.broken}"
                 if check.broken
                 else _verdict(check.passed, check.exit_code, check.seconds),
-                "tail": "" if check.passed else _block(check.output_tail[-_TAIL:]),
+                "tail": "" if check.passed else block(check.output_tail[-_TAIL:]),
             }
             for check in record.checks
         ],

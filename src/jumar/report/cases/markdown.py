@@ -14,6 +14,7 @@ from jumar.report.cases.words import (
     handover_sentence,
     lead,
     origin_text,
+    report_name,
     signed_text,
     stopped_text,
     value_text,
@@ -37,11 +38,10 @@ def render_markdown(report: ChainReport) -> str:
 
 
 def _head(report: ChainReport) -> list[str]:
-    name = "recording" if report.run_id is None else f"run {report.run_id}"
     made = sum(len(case.iterations) for case in report.cases)
     ties = ", ".join(report.order.tie_breaks) or "earlier_iter"
     lines = [
-        f"# Case report: {inline(name)}",
+        f"# Case report: {inline(report_name(report))}",
         "",
         f"{lead(report)}{_poison_lead(report)}",
         "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, Literal
 
 from jumar.model.cases import CaseIteration
@@ -20,6 +21,7 @@ __all__ = [
     "handover_sentence",
     "lead",
     "origin_text",
+    "report_name",
     "signed_text",
     "state_of",
     "stopped_text",
@@ -74,6 +76,11 @@ def state_of(iteration: CaseIteration) -> CellState:
     if iteration.status == "ok":
         return "ok"
     return "invalid" if iteration.status == "invalid_score" else "failed"
+
+
+def report_name(report: ChainReport) -> str:
+    """Return what a report is about: a run by its id, a recording by its directory."""
+    return f"recording {Path(report.directory).name}" if report.run_id is None else f"run {report.run_id}"
 
 
 def lead(report: ChainReport) -> str:
