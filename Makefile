@@ -6,6 +6,7 @@ VENV ?= .venv
 FILE ?=
 ARGS ?=
 WORKERS ?= 2
+JUMAR_DATA ?= ../shared/data
 
 BIN := $(VENV)/bin
 UV := $(shell uv --version >/dev/null 2>&1 && echo yes)
@@ -22,7 +23,7 @@ CHECKS := check-format check-lint check-types check-typing check-imports check-d
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast sweep bench docs docs-serve check $(CHECKS) constraints clean
+.PHONY: help demo demo-cases test test-fast sweep bench docs docs-serve check $(CHECKS) constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -61,6 +62,10 @@ $(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml constraint
 
 demo: $(VENV)/.core ## run a real loop offline and show the best pass chosen (FILE=text.md for your own text)
 	@$(BIN)/jumar demo $(FILE) $(ARGS)
+
+demo-cases: $(VENV)/.core ## a chain of cases: what carrying the best does; and the recorded chain of JUMAR_DATA, where it is
+	@BIN="$(CURDIR)/$(BIN)" OUT="$(CURDIR)/jumar-demo" RECORDED="$(abspath $(JUMAR_DATA))/closed_loop/recorded_chain" \
+	  sh examples/case-chain/demo.sh
 
 test: $(VENV)/.dev ## run every test, then print the branch coverage
 	@$(BIN)/coverage erase

@@ -14,7 +14,7 @@ settings.register_profile("ci", settings.get_profile("default"), derandomize=Tru
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 
-_DATA = os.environ.get("JUMAR_DATA", "")
+_DATA = Path(os.environ.get("JUMAR_DATA") or Path(__file__).parents[2] / "shared" / "data").resolve()
 _KEPT = frozenset({"JUMAR_SWEEP"})  # says how long the fault sweeps may take; jumar itself does not know it
 _LEFT_OUT = ("CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR")
 
@@ -44,6 +44,6 @@ def plain_environment(fresh_place: Path) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def recorded_data() -> Path:
     """The folder of recorded runs and judgements. It is not part of the repository."""
-    if not _DATA or not Path(_DATA).is_dir():
+    if not _DATA.is_dir():
         pytest.skip("recorded data: set JUMAR_DATA to its folder")
-    return Path(_DATA)
+    return _DATA

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Runs the example with the best carried and with the last carried, and replays a recorded chain where there is one.
+# BIN is the directory of the jumar command (default: from PATH), RECORDED that of the recording, OUT where the reports go.
+set -eu
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+jumar=${BIN:+$BIN/}jumar
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+out=${OUT:-$PWD}
+mkdir -p "$out"
+cp -R "$here/." "$work"
+cd "$work"
+
+echo "== Five incidents, one after the other: the best graph of each is carried into the next"
+"$jumar" cases run cases.toml --output-root runs --run-id best
+echo
+echo "== The same, but the last graph is carried, as loops usually do"
+"$jumar" cases run cases.toml --output-root runs --run-id last --no-select-best
+for run in best last; do
+    "$jumar" cases report "runs/run_$run" --format html -o "$out/cases-$run.html"
+done
+
+echo
+if [ -n "${RECORDED:-}" ] && [ -d "$RECORDED" ]; then
+    echo "== A real recording: its last iterations were carried; what would have been chosen"
+    "$jumar" cases replay "$RECORDED"
+    "$jumar" cases report "$RECORDED" --format html -o "$out/cases-recorded.html"
+else
+    echo "== No recording at ${RECORDED:-RECORDED}: set JUMAR_DATA to replay one"
+fi
+echo
+echo "reports:"
+ls "$out"/cases-best.html "$out"/cases-last.html
+[ ! -f "$out/cases-recorded.html" ] || ls "$out/cases-recorded.html"
