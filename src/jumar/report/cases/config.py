@@ -9,10 +9,9 @@ from jumar.errors import ConfigError, StoreDamagedError
 from jumar.model.cases import CaseBest
 from jumar.ranking.order import DEFAULT_TIE_BREAKS, LexicographicOrder, parse_order
 
-__all__ = ["DEFAULT_ITERATIONS", "DEFAULT_ORDER", "carries_forward", "chain_order", "planned_iterations"]
+__all__ = ["DEFAULT_ORDER", "chain_order", "planned_iterations"]
 
 DEFAULT_ORDER: Final = "accuracy,overall,chain"
-DEFAULT_ITERATIONS: Final = 5
 
 
 def chain_order(config: Mapping[str, Any], bests: Iterable[CaseBest]) -> LexicographicOrder:
@@ -34,21 +33,22 @@ def chain_order(config: Mapping[str, Any], bests: Iterable[CaseBest]) -> Lexicog
         raise StoreDamagedError(f"run.json: config: {error}") from error
 
 
-def planned_iterations(config: Mapping[str, Any]) -> int:
-    """Return how many iterations a case could have had."""
+def planned_iterations(config: Mapping[str, Any]) -> int | None:
+    """Return how many iterations a case could have had; None when it is not recorded, as it may be raised by a resume."""
     found = _found(config, "max_iters")
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else DEFAULT_ITERATIONS
-
-
-def carries_forward(config: Mapping[str, Any]) -> bool:
-    """Return whether cases hand on what they chose."""
-    return _found(config, "carry_forward") is not False
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
 
 def _found(config: Mapping[str, Any], *names: str) -> Any:
-    """Return the value of the first of ``names``, at the top or in a section."""
-    sections = [config, *(cast("Mapping[str, Any]", value) for value in config.values() if isinstance(value, Mapping))]
-    return next((section[name] for name in names for section in sections if section.get(name) is not None), None)
+    """Return the first of ``names`` that is set: at the top, by an option of the command line, or in a section of the file."""
+    sections = [config]
+    for path in (("options",), ("file", "ranking"), ("file", "run"), ("ranking",), ("run",)):
+        section: Any = config
+        for part in path:
+            section = section.get(part) if isinstance(section, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if isinstance(section, Mapping):
+            sections.append(cast("Mapping[str, Any]", section))
+    return next((section[name] for section in sections for name in names if section.get(name) is not None), None)
 
 
 def _items(value: object) -> str | list[str]:

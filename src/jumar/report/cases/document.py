@@ -29,7 +29,6 @@ def to_json(report: ChainReport) -> dict[str, Any]:
         "created_at": report.created_at,
         "order": order_words(report.order),
         "tie_breaks": list(report.order.tie_breaks),
-        "carries": report.carries,
         "max_iters": report.planned,
         "spend": asdict(report.paid),
         "cases": [case_document(report, case) for case in report.cases],

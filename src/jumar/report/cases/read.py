@@ -18,7 +18,7 @@ from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, GIVEN, Role
 from jumar.ranking.cases import CaseRanking, rank_case
 from jumar.ranking.order import LexicographicOrder, parse_order
 from jumar.ranking.views import difference
-from jumar.report.cases.config import DEFAULT_ORDER, carries_forward, chain_order, planned_iterations
+from jumar.report.cases.config import DEFAULT_ORDER, chain_order, planned_iterations
 from jumar.store.cases.judged import DEFAULT_DIFF
 from jumar.store.cases.recorded import RecordedCase, read_recording
 from jumar.store.cases.run_store import RunReader
@@ -126,7 +126,7 @@ class Handover:
 class ChainReport:
     """A run (``run_id`` set) or a recording. ``columns`` is how many iterations the widest case has, or was allowed to have.
 
-    ``planned`` is how many a case may have, None when nobody says. ``carries`` is False when cases do not hand on.
+    ``planned`` is how many a case may have, None when nobody says.
     """
 
     directory: str
@@ -139,7 +139,6 @@ class ChainReport:
     columns: int
     planned: int | None
     paid: Paid
-    carries: bool = True
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -172,7 +171,6 @@ def load_run(reader: RunReader) -> ChainReport:
     bests = {number: reader.case(number).best() for number in reader.case_ids}
     order = chain_order(reader.config, (best for best in bests.values() if best is not None))
     cases = tuple(_case_of_run(reader, number, order, bests[number]) for number in reader.case_ids)
-    carries = carries_forward(reader.config) or any(case.origin.kind == "carried" for case in cases)
     return _chain(
         directory=os.fspath(reader.paths.directory),
         run_id=reader.run_id,
@@ -181,7 +179,6 @@ def load_run(reader: RunReader) -> ChainReport:
         order=order,
         cases=cases,
         planned=planned_iterations(reader.config),
-        carries=carries,
     )
 
 
@@ -260,7 +257,6 @@ def load_recording(
         order=order,
         cases=tuple(cases),
         planned=None,
-        carries=any(case.origin.kind == "carried" for case in cases),
     )
 
 

@@ -207,6 +207,9 @@ def _carried(
             f"says that iteration {carried.iteration} of case {carried.case} was carried as its {carried.selected_by}, "
             f"its best.json has iteration {best.best_iter} as its {best.selected_by}",
         )
+    end = paths.case(carried.case).end
+    if not end.exists():
+        check.problem(end, f"is missing: case {inputs.case} was carried from there, so the case had ended")
     start = before.get(carried.case)
     for role, file in inputs.files.items():
         if role in GIVEN:
