@@ -292,10 +292,16 @@ def test_what_nobody_wrote(run: RunStore, name: str, expected: str):
 
 
 def test_what_harmless_commands_and_steps_leave_is_a_note(run: RunStore):
-    for name in (".jumar-tmp-1", "report.html", "case_01/iterations/iter_0001/fix/fixes.db-journal", "case_01/scratch/augment/x"):
+    for name in (
+        f"{files.TEMPORARY}1",
+        "report.html",
+        "case_01/iterations/iter_0001/fix/fixes.db-journal",
+        "case_01/scratch/augment/x",
+    ):
         (HERE / name).parent.mkdir(exist_ok=True, parents=True)
         (HERE / name).write_text("x")
     said = notes()
+    assert f"{files.TEMPORARY}1: left by an interrupted command, the next run removes it" in said
     assert "report.html: nothing that jumar wrote; it is left alone" in said
     assert "case_01/iterations/iter_0001/fix/fixes.db-journal: not recorded; a step may have left it beside its output" in said
     assert "case_01/scratch/augment: scratch of a step, the next run removes it" in said
