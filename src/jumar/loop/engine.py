@@ -112,6 +112,7 @@ class Loop:
         with self._locks():
             ended = self.stopped()
             if ended is not None and self.finished():
+                self.store.discard_leftovers()
                 return self._outcome(ended, resumed=True, already_finished=True)
             workspace = Workspace(self.store, self.settings)
             workspace.prepare()

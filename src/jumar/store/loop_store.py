@@ -335,7 +335,8 @@ class LoopStore(LoopReader):
         """Remove what an interrupted process left behind: temporaries, and the scratch of all but the last attempt."""
         with self._writing("remove leftovers from", self.paths.directory):
             last = self.last_attempt()
-            for directory in (self.paths.directory, *self.paths.subdirectories):
+            undone = [entry for entry in self.paths.undo.iterdir() if entry.is_dir()] if self.paths.undo.is_dir() else []
+            for directory in (self.paths.directory, *self.paths.subdirectories, *undone):
                 if not directory.is_dir():
                     continue
                 for name in os.listdir(directory):
