@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import random
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from faults import Ended, Fault, Runner
+from faults import KINDS, Ended, Runner, can_trace, chosen
 
 from jumar.store.loop_store import LoopStore
 from jumar.store.verify import verify
 
-KINDS = ("EIO", "ENOSPC", "for-good", "kill")
 SAMPLE = 24
 SCORES = ["0.5", "0.6", "0.8", "0.7"]
 GENERATOR = "echo $JUMAR_ITERATION >> calls.log; echo pass $JUMAR_ITERATION > text.md; echo new > new-$JUMAR_ITERATION.md"
@@ -34,21 +30,6 @@ pytestmark = [
     pytest.mark.timeout(3000),
     pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed; the fault sweep needs it"),
 ]
-
-
-def can_trace() -> bool:
-    """Whether this process may attach a tracer at all (containers often forbid it)."""
-    sleeper = subprocess.Popen(["sleep", "5"])
-    try:
-        done = subprocess.run(
-            ["timeout", "-s", "INT", "1", "strace", "-q", "-o", "/dev/null", "-p", str(sleeper.pid)],
-            capture_output=True,
-            check=False,
-        )
-        return b"ptrace" not in done.stderr
-    finally:
-        sleeper.kill()
-        sleeper.wait()
 
 
 @dataclass(frozen=True)
@@ -189,14 +170,6 @@ def workplace(template: Path, directory: Path) -> Iterator[Path]:
         shutil.rmtree(directory)
 
 
-def chosen(places: list[Fault], kind: str) -> list[Fault]:
-    """All places, or an even sample with a fixed seed; a fault for good at a later place is one at all that follow."""
-    wanted = [replace(place, kind=kind) for place in places]
-    if os.environ.get("JUMAR_SWEEP") == "full" or len(wanted) <= SAMPLE:
-        return wanted
-    return sorted(random.Random(kind).sample(wanted, SAMPLE), key=lambda fault: (fault.call, fault.when))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_fault_at_every_place(tmp_path: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,7 +183,7 @@ def test_a_fault_at_every_place(tmp_path: Path, name: str, kind: str, capsys: py
         scenario.prepare(runner, template)
         with workplace(template, directory):
             places = runner.trace(directory, *scenario.argv)
-        faults = chosen(places, kind)
+        faults = chosen(places, kind, SAMPLE)
         for fault in faults:
             with workplace(template, directory):
                 ended = runner.run(directory, *scenario.argv, fault=fault)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -48,6 +49,9 @@ CHANGING = [
 """System calls that change the disk; ``openat`` only where it creates or writes."""
 
 
+KINDS = ("EIO", "ENOSPC", "for-good", "kill")
+
+
 @dataclass(frozen=True)
 class Fault:
     """``call`` number ``when`` (from 1) of the main process fails with ``kind``: EIO, ENOSPC, ``for-good`` or ``kill``."""
@@ -67,6 +71,29 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.call} #{self.when} ({self.target})"
+
+
+def chosen(places: list[Fault], kind: str, sample: int) -> list[Fault]:
+    """All places, or an even sample with a fixed seed; a fault for good at a later place is one at all that follow."""
+    wanted = [replace(place, kind=kind) for place in places]
+    if os.environ.get("JUMAR_SWEEP") == "full" or len(wanted) <= sample:
+        return wanted
+    return sorted(random.Random(kind).sample(wanted, sample), key=lambda fault: (fault.call, fault.when))
+
+
+def can_trace() -> bool:
+    """Whether this process may attach a tracer at all (containers often forbid it)."""
+    sleeper = subprocess.Popen(["sleep", "5"])
+    try:
+        done = subprocess.run(
+            ["timeout", "-s", "INT", "1", "strace", "-q", "-o", "/dev/null", "-p", str(sleeper.pid)],
+            capture_output=True,
+            check=False,
+        )
+        return b"ptrace" not in done.stderr
+    finally:
+        sleeper.kill()
+        sleeper.wait()
 
 
 @dataclass(frozen=True)

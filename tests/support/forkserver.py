@@ -39,11 +39,15 @@ def run(request: dict[str, object]) -> None:
 
 
 def main() -> None:
-    from jumar.cli.table import COMMANDS
+    from jumar.cli.table import COMMANDS, GROUPS
 
-    for module, _, _ in (entry[0].partition(":") for entry in COMMANDS.values()):
-        importlib.import_module(module)
-    for module in ("jumar.app.prepare", "jumar.app.request", "jumar.app.config", "jumar.store.verify", "pathspec", "psutil"):
+    for table in (COMMANDS, *(group.commands for group in GROUPS.values())):
+        for target, _ in table.values():
+            importlib.import_module(target.partition(":")[0])
+    for module in (
+        *("jumar.app.prepare", "jumar.app.request", "jumar.app.config", "jumar.store.verify", "pathspec", "psutil"),
+        *("jumar.app.cases", "jumar.app.executors", "jumar.app.load", "jumar.store.cases.verify", "jmespath", "sqlite3"),
+    ):
         importlib.import_module(module)
     for line in sys.stdin:
         request = json.loads(line)

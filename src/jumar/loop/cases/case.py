@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from jumar.files import remove_tree
 from jumar.loop.cases.events import CaseEnded, CaseListener, CaseStarted, IterationMade, tell
 from jumar.loop.cases.iteration import IterationRunner
 from jumar.loop.cases.settings import ChainSettings
@@ -42,8 +41,12 @@ def run_case(
     """
     run = RunStore(settings.output_root / f"run_{settings.run_id}")
     clock, switch = clock or SystemClock(), switch or StopSwitch()
-    with run.store(number).lock() as store:
+    case = run.store(number)
+    if case.tidy:
+        return None
+    with case.lock() as store:
         if store.end() is not None:
+            store.remove_leftovers()
             return None
         store.clear_scratch()
         inputs = run.begin_case(number, settings.roles, carry=settings.carry_forward)
@@ -95,7 +98,6 @@ def _finish(store: CaseStore, settings: ChainSettings, stop: CaseStop, *, at: st
         ended_at=at,
     )
     store.write_end(end)
-    remove_tree(store.paths.pending)
     return end
 
 

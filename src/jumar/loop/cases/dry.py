@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import time
@@ -116,11 +117,18 @@ def _diff(target: Path, _role: str, context: CaseStepContext, row: Mapping[str, 
 
 
 def _database(target: Path, _role: str, context: CaseStepContext, _row: Mapping[str, Any]) -> None:
+    """Add a row to the database; what is there and is none that SQLite can open in memory is handed on as it is."""
     before = context.inputs.get("fix_db")
-    target.write_bytes(b"" if before is None else before.read_bytes())
-    with closing(sqlite3.connect(target)) as connection, connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS dry_run (case_num INTEGER, iteration INTEGER)")
-        connection.execute("INSERT INTO dry_run VALUES (?, ?)", (context.case_num, context.iteration))
+    content = b"" if before is None else before.read_bytes()
+    # in memory, so that a disk that refuses is an OSError of one write of ours, and not something of SQLite's
+    with contextlib.suppress(sqlite3.DatabaseError), closing(sqlite3.connect(":memory:")) as connection:
+        if content:
+            connection.deserialize(content)
+        with connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS dry_run (case_num INTEGER, iteration INTEGER)")
+            connection.execute("INSERT INTO dry_run VALUES (?, ?)", (context.case_num, context.iteration))
+        content = connection.serialize()
+    target.write_bytes(content)
 
 
 def _report(target: Path, _role: str, context: CaseStepContext, _row: Mapping[str, Any]) -> None:

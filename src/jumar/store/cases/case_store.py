@@ -108,7 +108,7 @@ class CaseStore(CaseReader):
                 copies = self._copy(best, roles, temporary)
                 whole = replace(best, files=MappingProxyType(copies))
                 document = encode(whole.to_json(tuple(roles)), sealed=True)
-                files.write_once(temporary / "best.json", document)
+                files.replace_file(temporary / "best.json", document)
                 files.sync_tree(temporary)
                 files.rename_new(temporary, self.paths.best)
         except BaseException:
@@ -137,9 +137,19 @@ class CaseStore(CaseReader):
     def write_end(self, end: CaseEnd) -> None:
         """Write how the case ended, once; what pending and scratch still hold is removed."""
         with files.as_write_error("write", self.paths.end):
-            for directory in (self.paths.pending, self.paths.scratch):
+            files.write_once(self.paths.end, encode(end.to_json(), sealed=True), temporary_in=self.paths.scratch)
+        self.remove_leftovers()
+
+    @property
+    def tidy(self) -> bool:
+        """Whether the case has ended and nothing of its making is left. Needs no lock: neither changes any more."""
+        return self.end() is not None and not self.paths.pending.exists() and not self.paths.scratch.exists()
+
+    def remove_leftovers(self) -> None:
+        """Remove what only a case that goes on needs."""
+        for directory in (self.paths.pending, self.paths.scratch):
+            with files.as_write_error("remove", directory):
                 files.remove_tree(directory)
-            files.write_once(self.paths.end, encode(end.to_json(), sealed=True))
 
     def clear_scratch(self, names: Iterable[str] | None = None) -> None:
         """Remove what steps and interrupted writes left in the scratch directory."""

@@ -73,7 +73,7 @@ def create_run(
                 "cases": [{"case": case.number, "case_id": case.case_id, "source": case.source} for case in cases],
                 "config": dict(config),
             }
-            files.write_once(temporary.run_json, encode(document, sealed=True))
+            files.replace_file(temporary.run_json, encode(document, sealed=True))
             files.sync_tree(temporary.directory)
             if not os.path.lexists(directory):
                 files.rename_new(temporary.directory, directory)
@@ -146,7 +146,7 @@ class RunStore(RunReader):
     def begin_case(self, number: int, roles: Mapping[str, Role], *, carry: bool) -> CaseInputs:
         """Bring what the case starts from into ``inputs/``, byte for byte, with hashes; doing it again changes nothing.
 
-        ``carry`` is False for a case that starts from what the run started from. Errors:
+        ``carry`` is False for a case that starts from what the run started from. The caller holds the case's lock. Errors:
         :class:`jumar.errors.StoreWriteError`, :class:`StoreDamagedError` when a bundle is not what its record says.
         """
         reader = self.case(number)
@@ -163,8 +163,15 @@ class RunStore(RunReader):
         inputs = CaseInputs(case=number, case_id=self.case_ids[number], files=MappingProxyType(found), carried_from=carried)
         path = self.paths.case_inputs(number)
         with files.as_write_error("write", path):
-            files.write_once(path, encode(inputs.to_json(), sealed=True))
+            scratch = self._scratch(number)
+            files.write_once(path, encode(inputs.to_json(), sealed=True), temporary_in=scratch)
         return inputs
+
+    def _scratch(self, number: int) -> Path:
+        """Return where a case's temporaries lie: ``inputs/`` belongs to all cases, so that none of them could clear it."""
+        scratch = self.case(number).paths.scratch
+        files.make_directory(scratch)
+        return scratch
 
     def _given(self, name: str, number: int) -> RoleFile:
         stem = "human_report" if name == "report" else name
@@ -190,7 +197,11 @@ class RunStore(RunReader):
         name = role.snapshot_name(number)
         target = self.paths.inputs / name
         with files.as_write_error("write", target):
-            files.replace_file(target, (self.paths.directory / source.path).read_bytes())
+            temporary = self._scratch(number) / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+            files.copy_file(self.paths.directory / source.path, temporary)
+            files.sync_paths(temporary.parent, [temporary])
+            os.replace(temporary, target)
+            files.fsync_directory(target.parent)
         copy = role_file(target, f"inputs/{name}")
         if copy is None or copy.sha256 != source.sha256:
             raise StoreDamagedError(
