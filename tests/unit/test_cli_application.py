@@ -14,14 +14,19 @@ from commands import call, call_json, record
 
 from jumar.cli import application as module
 from jumar.cli.application import application, environment_name
-from jumar.cli.table import COMMANDS
+from jumar.cli.table import COMMANDS, GROUPS, every_command
 
 COMMON = ("--json", "--quiet")
 WITHOUT_ROOT = {"completion", "demo", "init"}
+EVERY = every_command()
 
 
 def command(name: str) -> click.Command:
-    found = application.get_command(click.Context(application), name)
+    """A command as it is typed: ``show``, ``cases show``."""
+    found: click.Command | None = application
+    for word in name.split():
+        assert isinstance(found, click.Group)
+        found = found.get_command(click.Context(found), word)
     assert found is not None
     return found
 
@@ -31,10 +36,15 @@ def options(name: str) -> list[click.Option]:
 
 
 def test_every_command_is_in_the_table_and_in_the_help():
-    modules = {path.stem for path in Path(module.__file__).parent.glob("*.py")}
-    assert set(COMMANDS) <= modules
+    folder = Path(module.__file__).parent
+    modules = {" ".join(path.relative_to(folder).with_suffix("").parts) for path in folder.rglob("*.py")}
+    assert set(EVERY) <= modules
     shown = call("--help", check=0).out
-    assert [name for name in COMMANDS if f"\n  {name} " in shown] == list(COMMANDS)
+    names = sorted([*COMMANDS, *GROUPS])
+    assert names == [line.split()[0] for line in shown.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()]
+    for group, found in GROUPS.items():
+        inside = call(group, "--help", check=0).out
+        assert list(found.commands) == [name for name in found.commands if f"\n  {name} " in inside]
 
 
 def test_no_argument_shows_the_help():
@@ -42,22 +52,22 @@ def test_no_argument_shows_the_help():
     assert call("--help").out == done.stdout
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_command_answers_in_json_and_can_be_quiet(name: str):
     flags = {flag for option in options(name) for flag in option.opts}
     assert set(COMMON) <= flags
     assert (name in WITHOUT_ROOT) == ("--root" not in flags)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_help_has_an_example_and_fits_a_narrow_window(name: str):
-    shown = call(name, "--help", check=0).out
+    shown = call(*name.split(), "--help", check=0).out
     assert f"jumar {name}" in shown.partition("Examples:")[2]
     assert [] == [line for line in shown.splitlines() if len(line) > 100]
     assert all(option.help for option in options(name))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_option_has_a_variable_of_its_own(name: str):
     variables = [option.envvar for option in options(name)]
     assert None not in variables

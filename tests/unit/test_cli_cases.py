@@ -76,7 +76,8 @@ def test_a_summary_line_says_what_the_command_says(name: str):
         (("cases", "show", "rr"), 2, "NotFoundError", "no run called 'rr' in .jumar/runs (did you mean 'r'?); there are: r"),
         (("cases", "show", "nowhere/run_r"), 2, "NotFoundError", "there is no directory nowhere/run_r"),
         (("cases", "verify", "x"), 2, "NotFoundError", "no run called 'x'"),
-        (("cases", "replay", "nothing"), 2, "NotFoundError", "there is no directory nothing"),
+        (("cases", "replay", "nothing"), 2, "NotFoundError", "no run called 'nothing' in .jumar/runs; there are: r"),
+        (("cases", "replay", "./nothing"), 2, "NotFoundError", "there is no directory ./nothing"),
         (("cases", "report", "r", "--format", "pdf"), 2, "UsageError", "pdf"),
         (("cases", "report", "r", "-o", "x.pdf"), 2, "UsageError", "its format cannot be told from the name"),
         (("cases", "report", "r", "-o", "no/x.md"), 2, "UsageError", "the folder no does not exist"),
@@ -128,6 +129,7 @@ def test_a_shell_completes_the_group_its_commands_and_runs():
     assert ["nightly"] == complete("cases", "show", "n")
     assert ["nightly", "other"] == complete("cases", "verify", "")
     assert "--best-order" in complete("cases", "replay", "--best")
+    assert ["nightly", "n"] == complete("cases", "replay", "n")
 
 
 # -------------------------------------------------------------------------------------------------------------- replay
@@ -248,6 +250,17 @@ def test_files_below_best_are_no_iterations_and_a_run_of_ours_can_be_replayed():
     assert {"case": 1, "iter": 1, "selected_by": "best", "roles": ["ckg"], "by_hash": True} == (
         ask("replay", ".jumar/runs/run_r")["cases"][1]["carried_from"] | {"roles": ["ckg"]}
     )
+
+
+def test_a_run_is_replayed_by_its_own_order_and_keys_unless_told_otherwise():
+    config = {"file": {"ranking": {"order": "-total", "keys": {"total": "composite_score"}}}}
+    make_run(POISONED, config=config)
+    Path("r").mkdir()
+    assert [(["-total"], 3), (["-total"], 1)] == [(one["order"], one["best_iter"]) for one in ask("replay", "run_r")["cases"]]
+    assert [1, 2] == [one["best_iter"] for one in ask("replay", "run_r", "--best-order", "accuracy,total")["cases"]]
+    ties = ask("replay", "run_r", "--best-tiebreak", "smaller_diff")
+    assert [["-total"], ["-total"]] == [one["order"] for one in ties["cases"]]
+    assert "holds no recorded case" in ask("replay", "r", check=2)["error"]["message"], "a directory comes first here"
 
 
 def test_the_recording_that_this_was_built_from(recorded_data: Path):

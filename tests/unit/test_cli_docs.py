@@ -11,13 +11,14 @@ import pytest
 from commands import call
 
 from jumar.cli.application import application
-from jumar.cli.table import COMMANDS
+from jumar.cli.table import every_command
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
 SECTIONS = {
     heading.removeprefix("jumar "): body
     for heading, body in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
 }
+COMMANDS = every_command()
 SHARED = "Options that commands share"
 
 
@@ -31,14 +32,18 @@ PARENT = click.Context(application, info_name="jumar", help_option_names=["-h", 
 
 
 def command(name: str) -> click.Command:
-    found = application.get_command(PARENT, name)
+    """A command as it is typed: ``show``, ``cases show``."""
+    found: click.Command | None = application
+    for word in name.split():
+        assert isinstance(found, click.Group)
+        found = found.get_command(PARENT, word)
     assert found is not None
     return found
 
 
 def in_help(name: str) -> dict[frozenset[str], str]:
     """The options that `jumar NAME --help` prints, parsed from its text, with the variables that set them."""
-    text = call(name, "--help", check=0).out.partition("\nOptions:\n")[2].partition("\n\n")[0]
+    text = call(*name.split(), "--help", check=0).out.partition("\nOptions:\n")[2].partition("\n\n")[0]
     spelled = re.findall(r"^  ((?:-\w, )?--[\w-]+(?: / --[\w-]+)?)", text, re.MULTILINE)
     printed = {frozenset(re.findall(r"-[\w-]*\w", each)) for each in spelled}
     variables = {
@@ -68,8 +73,8 @@ def test_shared_options_are_shared():
     )
     for name in COMMANDS:
         found = in_help(name)
-        assert f"JUMAR_{name.upper()}_JSON" == found[frozenset({"--json"})]
-        assert f"JUMAR_{name.upper()}_QUIET" == found[frozenset({"-q", "--quiet"})]
+        assert f"JUMAR_{name.upper().replace(' ', '_')}_JSON" == found[frozenset({"--json"})]
+        assert f"JUMAR_{name.upper().replace(' ', '_')}_QUIET" == found[frozenset({"-q", "--quiet"})]
         assert shared[frozenset({"--root"})] == found.get(frozenset({"--root"}), "JUMAR_ROOT")
 
 

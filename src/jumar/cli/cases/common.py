@@ -11,15 +11,26 @@ import click
 
 from jumar.cli.common import DEFAULT_ROOT, print_text
 from jumar.errors import ConfigError, NotFoundError
-from jumar.ranking.order import TIE_BREAKS, LexicographicOrder, parse_order
+from jumar.ranking.order import TIE_BREAKS, parse_order
 from jumar.store.cases.layout import list_runs
 from jumar.text import escape, nearest
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from jumar.report.cases.read import ChainReport
     from jumar.store.cases.run_store import RunReader
 
-__all__ = ["complete_run", "open_run", "order_options", "run_argument", "run_directory", "runs_directory", "selection"]
+__all__ = [
+    "complete_directory",
+    "complete_run",
+    "open_run",
+    "order_options",
+    "run_argument",
+    "run_directory",
+    "runs_directory",
+    "selection",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,6 +46,13 @@ def complete_run(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     """Return the runs of the root that the command line names so far."""
     root = ctx.params.get("root") or os.environ.get("JUMAR_ROOT") or DEFAULT_ROOT
     return [name for name in list_runs(runs_directory(Path(root))) if name.startswith(incomplete)]
+
+
+def complete_directory(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the runs that exist, and leave directories to the shell."""
+    from click.shell_completion import CompletionItem
+
+    return [*map(CompletionItem, complete_run(ctx, param, incomplete)), CompletionItem(incomplete, type="dir")]
 
 
 def run_argument(function: F) -> F:
@@ -115,27 +133,31 @@ def selection(
 ) -> Callable[[], ChainReport]:
     """Check the options and return what reads the recording in ``directory`` by them.
 
-    A tie-break that can never decide is said on stderr. Errors: :class:`jumar.errors.ConfigError`.
+    Of a run of ours the order and the keys are those that it was made with, where the options say nothing else. A tie-break that
+    can never decide is said on stderr. Errors: :class:`jumar.errors.ConfigError`.
     """
-    from jumar.report.cases.config import DEFAULT_ORDER
-    from jumar.report.cases.read import load_recording
+    from jumar.report.cases.config import chain_order, recorded_keys
+    from jumar.report.cases.read import load_recording, order_words
+    from jumar.store.cases.run_store import RunReader
 
-    known = _keys(keys)
-    order: LexicographicOrder = parse_order(
-        DEFAULT_ORDER if best_order is None else best_order,
-        *(() if best_tiebreak is None else (best_tiebreak,)),
-        known=known,
-    )
+    config: Mapping[str, Any] = RunReader(directory).config if (directory / "run.json").exists() else {}
+    known = _keys(keys, recorded_keys(config))
+    order = chain_order(config, ())
+    if best_order is not None or best_tiebreak is not None:
+        order = parse_order(
+            order_words(order) if best_order is None else best_order,
+            order.tie_breaks if best_tiebreak is None else best_tiebreak,
+            known=known,
+        )
     for warning in order.warnings:
         print_text(f"jumar: warning: {warning}", err=True)
     return lambda: load_recording(directory, order=order, keys=known)
 
 
-def _keys(given: tuple[str, ...]) -> Mapping[str, str]:
-    from jumar.model.pipeline import DEFAULT_KEYS
+def _keys(given: tuple[str, ...], before: Mapping[str, str]) -> Mapping[str, str]:
     from jumar.store.cases.judged import check_expression
 
-    keys = dict(DEFAULT_KEYS)
+    keys = dict(before)
     for item in given:
         name, equals, expression = item.partition("=")
         if not equals or not name.strip() or not expression.strip():

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jumar.cli.cases.common import order_options, selection
-from jumar.cli.common import json_option, print_json, print_text, quiet_option
+from jumar.cli.cases.common import complete_directory, order_options, run_directory, selection
+from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
 from jumar.errors import NothingEvaluatedError
 from jumar.text import escape
 
@@ -27,18 +27,28 @@ Exit code: 0, or 12 when no case has an iteration with a usable score."""
 
 
 @click.command("replay", epilog=_EPILOG)
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("directory", metavar="DIR", shell_complete=complete_directory)
 @order_options
+@root_option
 @json_option
 @quiet_option
 def replay_command(
-    directory: Path, best_order: str | None, best_tiebreak: str | None, keys: tuple[str, ...], *, as_json: bool, quiet: bool
+    directory: str,
+    best_order: str | None,
+    best_tiebreak: str | None,
+    keys: tuple[str, ...],
+    root: Path,
+    *,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     """Say which iteration of each case would have been chosen, and what the last one was.
 
-    DIR holds recorded iterations (iter_0001/judge/*.json) at any depth. Nothing is written, nothing is run.
+    DIR holds recorded iterations (iter_0001/judge/*.json) at any depth; the id of a run does too. Nothing is written, nothing is
+    run.
     """
-    report = selection(directory, best_order, best_tiebreak, keys)()
+    named = Path(directory) if Path(directory).is_dir() else run_directory(root, directory)
+    report = selection(named, best_order, best_tiebreak, keys)()
     if as_json:
         from jumar.report.cases.document import replay_document
 

@@ -7,9 +7,10 @@ from typing import Any, Final, cast
 
 from jumar.errors import ConfigError, StoreDamagedError
 from jumar.model.cases import CaseBest
+from jumar.model.pipeline import DEFAULT_KEYS
 from jumar.ranking.order import DEFAULT_TIE_BREAKS, LexicographicOrder, parse_order
 
-__all__ = ["DEFAULT_ORDER", "chain_order", "planned_iterations"]
+__all__ = ["DEFAULT_ORDER", "chain_order", "planned_iterations", "recorded_keys"]
 
 DEFAULT_ORDER: Final = "accuracy,overall,chain"
 
@@ -37,6 +38,13 @@ def planned_iterations(config: Mapping[str, Any]) -> int | None:
     """Return how many iterations a case could have had; None when it is not recorded, as it may be raised by a resume."""
     found = _found(config, "max_iters")
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+def recorded_keys(config: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return where a run found its scores in the judge's file: the seed's expressions, and those that were configured."""
+    found = _found(config, "keys")
+    own = cast("Mapping[str, Any]", found).items() if isinstance(found, Mapping) else ()
+    return {**DEFAULT_KEYS, **{name: expression for name, expression in own if isinstance(expression, str)}}
 
 
 def _found(config: Mapping[str, Any], *names: str) -> Any:
