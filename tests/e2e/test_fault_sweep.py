@@ -96,6 +96,13 @@ def assert_clean(directory: Path) -> LoopStore | None:
     return store
 
 
+def scorer_was_hit(directory: Path) -> bool:
+    """Whether the one fault hit the start of the best pass's scorer: descriptors are opened there, too."""
+    store = store_of(directory)
+    assert store is not None
+    return "scorer_broken" == store.record(2).status
+
+
 def after_run(runner: Runner, directory: Path, ended: Ended) -> None:
     acknowledged = {int(number) for number in re.findall(r"^ {2,}(\d+) ", ended.err, re.MULTILINE)}
     store = assert_clean(directory)
@@ -103,9 +110,12 @@ def after_run(runner: Runner, directory: Path, ended: Ended) -> None:
     again = runner.run(directory, "run", "--json")
     assert again.code in {0, 2}, again
     result = json.loads(again.out)
-    assert 2 == result["selected_iteration"]
-    assert BEST == tree(directory)
-    assert BEST == tree(Path(result["output"]))
+    if scorer_was_hit(directory):  # the fault was not the store's: that pass is on record as unscored, and cannot be chosen
+        assert 2 != result["selected_iteration"]
+    else:
+        assert 2 == result["selected_iteration"]
+        assert BEST == tree(directory)
+        assert BEST == tree(Path(result["output"]))
     paid = len((directory / "calls.log").read_text().split())
     assert paid <= result["spend"]["iterations"], "a paid pass is invisible"
     assert result["spend"]["iterations"] <= 4, "a pass was paid for twice without need"
