@@ -112,6 +112,8 @@ def run_chain(
     run = open_run(settings, resume=resume, clock=clock)
     for warning in settings.order.warnings:
         tell(CaseNotice(message=warning), listener)
+    if resume and all(run.case(case.number).end() is not None for case in settings.cases):
+        tell(CaseNotice(message="every case has ended already; nothing is run"), listener)
     switch = switch or StopSwitch()
     with run.lock():
         if executor is not None:
