@@ -48,7 +48,7 @@ def test_the_group_is_in_the_help_and_has_its_own():
 def test_the_groups_help_needs_no_library(arguments: list[str]):
     code = (
         f"import sys\nsys.argv[1:] = {arguments}\nfrom jumar.cli.entry import main\n"
-        "try: main()\nfinally: print(sorted({'click', 'dataclasses', 'rich'} & set(sys.modules)))"
+        "try: main()\nfinally: print(sorted({'click', 'jinja2', 'rich'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert f"{render_help('cases')}[]\n" == done.stdout

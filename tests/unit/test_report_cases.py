@@ -97,6 +97,22 @@ def test_a_run_that_carries_its_last_says_what_the_best_would_have_been():
     assert {"accuracy": 3, "overall": 3.75, "causal_chain_completeness": 2} == document["ranking"]
 
 
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ((2, 2, 2), "its best; the last, iteration 2, scored the same."),
+        (None, "its best; the last, iteration 2, has no usable score."),
+        ("boom", "its best; the last one is the same."),
+    ],
+)
+def test_what_the_last_would_have_brought(last: Any, said: str):
+    report = chain({1: [(2, 2, 2), last], 2: [(1, 1, 1)]})
+    assert [f"Case 2 started from iteration 1 of case 1, {said}"] == sentences(report)
+    assert (last is None) == ("last, not carried" in render_html(report))
+    if last == (2, 2, 2):
+        assert "The last, iteration 2, scored the same" in case_lines(report, report.case(1))
+
+
 def test_not_evaluated_is_not_failed_is_not_invalid():
     report = chain({1: ["exit 1: boom", None, (5, 5, 5)], 2: [(6, 6, 6)], 3: [(1, 1, 1)]}, begun=2)
     table = [line for line in render_markdown(report).splitlines() if re.match(r"\| [123] ", line)]

@@ -189,7 +189,7 @@ def _arrows(report: ChainReport, case: CaseReport, handed: Sequence[Handover]) -
             text, kind = f"↓ into {_into(targets)}", "worse" if number in worse else "down"
         elif number == best and worse:
             text, kind = "★ not carried", "missed"
-        elif number == last and case.behind and any(case.behind.get(key) for key in report.keys):
+        elif number == last and case.behind and any(case.behind.get(key) != 0 for key in report.keys):
             text, kind = "last, not carried", "spared"
         found.append({"text": text, "kind": kind})
     return found

@@ -136,26 +136,23 @@ def cost_text(paid: Paid) -> str:
 def handover_sentence(report: ChainReport, handed: Handover) -> str:
     """Return what one case handed to another, and what it would have been by the other rule."""
     source, keys = report.case(handed.source), report.keys
-    carried = source.iteration(handed.carried)
+    carried, best, last = source.iteration(handed.carried), source.best, source.last
     begun = f"Case {handed.target} started from iteration {handed.carried} of case {handed.source}"
-    if handed.poisoned and source.best is not None:
-        return (
-            f"{begun}, not from its best, iteration {source.best.number}: "
-            f"{_instead(carried.values if carried else {}, source.best.values, keys)}."
-        )
-    if handed.best is None:
+    if best is None:
         return f"{begun}; no iteration of that case has a usable score."
-    if handed.carried != handed.best:
-        return f"{begun}, which scored as its best, iteration {handed.best}, did."
-    last = source.last
+    if handed.poisoned:
+        lost = _instead(carried.values if carried else {}, best.values, keys)
+        return f"{begun}, not from its best, iteration {best.number}: {lost}."
+    if handed.carried != best.number:
+        return f"{begun}, which scored as its best, iteration {best.number}, did."
     if last is None or last.number == handed.carried:
         return f"{begun}, its best; the last one is the same."
-    if all(last.values.get(name) == source.best.values.get(name) for name in keys) if source.best else False:
+    if last.status != "ok":
+        return f"{begun}, its best; the last, iteration {last.number}, has no usable score."
+    if all(last.values.get(name) == best.values.get(name) for name in keys):
         return f"{begun}, its best; the last, iteration {last.number}, scored the same."
-    scored = values_text(source.best.values if source.best else {}, keys)
-    return (
-        f"{begun}, its best ({scored}); the last, iteration {last.number}, would have brought {values_text(last.values, keys)}."
-    )
+    scored, instead = values_text(best.values, keys), values_text(last.values, keys)
+    return f"{begun}, its best ({scored}); the last, iteration {last.number}, would have brought {instead}."
 
 
 def _instead(given: Mapping[str, float | None], wanted: Mapping[str, float | None], keys: Sequence[str]) -> str:
