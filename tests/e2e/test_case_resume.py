@@ -264,3 +264,20 @@ def test_an_ended_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
     jumar(tmp_path, "cases", "run", "--json", "--resume", "--run-id", "t", check=0)
     assert before == {path: path.stat().st_mtime_ns for path in sorted((tmp_path / RUN).rglob("*"))}
     assert (expected, paid) == (facts(tmp_path / RUN), calls(tmp_path))
+
+
+def test_a_case_whose_best_is_written_is_decided_even_when_a_resume_allows_more(tmp_path: Path) -> None:
+    write_pipeline(tmp_path, {1: [(5, 5, 5), (6, 6, 6), (9, 9, 9)]})
+    jumar(tmp_path, "cases", "run", "--json", "--max-iters", "2", check=0)
+    before = facts(tmp_path / RUN)
+    (tmp_path / RUN / "case_01" / "case.json").unlink()  # as if killed between the two
+    jumar(tmp_path, "cases", "run", "--json", "--resume", check=0)
+    assert before == facts(tmp_path / RUN)
+
+
+def test_an_iteration_whose_step_failed_is_no_damage(tmp_path: Path) -> None:
+    write_pipeline(tmp_path, {1: [(5, 5, 5), (6, 6, 6)]})
+    before_steps(tmp_path, 'case "$JUMAR_ITERATION $1" in "1 judge") exit 3;; esac')
+    jumar(tmp_path, "cases", "run", "--json", check=0)
+    assert ["step_failed", "ok"] == [record.status for record in RunReader(tmp_path / RUN).case(1).iterations()]
+    assert_whole(tmp_path / RUN)

@@ -271,7 +271,12 @@ class _Case:
         known = {file.path for found in (record, *record.steps) for file in found.outputs.values()}
         folders = {STEPS, "logs", *(Path(path).parts[0] for path in known)}
         for name in check.names(directory):
-            if name != ITERATION and not (name in folders and (directory / name).is_dir()):
+            is_folder = (directory / name).is_dir()
+            if name == ITERATION or (is_folder and name in folders):
+                continue
+            if is_folder and not record.complete:
+                check.note(directory / name, "not recorded; the step that failed may have left it")
+            else:
                 check.problem(directory / name, "is nothing that an iteration holds", _BY_HAND)
         for folder in sorted(folders - {STEPS, "logs"}):
             for name in check.names(directory / folder):
