@@ -226,3 +226,13 @@ def test_order_and_tie_breaks_may_be_lists(tmp_path: Path) -> None:
     run = from_python(tmp_path, best_order=["accuracy", "chain"], best_tiebreak=["smaller_diff"], **options)
 
     assert 2 == read_best(run, 2)["best_iter"]
+
+
+def test_what_was_switched_off_is_on_record_and_no_resume_changes_it(tmp_path: Path) -> None:
+    config = write_chain(tmp_path, 2)
+    options = (str(config), "--dry-run", "--run-id", "off", "--no-select-best")
+    run_json(tmp_path, *options)
+    refused = jumar(tmp_path, "cases", "run", str(config), "--dry-run", "--run-id", "off", "--resume", check=2)
+
+    assert "options.select_best: False → 'unset'" in refused.stderr
+    assert "nothing is run" in jumar(tmp_path, "cases", "run", *options, "--resume", check=0).stdout

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, ScoreError
 from jumar.model.cases import CASE_STATUSES, CaseIteration, CaseLimits
 from jumar.ranking import Key, LexicographicOrder
 from jumar.ranking.cases import case_parent, check_limits, rank_case, stop_case, thresholds_reached
@@ -248,3 +248,9 @@ def test_limits_that_mean_nothing_are_refused(changes: dict[str, Any], said: str
 def test_limits_that_are_never_reached_are_allowed():
     check_limits(CaseLimits(thresholds={"accuracy": 11.0, "overall": -1}, max_seconds=0.5))
     check_limits(CaseLimits(thresholds={}))
+
+
+def test_an_iteration_that_is_there_twice_is_an_error():
+    twice = [CaseIteration(case=1, number=1, status="ok"), CaseIteration(case=1, number=1, status="step_failed")]
+    with pytest.raises(ScoreError, match="there twice"):
+        rank_case(twice, LexicographicOrder((Key("accuracy"),)))

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jumar.model.cases import CaseBest, CaseEnd, CaseIteration, RoleFile, StepRecord
-from jumar.model.pipeline import DEFAULT_ROLES
+from jumar.model.pipeline import DEFAULT_ROLES, RunPlan
 from jumar.model.records import Usage
 from jumar.ranking.cases import rank_case
 from jumar.ranking.order import LexicographicOrder, parse_order
@@ -59,7 +59,7 @@ def make_run(
     root: Path = Path(".jumar/runs"),
     select: str = "best",
     ended: bool = True,
-    config: Mapping[str, Any] | None = None,
+    max_iters: int | None = 3,
     order: LexicographicOrder = ORDER,
     carry: bool = True,
     cost: float | None = 0.01,
@@ -74,10 +74,8 @@ def make_run(
         for number in cases
     )
     base: dict[str, bytes | Path] = {"ckg": b'{"entities": []}\n', "fix_db": b""}
-    settings = {"run": {"max_iters": 3}} if config is None else config
-    run = create_run(
-        RunPaths.of(root, run_id), run_id=run_id, config=settings, cases=sources, base=base, roles=DEFAULT_ROLES, created_at=AT
-    )
+    plan = RunPlan(order=order.words, tie_breaks=order.tie_breaks, max_iters=max_iters)
+    run = create_run(RunPaths.of(root, run_id), run_id=run_id, config={}, cases=sources, base=base, plan=plan, created_at=AT)
     numbers = list(cases)[:begun]
     for number in numbers:
         with run.store(number).lock() as store:

@@ -253,8 +253,10 @@ def test_files_below_best_are_no_iterations_and_a_run_of_ours_can_be_replayed():
 
 
 def test_a_run_is_replayed_by_its_own_order_and_keys_unless_told_otherwise():
-    config = {"file": {"ranking": {"order": "-total", "keys": {"total": "composite_score"}}}}
-    make_run(POISONED, config=config)
+    run = make_run(POISONED)
+    document = json.loads(run.paths.run_json.read_bytes())
+    document["plan"] |= {"order": ["-total"], "keys": {**document["plan"]["keys"], "total": "composite_score"}}
+    run.paths.run_json.write_text(json.dumps(document))
     Path("r").mkdir()
     assert [(["-total"], 3), (["-total"], 1)] == [(one["order"], one["best_iter"]) for one in ask("replay", "run_r")["cases"]]
     assert [1, 2] == [one["best_iter"] for one in ask("replay", "run_r", "--best-order", "accuracy,total")["cases"]]

@@ -20,7 +20,6 @@ from jumar.model.pipeline import DEFAULT_ROLES
 from jumar.model.records import Usage
 from jumar.ranking.cases import rank_case
 from jumar.ranking.order import parse_order
-from jumar.report.cases.config import chain_order, planned_iterations
 from jumar.report.cases.document import replay_document, to_json
 from jumar.report.cases.html import MOST_ARROWS, render_html
 from jumar.report.cases.markdown import MOST_IN_FULL, render_markdown
@@ -33,7 +32,6 @@ from jumar.report.cases.read import (
     last_complete,
     load_recording,
     load_run,
-    order_words,
     paid_for,
 )
 from jumar.report.cases.words import (
@@ -160,7 +158,7 @@ def test_a_run_under_way():
 
 
 def test_nothing_at_all_yet():
-    report = chain({1: [], 2: []}, begun=0, config={})
+    report = chain({1: [], 2: []}, begun=0, max_iters=None)
     assert (0, "Nothing is evaluated yet.") == (report.columns, lead(report))
     for render in RENDERINGS:
         assert "not begun" in render(report)
@@ -169,8 +167,8 @@ def test_nothing_at_all_yet():
 
 
 def test_the_limit_of_a_long_case_draws_no_empty_columns():
-    assert 2 == chain({1: [(1, 1, 1)] * 2}, config={"run": {"max_iters": 500}}).columns
-    assert 4 == chain({1: [(1, 1, 1)] * 2}, run_id="x", config={"max_iters": 4}).columns
+    assert 2 == chain({1: [(1, 1, 1)] * 2}, max_iters=500).columns
+    assert 4 == chain({1: [(1, 1, 1)] * 2}, run_id="x", max_iters=4).columns
 
 
 def test_unknown_cost_is_never_zero():
@@ -214,37 +212,20 @@ def test_damage_is_an_error_that_names_the_file():
 # ------------------------------------------------------------------------------------------------- the recorded order
 
 
-@pytest.mark.parametrize(
-    ("config", "order", "ties"),
-    [
-        ({}, ["accuracy", "overall", "chain"], ("earlier_iter",)),
-        ({"ranking": {"order": "-overall,accuracy"}}, ["-overall", "accuracy"], ("earlier_iter",)),
-        ({"file": {"ranking": {"order": ["chain"], "tiebreak": ["smaller_diff"]}}}, ["chain"], ("smaller_diff",)),
-        ({"file": {"ranking": {"order": "chain"}}, "options": {"order": "overall"}}, ["overall"], ("earlier_iter",)),
-        ({"order": "overall", "tiebreak": "smaller_diff,earlier_iter"}, ["overall"], ("smaller_diff", "earlier_iter")),
-    ],
-)
-def test_the_order_is_the_one_that_the_run_was_made_with(config: dict[str, Any], order: list[str], ties: tuple[str, ...]):
-    found = chain_order(config, [])
-    assert (order, ties) == (order_words(found), found.tie_breaks)
+@pytest.mark.parametrize(("order", "ties"), [("accuracy,overall,chain", "earlier_iter"), ("-overall,chain", "smaller_diff")])
+def test_the_order_is_the_one_that_the_run_was_made_with(order: str, ties: str):
+    report = chain({1: [(1, 1, 1), (1, 2, 1)]}, order=parse_order(order, ties))
+    assert parse_order(order, ties) == report.order
 
 
-def test_without_a_recorded_order_it_is_that_of_the_bundles():
-    order = parse_order("overall", "smaller_diff")
-    report = chain({1: [(1, 1, 1), (1, 2, 1)]}, order=order, config={})
-    assert (["overall"], ("smaller_diff",)) == (order_words(report.order), report.order.tie_breaks)
-
-
-@pytest.mark.parametrize("order", [7, "a,a", ""])
-def test_an_order_that_cannot_be_read_is_damage(order: object):
-    with pytest.raises(StoreDamagedError, match=r"run\.json: config: "):
-        chain_order({"order": order}, [])
-
-
-def test_the_number_of_planned_iterations():
-    assert [5, 3, None, None] == [
-        planned_iterations(config) for config in ({"max_iters": 5}, {"file": {"run": {"max_iters": 3}}}, {}, {"max_iters": True})
-    ]
+@pytest.mark.parametrize("order", [["a", "a"], [""], []])
+def test_an_order_that_cannot_be_read_is_damage(order: list[str]):
+    run = make_run({1: [(1, 1, 1)]})
+    document = json.loads(run.paths.run_json.read_bytes())
+    document["plan"]["order"] = order
+    run.paths.run_json.write_text(json.dumps(document))
+    with pytest.raises(StoreDamagedError, match=r"run\.json: plan: "):
+        load_run(type(run)(run.paths.directory))
 
 
 # --------------------------------------------------------------------------------------------------------- recordings

@@ -229,4 +229,6 @@ def _recorded(request: CasesRequest) -> dict[str, Any]:
     file.get("run", {}).pop("max_iters", None)
     file.get("run", {}).pop("run_id", None)
     file.get("stop", {}).pop("max_seconds", None)
-    return {"file": file, "options": {name: value for name, value in options.items() if value not in (None, False, [], {})}}
+    flags = ("start_from_scratch", "dry_run")
+    given = {name: value for name, value in options.items() if value not in (None, [], {}) and (value or name not in flags)}
+    return {"file": file, "options": given}

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from jumar.app.config import Count, PythonName, Seconds
 from jumar.loop.cases.casefile import MARKER, SEPARATOR
 from jumar.loop.cases.config import DEFAULT_ORDER
-from jumar.model.pipeline import DEFAULT_KEYS
-from jumar.store.cases.judged import DEFAULT_DIFF
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS
 
 __all__ = [
     "CaseConfig",

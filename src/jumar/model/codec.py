@@ -68,6 +68,14 @@ def decode(data: bytes, where: str, *, versioned: bool = True) -> Fields:
     return fields
 
 
+def _is_finite(value: float) -> bool:
+    """An integer that no float can hold is not: it could not be compared with one."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 class Fields:
     """Typed access to a JSON object; a missing or mistyped field is a :class:`StoreDamagedError` that names it."""
 
@@ -100,7 +108,7 @@ class Fields:
     def number(self, name: str) -> float:
         """Integers stay integers, so that scores written by other tools come back as they were."""
         value = self.data.get(name)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        if not isinstance(value, int | float) or isinstance(value, bool) or not _is_finite(value):
             raise self._fail(name, "a finite number")
         return value
 

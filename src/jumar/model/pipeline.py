@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from jumar.model.codec import Fields
 from jumar.model.records import Usage
 
-__all__ = ["DEFAULT_KEYS", "DEFAULT_ROLES", "GIVEN", "CaseStepContext", "Role", "Step", "StepResult", "Word"]
+__all__ = [
+    "DEFAULT_DIFF",
+    "DEFAULT_KEYS",
+    "DEFAULT_ORDER",
+    "DEFAULT_ROLES",
+    "GIVEN",
+    "CaseStepContext",
+    "Role",
+    "RunPlan",
+    "Step",
+    "StepResult",
+    "Word",
+]
 
 GIVEN: Final[tuple[str, ...]] = ("report", "prompt")
 """What a step may read beside the roles: the expert's report and the agent's query of its case."""
@@ -23,6 +36,11 @@ DEFAULT_KEYS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Where the judge's file has the seed's three scores, as JMESPath expressions."""
+
+DEFAULT_ORDER: Final[tuple[str, ...]] = ("accuracy", "overall", "chain")
+
+DEFAULT_DIFF: Final[tuple[str, ...]] = ("length(added_entities)", "length(added_relations)")
+"""The size of an augmentation: entities and relations that it added, as JMESPath expressions whose sum it is."""
 
 Word = str | tuple[str, ...]
 """A word of an argv, or a group of words that is left out when an optional input in it is missing."""
@@ -52,6 +70,18 @@ class Role:
     def path(self, case: int, iteration: int) -> str:
         """Return the file's path in an iteration's directory."""
         return f"{self.folder}/{self.file_name(case, iteration)}"
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Role:
+        return cls(
+            name=fields.text("name"),
+            folder=fields.text("folder"),
+            file=fields.text("file"),
+            best=fields.text("best"),
+            carry=fields.boolean("carry"),
+            snapshot=fields.text("snapshot"),
+            empty=fields.text_or_none("empty"),
+        )
 
     def snapshot_name(self, case: int | None) -> str:
         """Return the name below ``inputs/``: of what the run starts from (None), or of what was carried into ``case``."""
@@ -139,3 +169,42 @@ class Step:
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     timeout: float | None = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """What a reader of a run has to know of its configuration: how it ranks, where scores and files are.
+
+    ``order`` and ``tie_breaks`` are as they are typed (``-cost`` where less is better). ``max_iters`` is the limit that the run
+    was started with, None when unknown; a resume may have raised it.
+    """
+
+    order: tuple[str, ...] = DEFAULT_ORDER
+    tie_breaks: tuple[str, ...] = ("earlier_iter",)
+    keys: Mapping[str, str] = field(default_factory=lambda: DEFAULT_KEYS)
+    diff: tuple[str, ...] = DEFAULT_DIFF
+    roles: Mapping[str, Role] = field(default_factory=lambda: DEFAULT_ROLES)
+    max_iters: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "order": list(self.order),
+            "tie_breaks": list(self.tie_breaks),
+            "keys": dict(self.keys),
+            "diff": list(self.diff),
+            "roles": [asdict(role) for role in self.roles.values()],
+            "max_iters": self.max_iters,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> RunPlan:
+        keys = fields.section("keys")
+        roles = (Role.from_json(item) for item in fields.sections("roles"))
+        return cls(
+            order=fields.texts("order"),
+            tie_breaks=fields.texts("tie_breaks"),
+            keys=MappingProxyType({name: keys.text(name) for name in keys.data}),
+            diff=fields.texts("diff"),
+            roles=MappingProxyType({role.name: role for role in roles}),
+            max_iters=fields.integer_or_none("max_iters"),
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, ScoreError
 from jumar.model.cases import CaseIteration, CaseLimits, CaseStop
 from jumar.ranking.order import InvalidView, LexicographicOrder
 from jumar.ranking.views import difference, is_finite, shown
@@ -32,7 +32,10 @@ class CaseRanking:
 
 def rank_case(iterations: Iterable[CaseIteration], order: LexicographicOrder) -> CaseRanking:
     """Rank the iterations of one case. Errors: :class:`jumar.errors.ScoreError` for a number twice."""
-    by_number = {iteration.number: iteration for iteration in iterations}
+    listed = tuple(iterations)
+    by_number = {iteration.number: iteration for iteration in listed}
+    if len(by_number) < len(listed):
+        raise ScoreError("an iteration is there twice: every iteration of a case needs a number of its own")
     valid = [iteration for iteration in by_number.values() if iteration.status == "ok"]
     failed = [
         InvalidView(number=iteration.number, reason=iteration.reason or iteration.status)

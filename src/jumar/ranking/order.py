@@ -109,6 +109,11 @@ class LexicographicOrder:
             for name in late
         )
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The keys as they can be typed: ``accuracy``, ``-cost`` for one of which less is better."""
+        return tuple(key.name if key.direction == "max" else f"-{key.name}" for key in self.keys)
+
     def invalid_reason(self, view: IterationView) -> str | None:
         """Return why ``view`` has no place in this order, or None when it has one."""
         values = self._values(view)

@@ -136,22 +136,23 @@ def selection(
     Of a run of ours the order and the keys are those that it was made with, where the options say nothing else. A tie-break that
     can never decide is said on stderr. Errors: :class:`jumar.errors.ConfigError`.
     """
-    from jumar.report.cases.config import chain_order, recorded_keys
-    from jumar.report.cases.read import load_recording, order_words
+    from jumar.model.pipeline import RunPlan
+    from jumar.report.cases.read import load_recording, run_order
     from jumar.store.cases.run_store import RunReader
 
-    config: Mapping[str, Any] = RunReader(directory).config if (directory / "run.json").exists() else {}
-    known = _keys(keys, recorded_keys(config))
-    order = chain_order(config, ())
+    reader = RunReader(directory) if (directory / "run.json").exists() else None
+    plan = RunPlan() if reader is None else reader.plan
+    known = _keys(keys, plan.keys)
+    order = parse_order(plan.order, plan.tie_breaks) if reader is None else run_order(reader)
     if best_order is not None or best_tiebreak is not None:
         order = parse_order(
-            order_words(order) if best_order is None else best_order,
+            order.words if best_order is None else best_order,
             order.tie_breaks if best_tiebreak is None else best_tiebreak,
             known=known,
         )
     for warning in order.warnings:
         print_text(f"jumar: warning: {warning}", err=True)
-    return lambda: load_recording(directory, order=order, keys=known)
+    return lambda: load_recording(directory, order=order, keys=known, roles=plan.roles, diff=plan.diff)
 
 
 def _keys(given: tuple[str, ...], before: Mapping[str, str]) -> Mapping[str, str]:

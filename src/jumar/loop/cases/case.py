@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from jumar.loop.cases.events import CaseEnded, CaseListener, CaseStarted, IterationMade, tell
@@ -10,7 +11,7 @@ from jumar.loop.cases.iteration import IterationRunner
 from jumar.loop.cases.settings import ChainSettings
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
-from jumar.model.cases import CaseBest, CaseEnd, CaseIteration, CaseStop
+from jumar.model.cases import CaseBest, CaseEnd, CaseIteration, CaseLimits, CaseStop
 from jumar.model.protocols import Clock
 from jumar.ranking.cases import case_parent, rank_case, stop_case
 from jumar.store.cases.case_store import CaseStore
@@ -66,9 +67,10 @@ def _iterate(run: RunStore, store: CaseStore, settings: ChainSettings, runner: I
     while True:
         known = store.iterations()
         waiting = store.pending()
-        stop = stop_case(known, settings.limits, seconds=others + _seconds(known)) if waiting is None else None
-        if stop is not None:
-            return stop
+        if waiting is None:
+            stop = _stopped(store, known, settings.limits, others + _seconds(known))
+            if stop is not None:
+                return stop
         if runner.switch.requested:
             return CaseStop(stopped_by=runner.switch.reason, detail="stopped on request; --resume goes on from there")
         parent = case_parent(known, settings.continue_from, settings.order)
@@ -76,6 +78,14 @@ def _iterate(run: RunStore, store: CaseStore, settings: ChainSettings, runner: I
         if record is not None:
             best = rank_case(store.iterations(), settings.order).best
             tell(IterationMade(record=record, best=None if best is None else best.number), runner.listener)
+
+
+def _stopped(store: CaseStore, known: Sequence[CaseIteration], limits: CaseLimits, seconds: float) -> CaseStop | None:
+    """Return why the case ends. One whose best bundle is written is decided, also when a resume has raised a limit meanwhile."""
+    stop = stop_case(known, limits, seconds=seconds)
+    if stop is None and store.paths.best.exists():
+        return stop_case(known, replace(limits, max_iters=len(known)), seconds=seconds)
+    return stop
 
 
 def _seconds(iterations: Sequence[CaseIteration]) -> float:
@@ -121,7 +131,7 @@ def choose_bundle(iterations: Sequence[CaseIteration], settings: ChainSettings) 
         prefer_earlier_iter="earlier_iter" in ties,
         prefer_smaller_diff="smaller_diff" in ties,
         files=MappingProxyType(dict(chosen.outputs)),
-        order=tuple(key.name for key in settings.order.keys),
+        order=settings.order.words,
         runner_up=ranking.runner_up if best else None,
         margin=ranking.margin if best else None,
         decided_by=ranking.decided_by if best else None,

@@ -7,15 +7,18 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from jumar.errors import ConfigError, JumarError
 from jumar.loop.cases.case import run_case
+from jumar.loop.cases.dry import dry_keys
 from jumar.loop.cases.events import CaseEnded, CaseListener, CaseNotice, tell
 from jumar.loop.cases.settings import ChainSettings, check_chain, starting_roles
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
 from jumar.model.cases import CaseStop
+from jumar.model.pipeline import RunPlan
 from jumar.model.protocols import Clock
 from jumar.store.cases.layout import RunPaths
 from jumar.store.cases.run_store import RunReader, RunStore, create_run
@@ -60,8 +63,20 @@ def open_run(settings: ChainSettings, *, resume: bool, clock: Clock | None = Non
         config=settings.recorded,
         cases=settings.cases,
         base=base,
-        roles=settings.roles,
+        plan=_plan(settings),
         created_at=(clock or SystemClock()).now(),
+    )
+
+
+def _plan(settings: ChainSettings) -> RunPlan:
+    keys = settings.keys if settings.dry_run is None else dry_keys(settings.keys)
+    return RunPlan(
+        order=settings.order.words,
+        tie_breaks=settings.order.tie_breaks,
+        keys=MappingProxyType(dict(keys)),
+        diff=settings.diff,
+        roles=settings.roles,
+        max_iters=settings.limits.max_iters,
     )
 
 

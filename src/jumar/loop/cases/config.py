@@ -20,9 +20,8 @@ from jumar.loop.cases.events import CaseListener
 from jumar.loop.cases.settings import ChainSettings, DryRun
 from jumar.loop.control import StopSwitch
 from jumar.model.cases import CaseLimits
-from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, Role, Step
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ROLES, Role, Step
 from jumar.ranking.order import DEFAULT_TIE_BREAKS, parse_order
-from jumar.store.cases.judged import DEFAULT_DIFF
 from jumar.store.cases.run_store import CaseSource
 from jumar.text import escape
 

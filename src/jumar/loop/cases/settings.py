@@ -15,10 +15,10 @@ from jumar.loop.callables import check_reference
 from jumar.loop.environment import check_patterns
 from jumar.loop.process import check_command, check_timeout
 from jumar.model.cases import CaseLimits
-from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, GIVEN, Role, Step
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ROLES, GIVEN, Role, Step
 from jumar.ranking.cases import check_limits
 from jumar.ranking.order import LexicographicOrder
-from jumar.store.cases.judged import DEFAULT_DIFF, check_expression
+from jumar.store.cases.judged import check_expression
 from jumar.store.cases.run_store import CaseSource
 from jumar.text import escape, nearest
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from jumar.model.cases import CaseIteration, shown_ranking
 from jumar.model.codec import FORMAT
-from jumar.report.cases.read import CaseReport, ChainReport, Handover, Origin, order_words
+from jumar.report.cases.read import CaseReport, ChainReport, Handover, Origin
 from jumar.report.cases.words import case_lines, cell_state, handover_sentence
 
 __all__ = ["case_document", "render_json", "replay_document", "to_json"]
@@ -27,7 +27,7 @@ def to_json(report: ChainReport) -> dict[str, Any]:
         "run_id": report.run_id,
         "run_dir": report.directory,
         "created_at": report.created_at,
-        "order": order_words(report.order),
+        "order": list(report.order.words),
         "tie_breaks": list(report.order.tie_breaks),
         "max_iters": report.planned,
         "spend": asdict(report.paid),
@@ -79,7 +79,7 @@ def _choice(report: ChainReport, case: CaseReport) -> dict[str, Any]:
         "last_iter": None if last is None else last.number,
         "ranking": None if best is None else shown_ranking(best.values),
         "last_ranking": None if last is None else shown_ranking(last.values),
-        "order": order_words(report.order),
+        "order": list(report.order.words),
         "runner_up": ranking.runner_up,
         "margin": ranking.margin,
         "decided_by": ranking.decided_by,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from jumar.report.cases.markdown import told_in_full
-from jumar.report.cases.read import CaseReport, ChainReport, Handover, order_words
+from jumar.report.cases.read import CaseReport, ChainReport, Handover
 from jumar.report.cases.words import (
     STATE_WORDS,
     case_lines,
@@ -85,7 +85,7 @@ def _facts(report: ChainReport) -> list[dict[str, str]]:
         _fact("Cases", f"{len(report.cases):,}", f"{without:,} without a best" if without else "each with a best"),
         _fact("Iterations", f"{len(made):,}", f"{unscored:,} without a usable score" if unscored else "all with a usable score"),
         _fact("Carried forward", f"{handed:,}", f"{poisoned:,} worse than the best" if poisoned else "" if handed else "nothing"),
-        _fact("Order", ", ".join(order_words(report.order)), f"between equals: {ties}"),
+        _fact("Order", ", ".join(report.order.words), f"between equals: {ties}"),
         _fact("Time", duration(paid.seconds), plural(paid.step_runs, "step run") if paid.step_runs else "not recorded"),
         _fact("Cost", cost, note.rstrip(")") or (_tokens(report) if paid.cost_usd is not None else "not reported")),
     ]

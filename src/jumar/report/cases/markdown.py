@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jumar.report.cases.read import CaseReport, ChainReport, order_words
+from jumar.report.cases.read import CaseReport, ChainReport
 from jumar.report.cases.words import (
     STATE_WORDS,
     case_lines,
@@ -49,7 +49,7 @@ def _head(report: ChainReport) -> list[str]:
         "|--------|-------|",
         row(("Cases", f"{len(report.cases):,}")),
         row(("Iterations", f"{made:,}")),
-        row(("Order", inline(f"{', '.join(order_words(report.order))}; between equals {ties}"))),
+        row(("Order", inline(f"{', '.join(report.order.words)}; between equals {ties}"))),
         row(("Time", duration(report.paid.seconds))),
         row(("Cost", cost_text(report.paid))),
     ]

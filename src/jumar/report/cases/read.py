@@ -13,13 +13,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from jumar.errors import ConfigError, StoreDamagedError
 from jumar.model.cases import CaseBest, CaseEnd, CaseInputs, CaseIteration, StepRecord
-from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, GIVEN, Role
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ORDER, DEFAULT_ROLES, GIVEN, Role
 from jumar.ranking.cases import CaseRanking, rank_case
 from jumar.ranking.order import LexicographicOrder, parse_order
 from jumar.ranking.views import difference
-from jumar.report.cases.config import DEFAULT_ORDER, chain_order, planned_iterations
-from jumar.store.cases.judged import DEFAULT_DIFF
 from jumar.store.cases.recorded import RecordedCase, read_recording
 from jumar.store.cases.run_store import RunReader
 
@@ -32,8 +31,8 @@ __all__ = [
     "last_complete",
     "load_recording",
     "load_run",
-    "order_words",
     "paid_for",
+    "run_order",
 ]
 
 
@@ -158,18 +157,21 @@ class ChainReport:
         raise KeyError(number)
 
 
-def order_words(order: LexicographicOrder) -> list[str]:
-    """Return the order as it can be typed: ``accuracy``, ``-cost`` for a key of which less is better."""
-    return [key.name if key.direction == "max" else f"-{key.name}" for key in order.keys]
-
-
 # ------------------------------------------------------------------------------------------------------------- a run
+
+
+def run_order(reader: RunReader) -> LexicographicOrder:
+    """Return the order that a run was made with. Errors: :class:`jumar.errors.StoreDamagedError` when it is none."""
+    try:
+        return parse_order(reader.plan.order, reader.plan.tie_breaks)
+    except ConfigError as error:
+        raise StoreDamagedError(f"{reader.paths.run_json}: plan: {error}") from error
 
 
 def load_run(reader: RunReader) -> ChainReport:
     """Read a run, finished or not. Errors: :class:`jumar.errors.StoreDamagedError` that names the file."""
     bests = {number: reader.case(number).best() for number in reader.case_ids}
-    order = chain_order(reader.config, (best for best in bests.values() if best is not None))
+    order = run_order(reader)
     cases = tuple(_case_of_run(reader, number, order, bests[number]) for number in reader.case_ids)
     return _chain(
         directory=os.fspath(reader.paths.directory),
@@ -178,7 +180,7 @@ def load_run(reader: RunReader) -> ChainReport:
         config=reader.config,
         order=order,
         cases=cases,
-        planned=planned_iterations(reader.config),
+        planned=reader.plan.max_iters,
     )
 
 

@@ -13,7 +13,7 @@ from jumar.model.codec import Fields, decode
 from jumar.store.cases.layout import CasePaths, RunPaths, iter_number
 from jumar.store.reading import read_store_file
 
-__all__ = ["ITERATION", "STEPS", "CaseReader", "StepStart"]
+__all__ = ["ITERATION", "STEPS", "CaseReader", "StepStart", "decoded"]
 
 ITERATION: Final = "iteration.json"
 STEPS: Final = "steps"
@@ -49,7 +49,7 @@ class CaseReader:
 
     def _read(self, number: int) -> CaseIteration:
         path = self.paths.iteration(number) / ITERATION
-        record = CaseIteration.from_json(_decoded(path))
+        record = CaseIteration.from_json(decoded(path))
         if (record.case, record.number) != (self.number, number):
             raise StoreDamagedError(f"{path}: holds iteration {record.number} of case {record.case}; was it renamed by hand?")
         return record
@@ -61,15 +61,15 @@ class CaseReader:
     def inputs(self) -> CaseInputs | None:
         """Return what the case started from; None before it began."""
         path = RunPaths(self.paths.run).case_inputs(self.number)
-        return CaseInputs.from_json(_decoded(path)) if path.exists() else None
+        return CaseInputs.from_json(decoded(path)) if path.exists() else None
 
     def best(self) -> CaseBest | None:
         """Return ``best.json``; None before the case's end, and for a case without a valid iteration."""
-        return CaseBest.from_json(_decoded(self.paths.best_json)) if self.paths.best_json.exists() else None
+        return CaseBest.from_json(decoded(self.paths.best_json)) if self.paths.best_json.exists() else None
 
     def end(self) -> CaseEnd | None:
         """Return how the case ended; None while it goes on."""
-        return CaseEnd.from_json(_decoded(self.paths.end)) if self.paths.end.exists() else None
+        return CaseEnd.from_json(decoded(self.paths.end)) if self.paths.end.exists() else None
 
     def steps(self, directory: Path) -> tuple[tuple[StepStart, StepRecord | None], ...]:
         """Return every run of a step in an iteration's directory, in the order in which they began; no end is None."""
@@ -81,8 +81,8 @@ class CaseReader:
         found: list[tuple[StepStart, StepRecord | None]] = []
         for name in names:
             end = folder / name.replace(".start.", ".end.")
-            record = StepRecord.from_json(_decoded(end)) if end.exists() else None
-            found.append((StepStart(_decoded(folder / name)), record))
+            record = StepRecord.from_json(decoded(end)) if end.exists() else None
+            found.append((StepStart(decoded(folder / name)), record))
         return tuple(found)
 
     @staticmethod
@@ -94,5 +94,9 @@ class CaseReader:
         return sorted(number for name in names if (number := iter_number(name)) is not None)
 
 
-def _decoded(path: Path) -> Fields:
-    return decode(read_store_file(path), os.fspath(path))
+def decoded(path: Path) -> Fields:
+    """Read one JSON file of a run. Errors: :class:`StoreDamagedError` and its kinds, which name the command for runs of cases."""
+    try:
+        return decode(read_store_file(path), os.fspath(path))
+    except StoreDamagedError as error:
+        raise type(error)(str(error).replace("`jumar verify`", "`jumar cases verify RUN`")) from error

@@ -129,7 +129,7 @@ class CaseStore(CaseReader):
             copy = role_file(target, f"{inside}/{role.folder}/{role.best}")
             if copy is None or copy.sha256 != recorded.sha256:
                 raise StoreDamagedError(
-                    f"{source / recorded.path} is not what was recorded: it was changed since; `jumar cases verify` lists what is"
+                    f"{source / recorded.path} was changed since it was recorded; `jumar cases verify RUN` lists what is damaged"
                 )
             copies[name] = copy
         return copies

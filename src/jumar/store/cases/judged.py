@@ -13,15 +13,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from jumar.errors import ConfigError
+from jumar.model.pipeline import DEFAULT_DIFF
+from jumar.ranking.views import shown
 from jumar.text import escape
 
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult
 
-__all__ = ["DEFAULT_DIFF", "Judgement", "check_expression", "diff_size", "read_judgement"]
-
-DEFAULT_DIFF: Final[tuple[str, ...]] = ("length(added_entities)", "length(added_relations)")
-"""The size of an augmentation: entities and relations that it added."""
+__all__ = ["Judgement", "check_expression", "diff_size", "read_judgement"]
 
 _SHOWN: Final = 60
 _LARGEST: Final = 64 << 20
@@ -99,6 +98,8 @@ def _document(path: Path) -> tuple[Any, str | None]:
         return None, f"{name} is not JSON: {error.msg} in line {error.lineno}" if content.strip() else f"{name} is empty"
     except RecursionError:
         return None, f"{name} is nested too deeply"
+    except ValueError:  # Python refuses to read integers of more than some thousand digits
+        return None, f"{name} holds a number of thousands of digits"
 
 
 def _evaluated(document: Any, expression: str, name: str) -> tuple[float | None, str | None]:
@@ -112,7 +113,13 @@ def _evaluated(document: Any, expression: str, name: str) -> tuple[float | None,
     if found is None:
         return None, f"there is no {where}"
     if isinstance(found, bool) or not isinstance(found, int | float):
-        return None, f"{where} is {escape(repr(found))[:_SHOWN]}, not a number"
-    if not math.isfinite(found):
-        return None, f"{where} is {found}, not a finite number"
-    return found, None
+        return None, f"{where} is {shown(found)}, not a number"
+    return (found, None) if _is_finite(found) else (None, f"{where} is {shown(found)}, not a finite number")
+
+
+def _is_finite(value: float) -> bool:
+    """An integer that no float can hold is none either: it could not be compared with one."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False

@@ -14,13 +14,12 @@ from typing import Any
 from jumar import files
 from jumar.errors import ExistsError, NotFoundError, StoreDamagedError
 from jumar.model.cases import CarriedFrom, CaseInputs, RoleFile
-from jumar.model.codec import FORMAT, decode, encode
-from jumar.model.pipeline import GIVEN, Role
-from jumar.store.cases.case_reader import CaseReader
+from jumar.model.codec import FORMAT, encode
+from jumar.model.pipeline import GIVEN, Role, RunPlan
+from jumar.store.cases.case_reader import CaseReader, decoded
 from jumar.store.cases.case_store import CaseStore, role_file
 from jumar.store.cases.layout import RunPaths, case_name
 from jumar.store.lock import LoopLock
-from jumar.store.reading import read_store_file
 from jumar.text import escape
 
 __all__ = ["CaseSource", "RunReader", "RunStore", "create_run"]
@@ -44,7 +43,7 @@ def create_run(
     config: Mapping[str, Any],
     cases: tuple[CaseSource, ...],
     base: Mapping[str, bytes | Path],
-    roles: Mapping[str, Role],
+    plan: RunPlan,
     created_at: str,
 ) -> RunStore:
     """Make a run with its inputs; it appears by one rename, or not at all.
@@ -63,7 +62,7 @@ def create_run(
         with files.as_write_error("create", directory):
             files.make_directory(directory.parent)
             temporary.inputs.mkdir(parents=True)
-            _write_inputs(temporary, cases, base, roles)
+            _write_inputs(temporary, cases, base, plan.roles)
             document = {
                 "format": FORMAT,
                 "kind": "cases",
@@ -71,6 +70,7 @@ def create_run(
                 "created_at": created_at,
                 "nonce": secrets.token_hex(8),
                 "cases": [{"case": case.number, "case_id": case.case_id, "source": case.source} for case in cases],
+                "plan": plan.to_json(),
                 "config": dict(config),
             }
             files.replace_file(temporary.run_json, encode(document, sealed=True))
@@ -100,16 +100,20 @@ def _write_inputs(
 
 
 class RunReader:
-    """A run that is only read. Errors: :class:`NotFoundError` when there is none, :class:`StoreDamagedError`."""
+    """A run that is only read. ``plan`` is how it ranks, ``config`` what a resume must not change.
+
+    Errors: :class:`NotFoundError` when there is none, :class:`StoreDamagedError`.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.paths = RunPaths(Path(os.path.abspath(directory)))
         if not self.paths.run_json.exists():
             raise NotFoundError(f"{escape(os.fspath(directory))} is no run of cases: it has no run.json")
-        fields = decode(read_store_file(self.paths.run_json), os.fspath(self.paths.run_json))
+        fields = decoded(self.paths.run_json)
         self.run_id = fields.text("run_id")
         self.created_at = fields.text("created_at")
         self.config: Mapping[str, Any] = MappingProxyType(dict(fields.section("config").data))
+        self.plan = RunPlan.from_json(fields.section("plan"))
         listed = fields.sections("cases")
         self.case_ids: Mapping[int, str] = MappingProxyType({case.integer("case"): case.text("case_id") for case in listed})
 
@@ -205,6 +209,6 @@ class RunStore(RunReader):
         copy = role_file(target, f"inputs/{name}")
         if copy is None or copy.sha256 != source.sha256:
             raise StoreDamagedError(
-                f"{self.paths.directory / source.path} is not what was recorded; `jumar cases verify` lists what is"
+                f"{self.paths.directory / source.path} is not what was recorded; `jumar cases verify RUN` lists what is"
             )
         return copy

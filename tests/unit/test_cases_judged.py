@@ -1,0 +1,88 @@
+"""What a judge may have written: scores by JMESPath, and what becomes of everything that is none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from jumar.errors import ConfigError, StoreDamagedError
+from jumar.model.codec import Fields
+from jumar.model.pipeline import DEFAULT_KEYS
+from jumar.store.cases.judged import check_expression, diff_size, read_judgement
+
+JUDGED = """{"composite_score": 8.75, "dimensions": [
+  {"name": "Root Cause Accuracy", "score": 9}, {"name": "Causal Chain Completeness", "score": 8},
+  {"name": "Root Cause Accuracy", "score": 1}]}"""
+
+
+def judged(text: str | bytes) -> Path:
+    path = Path("judge.json")
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_the_seed_s_three_scores() -> None:
+    found = read_judgement(judged(JUDGED), DEFAULT_KEYS)
+
+    assert {"accuracy": 9, "overall": 8.75, "chain": 8} == dict(found.values)
+    assert {} == dict(found.problems)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "judge.json is empty"),
+        ("{", "judge.json is not JSON: .* in line 1"),
+        (b"\xff{}", "judge.json is not (UTF-8|JSON)"),
+        ("[" * 100_000, "judge.json is (nested too deeply|not JSON)"),
+        ('{"composite_score": ' + "9" * 5_000 + "}", "a number of thousands of digits"),
+        ('{"composite_score": ' + "9" * 400 + "}", "is 9+, not a finite number"),
+        ('{"composite_score": NaN}', "is nan, not a finite number"),
+        ('{"composite_score": -Infinity}', "is -inf, not a finite number"),
+        ('{"composite_score": true}', "is True, not a number"),
+        ('{"composite_score": "9"}', "is '9', not a number"),
+        ('{"composite_score": null}', "there is no composite_score in judge.json"),
+        ("{}", "there is no composite_score"),
+        ("[1]", "there is no composite_score"),
+    ],
+)
+def test_what_is_no_score(text: str | bytes, problem: str) -> None:
+    found = read_judgement(judged(text), {"overall": "composite_score"})
+
+    assert None is found.values["overall"]
+    assert re.search(problem, found.problems["overall"]), found.problems
+
+
+def test_a_file_that_cannot_be_read() -> None:
+    assert "cannot be read" in read_judgement(Path("nothing.json"), {"overall": "x"}).problems["overall"]
+    assert "cannot be evaluated" in read_judgement(judged("{}"), {"overall": "length(composite_score)"}).problems["overall"]
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ('{"added_entities": ["a", "b"], "added_relations": [{}]}', 3),
+        ('{"added_entities": [], "added_relations": []}', 0),
+        ('{"added_entities": ["a"]}', None),
+        ("no json", None),
+    ],
+)
+def test_the_size_of_a_diff(text: str, size: float | None) -> None:
+    assert size == diff_size(judged(text))
+
+
+def test_without_a_diff_its_size_is_unknown() -> None:
+    assert None is diff_size(None)
+
+
+def test_what_is_no_expression() -> None:
+    assert "a.b" == check_expression("a.b", where="key x")
+    with pytest.raises(ConfigError, match=r"key x: 'a\.\[' is no JMESPath expression"):
+        check_expression("a.[", where="key x")
+
+
+def test_a_huge_integer_in_a_record_is_damage_and_no_traceback() -> None:
+    with pytest.raises(StoreDamagedError, match="should be a finite number"):
+        Fields({"diff": 10**400}, "iteration.json").number("diff")
