@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ScoreError,
         StoreDamagedError,
         StoreWriteError,
+        StrategyError,
         UsageError,
     )
     from jumar.loop.tracker import BestOutputTracker
@@ -83,6 +84,7 @@ __all__ = [
     "StopRules",
     "StoreDamagedError",
     "StoreWriteError",
+    "StrategyError",
     "TrendRule",
     "Usage",
     "UsageError",

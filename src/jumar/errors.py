@@ -4,6 +4,7 @@
     ├── UsageError                  2   the caller asked for something that cannot be done
     │   ├── ConfigError             2   a configuration file, an option or an environment variable
     │   ├── ScoreError              2   a score, dimension or weight that is missing or not usable (also a ValueError)
+    │   ├── StrategyError           2   a selection strategy that does not exist, or a parameter out of range (also a ValueError)
     │   ├── ArtifactError           2   a path that is missing, leaves the root or is over the quota
     │   ├── DuplicateIterationError 2   the same iteration number twice
     │   ├── NotFoundError           2   no such loop, iteration or decision
@@ -38,6 +39,7 @@ __all__ = [
     "ScoreError",
     "StoreDamagedError",
     "StoreWriteError",
+    "StrategyError",
     "UsageError",
 ]
 
@@ -60,6 +62,10 @@ class ConfigError(UsageError):
 
 class ScoreError(UsageError, ValueError):
     """A score, dimension or weight is missing, unknown, not finite or out of range."""
+
+
+class StrategyError(UsageError, ValueError):
+    """A selection strategy does not exist, or a parameter or a limit of it is out of range."""
 
 
 class ArtifactError(UsageError):

@@ -68,6 +68,7 @@ PUBLIC = [
     "StopRules",
     "StoreDamagedError",
     "StoreWriteError",
+    "StrategyError",
     "TrendRule",
     "Usage",
     "UsageError",
@@ -90,6 +91,7 @@ EXIT_CODES = {
     "ScoreError": 2,
     "StoreDamagedError": 14,
     "StoreWriteError": 1,
+    "StrategyError": 2,
     "UsageError": 2,
 }
 

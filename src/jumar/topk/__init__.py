@@ -1,0 +1,69 @@
+"""How many of the retrieved items to keep, chosen from their scores.
+
+Everything named here is loaded when it is first used: ``import jumar.topk`` loads neither numpy nor pydantic, nor any strategy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from jumar.topk.base import SelectionStrategy
+    from jumar.topk.batch.select import select_batch
+    from jumar.topk.explain import Explanation
+    from jumar.topk.registry import create_selection_strategy
+    from jumar.topk.strategies import STRATEGIES
+    from jumar.topk.strategies.adaptive_k import AdaptiveKSelectionStrategy
+    from jumar.topk.strategies.clustering import ClusterSelectionStrategy
+    from jumar.topk.strategies.elbow import ElbowSelectionStrategy
+    from jumar.topk.strategies.entropy import EntropySelectionStrategy
+    from jumar.topk.strategies.fixed_k import FixedKSelectionStrategy
+    from jumar.topk.types import ScoredItem, SelectionResult
+
+__all__ = [
+    "STRATEGIES",
+    "AdaptiveKSelectionStrategy",
+    "ClusterSelectionStrategy",
+    "ElbowSelectionStrategy",
+    "EntropySelectionStrategy",
+    "Explanation",
+    "FixedKSelectionStrategy",
+    "ScoredItem",
+    "SelectionResult",
+    "SelectionStrategy",
+    "create_selection_strategy",
+    "select_batch",
+]
+
+_ELSEWHERE = {
+    "STRATEGIES": "strategies",
+    "AdaptiveKSelectionStrategy": "strategies.adaptive_k",
+    "ClusterSelectionStrategy": "strategies.clustering",
+    "ElbowSelectionStrategy": "strategies.elbow",
+    "EntropySelectionStrategy": "strategies.entropy",
+    "Explanation": "explain",
+    "FixedKSelectionStrategy": "strategies.fixed_k",
+    "ScoredItem": "types",
+    "SelectionResult": "types",
+    "SelectionStrategy": "base",
+    "create_selection_strategy": "registry",
+    "select_batch": "batch.select",
+}
+"""Where a name is defined, below this package."""
+
+
+if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would believe in every name
+
+    def __getattr__(name: str) -> object:
+        """Load a public name when it is first used, and keep it."""
+        if name not in _ELSEWHERE:
+            raise AttributeError(f"module 'jumar.topk' has no attribute {name!r}")
+        value = getattr(import_module(f"jumar.topk.{_ELSEWHERE[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,273 @@
+"""What a selection strategy is, and what those of jumar share: reading, the clamp, ties, the result.
+
+A strategy of your own derives from :class:`SelectionStrategy` and has a ``name`` and a ``select``; or, shorter, from
+:class:`RuleStrategy`, and has only the rule. ``jumar.testing.topk.check_strategy`` says whether it keeps the contract.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from jumar.errors import ScoreError
+from jumar.topk.contract import SCALES, check_limits, check_modes, check_scale, raise_unsorted, read_scores
+from jumar.topk.types import OnInvalid, Scale, ScoredItem, SelectionResult, Ties
+
+__all__ = ["Basis", "Evidence", "PositionStrategy", "RuleStrategy", "SelectionStrategy", "parameters"]
+
+T = TypeVar("T")
+
+
+def parameters(strategy: type[SelectionStrategy]) -> tuple[str, ...]:
+    """Return the names of the constructor's parameters, in order; none for a strategy that is no dataclass."""
+    if not is_dataclass(strategy):
+        return ()
+    return tuple(one.name for one in fields(strategy) if one.init)
+
+
+class Evidence(NamedTuple):
+    """What a rule looked at, for an explanation: one number for each place where the ranking could be cut.
+
+    ``rule`` is a sentence for people. ``values[k]`` is how much speaks for keeping exactly ``k``, in the rule's own unit; more is
+    stronger. ``threshold`` is what it is compared with, None where the largest wins.
+    """
+
+    rule: str
+    unit: str
+    values: dict[int, float]
+    threshold: float | None = None
+    kept_by_rule: int | None = None
+
+
+class Basis(NamedTuple):
+    """What a result was made from; kept by reference, so that an explanation costs nothing until it is asked for."""
+
+    strategy: SelectionStrategy
+    scores: list[float]
+    max_k: int
+    min_k: int
+    ties: Ties
+    positions: tuple[int, ...] | None = None
+
+
+class SelectionStrategy(ABC):
+    """How many of the retrieved items to keep.
+
+    ``select`` returns at least ``min(min_k, n)`` and at most ``max_k`` items, best first, rank 1 among them whenever there are
+    any; the same input always gives the same result. ``prefix`` says that the kept items are the first ones of the ranking;
+    ``scale`` says what the scores are. One that breaks this is found by the conformance suite, not by the callers.
+    """
+
+    prefix: ClassVar[bool] = True
+    scale: Scale = "similarity"
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The strategy's name in results, configurations and logs."""
+
+    @abstractmethod
+    def select(
+        self,
+        items: Sequence[ScoredItem[T]],
+        max_k: int = 20,
+        min_k: int = 1,
+        *,
+        assume_sorted: bool = True,
+        on_invalid: OnInvalid = "raise",
+        ties: Ties = "split",
+    ) -> SelectionResult[T]:
+        """Return the items to keep.
+
+        ``items`` are sorted, best first; with ``assume_sorted=False`` a copy is sorted, items of the same score in the given
+        order. No items give an empty result. Errors: :class:`jumar.errors.ScoreError` for scores that are no numbers, not finite
+        (unless ``on_invalid="drop"``) or not sorted, :class:`jumar.errors.StrategyError` for limits with ``min_k`` above
+        ``max_k``, below 0 or, for ``max_k``, below 1. Both are ValueErrors.
+        """
+
+    def params(self) -> dict[str, Any]:
+        """Return the constructor's parameters as plain JSON values, to build the same strategy again."""
+        return {}
+
+
+class RuleStrategy(SelectionStrategy):
+    """A strategy that is a frozen dataclass with a rule, :meth:`cut`; everything else of the contract is done here."""
+
+    NAME: ClassVar[str]
+    SCALES: ClassVar[tuple[Scale, ...]] = SCALES
+
+    @property
+    def name(self) -> str:
+        """The strategy's name."""
+        return self.NAME
+
+    def params(self) -> dict[str, Any]:
+        """Return the parameters as plain JSON values; ``scale`` only where it is not ``similarity``."""
+        found = {name: getattr(self, name) for name in parameters(type(self))}
+        if found.get("scale") == "similarity":
+            del found["scale"]
+        return found
+
+    def __post_init__(self) -> None:
+        check_scale(self.NAME, self.scale, self.SCALES)
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse parameters that are out of range."""
+
+    @abstractmethod
+    def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
+        """Return how many of ``scores`` the rule keeps, and the metadata.
+
+        ``scores`` are finite, descending and not empty; distances come negated. The number need not be within the limits: it is
+        clamped to ``max_k``, then raised to ``min(min_k, n)``.
+        """
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence | None:  # noqa: ARG002
+        """Return what the rule looked at, for an explanation; None where there is nothing to say."""
+        return None
+
+    def nothing(self) -> dict[str, Any]:
+        """Return the metadata of a selection from no items."""
+        return {}
+
+    def select(
+        self,
+        items: Sequence[ScoredItem[T]],
+        max_k: int = 20,
+        min_k: int = 1,
+        *,
+        assume_sorted: bool = True,
+        on_invalid: OnInvalid = "raise",
+        ties: Ties = "split",
+    ) -> SelectionResult[T]:
+        """Return the items to keep; see :meth:`SelectionStrategy.select`."""
+        if type(max_k) is not int or type(min_k) is not int or not 0 <= min_k <= max_k or not max_k:
+            max_k, min_k = check_limits(max_k, min_k)
+        scores = [item.score for item in items]
+        try:
+            total = sum(scores)
+            # a sum is a plain finite float only when every score is a finite number and one at least is a float
+            plain = type(total) is float and total - total == 0.0 and self.scale != "distance"
+        except (TypeError, OverflowError):
+            plain = False
+        dropped = 0
+        if not plain or not assume_sorted or on_invalid != "raise" or ties != "split" or scores != sorted(scores, reverse=True):
+            check_modes(ties, on_invalid)
+            items, scores, dropped = self._read(items, scores, assume_sorted=assume_sorted, drop=on_invalid == "drop")
+        if not scores:
+            return SelectionResult([], 0.0, self.NAME, _with_dropped(self.nothing(), dropped), None)
+        kept, metadata = self.cut(scores, max_k, min_k)
+        size = len(scores)
+        if not min_k <= kept <= max_k or kept > size:
+            kept = min(max(min(kept, max_k), min_k), size)
+        if ties == "keep":
+            kept = _with_ties(scores, kept, max_k)
+        if dropped:
+            metadata = _with_dropped(metadata, dropped)
+        return SelectionResult(
+            list(items[:kept]),
+            self._shown(scores[kept - 1]) if kept else 0.0,
+            self.NAME,
+            metadata,
+            (self, scores, max_k, min_k, ties),
+        )
+
+    def _shown(self, score: float) -> float:
+        return float(-score if self.scale == "distance" else score)
+
+    def _read(
+        self, items: Sequence[ScoredItem[T]], scores: list[Any], *, assume_sorted: bool, drop: bool
+    ) -> tuple[Sequence[ScoredItem[T]], list[float], int]:
+        """Return items and scores after everything that the quick look could not decide: other types, dropping, sorting."""
+        found = read_scores(scores)
+        finite = [position for position, score in enumerate(found) if score - score == 0.0]
+        dropped = len(found) - len(finite)
+        if dropped and not drop:
+            bad = next(position for position, score in enumerate(found) if score - score != 0.0)
+            raise ScoreError(f"the score at position {bad} is {found[bad]!r}: scores are finite, or pass on_invalid='drop'")
+        if self.scale == "distance":
+            found = [-score for score in found]
+        if not assume_sorted:
+            finite.sort(key=found.__getitem__, reverse=True)
+        kept_items, kept_scores = [items[position] for position in finite], [found[position] for position in finite]
+        if assume_sorted:
+            self._check_order(kept_scores)
+        return kept_items, kept_scores, dropped
+
+    def _check_order(self, scores: list[float]) -> None:
+        try:
+            raise_unsorted(scores)
+        except ScoreError as error:
+            if self.scale != "distance":
+                raise
+            raise ScoreError("the distances are not sorted, smallest first: sort them, or pass assume_sorted=False") from error
+
+
+class PositionStrategy(RuleStrategy):
+    """A strategy whose kept items need not be the first ones: its rule, :meth:`pick`, names their positions."""
+
+    prefix: ClassVar[bool] = False
+
+    @abstractmethod
+    def pick(self, scores: list[float], max_k: int, min_k: int) -> tuple[list[int], dict[str, Any]]:
+        """Return the positions to keep, ascending, within the limits, 0 among them whenever there are any; and the metadata."""
+
+    def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
+        """Return how many :meth:`pick` keeps."""
+        positions, metadata = self.pick(scores, max_k, min_k)
+        return len(positions), metadata
+
+    def select(
+        self,
+        items: Sequence[ScoredItem[T]],
+        max_k: int = 20,
+        min_k: int = 1,
+        *,
+        assume_sorted: bool = True,
+        on_invalid: OnInvalid = "raise",
+        ties: Ties = "split",
+    ) -> SelectionResult[T]:
+        """Return the items to keep; see :meth:`SelectionStrategy.select`."""
+        max_k, min_k = check_limits(max_k, min_k)
+        check_modes(ties, on_invalid)
+        given = [item.score for item in items]
+        items, scores, dropped = self._read(items, given, assume_sorted=assume_sorted, drop=on_invalid == "drop")
+        if not scores:
+            return SelectionResult([], 0.0, self.NAME, _with_dropped(self.nothing(), dropped), None)
+        positions, metadata = self.pick(scores, max_k, min_k)
+        if ties == "keep":
+            positions = _positions_with_ties(scores, positions, max_k)
+        return SelectionResult(
+            [items[position] for position in positions],
+            self._shown(scores[positions[-1]]) if positions else 0.0,
+            self.NAME,
+            _with_dropped(metadata, dropped),
+            (self, scores, max_k, min_k, ties, tuple(positions)),
+        )
+
+
+def _with_ties(scores: list[float], kept: int, max_k: int) -> int:
+    """Return how many are kept when those that tie with the last one are kept too, up to ``max_k``."""
+    most = min(max_k, len(scores))
+    while 0 < kept < most and scores[kept] == scores[kept - 1]:
+        kept += 1
+    return kept
+
+
+def _positions_with_ties(scores: list[float], positions: list[int], max_k: int) -> list[int]:
+    """Return the positions with those of tied items, the best ones first where there is no room for all of them."""
+    values = {scores[position] for position in positions}
+    chosen = set(positions)
+    for position, score in enumerate(scores):
+        if len(chosen) >= max_k:
+            break
+        if score in values:
+            chosen.add(position)
+    return sorted(chosen)
+
+
+def _with_dropped(metadata: dict[str, Any], dropped: int) -> dict[str, Any]:
+    return {**metadata, "dropped": dropped} if dropped else metadata

@@ -1,0 +1,158 @@
+"""The contract that every strategy keeps, in one place: limits, scores, parameters.
+
+A selection keeps at least ``min(min_k, n)`` and at most ``max_k`` of ``n`` items; rank 1 is kept whenever anything is. Scores are
+finite and sorted, best first. Inside the strategies nothing is checked again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, Final, get_args
+
+from jumar.errors import ScoreError, StrategyError
+from jumar.text import escape
+from jumar.topk.types import OnInvalid, Scale, Ties
+
+__all__ = [
+    "SCALES",
+    "as_float",
+    "check_limits",
+    "check_modes",
+    "check_number",
+    "check_scale",
+    "check_size",
+    "check_threshold",
+    "raise_unsorted",
+    "read_scores",
+    "shown",
+]
+
+SCALES: Final[tuple[Scale, ...]] = get_args(Scale)
+
+_THRESHOLDS: Final[dict[Scale, tuple[float, float, str]]] = {
+    "similarity": (-1.0, 1.0, "similarities are about 0 to 1; for other scores say scale='bm25', 'rrf', 'logit' or 'distance'"),
+    "distance": (0.0, math.inf, "it is the largest distance that is kept"),
+    "bm25": (0.0, math.inf, "BM25 scores are 0 or more"),
+    "rrf": (0.0, 0.5, "fused scores are sums of 1/(60 + rank): 0.5 would take more than 30 lists; None is no minimum"),
+    "logit": (-math.inf, math.inf, "give a finite number"),
+}
+"""Lowest and highest threshold that can mean something on a scale, and what to say of others."""
+
+
+def shown(value: object) -> str:
+    """Return ``value`` for a message: short, on one line, without control characters."""
+    text = escape(repr(value))
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def check_limits(max_k: object, min_k: object) -> tuple[int, int]:
+    """Return both limits as ``int``.
+
+    Errors: :class:`jumar.errors.StrategyError` (a ValueError) unless they are whole numbers with 0 ≤ ``min_k`` ≤ ``max_k`` and
+    1 ≤ ``max_k``.
+    """
+    most, least = _whole("max_k", max_k, 1), _whole("min_k", min_k, 0)
+    if least > most:
+        raise StrategyError(f"min_k is {least} and max_k {most}: at least min_k and at most max_k are kept, so min_k ≤ max_k")
+    return most, least
+
+
+def check_modes(ties: object, on_invalid: object) -> None:
+    """Refuse unknown words. Errors: :class:`jumar.errors.StrategyError`."""
+    for name, value, known in (("ties", ties, get_args(Ties)), ("on_invalid", on_invalid, get_args(OnInvalid))):
+        if value not in known:
+            raise StrategyError(f"{name} is {shown(value)}: choose {' or '.join(map(repr, known))}")
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise StrategyError(f"{name} is {shown(value)}: give a whole number, {least} or more")
+    number = int(value.__index__())  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+    if number < least:
+        raise StrategyError(f"{name} is {number}: give {least} or more")
+    return number
+
+
+def check_size(name: str, value: object, *, least: int = 1) -> None:
+    """Refuse a parameter that is not a whole number of at least ``least``. Errors: :class:`jumar.errors.StrategyError`."""
+    _whole(name, value, least)
+
+
+def check_number(name: str, value: object, *, above: float = -math.inf, below: float = math.inf, closed: bool = False) -> None:
+    """Refuse a parameter that is not a finite number between the bounds; ``closed`` means that they themselves are allowed.
+
+    Errors: :class:`jumar.errors.StrategyError`.
+    """
+    number = as_float(value)
+    inside = above <= number <= below if closed else above < number < below
+    if inside and math.isfinite(number):
+        return
+    words = [
+        f"{word}{bound:g}" for word, bound in zip(_words(closed=closed), (above, below), strict=True) if math.isfinite(bound)
+    ]
+    raise StrategyError(f"{name} is {shown(value)}: give a number{' ' if words else ''}{' and '.join(words)}")
+
+
+def _words(*, closed: bool) -> tuple[str, str]:
+    return ("from ", "at most ") if closed else ("above ", "below ")
+
+
+def as_float(value: object) -> float:
+    """Return ``value`` as a float, also one of another library; NaN when it is a bool or no number at all."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def check_scale(strategy: str, scale: object, allowed: Sequence[Scale]) -> None:
+    """Refuse a scale that is unknown, or on which ``strategy`` means nothing. Errors: :class:`jumar.errors.StrategyError`."""
+    if scale not in SCALES:
+        raise StrategyError(f"scale is {shown(scale)}: choose one of {', '.join(SCALES)}")
+    if scale not in allowed:
+        raise StrategyError(
+            f"{strategy} needs scores that are 0 or more with a meaningful zero ({', '.join(allowed)}), not {scale}: "
+            "choose a strategy that looks at gaps, such as adaptive_k or largest_gap"
+        )
+
+
+def check_threshold(name: str, value: object, scale: Scale) -> None:
+    """Refuse a score threshold that no score of ``scale`` can meet or miss; None is no threshold.
+
+    Errors: :class:`jumar.errors.StrategyError`.
+    """
+    if value is None:
+        return
+    number = as_float(value)
+    low, high, advice = _THRESHOLDS[scale]
+    if not math.isfinite(number) or not low <= number <= high:
+        raise StrategyError(f"{name} is {shown(value)}, which means nothing for scale {scale!r}: {advice}")
+
+
+def read_scores(scores: Sequence[Any]) -> list[float]:
+    """Return ``scores`` as Python floats, NaN and infinities included.
+
+    Errors: :class:`jumar.errors.ScoreError` with the position of the first that is no number.
+    """
+    found: list[float] = []
+    for position, score in enumerate(scores):
+        try:
+            found.append(float(score))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ScoreError(f"the score at position {position} is {shown(score)}: give a number") from error
+    return found
+
+
+def raise_unsorted(scores: Sequence[float], *, query: int | None = None) -> None:
+    """Raise the error for scores of which one is better than the one before it; do nothing when there is none."""
+    for position in range(1, len(scores)):
+        if scores[position] > scores[position - 1]:
+            where = "" if query is None else f"query {query}: "
+            raise ScoreError(
+                f"{where}the scores are not sorted, best first: position {position} ({scores[position]!r}) is better than "
+                f"position {position - 1} ({scores[position - 1]!r}); sort them, or pass assume_sorted=False"
+            )

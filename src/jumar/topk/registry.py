@@ -1,0 +1,83 @@
+"""Strategies by name or configuration, and many queries at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from importlib import import_module
+from typing import Any, Final
+
+from jumar.errors import StrategyError
+from jumar.text import nearest
+from jumar.topk.base import SelectionStrategy, parameters
+from jumar.topk.contract import shown
+
+__all__ = ["CLASSES", "create_selection_strategy", "strategy_class"]
+
+CLASSES: Final[Mapping[str, str]] = {
+    "adaptive_k": "AdaptiveKSelectionStrategy",
+    "clustering": "ClusterSelectionStrategy",
+    "elbow": "ElbowSelectionStrategy",
+    "entropy": "EntropySelectionStrategy",
+    "fixed_k": "FixedKSelectionStrategy",
+}
+"""Class by name; the module in ``strategies/`` is called as the strategy."""
+
+
+def strategy_class(name: object) -> type[SelectionStrategy]:
+    """Return the class of a name. Errors: :class:`jumar.errors.StrategyError`, a ValueError, that says which name is nearest."""
+    if not isinstance(name, str) or name not in CLASSES:
+        known = ", ".join(sorted(CLASSES))
+        close = nearest(name, sorted(CLASSES)) if isinstance(name, str) else ""
+        raise StrategyError(f"unknown strategy {shown(name)}{close}; there are: {known}")
+    return getattr(import_module(f"jumar.topk.strategies.{name}"), CLASSES[name])
+
+
+def create_selection_strategy(config_or_name: object, **params: Any) -> SelectionStrategy:
+    """Return the strategy that a name, a configuration or a mapping with the key ``strategy`` describes.
+
+    ``params`` go before those of the configuration. A strategy is returned as it is, or as a copy with ``params``. Errors:
+    :class:`jumar.errors.StrategyError` for a name or a parameter that does not exist, and for values out of range.
+    """
+    if isinstance(config_or_name, SelectionStrategy):
+        return _changed(config_or_name, params)
+    if isinstance(config_or_name, str):
+        return _built(config_or_name, params)
+    settings = _settings(config_or_name)
+    name = settings.pop("strategy", None)
+    if name is None:
+        raise StrategyError(f"{shown(config_or_name)} names no strategy: give a name, or a configuration with a field 'strategy'")
+    return _built(name, {**settings, **params})
+
+
+def _changed(strategy: SelectionStrategy, params: dict[str, Any]) -> SelectionStrategy:
+    if not params:
+        return strategy
+    if not is_dataclass(strategy):
+        raise StrategyError(f"{type(strategy).__name__} takes no parameters here: build it with those that you want")
+    _check_names(strategy.name, type(strategy), params)
+    return replace(strategy, **params)
+
+
+def _settings(config: Any) -> dict[str, Any]:
+    """Return the fields of a pydantic model, a mapping, or any object with attributes."""
+    if isinstance(config, Mapping):
+        return {str(name): value for name, value in config.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if hasattr(config, "model_dump"):
+        return dict(config.model_dump())
+    if is_dataclass(config) and not isinstance(config, type):
+        return {one.name: getattr(config, one.name) for one in fields(config)}
+    return dict(vars(config)) if hasattr(config, "__dict__") else {}
+
+
+def _built(name: object, params: dict[str, Any]) -> SelectionStrategy:
+    found = strategy_class(name)
+    _check_names(str(name), found, params)
+    return found(**params)
+
+
+def _check_names(name: str, found: type[SelectionStrategy], params: dict[str, Any]) -> None:
+    known = parameters(found)
+    for given in params:
+        if given not in known:
+            raise StrategyError(f"{name} has no parameter {shown(given)}{nearest(given, known)}; it has: {', '.join(known)}")

@@ -1,0 +1,118 @@
+"""Cut at the first gap that is large beside the mean gap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from jumar.topk.base import Evidence, RuleStrategy
+from jumar.topk.contract import check_number, check_threshold
+from jumar.topk.types import Scale
+
+__all__ = ["AdaptiveKSelectionStrategy", "count_valid", "pairwise_sum", "slack"]
+
+
+@dataclass(frozen=True)
+class AdaptiveKSelectionStrategy(RuleStrategy):
+    """Cut after the first gap between neighbours that is above ``alpha`` × the mean gap, among scores of at least ``min_score``.
+
+    A higher ``alpha`` is less strict: it takes a larger gap to cut, so *more* is kept. With no such gap all are kept. The cut is
+    then raised to ``min_k``. Errors: :class:`jumar.errors.StrategyError` unless ``alpha`` is above 0.
+    """
+
+    NAME: ClassVar[str] = "adaptive_k"
+
+    alpha: float = 1.5
+    min_score: float | None = 0.4
+    scale: Scale = "similarity"
+
+    def _check(self) -> None:
+        check_number("alpha", self.alpha, above=0)
+        check_threshold("min_score", self.min_score, self.scale)
+
+    @property
+    def floor(self) -> float | None:
+        """The lowest score that counts; distances come negated."""
+        return -self.min_score if self.scale == "distance" and self.min_score is not None else self.min_score
+
+    def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
+        """Return the cut, ``mean_drop`` and ``cutoff_idx``; a ``reason`` instead where there was nothing to look at."""
+        valid = count_valid(scores, self.floor, max_k)
+        if valid <= min_k:
+            return valid, {"reason": "below_min_k"}
+        if valid == 1:
+            return 1, {"reason": "no_variance"}
+        mean = (scores[0] - scores[valid - 1]) / (valid - 1)  # the gaps telescope
+        limit = mean * self.alpha
+        margin = slack(scores[0], scores[valid - 1], valid) * self.alpha
+        kept = valid
+        certain, close = limit + margin, limit - margin
+        previous = scores[0]
+        for index, score in enumerate(scores[1:valid], 1):
+            gap = previous - score
+            if gap > close and (gap > certain or gap > exact_mean(scores, valid) * self.alpha):
+                kept = index
+                break
+            previous = score
+        kept = max(kept, min_k)
+        return kept, {"alpha": self.alpha, "mean_drop": mean, "cutoff_idx": kept}
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence | None:
+        """Return the gap after each rank."""
+        valid = count_valid(scores, self.floor, max_k)
+        if valid <= max(min_k, 1):
+            return None
+        kept, metadata = self.cut(scores, max_k, min_k)
+        gaps = {k: scores[k - 1] - scores[k] for k in range(max(min_k, 1), valid)}
+        limit = float(metadata["mean_drop"]) * self.alpha
+        return Evidence(f"the first gap above {self.alpha:g} × the mean gap", "gap", gaps, limit, kept)
+
+
+def count_valid(scores: list[float], floor: float | None, max_k: int) -> int:
+    """Return how many of the first ``max_k`` scores are at least ``floor``; ``scores`` descend."""
+    most = min(max_k, len(scores))
+    if floor is None or scores[most - 1] >= floor:
+        return most
+    valid = 0
+    for score in scores:
+        if score < floor:
+            break
+        valid += 1
+    return valid
+
+
+def slack(first: float, last: float, count: int) -> float:
+    """Return how far the telescoped mean of ``count - 1`` gaps and one that sums them can be apart: rounding, generously."""
+    return (abs(first) + abs(last)) * 4.5e-16 * count
+
+
+def exact_mean(scores: list[float], count: int) -> float:
+    """Return the mean gap as numpy adds it up: what decides where a gap equals the limit up to rounding, as in the seed."""
+    return pairwise_sum([scores[k] - scores[k + 1] for k in range(count - 1)]) / (count - 1)
+
+
+def pairwise_sum(values: list[float]) -> float:
+    """Return the sum in numpy's order of additions: eight sums side by side, in blocks of 128.
+
+    Source: ``pairwise_sum`` in numpy/_core/src/umath/loops_utils.h.src.
+    """
+    size = len(values)
+    if size < 8:
+        total = 0.0
+        for value in values:
+            total += value
+        return total
+    if size <= 128:
+        lanes = values[:8]
+        whole = size - size % 8
+        for start in range(8, whole, 8):
+            for lane in range(8):
+                lanes[lane] += values[start + lane]
+        a, b, c, d, e, f, g, h = lanes
+        total = ((a + b) + (c + d)) + ((e + f) + (g + h))
+        for value in values[whole:]:
+            total += value
+        return total
+    half = size // 2
+    half -= half % 8
+    return pairwise_sum(values[:half]) + pairwise_sum(values[half:])

@@ -1,0 +1,100 @@
+"""Keep few when the scores point at few, more when they are all alike."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+from operator import neg
+from typing import Any, ClassVar
+
+from jumar.errors import StrategyError
+from jumar.topk.base import Evidence, RuleStrategy
+from jumar.topk.contract import check_size, check_threshold
+from jumar.topk.types import Scale
+
+__all__ = ["EntropySelectionStrategy", "entropy_of"]
+
+
+@dataclass(frozen=True)
+class EntropySelectionStrategy(RuleStrategy):
+    """Keep ``low_entropy_k`` items below 1 nat of entropy, ``medium_entropy_k`` below 2, else ``high_entropy_k``.
+
+    The entropy is that of the scores from ``min_score`` up, the first ``max_k`` of them, divided by their sum. It cannot exceed
+    ln n: with fewer than 8 such scores, "high" is out of reach. Scores below 0 count as 0. Errors:
+    :class:`jumar.errors.StrategyError` unless 1 ≤ low ≤ medium ≤ high.
+    """
+
+    NAME: ClassVar[str] = "entropy"
+    SCALES: ClassVar[tuple[Scale, ...]] = ("similarity", "bm25", "rrf")
+    BOUNDS: ClassVar[tuple[float, float]] = (1.0, 2.0)
+
+    low_entropy_k: int = 3
+    medium_entropy_k: int = 5
+    high_entropy_k: int = 10
+    min_score: float | None = 0.3
+    scale: Scale = "similarity"
+
+    def _check(self) -> None:
+        sizes = (self.low_entropy_k, self.medium_entropy_k, self.high_entropy_k)
+        for name, size in zip(("low_entropy_k", "medium_entropy_k", "high_entropy_k"), sizes, strict=True):
+            check_size(name, size)
+        if sorted(sizes) != list(sizes):
+            raise StrategyError(
+                f"low_entropy_k, medium_entropy_k and high_entropy_k are {sizes[0]}, {sizes[1]} and {sizes[2]}: "
+                "less certain queries get as many items or more, so low ≤ medium ≤ high"
+            )
+        check_threshold("min_score", self.min_score, self.scale)
+
+    def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
+        """Return the number that belongs to the entropy, ``entropy``, ``target_k`` and ``confidence``."""
+        floor = self.min_score
+        valid = len(scores) if floor is None or scores[-1] >= floor else bisect_right(scores, -floor, key=neg)
+        if valid < min_k:
+            valid = min(min_k, len(scores))
+        if not valid:
+            return 0, {"entropy": 0.0}
+        entropy = entropy_of(scores[: min(valid, max_k)])
+        low, high = self.BOUNDS
+        if entropy < low:
+            target, confidence = self.low_entropy_k, "high"
+        elif entropy < high:
+            target, confidence = self.medium_entropy_k, "medium"
+        else:
+            target, confidence = self.high_entropy_k, "low"
+        target = max(min_k, min(target, valid, max_k))
+        return target, {"entropy": entropy, "target_k": target, "confidence": confidence}
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
+        """Return how near the entropy is to each of the three numbers."""
+        kept, metadata = self.cut(scores, max_k, min_k)
+        entropy = float(metadata["entropy"])
+        low, high = self.BOUNDS
+        near = {
+            self.high_entropy_k: entropy - high,
+            self.medium_entropy_k: min(entropy - low, high - entropy),
+            self.low_entropy_k: low - entropy,
+        }
+        rule = f"an entropy of {entropy:.3f}; below {low:g} keeps {self.low_entropy_k}, below {high:g} {self.medium_entropy_k}, "
+        return Evidence(f"{rule}else {self.high_entropy_k}", "distance from the bound", near, None, kept)
+
+
+def entropy_of(scores: list[float]) -> float:
+    """Return the Shannon entropy, in nats, of ``scores`` divided by their sum; those below 0 count as 0.
+
+    H = ln S − (Σ s·ln s) ÷ S. Without any score above 0 all count the same: ln n. ``scores`` descend and are not empty.
+    """
+    if scores[-1] <= 0:
+        positive = [score for score in scores if score > 0]
+        if not positive:
+            return math.log(len(scores))
+        scores = positive
+    top = scores[0]
+    if not 1e-100 < top < 1e100:  # sums and products stay finite
+        scores = [score / top for score in scores]
+        if scores[-1] == 0.0:
+            scores = [score for score in scores if score > 0]
+    total = sum(scores)
+    log = math.log
+    value = log(total) - sum([score * log(score) for score in scores]) / total
+    return max(value, 0.0)
