@@ -44,5 +44,6 @@ def dask_executor(address: str) -> Generator[Executor]:
     with client:
         if not client.scheduler_info()["workers"]:
             raise DaskError(f"the Dask scheduler at {escape(address)} has no workers; start some: dask worker {escape(address)}")
-        # not pure: the same case run twice is not the same result looked up
-        yield client.get_executor(pure=False, retries=3)
+        # Not pure: the same case run twice is not the same result looked up. No retries: the scheduler moves the case of a worker
+        # that died in any case, and a case that raised (the disk is full, say) would only pay for its step again.
+        yield client.get_executor(pure=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 from collections.abc import Generator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -38,6 +39,11 @@ def open_executor(spec: str | None) -> Generator[Executor | None]:
     if local is None:
         raise ConfigError(f"--executor {escape(spec)}: write threads:N, processes:N or dask://HOST:PORT")
     workers = int(local[2]) if local[2] else os.cpu_count() or 1
-    made = ThreadPoolExecutor(workers) if local[1] == "threads" else ProcessPoolExecutor(workers)
+    made = ThreadPoolExecutor(workers) if local[1] == "threads" else ProcessPoolExecutor(workers, initializer=_hear_no_interrupt)
     with made as executor:
         yield executor
+
+
+def _hear_no_interrupt() -> None:
+    """Leave Ctrl-C to the process that the person started. Not SIG_IGN, which the programs of steps would inherit."""
+    signal.signal(signal.SIGINT, lambda _number, _frame: None)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from jumar.errors import ConfigError, JumarError
+from jumar.errors import ConfigError, JumarError, NotFoundError
 from jumar.loop.cases.case import run_case
 from jumar.loop.cases.dry import dry_keys
 from jumar.loop.cases.events import CaseEnded, CaseListener, CaseNotice, tell
@@ -22,9 +23,11 @@ from jumar.model.pipeline import RunPlan
 from jumar.model.protocols import Clock
 from jumar.store.cases.layout import RunPaths
 from jumar.store.cases.run_store import RunReader, RunStore, create_run
-from jumar.text import escape
+from jumar.text import escape, plural
 
 __all__ = ["ChainOutcome", "open_run", "run_chain"]
+
+_POLL_SECONDS: Final = 0.2
 
 
 class _Submits(Protocol):
@@ -132,7 +135,7 @@ def run_chain(
     switch = switch or StopSwitch()
     with run.lock():
         if executor is not None:
-            stopped = _side_by_side(run, settings, executor, listener)
+            stopped = _side_by_side(run, settings, executor, switch, listener)
         else:
             stopped = _in_order(settings, clock, switch, listener)
     return ChainOutcome(run_dir=run.paths.directory, stopped=stopped)
@@ -146,23 +149,55 @@ def _in_order(settings: ChainSettings, clock: Clock | None, switch: StopSwitch, 
     return None
 
 
-def _side_by_side(run: RunStore, settings: ChainSettings, executor: Executor | _Submits, listener: CaseListener | None) -> None:
-    """Hand every case that has not ended to the executor; the first error is raised when all are done."""
+def _side_by_side(
+    run: RunStore, settings: ChainSettings, executor: Executor | _Submits, switch: StopSwitch, listener: CaseListener | None
+) -> CaseStop | None:
+    """Hand every case that has not ended to the executor; the first error is raised when all are done.
+
+    Asked to stop, it takes back what has not begun. What runs in this process sees the switch too; elsewhere a case that has
+    begun goes on to its end, and is waited for unless it shall be at once.
+    """
+    # only what shares this process can share the switch
+    shared = isinstance(executor, ThreadPoolExecutor)
+    task = functools.partial(run_case, switch=switch) if shared else run_case
+    wanted = [case.number for case in settings.cases if run.case(case.number).end() is None]
     waiting: dict[Future[Any], int] = {}
-    for case in settings.cases:
-        if run.case(case.number).end() is None:
-            waiting[executor.submit(run_case, settings, case.number)] = case.number
-    errors: list[tuple[int, JumarError]] = []
-    for future in as_completed(waiting):
+    errors: dict[int, JumarError] = {}
+    for number in wanted:
         try:
-            future.result()
-        except JumarError as error:
-            errors.append((waiting[future], error))
-            continue
-        end = run.case(waiting[future]).end()
-        if end is not None:
-            tell(CaseEnded(end=end), listener)
-    for number, error in sorted(errors, key=lambda item: item[0])[:1]:
+            waiting[executor.submit(task, settings, number)] = number
+        except Exception as error:  # noqa: BLE001 - an executor that broke meanwhile raises what it likes
+            errors[number] = _as_ours(error)
+    running = set(waiting)
+    while running and not (switch.immediate.is_set() and not shared):
+        done, running = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+        for future in done:
+            number = waiting[future]
+            try:
+                future.result()
+            except Exception as error:  # noqa: BLE001 - as above
+                errors[number] = _as_ours(error)
+                continue
+            end = run.case(number).end()
+            if end is not None:
+                tell(CaseEnded(end=end), listener)
+        if switch.requested:
+            running = {future for future in running if not future.cancel()}
+    if switch.requested and any(run.case(number).end() is None for number in wanted):
+        return CaseStop(stopped_by=switch.reason, detail="stopped on request; --resume goes on from there")
+    for number in sorted(errors)[:1]:
+        error = errors[number]
         raise type(error)(
-            f"case {number}: {error}; {len(errors)} of {len(waiting)} cases failed, --resume runs them again"
+            f"case {number}: {error}; {len(errors)} of {plural(len(wanted), 'case')} failed, --resume runs them again"
         ) from error
+    return None
+
+
+def _as_ours(error: Exception) -> JumarError:
+    """Return an error that a person can use, for whatever an executor or the way to it raised."""
+    if isinstance(error, NotFoundError):
+        return NotFoundError(f"{error}: a worker does not see what this process sees there; it must have it under the same path")
+    if isinstance(error, JumarError):
+        return error
+    said = " ".join(str(error).split()) or "no more is known"
+    return JumarError(f"it could not be run by the executor: {type(error).__name__}: {escape(said)}")
