@@ -55,6 +55,12 @@ def test_what_is_no_score(text: str | bytes, problem: str) -> None:
     assert re.search(problem, found.problems["overall"]), found.problems
 
 
+def test_the_names_that_the_judge_uses_are_said() -> None:
+    found = read_judgement(judged('{"dimensions": [{"name": "accuracy", "score": 9}, 7, {"name": "chain"}]}'), DEFAULT_KEYS)
+
+    assert found.problems["accuracy"].endswith("in judge.json (its dimensions are called accuracy, chain)")
+
+
 def test_a_file_that_cannot_be_read() -> None:
     assert "cannot be read" in read_judgement(Path("nothing.json"), {"overall": "x"}).problems["overall"]
     assert "cannot be evaluated" in read_judgement(judged("{}"), {"overall": "length(composite_score)"}).problems["overall"]

@@ -79,6 +79,11 @@ def test_the_seed_s_pipeline_and_a_role_of_one_s_own_are_fine() -> None:
         (steps(Step(name="a", command="x", inputs=("agent_report",))), "never there: no step writes it"),
         (steps(Step(name="a", command="x", inputs=("judge",))), r"write 'judge\?'"),
         (steps(Step(name="a", command="x", outputs=("judge",))), "written by step a already"),
+        (
+            steps(Step(name="a", command=("x", "{in.repport}"), inputs=("report",))),
+            "step a: {in.repport} is not among its inputs.*did you mean",
+        ),
+        (steps(Step(name="a", command=("x", ("-o", "{out.ckg}")))), "step a: {out.ckg} is not among its outputs; they are: none"),
         (role(name="Rules"), "a role's name is"),
         (role(name="prompt"), "not report or prompt"),
         (role(folder="a/b"), "folder = 'a/b' should be one name"),

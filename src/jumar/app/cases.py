@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,13 +18,15 @@ from jumar.loop.cases.config import dry_run_of, new_run_id
 from jumar.loop.cases.dry import DRY_STEPS
 from jumar.loop.cases.settings import ChainSettings
 from jumar.model.cases import CaseLimits
-from jumar.model.pipeline import DEFAULT_ROLES, Role, Step
+from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, Role, Step
 from jumar.ranking.order import parse_order
 from jumar.store.cases.layout import list_runs
 from jumar.store.cases.run_store import CaseSource, RunReader
 from jumar.text import escape, nearest
 
 __all__ = ["CasesRequest", "chain_of"]
+
+_PLAIN_PATH = re.compile(r"\.{0,2}/?(?:[\w.-]+/)+[\w.-]+|\.{1,2}/[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,7 @@ def chain_of(request: CasesRequest) -> ChainSettings:
     """
     config, base = request.config, request.base
     run = config.run
-    keys = MappingProxyType(dict(config.ranking.keys))
+    keys = MappingProxyType(_keys(request))
     recorded = _recorded(request)
     settings = ChainSettings(
         run_id="",
@@ -69,7 +72,7 @@ def chain_of(request: CasesRequest) -> ChainSettings:
         cases=_cases(request),
         steps=tuple(_step(step) for step in config.steps) or (DRY_STEPS if request.dry_run else ()),
         order=parse_order(request.order or config.ranking.order, request.tiebreak or config.ranking.tiebreak, known=tuple(keys)),
-        limits=_limits(request),
+        limits=_limits(request, keys),
         roles=MappingProxyType(_roles(config.roles)),
         keys=keys,
         diff=tuple(config.ranking.diff),
@@ -94,9 +97,11 @@ def chain_of(request: CasesRequest) -> ChainSettings:
 def _refuse_missing_programs(settings: ChainSettings) -> None:
     """Refuse, before anything is made, a step whose program is not there; of a shell's line only the templates' placeholder."""
     for step in settings.steps:
+        in_shell = isinstance(step.command, str)
         words = step.command.split()[:1] if isinstance(step.command, str) else step.command or ()
         program = words[0] if words and isinstance(words[0], str) else None
-        if program is None or "{" in program or (isinstance(step.command, str) and program != AGENT):
+        # of a shell's line, what stands first may be anything: only a plain path and the templates' placeholder are looked up
+        if program is None or "{" in program or (in_shell and program != AGENT and not _PLAIN_PATH.fullmatch(program)):
             continue
         found = shutil.which(settings.workdir / program if "/" in program else program)
         if found is None:
@@ -140,12 +145,24 @@ def _cases(request: CasesRequest) -> tuple[CaseSource, ...]:
     return tuple(found)
 
 
-def _limits(request: CasesRequest) -> CaseLimits:
+def _keys(request: CasesRequest) -> dict[str, str]:
+    """Return the configured keys; of the seed's three, those that the file leaves out but the order or a threshold names."""
+    given = request.config.ranking.keys
+    if given is None:
+        return dict(DEFAULT_KEYS)
+    order = request.order or request.config.ranking.order
+    words = order.split(",") if isinstance(order, str) else order
+    named = {word.strip().removeprefix("-").partition(":")[0].strip() for word in words}
+    named |= {*request.config.stop.thresholds, *(request.thresholds or {})}
+    return {**{name: path for name, path in DEFAULT_KEYS.items() if name in named}, **given}
+
+
+def _limits(request: CasesRequest, keys: Mapping[str, str]) -> CaseLimits:
     config = request.config
     given = {**config.stop.thresholds, **(request.thresholds or {})}
     for name in given:
-        if name not in config.ranking.keys:
-            known = sorted((*config.ranking.keys, "max_seconds", "consecutive_failures"))
+        if name not in keys:
+            known = sorted((*keys, "max_seconds", "consecutive_failures"))
             raise ConfigError(f"[stop] {escape(name)}: unknown{nearest(name, known)}; known are: {', '.join(known)}")
     return CaseLimits(
         thresholds=MappingProxyType({name: float(least) for name, least in given.items()}),

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from jumar.app.config import Count, PythonName, Seconds
 from jumar.loop.cases.casefile import MARKER, SEPARATOR
 from jumar.loop.cases.config import DEFAULT_ORDER
-from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS
+from jumar.model.pipeline import DEFAULT_DIFF
 
 __all__ = [
     "CaseConfig",
@@ -111,7 +111,7 @@ class RankingConfig(_Section):
 
     order: str | list[str] = DEFAULT_ORDER
     tiebreak: str | list[str] = "earlier_iter"
-    keys: dict[str, str] = Field(default_factory=lambda: dict(DEFAULT_KEYS))
+    keys: dict[str, str] | None = None
     diff: list[str] = Field(default_factory=lambda: list(DEFAULT_DIFF))
 
 

@@ -36,6 +36,8 @@ def find_config(given: Path | None) -> Path | None:
 def load_config(path: Path) -> JumarConfig:
     """Read and check ``path``. Errors: :class:`ConfigError`."""
     data, text = read_toml(path, "jumar init")
+    if "cases" in data and "generator" not in data:
+        raise ConfigError(f"{path}: this configures cases, not a loop: `jumar cases run {path}`")
     return parse_config(data, str(path), text)
 
 
@@ -51,6 +53,8 @@ def load_cases_config(path: Path) -> CasesConfig:
     from jumar.app.cases_config import CasesConfig
 
     data, text = read_toml(path, "jumar init --template cases")
+    if "generator" in data and "cases" not in data:
+        raise ConfigError(f"{path}: this configures a loop, not cases: `jumar run {path}`")
     return parse_model(CasesConfig, data, str(path), text)
 
 

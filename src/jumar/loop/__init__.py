@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jumar.loop.cases.config import CaseLoopConfig, run_case_loop
+    from jumar.model.pipeline import CaseStepContext, Role, Step
 
-__all__ = ["CaseLoopConfig", "run_case_loop"]
+__all__ = ["CaseLoopConfig", "CaseStepContext", "Role", "Step", "run_case_loop"]
 
 
 if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would believe in every name
@@ -20,7 +21,9 @@ if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would 
         """Load a public name when it is first used, and keep it."""
         if name not in __all__:
             raise AttributeError(f"module 'jumar.loop' has no attribute {name!r}")
-        from jumar.loop.cases import config
-
-        globals()[name] = value = getattr(config, name)
+        if name in {"CaseLoopConfig", "run_case_loop"}:
+            from jumar.loop.cases import config as module
+        else:
+            from jumar.model import pipeline as module
+        globals()[name] = value = getattr(module, name)
         return value

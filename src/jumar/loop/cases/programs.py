@@ -30,7 +30,7 @@ def step_environment(context: CaseStepContext, allow: Sequence[str]) -> dict[str
     paths |= {f"JUMAR_OUT_{name.upper()}": path for name, path in context.outputs.items()}
     variables = {name: str(path.absolute()) for name, path in paths.items()}
     variables |= {
-        "JUMAR_RUN_ID": context.run_id,
+        "JUMAR_CASES_RUN_ID": context.run_id,
         "JUMAR_CASE_ID": context.case_id,
         "JUMAR_CASE_NUM": str(context.case_num),
         "JUMAR_ITERATION": str(context.iteration),

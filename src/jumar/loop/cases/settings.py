@@ -40,6 +40,7 @@ JUDGE: Final = "judge"
 BUILTINS: Final = ("feedback",)
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _STEP: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_PATH: Final = re.compile(r"\{(in|out)\.([^{}\s]*)\}")
 _FILE: Final = re.compile(r"[^/\0]+")
 
 
@@ -202,11 +203,26 @@ def _check_program(step: Step, where: str) -> None:
     if step.command is not None:
         words = step.command if isinstance(step.command, str) else [word for word in step.command if isinstance(word, str)]
         check_command(words, where=where)
+        _check_placeholders(step, where)
     if step.python is not None:
         check_reference(step.python, where=where)
     if step.builtin is not None:
         _known(f"{where}: builtin", step.builtin, BUILTINS)
     check_timeout(step.timeout, where=where)
+
+
+def _check_placeholders(step: Step, where: str) -> None:
+    """A path that is named in an argv must be declared: else it would silently be empty, in every iteration."""
+    known = {"in": tuple(input_name(name)[0] for name in step.inputs), "out": step.outputs}
+    for word in () if isinstance(step.command, str) else step.command or ():
+        for part in (word,) if isinstance(word, str) else word:
+            for side, name in _PATH.findall(part):
+                if name not in known[side]:
+                    declared = ("inputs" if side == "in" else "outputs", ", ".join(known[side]) or "none")
+                    hint = nearest(name, known[side])
+                    raise ConfigError(
+                        f"{where}: {{{side}.{escape(name)}}} is not among its {declared[0]}{hint}; they are: {declared[1]}"
+                    )
 
 
 def _known(what: str, name: str, known: Sequence[str] | Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.errors import ConfigError
 from jumar.model.pipeline import DEFAULT_DIFF
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Judgement", "check_expression", "diff_size", "read_judgement"]
 
 _SHOWN: Final = 60
+_NAMED: Final = 8
 _LARGEST: Final = 64 << 20
 
 
@@ -111,10 +112,18 @@ def _evaluated(document: Any, expression: str, name: str) -> tuple[float | None,
     except JMESPathError as error:
         return None, f"{where} cannot be evaluated: {escape(' '.join(str(error).split()))[:_SHOWN]}"
     if found is None:
-        return None, f"there is no {where}"
+        return None, f"there is no {where}{_there(document)}"
     if isinstance(found, bool) or not isinstance(found, int | float):
         return None, f"{where} is {shown(found)}, not a number"
     return (found, None) if _is_finite(found) else (None, f"{where} is {shown(found)}, not a finite number")
+
+
+def _there(document: Any) -> str:
+    """Return the names of the dimensions that there are: a judge often calls them otherwise than the default keys do."""
+    listed: object = cast("dict[str, Any]", document).get("dimensions") if isinstance(document, dict) else None
+    items = cast("list[object]", listed) if isinstance(listed, list) else []
+    names = [str(cast("dict[str, Any]", item).get("name")) for item in items if isinstance(item, dict)]
+    return f" (its dimensions are called {escape(', '.join(names[:_NAMED]))})" if names else ""
 
 
 def _is_finite(value: float) -> bool:
