@@ -16,19 +16,33 @@ if TYPE_CHECKING:
     from jumar.topk.strategies import STRATEGIES
     from jumar.topk.strategies.adaptive_k import AdaptiveKSelectionStrategy
     from jumar.topk.strategies.clustering import ClusterSelectionStrategy
+    from jumar.topk.strategies.conformal import ConformalSelectionStrategy
     from jumar.topk.strategies.elbow import ElbowSelectionStrategy
     from jumar.topk.strategies.entropy import EntropySelectionStrategy
+    from jumar.topk.strategies.entropy_normalized import NormalizedEntropySelectionStrategy
+    from jumar.topk.strategies.expected_f1 import ExpectedF1SelectionStrategy
     from jumar.topk.strategies.fixed_k import FixedKSelectionStrategy
+    from jumar.topk.strategies.largest_gap import LargestGapSelectionStrategy
+    from jumar.topk.strategies.otsu import OtsuSelectionStrategy
+    from jumar.topk.strategies.ratio_to_top import RatioToTopSelectionStrategy
+    from jumar.topk.strategies.score_threshold import ScoreThresholdSelectionStrategy
     from jumar.topk.types import ScoredItem, SelectionResult
 
 __all__ = [
     "STRATEGIES",
     "AdaptiveKSelectionStrategy",
     "ClusterSelectionStrategy",
+    "ConformalSelectionStrategy",
     "ElbowSelectionStrategy",
     "EntropySelectionStrategy",
+    "ExpectedF1SelectionStrategy",
     "Explanation",
     "FixedKSelectionStrategy",
+    "LargestGapSelectionStrategy",
+    "NormalizedEntropySelectionStrategy",
+    "OtsuSelectionStrategy",
+    "RatioToTopSelectionStrategy",
+    "ScoreThresholdSelectionStrategy",
     "ScoredItem",
     "SelectionResult",
     "SelectionStrategy",
@@ -40,10 +54,17 @@ _ELSEWHERE = {
     "STRATEGIES": "strategies",
     "AdaptiveKSelectionStrategy": "strategies.adaptive_k",
     "ClusterSelectionStrategy": "strategies.clustering",
+    "ConformalSelectionStrategy": "strategies.conformal",
     "ElbowSelectionStrategy": "strategies.elbow",
     "EntropySelectionStrategy": "strategies.entropy",
+    "ExpectedF1SelectionStrategy": "strategies.expected_f1",
     "Explanation": "explain",
     "FixedKSelectionStrategy": "strategies.fixed_k",
+    "LargestGapSelectionStrategy": "strategies.largest_gap",
+    "NormalizedEntropySelectionStrategy": "strategies.entropy_normalized",
+    "OtsuSelectionStrategy": "strategies.otsu",
+    "RatioToTopSelectionStrategy": "strategies.ratio_to_top",
+    "ScoreThresholdSelectionStrategy": "strategies.score_threshold",
     "ScoredItem": "types",
     "SelectionResult": "types",
     "SelectionStrategy": "base",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from jumar.errors import ScoreError
 from jumar.topk.contract import SCALES, check_limits, check_modes, check_scale, raise_unsorted, read_scores
@@ -144,66 +144,41 @@ class RuleStrategy(SelectionStrategy):
         ties: Ties = "split",
     ) -> SelectionResult[T]:
         """Return the items to keep; see :meth:`SelectionStrategy.select`."""
-        if type(max_k) is not int or type(min_k) is not int or not 0 <= min_k <= max_k or not max_k:
-            max_k, min_k = check_limits(max_k, min_k)
         scores = [item.score for item in items]
-        try:
-            total = sum(scores)
-            # a sum is a plain finite float only when every score is a finite number and one at least is a float
-            plain = type(total) is float and total - total == 0.0 and self.scale != "distance"
-        except (TypeError, OverflowError):
-            plain = False
-        dropped = 0
-        if not plain or not assume_sorted or on_invalid != "raise" or ties != "split" or scores != sorted(scores, reverse=True):
-            check_modes(ties, on_invalid)
-            items, scores, dropped = self._read(items, scores, assume_sorted=assume_sorted, drop=on_invalid == "drop")
-        if not scores:
-            return SelectionResult([], 0.0, self.NAME, _with_dropped(self.nothing(), dropped), None)
+        if (
+            assume_sorted
+            and ties == "split"
+            and on_invalid == "raise"
+            and isinstance(items, list)
+            and type(max_k) is int
+            and type(min_k) is int
+            and 0 <= min_k <= max_k
+            and max_k
+            and _plain(scores)
+            and self.scale != "distance"
+        ):
+            kept, metadata = self.cut(scores, max_k, min_k)
+            if not min_k <= kept <= max_k or kept > len(scores):
+                kept = min(max(min(kept, max_k), min_k), len(scores))
+            cutoff = float(scores[kept - 1]) if kept else 0.0
+            return SelectionResult(items[:kept], cutoff, self.NAME, metadata, (self, scores, max_k, min_k, ties))
+        ready = _ready(self.scale, items, scores, (max_k, min_k), assume_sorted=assume_sorted, on_invalid=on_invalid, ties=ties)
+        if not ready.scores:
+            return SelectionResult([], 0.0, self.NAME, _with_dropped(self.nothing(), ready.dropped))
+        return self._selected(ready, ties)
+
+    def _selected(self, ready: _Ready[T], ties: Ties) -> SelectionResult[T]:
+        scores, max_k, min_k = ready.scores, ready.max_k, ready.min_k
         kept, metadata = self.cut(scores, max_k, min_k)
-        size = len(scores)
-        if not min_k <= kept <= max_k or kept > size:
-            kept = min(max(min(kept, max_k), min_k), size)
+        kept = min(max(min(kept, max_k), min_k), len(scores))
         if ties == "keep":
             kept = _with_ties(scores, kept, max_k)
-        if dropped:
-            metadata = _with_dropped(metadata, dropped)
-        return SelectionResult(
-            list(items[:kept]),
-            self._shown(scores[kept - 1]) if kept else 0.0,
-            self.NAME,
-            metadata,
-            (self, scores, max_k, min_k, ties),
-        )
+        cutoff = self._shown(scores[kept - 1]) if kept else 0.0
+        basis = (self, scores, max_k, min_k, ties)
+        return SelectionResult(list(ready.items[:kept]), cutoff, self.NAME, _with_dropped(metadata, ready.dropped), basis)
 
     def _shown(self, score: float) -> float:
         return float(-score if self.scale == "distance" else score)
-
-    def _read(
-        self, items: Sequence[ScoredItem[T]], scores: list[Any], *, assume_sorted: bool, drop: bool
-    ) -> tuple[Sequence[ScoredItem[T]], list[float], int]:
-        """Return items and scores after everything that the quick look could not decide: other types, dropping, sorting."""
-        found = read_scores(scores)
-        finite = [position for position, score in enumerate(found) if score - score == 0.0]
-        dropped = len(found) - len(finite)
-        if dropped and not drop:
-            bad = next(position for position, score in enumerate(found) if score - score != 0.0)
-            raise ScoreError(f"the score at position {bad} is {found[bad]!r}: scores are finite, or pass on_invalid='drop'")
-        if self.scale == "distance":
-            found = [-score for score in found]
-        if not assume_sorted:
-            finite.sort(key=found.__getitem__, reverse=True)
-        kept_items, kept_scores = [items[position] for position in finite], [found[position] for position in finite]
-        if assume_sorted:
-            self._check_order(kept_scores)
-        return kept_items, kept_scores, dropped
-
-    def _check_order(self, scores: list[float]) -> None:
-        try:
-            raise_unsorted(scores)
-        except ScoreError as error:
-            if self.scale != "distance":
-                raise
-            raise ScoreError("the distances are not sorted, smallest first: sort them, or pass assume_sorted=False") from error
 
 
 class PositionStrategy(RuleStrategy):
@@ -231,22 +206,86 @@ class PositionStrategy(RuleStrategy):
         ties: Ties = "split",
     ) -> SelectionResult[T]:
         """Return the items to keep; see :meth:`SelectionStrategy.select`."""
-        max_k, min_k = check_limits(max_k, min_k)
-        check_modes(ties, on_invalid)
-        given = [item.score for item in items]
-        items, scores, dropped = self._read(items, given, assume_sorted=assume_sorted, drop=on_invalid == "drop")
-        if not scores:
-            return SelectionResult([], 0.0, self.NAME, _with_dropped(self.nothing(), dropped), None)
+        scores = [item.score for item in items]
+        if (
+            assume_sorted
+            and ties == "split"
+            and on_invalid == "raise"
+            and isinstance(items, list)
+            and type(max_k) is int
+            and type(min_k) is int
+            and 0 <= min_k <= max_k
+            and max_k
+            and _plain(scores)
+            and self.scale != "distance"
+        ):
+            positions, metadata = self.pick(scores, max_k, min_k)
+            cutoff = float(scores[positions[-1]]) if positions else 0.0
+            chosen = [items[position] for position in positions]
+            return SelectionResult(chosen, cutoff, self.NAME, metadata, (self, scores, max_k, min_k, ties, positions))
+        ready = _ready(self.scale, items, scores, (max_k, min_k), assume_sorted=assume_sorted, on_invalid=on_invalid, ties=ties)
+        if not ready.scores:
+            return SelectionResult([], 0.0, self.NAME, _with_dropped(self.nothing(), ready.dropped))
+        return self._selected(ready, ties)
+
+    def _selected(self, ready: _Ready[T], ties: Ties) -> SelectionResult[T]:
+        scores, max_k, min_k = ready.scores, ready.max_k, ready.min_k
         positions, metadata = self.pick(scores, max_k, min_k)
         if ties == "keep":
             positions = _positions_with_ties(scores, positions, max_k)
-        return SelectionResult(
-            [items[position] for position in positions],
-            self._shown(scores[positions[-1]]) if positions else 0.0,
-            self.NAME,
-            _with_dropped(metadata, dropped),
-            (self, scores, max_k, min_k, ties, tuple(positions)),
-        )
+        cutoff = self._shown(scores[positions[-1]]) if positions else 0.0
+        chosen = [ready.items[position] for position in positions]
+        basis = (self, scores, max_k, min_k, ties, positions)
+        return SelectionResult(chosen, cutoff, self.NAME, _with_dropped(metadata, ready.dropped), basis)
+
+
+class _Ready(NamedTuple, Generic[T]):
+    """What the slow way of reading found: finite scores, descending (distances negated), and the items in their order."""
+
+    items: list[ScoredItem[T]]
+    scores: list[float]
+    max_k: int
+    min_k: int
+    dropped: int
+
+
+def _plain(scores: list[Any]) -> bool:
+    """Return whether nothing needs a closer look: finite Python numbers, a float among them, descending, at least one."""
+    try:
+        total = sum(scores)
+        # NaN and infinities stay in a sum; one that overflows, or is of another type, is only looked at again
+        return type(total) is float and total - total == 0.0 and scores == sorted(scores, reverse=True)
+    except (TypeError, OverflowError):
+        return False
+
+
+def _ready(
+    scale: Scale,
+    items: Sequence[ScoredItem[T]],
+    scores: list[Any],
+    limits: tuple[int, int],
+    *,
+    assume_sorted: bool,
+    on_invalid: OnInvalid,
+    ties: Ties,
+) -> _Ready[T]:
+    """Return items and scores after everything that the quick look could not decide: types, limits, dropping, sorting."""
+    max_k, min_k = check_limits(*limits)
+    check_modes(ties, on_invalid)
+    found = read_scores(scores)
+    finite = [position for position, score in enumerate(found) if score - score == 0.0]
+    dropped = len(found) - len(finite)
+    if dropped and on_invalid == "raise":
+        bad = next(position for position, score in enumerate(found) if score - score != 0.0)
+        raise ScoreError(f"the score at position {bad} is {found[bad]!r}: scores are finite, or pass on_invalid='drop'")
+    if scale == "distance":
+        found = [-score for score in found]
+    if not assume_sorted:
+        finite.sort(key=found.__getitem__, reverse=True)
+    kept = [found[position] for position in finite]
+    if assume_sorted:
+        raise_unsorted(kept, negated=scale == "distance")
+    return _Ready([items[position] for position in finite], kept, max_k, min_k, dropped)
 
 
 def _with_ties(scores: list[float], kept: int, max_k: int) -> int:

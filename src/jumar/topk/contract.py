@@ -7,6 +7,7 @@ finite and sorted, best first. Inside the strategies nothing is checked again.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any, Final, get_args
@@ -24,6 +25,7 @@ __all__ = [
     "check_scale",
     "check_size",
     "check_threshold",
+    "count_valid",
     "raise_unsorted",
     "read_scores",
     "shown",
@@ -147,12 +149,23 @@ def read_scores(scores: Sequence[Any]) -> list[float]:
     return found
 
 
-def raise_unsorted(scores: Sequence[float], *, query: int | None = None) -> None:
-    """Raise the error for scores of which one is better than the one before it; do nothing when there is none."""
+def raise_unsorted(scores: Sequence[float], *, negated: bool = False, query: int | None = None) -> None:
+    """Do nothing when ``scores`` descend, else raise the error that says where they don't.
+
+    ``negated`` distances are shown as they were given. Errors: :class:`jumar.errors.ScoreError`.
+    """
     for position in range(1, len(scores)):
         if scores[position] > scores[position - 1]:
             where = "" if query is None else f"query {query}: "
+            before, after = (-scores[k] if negated else scores[k] for k in (position - 1, position))
             raise ScoreError(
-                f"{where}the scores are not sorted, best first: position {position} ({scores[position]!r}) is better than "
-                f"position {position - 1} ({scores[position - 1]!r}); sort them, or pass assume_sorted=False"
+                f"{where}the scores are not sorted, best first: position {position} ({after!r}) is better than position "
+                f"{position - 1} ({before!r}); sort them, or pass assume_sorted=False"
             )
+
+
+def count_valid(scores: list[float], floor: float | None) -> int:
+    """Return how many of ``scores``, which descend, are at least ``floor``; all of them when there is no floor."""
+    if floor is None or scores[-1] >= floor:
+        return len(scores)
+    return len(scores) - bisect_left(scores[::-1], floor)

@@ -17,9 +17,16 @@ __all__ = ["CLASSES", "create_selection_strategy", "strategy_class"]
 CLASSES: Final[Mapping[str, str]] = {
     "adaptive_k": "AdaptiveKSelectionStrategy",
     "clustering": "ClusterSelectionStrategy",
+    "conformal": "ConformalSelectionStrategy",
     "elbow": "ElbowSelectionStrategy",
     "entropy": "EntropySelectionStrategy",
+    "entropy_normalized": "NormalizedEntropySelectionStrategy",
+    "expected_f1": "ExpectedF1SelectionStrategy",
     "fixed_k": "FixedKSelectionStrategy",
+    "largest_gap": "LargestGapSelectionStrategy",
+    "otsu": "OtsuSelectionStrategy",
+    "ratio_to_top": "RatioToTopSelectionStrategy",
+    "score_threshold": "ScoreThresholdSelectionStrategy",
 }
 """Class by name; the module in ``strategies/`` is called as the strategy."""
 

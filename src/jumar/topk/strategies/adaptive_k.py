@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_number, check_threshold
+from jumar.topk.contract import check_number, check_threshold, count_valid
 from jumar.topk.types import Scale
 
-__all__ = ["AdaptiveKSelectionStrategy", "count_valid", "pairwise_sum", "slack"]
+__all__ = ["AdaptiveKSelectionStrategy", "exact_mean", "pairwise_sum", "slack"]
 
 
 @dataclass(frozen=True)
@@ -37,48 +37,40 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
 
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
         """Return the cut, ``mean_drop`` and ``cutoff_idx``; a ``reason`` instead where there was nothing to look at."""
-        valid = count_valid(scores, self.floor, max_k)
+        floor = self.floor
+        valid = min(len(scores) if floor is None or scores[-1] >= floor else count_valid(scores, floor), max_k)
         if valid <= min_k:
             return valid, {"reason": "below_min_k"}
         if valid == 1:
             return 1, {"reason": "no_variance"}
-        mean = (scores[0] - scores[valid - 1]) / (valid - 1)  # the gaps telescope
-        limit = mean * self.alpha
-        margin = slack(scores[0], scores[valid - 1], valid) * self.alpha
+        first, last, alpha = scores[0], scores[valid - 1], self.alpha
+        mean = (first - last) / (valid - 1)  # the gaps telescope
+        # where a gap equals the limit up to rounding, the sum of the gaps decides, as in the seed
+        margin = slack(first, last, valid) * alpha
+        close = mean * alpha - margin
         kept = valid
-        certain, close = limit + margin, limit - margin
-        previous = scores[0]
+        previous = first
         for index, score in enumerate(scores[1:valid], 1):
-            gap = previous - score
-            if gap > close and (gap > certain or gap > exact_mean(scores, valid) * self.alpha):
-                kept = index
-                break
+            if previous - score > close:
+                if previous - score <= close + 2 * margin:
+                    close = max(close, exact_mean(scores, valid) * alpha)
+                    margin = 0.0
+                if previous - score > close:
+                    kept = index
+                    break
             previous = score
         kept = max(kept, min_k)
-        return kept, {"alpha": self.alpha, "mean_drop": mean, "cutoff_idx": kept}
+        return kept, {"alpha": alpha, "mean_drop": mean, "cutoff_idx": kept}
 
     def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence | None:
         """Return the gap after each rank."""
-        valid = count_valid(scores, self.floor, max_k)
+        valid = min(count_valid(scores, self.floor), max_k)
         if valid <= max(min_k, 1):
             return None
         kept, metadata = self.cut(scores, max_k, min_k)
         gaps = {k: scores[k - 1] - scores[k] for k in range(max(min_k, 1), valid)}
         limit = float(metadata["mean_drop"]) * self.alpha
         return Evidence(f"the first gap above {self.alpha:g} × the mean gap", "gap", gaps, limit, kept)
-
-
-def count_valid(scores: list[float], floor: float | None, max_k: int) -> int:
-    """Return how many of the first ``max_k`` scores are at least ``floor``; ``scores`` descend."""
-    most = min(max_k, len(scores))
-    if floor is None or scores[most - 1] >= floor:
-        return most
-    valid = 0
-    for score in scores:
-        if score < floor:
-            break
-        valid += 1
-    return valid
 
 
 def slack(first: float, last: float, count: int) -> float:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
-from operator import neg
 from typing import Any, ClassVar
 
 from jumar.topk.base import Evidence, PositionStrategy
-from jumar.topk.contract import check_number, check_size, check_threshold
+from jumar.topk.contract import check_number, check_size, check_threshold, count_valid
 from jumar.topk.types import Scale
 
 __all__ = ["ClusterSelectionStrategy", "cluster"]
@@ -49,29 +47,32 @@ class ClusterSelectionStrategy(PositionStrategy):
     def pick(self, scores: list[float], max_k: int, min_k: int) -> tuple[list[int], dict[str, Any]]:
         """Return the positions, ``num_clusters``, ``cluster_sizes`` (label → members) and ``noise_count``."""
         floor, size = self.floor, len(scores)
-        valid = size if floor is None or scores[-1] >= floor else bisect_right(scores, -floor, key=neg)
+        valid = size if floor is None or scores[-1] >= floor else count_valid(scores, floor)
         if valid < min_k:
             valid = min(min_k, size)
         if valid <= self.min_cluster_size:
             groups = 1 if valid else 0
             return list(range(min(valid, max_k))), {"clusters": groups, "num_clusters": groups, "reason": "too_few_items"}
-        runs, noise = cluster(scores, valid, self.eps, self.min_cluster_size)
-        chosen: list[int] = []
+        groups, noise = cluster(scores, valid, self.eps, self.min_cluster_size)
         top = self.top_per_cluster
-        for members in runs:
-            chosen += members[:top]
-        del chosen[max_k:]
-        room = max_k - len(chosen)
-        if room and noise:
-            chosen += [position for position in noise if floor is None or scores[position] > floor][:room]
+        chosen: list[int] = []
+        sizes: dict[str, int] = {}
+        for label, (start, end) in enumerate(groups):
+            sizes[str(label)] = end - start
+            chosen += range(start, end if end - start < top else start + top)
+        if len(chosen) > max_k:
+            del chosen[max_k:]
+        elif noise:
+            above = noise if floor is None else [position for position in noise if scores[position] > floor]
+            chosen += above[: max_k - len(chosen)]
+            chosen.sort()
         if len(chosen) < min_k:
             taken = set(chosen)
             chosen += [position for position in range(valid) if position not in taken][: min_k - len(chosen)]
-        chosen.sort()
+            chosen.sort()
         if chosen and chosen[0]:  # rank 1 is kept whenever anything is
             chosen = [0, *(chosen[:-1] if len(chosen) >= max_k else chosen)]
-        sizes = {str(label): len(members) for label, members in enumerate(runs)}
-        return chosen, {"num_clusters": len(runs), "cluster_sizes": sizes, "noise_count": len(noise)}
+        return chosen, {"num_clusters": len(groups), "cluster_sizes": sizes, "noise_count": len(noise)}
 
     def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
         """Return the gap after each rank: one above ``eps`` parts two groups."""
@@ -82,12 +83,12 @@ class ClusterSelectionStrategy(PositionStrategy):
         return Evidence(rule, "gap", gaps, self.eps, len(positions))
 
 
-def cluster(scores: list[float], count: int, eps: float, least: int) -> tuple[list[list[int]], list[int]]:
-    """Return the clusters of the first ``count`` scores, best first, and the positions that are in none.
+def cluster(scores: list[float], count: int, eps: float, least: int) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return the clusters of the first ``count`` scores, best first, as ranges of positions; and the positions that are in none.
 
     DBSCAN on a line: a score is a core when ``least`` scores, itself among them, are at most ``eps`` away; cores at most ``eps``
     apart share a cluster; any other score within ``eps`` of a core belongs to its cluster, to the better one if there are two.
-    Two passes, since scores descend. Source: Ester et al., KDD 1996, §4.1.
+    Two passes, since scores descend. Source: Ester et al., KDD 1996.
     """
     if least <= 2:
         return _chains(scores, count, eps, least)
@@ -105,31 +106,30 @@ def cluster(scores: list[float], count: int, eps: float, least: int) -> tuple[li
     return _grown(scores, count, eps, cores)
 
 
-def _chains(scores: list[float], count: int, eps: float, least: int) -> tuple[list[list[int]], list[int]]:
-    """Clusters where a neighbour is enough to be a core: chains of gaps up to ``eps``."""
-    runs: list[list[int]] = []
+def _chains(scores: list[float], count: int, eps: float, least: int) -> tuple[list[tuple[int, int]], list[int]]:
+    """Clusters where one neighbour makes a core: the ranking falls apart wherever a gap is above ``eps``."""
+    previous = scores[0]
+    groups: list[tuple[int, int]] = []
     noise: list[int] = []
     start = 0
-    previous = scores[0]
-    for position in range(1, count):
-        score = scores[position]
+    for position, score in enumerate(scores[:count]):
         if previous - score > eps:
             if position - start >= least:
-                runs.append(list(range(start, position)))
+                groups.append((start, position))
             else:
                 noise.append(start)
             start = position
         previous = score
     if count - start >= least:
-        runs.append(list(range(start, count)))
+        groups.append((start, count))
     else:
         noise.append(start)
-    return runs, noise
+    return groups, noise
 
 
-def _grown(scores: list[float], count: int, eps: float, cores: list[int]) -> tuple[list[list[int]], list[int]]:
+def _grown(scores: list[float], count: int, eps: float, cores: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
     """Chain the cores, then give each cluster what lies within ``eps`` of its outermost cores."""
-    runs: list[list[int]] = []
+    groups: list[tuple[int, int]] = []
     noise: list[int] = []
     free = 0  # the first position that is in no cluster yet
     index = 0
@@ -146,7 +146,7 @@ def _grown(scores: list[float], count: int, eps: float, cores: list[int]) -> tup
         while end < count and scores[bottom] - scores[end] <= eps:
             end += 1
         noise.extend(range(free, start))
-        runs.append(list(range(start, end)))
+        groups.append((start, end))
         free = end
     noise.extend(range(free, count))
-    return runs, noise
+    return groups, noise

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_number, check_threshold
+from jumar.topk.contract import check_number, check_threshold, count_valid
 from jumar.topk.types import Scale
 
 __all__ = ["ElbowSelectionStrategy"]
@@ -35,17 +35,26 @@ class ElbowSelectionStrategy(RuleStrategy):
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
         """Return where the first drop is."""
         threshold, floor = self.drop_threshold, self.min_score
-        kept = min_k
-        previous = scores[min_k - 1] if 0 < min_k <= len(scores) else scores[0]
-        for score in scores[min_k:max_k]:
-            if floor is not None and score < floor:
-                break
-            # (previous - score) / previous is the seed's drop; a previous of 0 or less has no share of itself to lose
-            if score != previous and (previous == 0 or (previous - score) / previous > threshold):
-                break
-            kept += 1
+        metadata = {"drop_threshold": threshold, "min_score": floor}
+        if floor is not None and scores[-1] < floor:
+            max_k = min(max_k, max(count_valid(scores, floor), min_k))
+        if min_k:
+            tail = scores[min_k - 1 : max_k]
+        else:
+            tail = scores[:max_k]
+            min_k = 1
+        if not tail:
+            return min_k, metadata
+        previous = tail[0]
+        for kept, score in enumerate(tail[1:], min_k):
+            # the seed's drop; a score of 0 or less has no share of itself to lose
+            if previous > 0:
+                if (previous - score) / previous > threshold:
+                    return kept, metadata
+            elif score < previous == 0:
+                return kept, metadata
             previous = score
-        return kept, {"drop_threshold": threshold, "min_score": floor}
+        return min_k - 1 + len(tail), metadata
 
     def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
         """Return the relative drop after each rank."""

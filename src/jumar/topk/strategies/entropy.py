@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from dataclasses import dataclass
-from operator import neg
 from typing import Any, ClassVar
 
 from jumar.errors import StrategyError
 from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_size, check_threshold
+from jumar.topk.contract import check_size, check_threshold, count_valid
 from jumar.topk.types import Scale
 
 __all__ = ["EntropySelectionStrategy", "entropy_of"]
@@ -48,8 +46,7 @@ class EntropySelectionStrategy(RuleStrategy):
 
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
         """Return the number that belongs to the entropy, ``entropy``, ``target_k`` and ``confidence``."""
-        floor = self.min_score
-        valid = len(scores) if floor is None or scores[-1] >= floor else bisect_right(scores, -floor, key=neg)
+        valid = count_valid(scores, self.min_score)
         if valid < min_k:
             valid = min(min_k, len(scores))
         if not valid:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
-from operator import neg
 from typing import Any, ClassVar
 
 from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_size, check_threshold
+from jumar.topk.contract import check_size, check_threshold, count_valid
 from jumar.topk.types import Scale
 
 __all__ = ["FixedKSelectionStrategy"]
@@ -41,7 +39,7 @@ class FixedKSelectionStrategy(RuleStrategy):
         floor = self.floor
         kept = self.k
         if floor is not None and scores[-1] < floor:
-            kept = min(kept, bisect_right(scores, -floor, key=neg))
+            kept = min(kept, count_valid(scores, floor))
         return kept, {"fixed_k": self.k}
 
     def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:

@@ -1,0 +1,73 @@
+"""Keep enough for a promised recall, with a threshold that labelled queries were asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from jumar.errors import StrategyError
+from jumar.topk.base import Evidence, RuleStrategy
+from jumar.topk.contract import check_number, check_size, check_threshold, count_valid, shown
+from jumar.topk.types import Scale
+
+__all__ = ["ConformalSelectionStrategy"]
+
+
+@dataclass(frozen=True)
+class ConformalSelectionStrategy(RuleStrategy):
+    """Keep the scores of at least ``threshold``, which was fitted for a mean recall of ``recall`` on new queries of the kind.
+
+    ``on="ratio"`` compares score ÷ best score instead of the score. ``queries`` says how many labelled queries it was fitted on.
+    Without a ``threshold`` nothing is known and up to ``max_k`` are kept, the only choice that cannot miss what another one
+    finds. The promise is about the mean over queries, and only as long as ``max_k`` does not cut it off (metadata:
+    ``truncated``). Errors: :class:`jumar.errors.StrategyError` unless 0 < ``recall`` < 1. Source: Angelopoulos et al.,
+    "Conformal Risk Control", ICLR 2024 (arXiv 2208.02814).
+    """
+
+    NAME: ClassVar[str] = "conformal"
+
+    threshold: float | None = None
+    recall: float = 0.9
+    on: Literal["score", "ratio"] = "score"
+    queries: int = 0
+    scale: Scale = "similarity"
+
+    def _check(self) -> None:
+        check_number("recall", self.recall, above=0, below=1)
+        check_size("queries", self.queries, least=0)
+        if self.on not in {"score", "ratio"}:
+            raise StrategyError(f"on is {shown(self.on)}: choose 'score' or 'ratio'")
+        if self.on == "ratio":
+            if self.scale not in {"similarity", "bm25", "rrf"}:
+                raise StrategyError(f"on='ratio' needs scores that are 0 or more, not {self.scale}: choose on='score'")
+            if self.threshold is not None:
+                check_number("threshold", self.threshold, above=0, below=1, closed=True)
+        else:
+            check_threshold("threshold", self.threshold, self.scale)
+
+    def limit(self, top: float) -> float | None:
+        """Return the lowest score that is kept when ``top`` is the best; distances come negated. None: every score."""
+        if self.threshold is None:
+            return None
+        if self.on == "ratio":
+            return self.threshold * top if top > 0 else None
+        return -self.threshold if self.scale == "distance" else self.threshold
+
+    def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:  # noqa: ARG002
+        """Return how many reach the threshold; ``calibrated`` and ``truncated`` say what the promise is worth."""
+        kept = count_valid(scores, self.limit(scores[0]))
+        return kept, {
+            "threshold": self.threshold,
+            "recall": self.recall,
+            "calibrated": self.threshold is not None,
+            "truncated": kept > max_k,
+        }
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
+        """Return the score of the last kept item, for each cut."""
+        kept, _ = self.cut(scores, max_k, min_k)
+        values = dict(enumerate(scores[:max_k], 1))
+        if self.threshold is None:
+            return Evidence("not calibrated: everything up to max_k", "", {}, None, kept)
+        rule = f"scores of at least {self.threshold:g}{' × the best' * (self.on == 'ratio')}, for a recall of {self.recall:g}"
+        return Evidence(rule, "score", values, self.limit(scores[0]), kept)
