@@ -173,7 +173,18 @@ class ExpectedF1SelectionConfig(SelectionConfig):
 
 
 SelectionStrategyConfig = Annotated[
-    ElbowSelectionConfig | AdaptiveKSelectionConfig | EntropySelectionConfig | ClusterSelectionConfig | FixedKSelectionConfig,
+    ElbowSelectionConfig
+    | AdaptiveKSelectionConfig
+    | EntropySelectionConfig
+    | ClusterSelectionConfig
+    | FixedKSelectionConfig
+    | OtsuSelectionConfig
+    | LargestGapSelectionConfig
+    | RatioToTopSelectionConfig
+    | ScoreThresholdSelectionConfig
+    | NormalizedEntropySelectionConfig
+    | ConformalSelectionConfig
+    | ExpectedF1SelectionConfig,
     Field(discriminator="strategy"),
 ]
 """The configuration of any strategy; the key ``strategy`` says which."""
