@@ -228,11 +228,12 @@ def test_order_and_tie_breaks_may_be_lists(tmp_path: Path) -> None:
     assert 2 == read_best(run, 2)["best_iter"]
 
 
-def test_what_was_switched_off_is_on_record_and_no_resume_changes_it(tmp_path: Path) -> None:
+def test_a_resume_takes_the_options_of_the_run_and_no_others(tmp_path: Path) -> None:
     config = write_chain(tmp_path, 2)
     options = (str(config), "--dry-run", "--run-id", "off", "--no-select-best")
     run_json(tmp_path, *options)
-    refused = jumar(tmp_path, "cases", "run", str(config), "--dry-run", "--run-id", "off", "--resume", check=2)
+    again = ("cases", "run", str(config), "--run-id", "off", "--resume")
+    refused = jumar(tmp_path, *again, "--select-best", check=2)
 
-    assert "options.select_best: False → 'unset'" in refused.stderr
-    assert "nothing is run" in jumar(tmp_path, "cases", "run", *options, "--resume", check=0).stdout
+    assert "options.select_best: False → True" in refused.stderr
+    assert "nothing is run" in jumar(tmp_path, *again, check=0).stdout

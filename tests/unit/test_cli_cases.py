@@ -125,7 +125,7 @@ def test_a_shell_completes_the_group_its_commands_and_runs():
         return [found.value for found in BashComplete(application, {}, "jumar", "_X").get_completions(before, last)]
 
     assert ["cases"] == complete("ca")
-    assert ["replay", "report", "run", "show", "verify"] == complete("cases", "")
+    assert ["list", "replay", "report", "run", "show", "verify"] == complete("cases", "")
     assert ["nightly"] == complete("cases", "show", "n")
     assert ["nightly", "other"] == complete("cases", "verify", "")
     assert "--best-order" in complete("cases", "replay", "--best")
@@ -170,7 +170,7 @@ def test_replay_in_words():
     assert "" == shown.err
     quiet = call("cases", "replay", "recorded", "-q", check=0).out
     assert 4 == len(quiet.splitlines())
-    assert ["1", "1", "3", "9", "8.75", "8", "3", "3.75", "2"] == quiet.splitlines()[1].split()[:9]
+    assert ["1", "1", "3", "9", "8.75", "8", "a", "base"] == quiet.splitlines()[1].split()[:8]
 
 
 @pytest.mark.parametrize(
@@ -297,10 +297,23 @@ def test_show_in_words():
     lines = shown.splitlines()
     assert lines[0].startswith("jumar cases show · r   3 cases · 8 iterations · 12s · $0.0800")
     assert ["case", "it", "1", "it", "2", "it", "3", "best", "last"] == lines[1].split()[:9]
-    assert ["1", "★→9", "9", "3", "1", "3", "+6", "+5", "+6", "max", "iters", "the", "run's", "start"] == lines[2].split()
+    assert ["1", "★→9", "9", "3", "1", "3", "max", "iters", "the", "run's", "start"] == lines[2].split()
     assert "    iteration 1: step failed: step all: exit 1" in lines
     assert "Case 2 started from iteration 1 of case 1, its best" in shown
     assert 4 == len(call("cases", "show", "r", "-q", check=0).out.splitlines())
+
+
+def test_the_runs_are_listed():
+    assert "no runs of cases" in call("cases", "list", check=0).out
+    make_run({1: [(1, 1, 1)], 2: []}, run_id="one", begun=1)
+    make_run({1: [(1, 1, 1)]}, run_id="two")
+    found = ask("list")["runs"]
+    assert {("one", 1, 2), ("two", 1, 1)} == {(run["run_id"], run["ended"], run["cases"]) for run in found}
+    shown = call("cases", "list", check=0).out
+    assert "unfinished" in shown
+    Path(".jumar/runs/run_one/run.json").write_text("{")
+    assert "damaged: jumar cases verify" in call("cases", "list", check=0).out
+    assert "run.json" in next(run for run in ask("list")["runs"] if run["run_id"] == "one")["damaged"]
 
 
 def test_a_wide_case_has_no_column_an_iteration():

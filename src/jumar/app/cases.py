@@ -12,7 +12,7 @@ from typing import Any
 
 from jumar.app.cases_config import CasesConfig, RoleConfig, StepConfig
 from jumar.app.templates import AGENT
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, NotFoundError
 from jumar.loop.cases.casefile import read_case_file
 from jumar.loop.cases.config import dry_run_of, new_run_id
 from jumar.loop.cases.dry import DRY_STEPS
@@ -25,6 +25,8 @@ from jumar.store.cases.run_store import CaseSource, RunReader
 from jumar.text import escape, nearest
 
 __all__ = ["CasesRequest", "chain_of"]
+
+_SHOWN = 5
 
 _PLAIN_PATH = re.compile(r"\.{0,2}/?(?:[\w.-]+/)+[\w.-]+|\.{1,2}/[\w.-]+")
 
@@ -62,6 +64,8 @@ def chain_of(request: CasesRequest) -> ChainSettings:
 
     Errors: :class:`ConfigError` that names file, line, case, role or key.
     """
+    if request.resume:
+        request = _as_before(request)
     config, base = request.config, request.base
     run = config.run
     keys = MappingProxyType(_keys(request))
@@ -91,7 +95,7 @@ def chain_of(request: CasesRequest) -> ChainSettings:
         raise ConfigError(f"the work directory {escape(str(settings.workdir))} does not exist; see [run] workdir")
     if settings.dry_run is None:
         _refuse_missing_programs(settings)
-    return replace(settings, run_id=_run_id(request, recorded))
+    return replace(settings, run_id=request.run_id or config.run.run_id or new_run_id())
 
 
 def _refuse_missing_programs(settings: ChainSettings) -> None:
@@ -110,21 +114,45 @@ def _refuse_missing_programs(settings: ChainSettings) -> None:
             )
 
 
-def _run_id(request: CasesRequest, recorded: Mapping[str, Any]) -> str:
-    """Return the id that was given, or a new one; for a resume the newest run of this configuration that has not ended."""
+def _as_before(request: CasesRequest) -> CasesRequest:
+    """Return the request with the run that is meant, and with the options that it was started with where none are given now."""
+    root = request.output_root
     given = request.run_id or request.config.run.run_id
     if given is not None:
-        return given
-    if not request.resume:
-        return new_run_id()
+        if given not in list_runs(root):
+            there = ", ".join(escape(run_id) for run_id in list_runs(root)[:_SHOWN]) or "none"
+            raise NotFoundError(f"no run called '{escape(given)}' in {escape(str(root))}; there are: {there}")
+        run = RunReader(root / f"run_{given}")
+    else:
+        run = _newest_unfinished(request)
+    before: Any = run.config.get("options", {})
+    filled: dict[str, Any] = {"run_id": run.run_id}
+    for name, value in before.items():
+        if getattr(request, name, None) in (None, False, (), {}):
+            filled[name] = _as_given(name, value)
+    return replace(request, **filled)
+
+
+def _as_given(name: str, value: Any) -> Any:
+    """Return an option as the command line gives it, from how ``run.json`` keeps it."""
+    if name == "cases":
+        return tuple(value)
+    if name == "base_paths":
+        return {role: Path(path) for role, path in value.items()}
+    return Path(value) if name == "dry_run_scores" else value
+
+
+def _newest_unfinished(request: CasesRequest) -> RunReader:
+    """Return the newest run that has not ended and was started with this file, whatever its options were."""
     runs = [RunReader(request.output_root / f"run_{run_id}") for run_id in list_runs(request.output_root)]
-    open_runs = [run for run in runs if any(run.case(number).end() is None for number in run.case_ids)]
-    same = [run for run in open_runs if dict(run.config) == dict(recorded)]
+    unfinished = [run for run in runs if any(run.case(number).end() is None for number in run.case_ids)]
+    file = _recorded(request)["file"]
+    same = [run for run in unfinished if run.config.get("file") == file]
     if not same:
-        others = ", ".join(escape(run.run_id) for run in open_runs[:5])
+        others = ", ".join(escape(run.run_id) for run in unfinished[:_SHOWN])
         known = f"; unfinished with another configuration: {others}" if others else ""
-        raise ConfigError(f"no unfinished run of this configuration in {escape(str(request.output_root))}{known}; see --run-id")
-    return max(same, key=lambda run: run.created_at).run_id
+        raise NotFoundError(f"no unfinished run of this configuration in {escape(str(request.output_root))}{known}; see --run-id")
+    return max(same, key=lambda run: run.created_at)
 
 
 def _cases(request: CasesRequest) -> tuple[CaseSource, ...]:
@@ -231,7 +259,7 @@ def _recorded(request: CasesRequest) -> dict[str, Any]:
     options = {
         "cases": list(request.cases),
         "start_from_scratch": request.start_from_scratch,
-        "base_paths": {name: str(path) for name, path in (request.base_paths or {}).items()},
+        "base_paths": {name: str(Path(path).absolute()) for name, path in (request.base_paths or {}).items()},
         "thresholds": dict(request.thresholds or {}),
         "order": request.order,
         "tiebreak": request.tiebreak,
@@ -240,7 +268,7 @@ def _recorded(request: CasesRequest) -> dict[str, Any]:
         "continue_from": request.continue_from,
         "dry_run": request.dry_run,
         "dry_run_stop_iter": request.dry_run_stop_iter,
-        "dry_run_scores": None if request.dry_run_scores is None else str(request.dry_run_scores),
+        "dry_run_scores": None if request.dry_run_scores is None else str(request.dry_run_scores.absolute()),
     }
     file = request.config.model_dump(mode="json", exclude_defaults=True)
     file.get("run", {}).pop("max_iters", None)

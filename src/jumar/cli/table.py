@@ -41,6 +41,7 @@ GROUPS: dict[str, Group] = {
         "Refine case by case, and carry the best of each forward.",
         "Refine what an agent works with case by case; the best of each case goes into the next one.",
         {
+            "list": ("jumar.cli.cases.list:list_command", "List the runs of cases."),
             "replay": ("jumar.cli.cases.replay:replay_command", "Say what would have been chosen, from recorded judge files."),
             "report": ("jumar.cli.cases.report:report_command", "Print a run's report as markdown, HTML or JSON."),
             "run": ("jumar.cli.cases.run:run_command", "Run all cases in order, or go on with an interrupted run."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.model.cases import CaseIteration
 from jumar.report.cases.read import CaseReport, ChainReport
-from jumar.report.cases.words import STATE_WORDS, cell_state, origin_text, signed_text, stopped_text, value_text
+from jumar.report.cases.words import STATE_WORDS, cell_state, origin_text, stopped_text, value_text
 from jumar.report.figures import UNKNOWN
 
 __all__ = ["print_cases", "print_choices"]
@@ -14,20 +14,17 @@ _WIDEST = 20  # iterations across; beyond that only the best and the last are sh
 
 
 def print_choices(report: ChainReport) -> None:
-    """Print a line a case: best, last, and by how much they differ in each key of the order."""
+    """Print a line a case: best, last, and what the best scored; what the last scored is said below the table."""
     columns = [Column(name="case", right=True), Column(name="best", right=True), Column(name="last", right=True)]
     columns += [Column(name=name, right=True) for name in report.keys]
-    columns += [Column(name=f"{name} of last", right=True) for name in report.keys]
     columns += [Column(name="started from", fold=True)]
     rows: list[Row] = []
     for case in report.cases:
-        best, last = (_values(report, one) for one in (case.best, case.last))
         cells = (
             f"{case.number}",
             _number(None if case.best is None else case.best.number),
             _number(None if case.last is None else case.last.number),
-            *best,
-            *last,
+            *_values(report, case.best),
             origin_text(case.origin),
         )
         rows.append(Row(cells=cells, style="red" if case.best is None else ""))
@@ -43,7 +40,6 @@ def print_cases(report: ChainReport) -> None:
     across = range(1, report.columns + 1) if report.columns <= _WIDEST else ()
     columns = [Column(name="case"), *(Column(name=f"it {number}") for number in across)]
     columns += [Column(name="best", right=True), Column(name="last", right=True)]
-    columns += [Column(name=f"{name} best−last", right=True) for name in report.keys]
     columns += [Column(name="ended"), Column(name="started from", fold=True)]
     rows = [_row(report, case, across) for case in report.cases]
     print_table(columns, rows)
@@ -55,7 +51,6 @@ def _row(report: ChainReport, case: CaseReport, across: range | tuple[()]) -> Ro
         *(_cell(report, case, number) for number in across),
         _number(None if case.best is None else case.best.number),
         _number(None if case.last is None else case.last.number),
-        *(signed_text(case.behind.get(name)) for name in report.keys),
         stopped_text(case),
         origin_text(case.origin),
     )

@@ -99,9 +99,9 @@ def run_command(**given: Any) -> int:
 
     settings = chain_of(_request(given))
     stream = None if given["quiet"] else (sys.stderr if given["as_json"] else sys.stdout)
-    progress = CaseProgress(stream)
     count = cases_line(len(settings.cases), settings.limits.max_iters)
-    progress.say(f"jumar cases run · {settings.run_id} · {count}{' · dry run' if settings.dry_run else ''}")
+    heading = f"jumar cases run · {settings.run_id} · {count}{' · dry run' if settings.dry_run else ''}"
+    progress = CaseProgress(stream, heading=heading, keys=[key.name for key in settings.order.keys])
     switch = StopSwitch()
     with signals_handled(switch, quiet=given["quiet"]), open_executor(given["executor"]) as executor:
         outcome = run_chain(settings, resume=given["resume"], executor=executor, switch=switch, listener=progress.hear)
@@ -109,7 +109,9 @@ def run_command(**given: Any) -> int:
     if given["as_json"]:
         print_json(document)
     if outcome.stopped is not None:
+        config = f" {given['config']}" if given["config"] else ""
         progress.say(f"stopped   {outcome.stopped.detail}")
+        progress.say(f"go on     jumar cases run{escape(config)} --resume --run-id {settings.run_id}")
     progress.say(f"run       {outcome.run_dir}")
     progress.say(f"report    jumar cases report {escape(_named(outcome.run_dir))}")
     return _exit_code(document, outcome)

@@ -14,16 +14,21 @@ from jumar.loop.control import StopSwitch
 from jumar.model.cases import CaseBest, CaseEnd, CaseIteration, CaseLimits, CaseStop
 from jumar.model.protocols import Clock
 from jumar.ranking.cases import case_parent, rank_case, stop_case
+from jumar.store.cases.case_reader import CaseReader
 from jumar.store.cases.case_store import CaseStore
 from jumar.store.cases.run_store import RunReader, RunStore
 
-__all__ = ["run_case", "run_seconds"]
+__all__ = ["case_seconds", "run_case", "run_seconds"]
+
+
+def case_seconds(case: CaseReader) -> float:
+    """Return what all recorded steps of a case took, in seconds; those that were lost count as nothing known."""
+    return _seconds(case.iterations())
 
 
 def run_seconds(run: RunReader) -> float:
-    """Return what all recorded steps of a run took, in seconds; those that were lost count as nothing known."""
-    records = [record for number in run.case_ids for record in run.case(number).iterations()]
-    return sum(step.seconds or 0.0 for record in records for step in record.steps)
+    """Return what all recorded steps of a run took, in seconds. Reads every record of the run."""
+    return sum(case_seconds(run.case(number)) for number in run.case_ids)
 
 
 def run_case(
@@ -33,10 +38,12 @@ def run_case(
     clock: Clock | None = None,
     switch: StopSwitch | None = None,
     listener: CaseListener | None = None,
+    elsewhere: float | None = None,
 ) -> CaseStop | None:
     """Run one case of a run that exists, or go on with it; return why it was stopped early, None when it has ended.
 
-    Running an ended case again does nothing, so that a task whose worker died can simply be run a second time. Errors:
+    ``elsewhere`` are the seconds of the run's other cases, where the caller knows them (None: they are read). Running an ended
+    case again does nothing, so that a task whose worker died can simply be run a second time. Errors:
     :class:`jumar.errors.LockedError` when another process runs this case, :class:`jumar.errors.StoreWriteError`,
     :class:`jumar.errors.StoreDamagedError`; what was acknowledged stays.
     """
@@ -52,27 +59,37 @@ def run_case(
         store.clear_scratch()
         inputs = run.begin_case(number, settings.roles, carry=settings.carry_forward)
         known = store.iterations()
-        tell(CaseStarted(case=number, case_id=inputs.case_id, carried_from=inputs.carried_from, recorded=known), listener)
+        best = rank_case(known, settings.order).best
+        started = CaseStarted(
+            case=number,
+            case_id=inputs.case_id,
+            carried_from=inputs.carried_from,
+            recorded=known,
+            best=None if best is None else best.number,
+        )
+        tell(started, listener)
         runner = IterationRunner(store=store, settings=settings, inputs=inputs, clock=clock, switch=switch, listener=listener)
-        stop = _iterate(run, store, settings, runner)
+        if elsewhere is None and settings.limits.max_seconds is not None:
+            elsewhere = run_seconds(run) - case_seconds(store)
+        stop = _iterate(store, settings, runner, elsewhere or 0.0)
         if stop.stopped_by in {"interrupted", "terminated"}:
             return stop
         end = _finish(store, settings, stop, at=clock.now())
-    tell(CaseEnded(end=end), listener)
+        chosen = store.best()
+    tell(CaseEnded(end=end, best=chosen), listener)
     return None
 
 
-def _iterate(run: RunStore, store: CaseStore, settings: ChainSettings, runner: IterationRunner) -> CaseStop:
-    others = run_seconds(run) - _seconds(store.iterations()) if settings.limits.max_seconds is not None else 0.0
+def _iterate(store: CaseStore, settings: ChainSettings, runner: IterationRunner, elsewhere: float) -> CaseStop:
     while True:
         known = store.iterations()
         waiting = store.pending()
         if waiting is None:
-            stop = _stopped(store, known, settings.limits, others + _seconds(known))
+            stop = _stopped(store, known, settings.limits, elsewhere + _seconds(known))
             if stop is not None:
                 return stop
         if runner.switch.requested:
-            return CaseStop(stopped_by=runner.switch.reason, detail="stopped on request; --resume goes on from there")
+            return CaseStop(stopped_by=runner.switch.reason, detail="stopped on request")
         parent = case_parent(known, settings.continue_from, settings.order)
         record = runner.make(waiting or (known[-1].number + 1 if known else 1), parent)
         if record is not None:

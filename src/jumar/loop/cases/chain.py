@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from jumar.errors import ConfigError, JumarError, NotFoundError
-from jumar.loop.cases.case import run_case
+from jumar.loop.cases.case import case_seconds, run_case, run_seconds
 from jumar.loop.cases.dry import dry_keys
 from jumar.loop.cases.events import CaseEnded, CaseListener, CaseNotice, tell
 from jumar.loop.cases.settings import ChainSettings, check_chain, starting_roles
@@ -131,21 +131,31 @@ def run_chain(
     for warning in settings.order.warnings:
         tell(CaseNotice(message=warning), listener)
     if resume and all(run.case(case.number).end() is not None for case in settings.cases):
-        tell(CaseNotice(message="every case has ended already; nothing is run"), listener)
+        message = "every case has ended already and nothing is run; an ended case is not opened again, start another run"
+        tell(CaseNotice(message=message), listener)
     switch = switch or StopSwitch()
     with run.lock():
         if executor is not None:
             stopped = _side_by_side(run, settings, executor, switch, listener)
         else:
-            stopped = _in_order(settings, clock, switch, listener)
+            stopped = _in_order(run, settings, clock, switch, listener)
     return ChainOutcome(run_dir=run.paths.directory, stopped=stopped)
 
 
-def _in_order(settings: ChainSettings, clock: Clock | None, switch: StopSwitch, listener: CaseListener | None) -> CaseStop | None:
+def _in_order(
+    run: RunStore, settings: ChainSettings, clock: Clock | None, switch: StopSwitch, listener: CaseListener | None
+) -> CaseStop | None:
+    limited = settings.limits.max_seconds is not None
+    spent = run_seconds(run) if limited else 0.0
     for case in settings.cases:
-        stopped = run_case(settings, case.number, clock=clock, switch=switch, listener=listener)
+        before = case_seconds(run.case(case.number)) if limited else 0.0
+        stopped = run_case(
+            settings, case.number, clock=clock, switch=switch, listener=listener, elsewhere=spent - before if limited else None
+        )
         if stopped is not None:
             return stopped
+        # added up: reading every record again before each case would make a long run slower with every case
+        spent += case_seconds(run.case(case.number)) - before if limited else 0.0
     return None
 
 
@@ -180,11 +190,11 @@ def _side_by_side(
                 continue
             end = run.case(number).end()
             if end is not None:
-                tell(CaseEnded(end=end), listener)
+                tell(CaseEnded(end=end, best=run.case(number).best()), listener)
         if switch.requested:
             running = {future for future in running if not future.cancel()}
     if switch.requested and any(run.case(number).end() is None for number in wanted):
-        return CaseStop(stopped_by=switch.reason, detail="stopped on request; --resume goes on from there")
+        return CaseStop(stopped_by=switch.reason, detail="stopped on request")
     for number in sorted(errors)[:1]:
         error = errors[number]
         raise type(error)(

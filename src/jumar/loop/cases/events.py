@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jumar.model.cases import CarriedFrom, CaseEnd, CaseIteration
+from jumar.model.cases import CarriedFrom, CaseBest, CaseEnd, CaseIteration
 
 __all__ = ["CaseEnded", "CaseEvent", "CaseListener", "CaseNotice", "CaseStarted", "CaseStepStarted", "IterationMade", "tell"]
 
@@ -15,12 +15,13 @@ _log = logging.getLogger("jumar.loop.cases")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseStarted:
-    """A case is about to run. ``recorded`` are the iterations that it has already."""
+    """A case is about to run. ``recorded`` are the iterations that it has already, ``best`` the number of the best of them."""
 
     case: int
     case_id: str
     carried_from: CarriedFrom | None
     recorded: tuple[CaseIteration, ...]
+    best: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +43,10 @@ class IterationMade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseEnded:
-    """A case has ended, its best bundle is written."""
+    """A case has ended, its best bundle is written: ``best``, None when no iteration is valid."""
 
     end: CaseEnd
+    best: CaseBest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jumar.files import as_write_error, copy_file, make_directory, remove_tree
 from jumar.loop.cases.dry import dry_keys, run_dry
-from jumar.loop.cases.events import CaseListener, CaseStepStarted, tell
+from jumar.loop.cases.events import CaseListener, CaseNotice, CaseStepStarted, tell
 from jumar.loop.cases.feedback import write_feedback
 from jumar.loop.cases.programs import run_program, step_environment
 from jumar.loop.cases.settings import JUDGE, ChainSettings, input_name
@@ -76,6 +76,8 @@ class IterationRunner:
                 detail = "its process died before it ended"
                 lost = StepRecord(attempt=start.attempt, step=start.step, outcome="lost", seconds=None, detail=detail)
                 self.store.end_step(directory, lost)
+                message = f"step {start.step} of iteration {directory.name} was lost ({detail}); it is on record and runs again"
+                tell(CaseNotice(message=message), self.listener)
 
     def _done(self, directory: Path, step: Step) -> StepRecord | None:
         """Return the step's end from an earlier run, when what it wrote is still there as it was."""
