@@ -1,6 +1,6 @@
 """``make bench``: what jumar costs, always as a ratio against a peer or a limit measured in the same run.
 
-Run all of it, or name parts: ``python bench record snapshot startup engine``. Sizes are for two shared cores and some five
+Run all of it, or name parts: ``python bench record snapshot startup engine cases``. Sizes are for two shared cores and some five
 minutes.
 """
 
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PARTS = ("startup", "record", "snapshot", "engine")
+PARTS = ("startup", "record", "snapshot", "engine", "cases")
 
 
 def machine() -> str:
