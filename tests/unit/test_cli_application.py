@@ -17,8 +17,8 @@ from jumar.cli.application import application, environment_name
 from jumar.cli.table import COMMANDS, GROUPS, every_command
 
 COMMON = ("--json", "--quiet")
-WITHOUT_ROOT = {"completion", "demo", "init"}
 EVERY = every_command()
+WITHOUT_ROOT = {"completion", "demo", "init", *(name for name in EVERY if name.startswith("topk "))}
 
 
 def command(name: str) -> click.Command:

@@ -28,12 +28,15 @@ COMMANDS: Commands = {
 
 
 class Group:
-    """Commands below a command: ``summary`` is its line in the list above, ``intro`` the first sentence of its own help."""
+    """Commands below a command: ``summary`` is its line in the list above, ``intro`` the first sentence of its own help.
 
-    __slots__ = ("commands", "intro", "summary")
+    ``rooted`` says that they work below ``--root``.
+    """
 
-    def __init__(self, summary: str, intro: str, commands: Commands) -> None:
-        self.summary, self.intro, self.commands = summary, intro, commands
+    __slots__ = ("commands", "intro", "rooted", "summary")
+
+    def __init__(self, summary: str, intro: str, commands: Commands, *, rooted: bool = True) -> None:
+        self.summary, self.intro, self.commands, self.rooted = summary, intro, commands, rooted
 
 
 GROUPS: dict[str, Group] = {
@@ -48,6 +51,15 @@ GROUPS: dict[str, Group] = {
             "show": ("jumar.cli.cases.show:show_command", "Show a run's cases and their iterations."),
             "verify": ("jumar.cli.cases.verify:verify_command", "Re-hash everything that a run stored."),
         },
+    ),
+    "topk": Group(
+        "Choose how many retrieved items to keep.",
+        "Choose how many retrieved items to keep, from their scores.",
+        {
+            "compare": ("jumar.cli.topk.compare:compare_command", "Compare every strategy on labelled queries."),
+            "select": ("jumar.cli.topk.select:select_command", "Say how many items of each ranking to keep."),
+        },
+        rooted=False,
     ),
 }
 
@@ -80,7 +92,7 @@ def render_help(group: str | None = None) -> str:
     variable = f"JUMAR_{group}_{first}_JSON".upper()
     closing = (
         f"`jumar {group} COMMAND --help` shows options and examples. The environment sets options",
-        f"too: {variable} is `jumar {group} {first} --json`, JUMAR_ROOT is --root.",
+        f"too: {variable} is `jumar {group} {first} --json`{', JUMAR_ROOT is --root' * found.rooted}.",
     )
     rows = [(name, text) for name, (_, text) in found.commands.items()]
     return _render(f"jumar {group}", found.intro, GLOBAL_OPTIONS[1:], rows, closing)

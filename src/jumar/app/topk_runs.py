@@ -1,0 +1,215 @@
+"""Rankings from files: JSON Lines, TREC run and qrels, tables. What comes out is checked and names its line when it is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jumar.errors import ConfigError, JumarError, NotFoundError, ScoreError
+from jumar.text import escape, nearest
+from jumar.topk.contract import shown
+from jumar.topk.labelled import LabelledQuery, labelled
+from jumar.topk.types import Scale
+
+__all__ = ["FORMATS", "Ranking", "read_rankings", "read_runs"]
+
+FORMATS = ("jsonl", "trec", "csv")
+
+_COLUMNS = ("query_id", "score", "relevant", "relevant_total")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """One query's scores as they were given; ``items`` are None unless the line had some."""
+
+    query_id: str | int
+    scores: list[Any]
+    items: list[Any] | None
+    where: str
+
+
+def read_rankings(path: Path) -> list[Ranking]:
+    """Return the rankings of a JSON Lines file, ``-`` for stdin: ``{"query_id", "scores": [...]}``, optional ``items``.
+
+    Blank lines are skipped. Errors: :class:`jumar.errors.NotFoundError`; :class:`jumar.errors.ScoreError` that names the line.
+    """
+    return [_ranking(row, where) for row, where in _rows(path)]
+
+
+def _ranking(row: Mapping[str, Any], where: str) -> Ranking:
+    query_id = row.get("query_id")
+    if isinstance(query_id, bool) or not isinstance(query_id, str | int):
+        raise ScoreError(f"{where}: 'query_id' is {shown(query_id)}; give a text or a whole number")
+    if not isinstance(row.get("scores"), list):
+        raise ScoreError(f"{where}: 'scores' is {shown(row.get('scores'))}; give a list of numbers, best first")
+    scores: list[Any] = row["scores"]
+    for position, score in enumerate(scores):
+        if isinstance(score, bool) or not isinstance(score, int | float):
+            raise ScoreError(f"{where}: the score at position {position} is {shown(score)}; give a number")
+    items: list[Any] | None = row.get("items")
+    if items is not None and (not isinstance(items, list) or len(items) != len(scores)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ScoreError(f"{where}: 'items' is {shown(items)}; give a list with one entry for each of the {len(scores)} scores")
+    return Ranking(query_id, scores, items, where)
+
+
+def read_runs(
+    path: Path, *, qrels: Path | None = None, form: str | None = None, grade: int = 1, scale: Scale = "similarity"
+) -> tuple[LabelledQuery, ...]:
+    """Return the labelled queries of a file.
+
+    ``form`` is ``jsonl`` (``{"query_id", "scores", "relevant", "relevant_total"}`` a line), ``trec`` (a run, with the judgements
+    in ``qrels``) or ``csv`` (a row an item, columns ``query_id, score, relevant`` and optionally ``relevant_total``; tabs in
+    a ``.tsv``); by default told from ``qrels`` and the file's suffix. Relevant is what has at least ``grade``. Errors:
+    :class:`jumar.errors.NotFoundError`, :class:`jumar.errors.ScoreError`, :class:`jumar.errors.ConfigError`.
+    """
+    chosen = form or _form(path, qrels)
+    if (chosen == "trec") != (qrels is not None):
+        raise ConfigError("--qrels holds the judgements of a TREC run: give both, or neither")
+    if chosen == "trec" and qrels is not None:
+        return _trec(path, qrels, grade, scale)
+    rows = _table(path) if chosen == "csv" else _rows(path)
+    found: list[LabelledQuery] = []
+    for row, where in rows:
+        try:
+            graded = row if grade == 1 else {**row, "relevant": [_reaches(one, grade) for one in row.get("relevant", ())]}
+            found += labelled([{"query_id": len(found), **graded}], scale=scale)
+        except JumarError as error:
+            raise ScoreError(f"{where}: {error}") from error
+    return tuple(found)
+
+
+def _reaches(value: Any, grade: int) -> Any:
+    return value >= grade if isinstance(value, int | float) else value
+
+
+def _form(path: Path, qrels: Path | None) -> str:
+    if qrels is not None:
+        return "trec"
+    return "csv" if path.suffix.lower() in {".csv", ".tsv"} else "jsonl"
+
+
+# ------------------------------------------------------------------------------------------------------------ lines
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines that are not blank, each with the words that name it."""
+    shown_name = "stdin" if str(path) == "-" else escape(str(path))
+    try:
+        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+    except FileNotFoundError as error:
+        raise NotFoundError(f"there is no file {shown_name}") from error
+    except IsADirectoryError as error:
+        raise NotFoundError(f"{shown_name} is a directory; name a file") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ScoreError(f"{shown_name}, line {line}: not UTF-8") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield line, f"{shown_name}, line {number}"
+
+
+def _rows(path: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
+    for line, where in _lines(path):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ScoreError(f"{where}: not JSON ({error}); one JSON object a line") from error
+        if not isinstance(row, dict):
+            raise ScoreError(f"{where}: {shown(row)} is no object; one JSON object a line")
+        yield row, where
+
+
+# ----------------------------------------------------------------------------------------------------------- tables
+
+
+def _table(path: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the queries of a table, in the order in which they first occur; rows of one query need not be together."""
+    lines = list(_lines(path))
+    reader = csv.reader((line for line, _ in lines), delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+    header: list[str] | None = None
+    queries: dict[str, tuple[dict[str, Any], str]] = {}
+    try:
+        for cells, (_, where) in zip(reader, lines, strict=False):
+            if header is None:
+                header = _header([cell.strip().lower() for cell in cells], where)
+                continue
+            if len(cells) != len(header):
+                raise ScoreError(f"{where}: {len(cells)} cells below {len(header)} columns")
+            _add(queries, dict(zip(header, cells, strict=True)), where)
+    except csv.Error as error:
+        raise ScoreError(f"{escape(str(path))}: not a table ({error})") from error
+    return iter(queries.values())
+
+
+def _header(names: list[str], where: str) -> list[str]:
+    for name in _COLUMNS[:3]:
+        if name not in names:
+            close = nearest(name, names)
+            raise ScoreError(f"{where}: no column '{name}'{close}; the first line names the columns {', '.join(_COLUMNS[:3])}")
+    return names
+
+
+def _add(queries: dict[str, tuple[dict[str, Any], str]], row: Mapping[str, str], where: str) -> None:
+    query, _ = queries.setdefault(row["query_id"], ({"query_id": row["query_id"], "scores": [], "relevant": []}, where))
+    query["scores"].append(_number(row["score"], "score", where))
+    query["relevant"].append(_number(row["relevant"], "relevant", where))
+    if row.get("relevant_total", "").strip():
+        query["relevant_total"] = int(_number(row["relevant_total"], "relevant_total", where))
+
+
+def _number(text: str, field: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ScoreError(f"{where}: '{field}' is {shown(text)}; give a number") from error
+
+
+# ------------------------------------------------------------------------------------------------------------- TREC
+
+
+def _trec(run: Path, qrels: Path, grade: int, scale: Scale) -> tuple[LabelledQuery, ...]:
+    """Return a TREC run (``query Q0 document rank score tag``) with its judgements (``query 0 document grade``).
+
+    As in trec_eval the order is that of the scores, those of the same score by document, last one first; the column of ranks does
+    not count. Queries without any judgement are left out; those judged without anything relevant are out of scope.
+    """
+    judged: dict[str, set[str]] = {}
+    for (query_id, _, document, value), where in _fields(qrels, 4):
+        relevant = judged.setdefault(query_id, set())
+        if _number(value, "grade", where) >= grade:
+            relevant.add(document)
+    found: dict[str, list[tuple[float, str]]] = {query_id: [] for query_id in judged}
+    seen: set[tuple[str, str]] = set()
+    for (query_id, _, document, _, value, _), where in _fields(run, 6):
+        if (query_id, document) in seen:
+            raise ScoreError(f"{where}: query {escape(query_id)} has document {escape(document)} twice")
+        seen.add((query_id, document))
+        if query_id in found:
+            found[query_id].append((_number(value, "score", where), document))
+    return labelled(_judged(judged, found, ascending=scale == "distance"), scale=scale)
+
+
+def _judged(
+    judged: Mapping[str, set[str]], found: Mapping[str, list[tuple[float, str]]], *, ascending: bool
+) -> Iterable[LabelledQuery]:
+    for query_id, ranking in found.items():
+        ranking.sort(key=lambda one: one[1], reverse=True)
+        ranking.sort(key=lambda one: one[0], reverse=not ascending)
+        relevant = judged[query_id]
+        labels = tuple(document in relevant for _, document in ranking)
+        yield LabelledQuery(query_id, tuple(score for score, _ in ranking), labels, len(relevant))
+
+
+def _fields(path: Path, count: int) -> Iterator[tuple[list[str], str]]:
+    for line, where in _lines(path):
+        fields = line.split()
+        if len(fields) != count:
+            raise ScoreError(f"{where}: {len(fields)} fields; a TREC {'run' if count == 6 else 'qrels file'} has {count} a line")
+        yield fields, where

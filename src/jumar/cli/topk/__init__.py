@@ -1,0 +1,1 @@
+"""``jumar topk``: one file a command, as above."""

@@ -1,0 +1,153 @@
+"""``jumar topk compare``: every strategy on labelled queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jumar.cli.common import json_option, print_json, print_text, quiet_option
+from jumar.cli.tabular import Column, Row, print_table
+from jumar.cli.topk.common import input_options, limit_options, need_numpy, runs_argument, scale_option
+from jumar.text import plural
+
+if TYPE_CHECKING:
+    from jumar.topk.compare import Comparison, ComparisonRow
+    from jumar.topk.metrics import Estimate
+    from jumar.topk.types import Scale
+
+__all__ = ["compare_command", "estimated"]
+
+_EPILOG = """\b
+Examples:
+  jumar topk compare runs.jsonl
+  jumar topk compare runs.jsonl --max-k 10 --min-k 0 --json
+  jumar topk compare bm25.run --qrels judged.qrels --scale bm25
+  jumar topk compare runs.csv --strategy elbow --strategy fixed_k
+
+RUNS is JSON Lines ({"query_id", "scores": [...], "relevant": [0, 1, ...], "relevant_total"}), a TREC run with --qrels, or a
+.csv or .tsv with the columns query_id, score, relevant."""
+
+_FIGURES = ("f1", "precision", "recall", "ndcg", "mean_k", "skill", "oracle_gap", "wrongly_empty", "wrongly_answered")
+
+
+@click.command("compare", epilog=_EPILOG)
+@runs_argument
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    type=click.STRING,
+    metavar="NAME",
+    help="Only this one; repeatable.  [default: all]",
+)
+@limit_options
+@scale_option
+@input_options
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the resamples behind the intervals.")
+@json_option
+@quiet_option
+def compare_command(
+    runs: Path,
+    strategies: tuple[str, ...],
+    max_k: int | None,
+    min_k: int | None,
+    scale: Scale | None,
+    qrels: Path | None,
+    grade: int,
+    seed: int,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Compare every strategy, with its defaults, on labelled queries.
+
+    Skill is F1 minus F1 with the same numbers dealt out among the queries: what choosing for each query adds. The gap is what
+    the best number for each query, known in hindsight, would add to F1.
+    """
+    need_numpy("compare")
+    from jumar.app.topk_runs import read_runs
+    from jumar.topk.compare import compare
+
+    known: Scale = scale or "similarity"
+    found = compare(
+        read_runs(runs, qrels=qrels, grade=grade, scale=known),
+        strategies or None,
+        max_k=20 if max_k is None else max_k,
+        min_k=1 if min_k is None else min_k,
+        scale=known,
+        seed=seed,
+    )
+    if as_json:
+        print_json(_document(found))
+    else:
+        _print(found, quiet=quiet)
+    return 0
+
+
+def _document(found: Comparison) -> dict[str, Any]:
+    return {
+        "queries": found.queries,
+        "in_scope": found.in_scope,
+        "max_k": found.max_k,
+        "min_k": found.min_k,
+        "scale": found.scale,
+        **estimated("oracle_f1", found.oracle_f1),
+        "rows": [_row(found, row) for row in found.rows],
+        "refused": dict(found.refused),
+    }
+
+
+def _row(found: Comparison, row: ComparisonRow) -> dict[str, Any]:
+    document: dict[str, Any] = {"strategy": row.strategy, "params": dict(row.params), **estimated("oracle_f1", found.oracle_f1)}
+    for name in _FIGURES:
+        document.update(estimated(name, getattr(row, name)))
+    return document
+
+
+def estimated(name: str, estimate: Estimate) -> dict[str, Any]:
+    """Return a figure and its interval as ``NAME`` and ``NAME_interval``; both null without queries to take it from."""
+    interval = None if estimate.value is None else [estimate.low, estimate.high]
+    return {name: estimate.value, f"{name}_interval": interval}
+
+
+def _print(found: Comparison, *, quiet: bool) -> None:
+    abstaining = found.min_k == 0 or found.in_scope < found.queries
+    names = ("strategy", "F1", "95 %", "precision", "recall", "nDCG", "mean k", "skill", "95 %", "gap")
+    names += ("wrongly empty", "wrongly answered") if abstaining else ()
+    columns = [Column(name=name, right=bool(place)) for place, name in enumerate(names)]
+    print_table(columns, [Row(cells=_cells(row, abstaining=abstaining)) for row in found.rows])
+    if quiet:
+        return
+    outside = found.queries - found.in_scope
+    beside = f", {outside:,} of them out of scope" if outside else ""
+    print_text(f"{plural(found.queries, 'query').replace('querys', 'queries')}{beside}; max_k {found.max_k}, min_k {found.min_k}")
+    if found.oracle_f1.value is not None:
+        print_text(f"best number for each query in hindsight: F1 {_figure(found.oracle_f1)} {_interval(found.oracle_f1)}")
+    for name, reason in found.refused.items():
+        print_text(f"without {name}: {reason}")
+
+
+def _cells(row: ComparisonRow, *, abstaining: bool) -> tuple[str, ...]:
+    cells = (
+        row.strategy,
+        _figure(row.f1),
+        _interval(row.f1),
+        _figure(row.precision),
+        _figure(row.recall),
+        _figure(row.ndcg),
+        _figure(row.mean_k, "{:.1f}"),
+        _figure(row.skill, "{:+.3f}"),
+        _interval(row.skill, "{:+.3f}"),
+        _figure(row.oracle_gap),
+    )
+    return (*cells, _figure(row.wrongly_empty, "{:.1%}"), _figure(row.wrongly_answered, "{:.1%}")) if abstaining else cells
+
+
+def _figure(estimate: Estimate, form: str = "{:.3f}") -> str:
+    return "—" if estimate.value is None else form.format(estimate.value)
+
+
+def _interval(estimate: Estimate, form: str = "{:.3f}") -> str:
+    return "" if estimate.low is None or estimate.high is None else f"{form.format(estimate.low)}–{form.format(estimate.high)}"

@@ -1,0 +1,167 @@
+"""``jumar topk select``: how many items of each ranking to keep."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from jumar.cli.common import json_option, print_text, quiet_option
+from jumar.cli.tabular import Column, Row, print_table
+from jumar.cli.topk.common import limit_options, parameters, scale_option
+from jumar.errors import ScoreError, UsageError
+from jumar.text import plural
+
+if TYPE_CHECKING:
+    from jumar.app.topk_file import Selection
+    from jumar.app.topk_runs import Ranking
+    from jumar.topk.types import SelectionResult
+
+__all__ = ["DEFAULT_STRATEGY", "select_command"]
+
+DEFAULT_STRATEGY = "adaptive_k"
+
+_EPILOG = """\b
+Examples:
+  jumar topk select scores.jsonl
+  jumar topk select scores.jsonl --strategy elbow --param drop_threshold=0.2 --json
+  jumar topk select scores.jsonl --config topk.toml --explain
+
+FILE has one JSON object a line: {"query_id": "q1", "scores": [0.92, 0.89, 0.71], "items": [...]}; items are optional,
+- is stdin. --json prints one object a line, in the order of the input."""
+
+
+@click.command("select", epilog=_EPILOG)
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE")
+@click.option("--strategy", metavar="NAME", help=f"How to choose.  [default: {DEFAULT_STRATEGY}]")
+@click.option(
+    "--param", "params", multiple=True, type=click.STRING, metavar="NAME=VALUE", help="A parameter of the strategy; repeatable."
+)
+@click.option(
+    "--config", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="What `jumar topk tune -o FILE` wrote."
+)
+@limit_options
+@scale_option
+@click.option("--ties", type=click.Choice(["split", "keep"]), default="split", show_default=True, help="Equal scores at the cut.")
+@click.option(
+    "--on-invalid",
+    type=click.Choice(["raise", "drop"]),
+    default="raise",
+    show_default=True,
+    help="Scores that are NaN or infinite.",
+)
+@click.option("--sort", is_flag=True, help="Sort the scores first; unsorted ones are an error otherwise.")
+@click.option("--explain", is_flag=True, help="Say why the cut is where it is.")
+@json_option
+@quiet_option
+def select_command(
+    file: Path,
+    strategy: str | None,
+    params: tuple[str, ...],
+    config: Path | None,
+    max_k: int | None,
+    min_k: int | None,
+    scale: str | None,
+    ties: Literal["split", "keep"],
+    *,
+    on_invalid: Literal["raise", "drop"],
+    sort: bool,
+    explain: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Say how many items of each ranking to keep.
+
+    Nothing is printed unless every ranking can be read and decided.
+    """
+    if explain and as_json:
+        raise UsageError("--explain is for people and --json for programs: choose one; metadata has what the rule found")
+    from jumar.app.topk_runs import read_rankings
+    from jumar.topk.types import ScoredItem
+
+    chosen = _selection(strategy, params, config, max_k, min_k, scale)
+    rankings = read_rankings(file)
+    results: list[SelectionResult[int]] = []
+    for ranking in rankings:
+        try:
+            items = [ScoredItem(position, score) for position, score in enumerate(ranking.scores)]
+            found = chosen.strategy.select(
+                items, chosen.max_k, chosen.min_k, assume_sorted=not sort, on_invalid=on_invalid, ties=ties
+            )
+        except ScoreError as error:
+            message = (
+                str(error).replace("pass assume_sorted=False", "pass --sort").replace("on_invalid='drop'", "--on-invalid drop")
+            )
+            raise ScoreError(f"{ranking.where}: {message}") from error
+        results.append(found)
+    if as_json:
+        for ranking, result in zip(rankings, results, strict=True):
+            sys.stdout.write(json.dumps(_document(ranking, result), allow_nan=False) + "\n")
+    else:
+        _print(rankings, results, chosen, explain=explain, quiet=quiet)
+    return 0
+
+
+def _selection(
+    strategy: str | None, params: tuple[str, ...], config: Path | None, max_k: int | None, min_k: int | None, scale: str | None
+) -> Selection:
+    """Return the strategy and the limits: options before the configuration, that before the defaults."""
+    from jumar.app.topk_file import Selection, read_selection
+    from jumar.topk.contract import check_limits
+    from jumar.topk.registry import create_selection_strategy
+
+    given = {**parameters(params), **({} if scale is None else {"scale": scale})}
+    if config is not None and strategy is not None:
+        raise UsageError("--strategy and --config both name a strategy: choose one")
+    known = None if config is None else read_selection(config)
+    base: Any = (strategy or DEFAULT_STRATEGY) if known is None else known.strategy
+    most, least = (20, 1) if known is None else (known.max_k, known.min_k)
+    most, least = check_limits(most if max_k is None else max_k, least if min_k is None else min_k)
+    return Selection(strategy=create_selection_strategy(base, **given), max_k=most, min_k=least)
+
+
+def _document(ranking: Ranking, result: SelectionResult[int]) -> dict[str, Any]:
+    positions = [one.item for one in result.selected]
+    document = {
+        "query_id": ranking.query_id,
+        "kept": len(positions),
+        "positions": positions,
+        "cutoff_score": result.cutoff_score,
+        "method": result.method,
+        "metadata": result.metadata,
+        "abstained": result.abstained,
+    }
+    return document if ranking.items is None else {**document, "items": [ranking.items[one] for one in positions]}
+
+
+def _print(
+    rankings: list[Ranking], results: list[SelectionResult[int]], chosen: Selection, *, explain: bool, quiet: bool
+) -> None:
+    if explain:
+        for ranking, result in zip(rankings, results, strict=True):
+            print_text(f"{ranking.query_id}\n{result.explain()}\n")
+        return
+    columns = (Column(name="query", fold=True), Column(name="kept", right=True), Column(name="of", right=True))
+    columns = (*columns, Column(name="cutoff", right=True), Column(name=""))
+    print_table(
+        columns,
+        [
+            Row(
+                cells=(
+                    str(ranking.query_id),
+                    str(len(result.selected)),
+                    str(len(ranking.scores)),
+                    "—" if result.abstained else f"{result.cutoff_score:.4g}",
+                    "abstained" if result.abstained else "",
+                )
+            )
+            for ranking, result in zip(rankings, results, strict=True)
+        ],
+    )
+    if not quiet:
+        kept = sum(len(result.selected) for result in results)
+        limits = f"max_k {chosen.max_k}, min_k {chosen.min_k}"
+        print_text(f"{plural(len(results), 'ranking')}, {kept:,} kept by {chosen.strategy.name} ({limits})")

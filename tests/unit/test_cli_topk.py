@@ -1,0 +1,209 @@
+"""``jumar topk``: what it reads, prints and refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import CONTROL, call
+
+from jumar.cli.table import GROUPS, render_help
+from jumar.topk.registry import CLASSES
+
+PROBLEM = {"query_id": "return", "scores": [0.92, 0.89, 0.71, 0.45, 0.42]}
+
+
+def lines(*rows: dict[str, Any], name: str = "in.jsonl") -> Path:
+    path = Path(name)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def _here(fresh_place: Path):
+    return fresh_place
+
+
+@pytest.mark.parametrize("name", GROUPS["topk"].commands)
+def test_help(name: str):
+    assert f"jumar topk {name}" in call("topk", name, "--help", check=0).out.partition("Examples:")[2]
+    assert render_help("topk") == call("topk", "--help", check=0).out
+    assert "JUMAR_ROOT" not in render_help("topk")
+
+
+# ---------------------------------------------------------------------------------------------------------- select
+
+
+def test_one_line_for_each_in_their_order():
+    path = lines(PROBLEM, {"query_id": 7, "scores": []}, {"query_id": "i", "scores": [0.9, 0.1], "items": [{"id": 1}, "b"]})
+    found = documents(call("topk", "select", path, "--json", check=0).out)
+    assert ["return", 7, "i"] == [row["query_id"] for row in found]
+    first = found[0]
+    assert (3, [0, 1, 2], 0.71, "adaptive_k", False) == (
+        first["kept"],
+        first["positions"],
+        first["cutoff_score"],
+        first["method"],
+        first["abstained"],
+    )
+    assert {"query_id", "kept", "positions", "cutoff_score", "method", "metadata", "abstained"} == set(first)
+    assert (0, [], 0.0, True) == tuple(found[1][name] for name in ("kept", "positions", "cutoff_score", "abstained"))
+    assert [{"id": 1}] == found[2]["items"]
+
+
+@pytest.mark.parametrize("strategy", CLASSES)
+def test_every_strategy_answers(strategy: str):
+    row = documents(call("topk", "select", lines(PROBLEM), "--strategy", strategy, "--json", check=0).out)[0]
+    assert (strategy, 0) == (row["method"], row["positions"][0])
+    assert strategy in call("topk", "select", lines(PROBLEM), "--strategy", strategy, check=0).out
+
+
+def test_limits_parameters_and_orders():
+    path = lines({"query_id": 1, "scores": [0.2, 0.9, 0.9, float("nan")]})
+    chosen = ("topk", "select", path, "--strategy", "fixed_k", "--json", "--sort", "--on-invalid", "drop")
+    assert [1, 2] == documents(call(*chosen, "--param", "k=1", "--ties", "keep").out)[0]["positions"]
+    assert [1] == documents(call(*chosen, "--max-k", "1").out)[0]["positions"]
+    assert [] == documents(call(*chosen, "--min-k", "0", "--param", "min_score=0.95").out)[0]["positions"]
+
+
+def test_distances():
+    path = lines({"query_id": 1, "scores": [0.1, 0.12, 0.9]})
+    assert (
+        2 == documents(call("topk", "select", path, "--scale", "distance", "--strategy", "largest_gap", "--json").out)[0]["kept"]
+    )
+
+
+def test_a_configuration_that_options_beat():
+    Path("topk.toml").write_text('max_k = 2\nmin_k = 0\n[selection]\nstrategy = "elbow"\ndrop_threshold = 0.5\n')
+    first = ("topk", "select", lines(PROBLEM), "--config", "topk.toml", "--json")
+    row = documents(call(*first, check=0).out)[0]
+    assert ("elbow", 2, 0.5) == (row["method"], row["kept"], row["metadata"]["drop_threshold"])
+    assert 3 == documents(call(*first, "--max-k", "4", check=0).out)[0]["kept"]
+    assert 1 == documents(call(*first, "--param", "drop_threshold=0.01", check=0).out)[0]["kept"]
+
+
+def test_stdin():
+    done = subprocess.run(
+        [sys.executable, "-m", "jumar.cli.entry", "topk", "select", "-", "--json"],
+        input=json.dumps(PROBLEM),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert 3 == json.loads(done.stdout)["kept"]
+
+
+def test_select_loads_no_numpy():
+    lines(PROBLEM)
+    code = (
+        "import sys\nsys.argv[1:] = ['topk', 'select', 'in.jsonl', '--json']\nfrom jumar.cli.entry import main\n"
+        "try: main()\nfinally: print({'numpy', 'pydantic'} & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "set()" == done.stderr.strip()
+
+
+def test_explained():
+    out = call("topk", "select", lines(PROBLEM), "--explain", check=0).out
+    assert "return" in out
+    assert "adaptive_k" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--strategy", "elbwo"), "did you mean 'elbow'"),
+        (("--min-k", "3", "--max-k", "2"), "min_k is 3 and max_k 2"),
+        (("--param", "alpha"), "--param alpha: write NAME=VALUE"),
+        (("--param", "alfa=2"), "did you mean 'alpha'"),
+        (("--param", "alpha=big"), "alpha is 'big'"),
+        (("--explain", "--json"), "choose one"),
+        (("--config", "x.toml", "--strategy", "elbow"), "both name a strategy"),
+        (("--config", "x.toml"), "there is no file x.toml"),
+        (("--strategy", "elbow", "--scale", "logit"), "logit"),
+    ],
+)
+def test_what_cannot_be_asked_for(arguments: tuple[str, ...], message: str):
+    called = call("topk", "select", lines(PROBLEM), *arguments, check=2)
+    assert message in called.err
+
+
+def test_nothing_is_printed_unless_all_can_be_decided():
+    called = call("topk", "select", lines(PROBLEM, {"query_id": "\x1b[2J", "scores": [0.1, 0.2]}), check=2)
+    assert "" == called.out
+    assert "in.jsonl, line 2: the scores are not sorted" in called.err
+    assert "pass --sort" in called.err
+
+
+def test_names_are_harmless():
+    called = call("topk", "select", lines({"query_id": "\x1b[2J", "scores": [0.3]}), terminal=True, check=0)
+    assert CONTROL.isdisjoint(called.out.replace("\x1b[2m", "").replace("\x1b[0m", ""))
+
+
+# --------------------------------------------------------------------------------------------------------- compare
+
+
+def labelled_file(**more: Any) -> Path:
+    rows = [
+        {"query_id": "a", "scores": [0.9, 0.85, 0.3], "relevant": [1, 1, 0], "relevant_total": 2},
+        {"query_id": "b", "scores": [0.8, 0.6, 0.55], "relevant": [1, 0, 0], "relevant_total": 1},
+        {"query_id": "c", "scores": [0.2, 0.1, 0.1], "relevant": [0, 0, 0], "relevant_total": 0},
+    ]
+    return lines(*({**row, **more} for row in rows), name="runs.jsonl")
+
+
+def test_a_row_for_every_strategy():
+    found = call("topk", "compare", labelled_file(), "--json", "--min-k", "0", check=0).document
+    assert sorted(CLASSES) == sorted(row["strategy"] for row in found["rows"])
+    assert (3, 2, 1.0) == (found["queries"], found["in_scope"], found["oracle_f1"])
+    for row in found["rows"]:
+        for name in ("f1", "mean_k", "skill", "oracle_f1", "wrongly_answered"):
+            low, high = row[f"{name}_interval"]
+            assert low <= high
+            assert isinstance(row[name], float)
+    elbow = next(row for row in found["rows"] if row["strategy"] == "elbow")
+    assert (1.0, 1.0, 0.0, 0.0) == (elbow["f1"], elbow["mean_k"], elbow["oracle_gap"], elbow["wrongly_answered"])
+    best_first = [row["f1"] for row in found["rows"]]
+    assert sorted(best_first, reverse=True) == best_first
+
+
+def test_the_table_says_what_it_is_of():
+    out = call("topk", "compare", labelled_file(), check=0).out
+    assert "3 queries, 1 of them out of scope; max_k 20, min_k 1" in out
+    assert "wrongly answered" in out
+    assert "hindsight: F1 1.000" in out
+    assert "hindsight" not in call("topk", "compare", labelled_file(), "-q", check=0).out
+
+
+def test_only_some_of_them_and_those_that_a_scale_refuses():
+    found = call("topk", "compare", labelled_file(), "--strategy", "fixed_k", "--json", check=0).document
+    assert ["fixed_k"] == [row["strategy"] for row in found["rows"]]
+    logits = call("topk", "compare", labelled_file(), "--scale", "logit", check=0).out
+    assert "without elbow: elbow needs scores" in logits
+
+
+def test_trec_files():
+    Path("a.run").write_text("q Q0 d1 1 9.5 x\nq Q0 d2 2 3.5 x\n")
+    Path("a.qrels").write_text("q 0 d1 1\n")
+    found = call("topk", "compare", "a.run", "--qrels", "a.qrels", "--scale", "bm25", "--json", check=0).document
+    assert (1, 1.0) == (found["queries"], found["oracle_f1"])
+
+
+def test_compare_without_numpy_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("jumar.cli.topk.common.find_spec", lambda _: None)
+    called = call("topk", "compare", labelled_file(), "--json", check=2)
+    assert "pip install 'jumar[topk]'" in called.document["error"]["message"]
+
+
+def test_compare_names_what_is_wrong():
+    assert "runs.jsonl, line 1: query a: 'relevant' is None" in call("topk", "compare", labelled_file(relevant=None), check=2).err
+    Path("empty.jsonl").write_text("")
+    assert "no queries" in call("topk", "compare", "empty.jsonl", check=2).err

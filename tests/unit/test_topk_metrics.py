@@ -1,0 +1,219 @@
+"""Quality against labels: by hand, against a library that others trust, and against all shuffles where there are few."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumar.errors import ScoreError, StrategyError
+from jumar.topk.compare import compare
+from jumar.topk.labelled import LabelledQuery, labelled
+from jumar.topk.metrics import METRICS, Estimate, Labels, Resamples, check_metric, choose
+from jumar.topk.strategies.clustering import ClusterSelectionStrategy
+from jumar.topk.strategies.fixed_k import FixedKSelectionStrategy
+
+
+def query(relevant: str, total: int | None = None, *, name: str = "q", scores: tuple[float, ...] | None = None) -> LabelledQuery:
+    labels = tuple(sign == "+" for sign in relevant)
+    given_scores = scores or tuple(1 - 0.01 * rank for rank in range(len(labels)))
+    return LabelledQuery(name, given_scores, labels, sum(labels) if total is None else total)
+
+
+def one(metric: str, relevant: str, kept: int, total: int | None = None, max_k: int = 5) -> float:
+    return float(Labels.of([query(relevant, total)], max_k).prefix_quality(metric)[0, kept])
+
+
+def test_by_hand():
+    assert 2 / 3 == one("precision", "+-+--", 3)
+    assert 2 / 4 == one("recall", "+-+--", 3, total=4)
+    assert pytest.approx(4 / 7) == one("f1", "+-+--", 3, total=4)
+    assert pytest.approx((1 + 1 / 2) / (1 + 1 / math.log2(3))) == one("ndcg", "+-+--", 3)
+    assert [0, 0, 0, 0] == [one(metric, "+-", 0) for metric in METRICS]
+    assert [0, 0, 0, 0] == [one(metric, "--", 2) for metric in METRICS]
+
+
+def test_beyond_the_end_of_a_list_it_keeps_all():
+    table = Labels.of([query("+-"), query("+-+-+")], 5).prefix_quality("f1")
+    assert [2 / 3] * 4 == table[0, 2:].tolist()
+
+
+def test_what_skips_is_counted_as_what_it_keeps():
+    scores = (0.9, 0.89, 0.88, 0.87, 0.6, 0.59, 0.2)
+    labels = Labels.of([query("+--++--", scores=scores)], 20)
+    mask = choose(labels, ClusterSelectionStrategy(top_per_cluster=1))
+    assert [0, 4] == np.flatnonzero(mask[0]).tolist()
+    assert [1.0, 2 / 3, 0.8] == [labels.mask_quality(metric, mask)[0] for metric in ("precision", "recall", "f1")]
+    gains = 1 + 1 / math.log2(3)
+    assert pytest.approx(gains / (gains + 1 / 2)) == labels.mask_quality("ndcg", mask)[0]
+
+
+@given(st.lists(st.tuples(st.text("+-", max_size=12), st.integers(0, 5)), min_size=1, max_size=6), st.integers(1, 9))
+def test_a_prefix_and_its_mask_agree(rows: list[tuple[str, int]], k: int):
+    labels = Labels.of([query(text, text.count("+") + more) for text, more in rows], 9)
+    mask = choose(labels, FixedKSelectionStrategy(k))
+    for metric in METRICS:
+        assert np.allclose(labels.prefix_quality(metric)[:, k], labels.mask_quality(metric, mask))
+        assert ((labels.prefix_quality(metric) >= 0) & (labels.prefix_quality(metric) <= 1 + 1e-12)).all()
+
+
+def test_the_same_figures_as_ir_measures():
+    ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")
+    draw = random.Random(5)
+    queries = [query("".join(draw.choices("+-", (1, 2), k=15)), name=f"q{number}") for number in range(30)]
+    queries = [LabelledQuery(each.query_id, each.scores, each.relevant, sum(each.relevant) + 2) for each in queries]
+    labels = Labels.of(queries, 10)
+    kept = {each.query_id: draw.randint(1, 10) for each in queries}
+    judged = [
+        ir_measures.Qrel(each.query_id, f"d{place}", 1) for each in queries for place, good in enumerate(each.relevant) if good
+    ]
+    judged += [ir_measures.Qrel(each.query_id, f"missing{place}", 1) for each in queries for place in range(2)]
+    run = [
+        ir_measures.ScoredDoc(each.query_id, f"d{place}", score)
+        for each in queries
+        for place, score in enumerate(each.scores[: kept[each.query_id]])
+    ]
+    measures = {"precision": "SetP", "recall": "SetR", "f1": "SetF", "ndcg": "nDCG@10"}
+    parsed = {name: ir_measures.parse_measure(text) for name, text in measures.items()}
+    found = {(row.query_id, str(row.measure)): row.value for row in ir_measures.iter_calc(parsed.values(), judged, run)}
+    for name, measure in parsed.items():
+        table = labels.prefix_quality(name)
+        ours = [table[row, kept[each.query_id]] for row, each in enumerate(queries)]
+        assert pytest.approx(ours) == [found[each.query_id, str(measure)] for each in queries], name
+
+
+# ----------------------------------------------------------------------------------------------------------- skill
+
+
+def test_skill_is_what_all_shuffles_together_leave():
+    table = Labels.of([query("+--+"), query("++--", 3), query("---+"), query("+---")], 4).prefix_quality("f1")
+    kept = np.array([4, 2, 4, 1])
+    quality = table[np.arange(4), kept]
+    shuffled = [
+        np.mean([table[row, kept[other]] for row, other in enumerate(order)]) for order in itertools.permutations(range(4))
+    ]
+    assert pytest.approx(quality.mean() - np.mean(shuffled)) == Resamples(4, resamples=10).skill(quality, kept, table).value
+
+
+def test_a_fixed_number_has_no_skill_and_the_best_in_hindsight_has_all():
+    rows = [query("+" * good + "-" * (9 - good), name=str(good)) for good in range(1, 9)]
+    found = compare(rows, [FixedKSelectionStrategy(3)], max_k=9)
+    assert (0, 0, 0) == found.rows[0].skill
+    assert (1, 1, 1) == found.oracle_f1
+    assert pytest.approx(1.0) == sum(value for value in (found.rows[0].f1.value, found.rows[0].oracle_gap.value) if value)
+
+
+# ------------------------------------------------------------------------------------------------------- intervals
+
+
+def bounds(estimate: Estimate) -> tuple[float, float, float]:
+    value, low, high = estimate
+    assert value is not None
+    assert low is not None
+    assert high is not None
+    return low, value, high
+
+
+def test_intervals_are_the_same_again_and_hold_the_figure():
+    draw = random.Random(1)
+    rows = [query("".join(draw.choices("+-", k=8))) for _ in range(40)]
+    found, again = compare(rows, max_k=8), compare(rows, max_k=8)
+    assert found == again
+    for row in found.rows:
+        for figure in (row.f1, row.precision, row.recall, row.ndcg, row.mean_k, row.oracle_gap):
+            low, value, high = bounds(figure)
+            assert low <= value <= high
+
+
+def test_intervals_cover_what_they_should():
+    draw = np.random.default_rng(0)
+    inside = 0
+    for seed in range(200):
+        values = draw.beta(2, 3, size=60)
+        low, _, high = bounds(Resamples(60, resamples=400, seed=seed).means(values[:, None])[0])
+        inside += low <= 0.4 <= high
+    print(f"intervals that hold the true mean: {inside} of 200")
+    assert 180 <= inside
+
+
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch):
+    columns = np.random.default_rng(0).random((50, 2))
+    whole = Resamples(50, resamples=100).means(columns)
+    monkeypatch.setattr("jumar.topk.metrics._CELLS", 50 * 7)
+    assert whole == Resamples(50, resamples=100).means(columns)
+
+
+# ------------------------------------------------------------------------------------------------------ comparison
+
+
+def test_abstention_is_counted_on_both_sides():
+    rows = [
+        query("+-", scores=(0.9, 0.2), name="answered"),
+        query("+-", scores=(0.3, 0.2), name="wrongly empty"),
+        query("--", scores=(0.8, 0.2), name="wrongly answered"),
+        query("--", scores=(0.3, 0.2), name="rightly empty"),
+    ]
+    found = compare(rows, ["elbow"], min_k=0)
+    row = found.rows[0]
+    assert (4, 2) == (found.queries, found.in_scope)
+    assert (0.5, 0.5, 0.5, 0.5) == (row.f1.value, row.wrongly_empty.value, row.wrongly_answered.value, row.mean_k.value)
+    assert 1.0 == compare(rows, ["elbow"], min_k=1).rows[0].wrongly_answered.value
+
+
+def test_without_queries_in_scope_there_are_no_figures():
+    found = compare([query("--")], ["fixed_k"])
+    row = found.rows[0]
+    assert (None, None, None) == row.f1 == row.skill == found.oracle_f1
+    assert 2.0 == row.mean_k.value
+    assert (None, None, None) == compare([query("+")], ["fixed_k"]).rows[0].wrongly_answered
+
+
+def test_a_strategy_that_a_scale_makes_meaningless_has_a_reason():
+    found = compare([query("+-", scores=(3.0, -1.0))], ["elbow", "fixed_k"], scale="logit")
+    assert ["fixed_k"] == [row.strategy for row in found.rows]
+    assert "logit" in found.refused["elbow"]
+
+
+def test_empty_rankings_are_fine():
+    found = compare([LabelledQuery("none", (), (), 3), query("+")], ["fixed_k"])
+    assert (0.5, 0.5) == (found.rows[0].f1.value, found.rows[0].mean_k.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([], {}, "no queries"),
+        ([query("+")], {"min_k": 3, "max_k": 2}, "min_k is 3 and max_k 2"),
+        ([query("+")], {"strategies": ["elbwo"]}, "elbow"),
+        ([query("++", scores=(0.1, 0.2))], {}, "query q: the scores are not sorted"),
+        ([query("++", scores=(0.2, 0.1))], {"scale": "distance"}, "query q: the scores are not sorted"),
+        ([{"scores": [0.2]}], {}, "query 0: 'relevant' is None"),
+        ([{"scores": [0.2, 0.1], "relevant": [1]}], {}, "query 0: 2 scores and 1 labels"),
+        ([{"query_id": "\x1b", "scores": [0.2], "relevant": [1], "relevant_total": 0}], {}, "query \\x1b: relevant_total is 0"),
+        ([{"scores": [float("nan")], "relevant": [1]}], {}, "position 0 is nan"),
+        ([{"scores": ["a"], "relevant": [1]}], {}, "query 0: the score at position 0 is 'a'"),
+        ([{"scores": [0.2], "relevant": [1], "relevant_total": 1.5}], {}, "'relevant_total' is 1.5"),
+    ],
+)
+def test_errors_name_the_query(rows: list[Any], options: dict[str, Any], message: str):
+    with pytest.raises(ValueError) as caught:
+        compare(rows, **options)
+    assert message in str(caught.value)
+    assert isinstance(caught.value, ScoreError | StrategyError)
+
+
+def test_mappings_and_grades():
+    found = labelled([{"scores": [0.2, 0.1], "relevant": [2, 0]}, {"query_id": 7, "scores": [], "relevant": []}])
+    assert (LabelledQuery("0", (0.2, 0.1), (True, False), 1), LabelledQuery("7", (), (), 0)) == found
+    assert [True, False] == [each.in_scope for each in found]
+
+
+def test_metrics_have_names():
+    with pytest.raises(StrategyError, match="choose one of f1, precision, recall, ndcg"):
+        check_metric("map")

@@ -1,0 +1,148 @@
+"""Rankings and labels from files: what is read, and which line an error names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jumar.app.topk_file import Selection, read_selection, render_selection
+from jumar.app.topk_runs import read_rankings, read_runs
+from jumar.errors import ConfigError, FormatTooNewError, NotFoundError, ScoreError
+from jumar.topk.labelled import LabelledQuery
+from jumar.topk.registry import CLASSES, create_selection_strategy
+
+LINE = '{"query_id": "a", "scores": [0.9, 0.5], "relevant": [1, 0], "relevant_total": 3}\n'
+RUN = "a Q0 d1 1 0.9 x\na Q0 d2 2 0.5 x\na Q0 d3 3 0.5 x\nb Q0 d1 1 0.7 x\nunjudged Q0 d1 1 0.7 x\n"
+QRELS = "a 0 d3 2\na 0 d1 1\na 0 d9 1\nb 0 d1 0\nc 0 d4 1\n"
+
+
+@pytest.fixture
+def here(fresh_place: Path) -> Path:
+    return fresh_place
+
+
+def written(name: str, text: str | bytes) -> Path:
+    path = Path(name)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def test_json_lines(here: Path):
+    assert (LabelledQuery("a", (0.9, 0.5), (True, False), 3),) == read_runs(written("r.jsonl", f"\ufeff{LINE}\n \n"))
+
+
+def test_trec_orders_as_trec_eval_does(here: Path):
+    found = read_runs(written("a.run", RUN), qrels=written("a.qrels", QRELS))
+    expected = (
+        LabelledQuery("a", (0.9, 0.5, 0.5), (True, True, False), 3),  # of the same score the last document first
+        LabelledQuery("b", (0.7,), (False,), 0),
+        LabelledQuery("c", (), (), 1),
+    )
+    assert expected == found
+    strict = read_runs(Path("a.run"), qrels=Path("a.qrels"), grade=2)
+    assert [1, 0, 0] == [query.relevant_total for query in strict]
+
+
+def test_tables(here: Path):
+    table = "Query_ID,score,relevant,relevant_total,note\na,0.9,1,4,x\nb,0.8,0,,y\na,0.5,2,4,\n"
+    expected = (LabelledQuery("a", (0.9, 0.5), (True, True), 4), LabelledQuery("b", (0.8,), (False,), 0))
+    assert expected == read_runs(written("r.csv", table))
+    assert expected == read_runs(written("r.tsv", table.replace(",", "\t")))
+    assert (True, True, False) == (
+        *read_runs(Path("r.csv"), grade=1)[0].relevant,
+        read_runs(Path("r.csv"), grade=2)[0].relevant[0],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("r.jsonl", LINE + "{", "r.jsonl, line 2: not JSON"),
+        ("r.jsonl", LINE + "[1]", "r.jsonl, line 2: [1] is no object"),
+        ("r.jsonl", LINE + '\n{"scores": [0.1, 0.2], "relevant": [0, 0]}', "r.jsonl, line 3: query 1: the scores are not sorted"),
+        ("r.jsonl", LINE + '{"query_id": "z", "scores": [0.1]}', "line 2: query z: 'relevant' is None"),
+        ("r.jsonl", LINE.encode() + b"\xff", "r.jsonl, line 2: not UTF-8"),
+        ("r.csv", "query_id,score\na,1\n", "r.csv, line 1: no column 'relevant'"),
+        ("r.csv", "query_id,score,relevent\na,1,1\n", "no column 'relevant' (did you mean 'relevent'?)"),
+        ("r.csv", "query_id,score,relevant\na,x,1\n", "r.csv, line 2: 'score' is 'x'"),
+        ("r.csv", "query_id,score,relevant\na,1\n", "r.csv, line 2: 2 cells below 3 columns"),
+    ],
+)
+def test_errors_name_the_line(here: Path, name: str, text: str | bytes, message: str):
+    with pytest.raises(ScoreError) as caught:
+        read_runs(written(name, text))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("run", "qrels", "message"),
+    [
+        ("a Q0 d1 1 0.9\n", QRELS, "a.run, line 1: 5 fields; a TREC run has 6 a line"),
+        (RUN, "a d1 1\n", "a.qrels, line 1: 3 fields; a TREC qrels file has 4 a line"),
+        (RUN + "a Q0 d1 1 0.9 x\n", QRELS, "a.run, line 6: query a has document d1 twice"),
+        (RUN, "a 0 d1 yes\n", "'grade' is 'yes'"),
+    ],
+)
+def test_errors_of_trec_files(here: Path, run: str, qrels: str, message: str):
+    with pytest.raises(ScoreError) as caught:
+        read_runs(written("a.run", run), qrels=written("a.qrels", qrels))
+    assert message in str(caught.value)
+
+
+def test_files_that_are_not_there(here: Path):
+    with pytest.raises(NotFoundError, match="there is no file x\\.jsonl"):
+        read_runs(Path("x.jsonl"))
+    with pytest.raises(NotFoundError, match="is a directory"):
+        read_rankings(here)
+    with pytest.raises(ConfigError, match="--qrels"):
+        read_runs(Path("x.run"), form="trec")
+    with pytest.raises(NotFoundError, match=r"jumar topk tune RUNS -o topk\.toml"):
+        read_selection(Path("topk.toml"))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"scores": [1]}', "'query_id' is None"),
+        ('{"query_id": true, "scores": [1]}', "'query_id' is True"),
+        ('{"query_id": 1}', "'scores' is None"),
+        ('{"query_id": 1, "scores": ["1"]}', "the score at position 0 is '1'"),
+        ('{"query_id": 1, "scores": [1, null]}', "the score at position 1 is None"),
+        ('{"query_id": 1, "scores": [1], "items": []}', "'items' is []; give a list with one entry for each of the 1 scores"),
+    ],
+)
+def test_rankings_that_are_none(here: Path, line: str, message: str):
+    with pytest.raises(ScoreError) as caught:
+        read_rankings(written("s.jsonl", f"\n{line}"))
+    assert f"s.jsonl, line 2: {message}" in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------------- topk.toml
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_selection_is_read_as_it_was_written(here: Path, name: str):
+    selection = Selection(strategy=create_selection_strategy(name), max_k=7, min_k=0)
+    text = render_selection(selection, {"metric": "f1", "quality": 0.25, "interval": [0.1, 0.4]}, "one\ntwo\x1b")
+    assert text.startswith("# one\n# two\\x1b\nformat = 1\n")
+    assert selection == read_selection(written("topk.toml", text))
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("x", ConfigError, "topk.toml: not TOML"),
+        ("format = 2", FormatTooNewError, "format 2 was written by a newer jumar"),
+        ("max_kk = 2", ConfigError, "unknown key 'max_kk' (did you mean 'max_k'?)"),
+        ("max_k = 2", ConfigError, "a table [selection] with a key 'strategy'"),
+        ("[selection]\nk = 2", ConfigError, "a table [selection] with a key 'strategy'"),
+        ('[selection]\nstrategy = "elbwo"', ConfigError, "did you mean 'elbow'"),
+        ('[selection]\nstrategy = "fixed_k"\nk = 0', ConfigError, "topk.toml: k is 0"),
+        ('max_k = 0\n[selection]\nstrategy = "fixed_k"', ConfigError, "topk.toml: max_k is 0"),
+    ],
+)
+def test_a_selection_that_is_none(here: Path, text: str, error: type[Exception], message: str):
+    with pytest.raises(error) as caught:
+        read_selection(written("topk.toml", text))
+    assert message in str(caught.value)
