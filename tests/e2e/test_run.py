@@ -443,3 +443,24 @@ def test_a_loop_that_failed_goes_on_once_its_configuration_is_mended(tmp_path: P
     result = jumar_json(tmp_path, "run", "--accept-changes")
 
     assert 5 == result["selected_iteration"]
+
+
+def test_a_stop_rule_may_change_freely_and_the_way_on_names_it(tmp_path: Path) -> None:
+    config = write_loop(tmp_path, [0.6, 0.6, 0.6, 0.6], extra="[stop]\nplateau = 2\n")
+    assert "plateau" == jumar_json(tmp_path, "run", str(config))["stop_reason"]
+    ended = jumar(tmp_path, "run", str(config), check=2)
+    assert "take out or change the one that ended it" in ended.stderr
+
+    config.write_text(config.read_text().replace("plateau = 2", "target = 99"))
+    assert "max_iterations" == jumar_json(tmp_path, "run", str(config))["stop_reason"]
+    assert "stopped   4 of 4" in jumar(tmp_path, "show", "t", check=0).stdout.replace("max iterations: ", "")
+
+
+def test_a_loop_that_is_named_is_that_one_and_not_its_newest(tmp_path: Path) -> None:
+    config = write_loop(tmp_path, [0.6])
+    for options in ((), ("--new",)):
+        jumar(tmp_path, "run", str(config), *options, check=0)
+    named = jumar_json(tmp_path, "run", str(config), "--id", "t", "-n", "2")
+    newest = jumar_json(tmp_path, "run", str(config), "-n", "2")
+
+    assert ("t", "t-2") == (named["loop_id"], newest["loop_id"])

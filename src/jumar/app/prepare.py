@@ -33,8 +33,9 @@ from jumar.text import escape
 
 __all__ = ["RunRequest", "prepare"]
 
-_LIMITS = ("loop.max_iterations", "stop.max_iterations", "stop.max_seconds", "stop.consecutive_failures", "loop.id")
-"""Keys that a resume may change freely: limits that were raised (or lowered), and the name by which the loop was found."""
+_FREE = ("loop.max_iterations", "loop.id")
+"""Keys that a resume may change freely: the limit, and the name by which the loop was found. So is all of ``[stop]``: when to end
+changes no score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,8 @@ class RunRequest:
     """What a person asked to run.
 
     ``base`` is the directory that relative paths of the configuration start from, ``path`` its file. ``named`` is False
-    when the configuration came from the command line alone, so that the loop has no name of its own.
+    when the configuration came from the command line alone, so that the loop has no name of its own. ``exact`` is True when
+    a person named the loop itself: then it is that one, and not the newest of its configuration.
     """
 
     config: JumarConfig
@@ -50,6 +52,7 @@ class RunRequest:
     root: Path
     path: Path | None = None
     named: bool = True
+    exact: bool = False
     new: bool = False
     accept_changes: bool = False
 
@@ -185,12 +188,12 @@ def _flat(data: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    keys = sorted((before.keys() | after.keys()) - set(_LIMITS))
-    return [
-        escape(f"{key}: {before.get(key, 'default')!r} → {after.get(key, 'default')!r}")
-        for key in keys
-        if before.get(key) != after.get(key)
-    ]
+    keys = sorted(key for key in before.keys() | after.keys() if key not in _FREE and not key.startswith("stop."))
+    return [escape(f"{key}: {_value(before, key)} → {_value(after, key)}") for key in keys if before.get(key) != after.get(key)]
+
+
+def _value(settings: Mapping[str, Any], key: str) -> str:
+    return repr(settings[key]) if key in settings else "its default"
 
 
 def _loop_id(request: RunRequest, recorded: Mapping[str, Any], workdir: Path) -> str:
@@ -204,6 +207,8 @@ def _loop_id(request: RunRequest, recorded: Mapping[str, Any], workdir: Path) ->
         same = None if request.new else _unfinished_twin(request.root, existing, recorded, workdir)
         return same or f"{_slug(workdir.name)}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     name = request.config.loop.id or _slug(workdir.name)
+    if request.exact and not request.new and name in existing:
+        return name
     numbers = [number for loop in existing if (number := _generation(loop, name)) is not None]
     if not numbers:
         return name

@@ -107,6 +107,7 @@ def run_command(ctx: click.Context, **given: Any) -> int:
         root=given["root"] or base / DEFAULT_ROOT,
         path=path,
         named=command is None or given["loop_id"] is not None,
+        exact=given["loop_id"] is not None,
         new=given["new"],
         accept_changes=given["accept_changes"],
     )
@@ -144,9 +145,17 @@ def choose_display(*, as_json: bool, quiet: bool) -> Display:
 def _say_finished(outcome: LoopOutcome) -> None:
     print_text(
         f"jumar: loop '{outcome.loop_id}' has ended ({outcome.stop.detail}); nothing was run. "
-        "Start another one with --new, or go on with a higher limit (-n).",
+        f"Start another one with --new, or go on with {_way_on(outcome.stop.reason)}.",
         err=True,
     )
+
+
+def _way_on(reason: str) -> str:
+    if reason == "max_iterations":
+        return "a higher limit (-n)"
+    if reason == "max_seconds":
+        return "a higher [stop] max_seconds"
+    return "another [stop] rule: take out or change the one that ended it"
 
 
 @contextlib.contextmanager

@@ -133,7 +133,9 @@ def _closing(report: LoopReport, state: LoopState, store: LoopStore) -> list[str
         who = f"process {holder.get('pid')} ({escape(str(holder.get('command')))})" if holder.get("pid") else "another process"
         lines.append(f"running   {who} is writing this loop since {escape(str(holder.get('since', 'an unknown time')))}")
     elif state.stop is not None:
-        lines.append(f"stopped   {state.stop.reason.replace('_', ' ')}: {escape(state.stop.detail)}")
+        reason = state.stop.reason.replace("_", " ")
+        lead = "" if state.stop.detail.startswith(reason) else f"{reason}: "
+        lines.append(f"stopped   {lead}{escape(state.stop.detail)}")
     elif state.name == "interrupted":
         lines.append("stopped   interrupted; the `jumar run` that started it goes on with it")
     lines.append(f"chosen    {_chosen(report)}")
