@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class Result:
     metadata: dict[str, Any]
 
 
-class Endless(Exception):
+class EndlessError(Exception):
     """The first version never returns from here."""
 
 
@@ -64,13 +65,13 @@ def slow_dbscan(scores: Sequence[float], eps: float, least: int) -> list[int]:
 
 def libraries() -> tuple[Callable[[Sequence[float]], float], Callable[[Sequence[float], float, int], list[int]]]:
     """SciPy's entropy and scikit-learn's DBSCAN, called as the first version called them."""
-    from scipy.stats import entropy
-    from sklearn.cluster import DBSCAN
+    stats: Any = import_module("scipy.stats")
+    cluster: Any = import_module("sklearn.cluster")
 
     def dbscan(scores: Sequence[float], eps: float, least: int) -> list[int]:
-        return DBSCAN(eps=eps, min_samples=least).fit(np.array([[score] for score in scores])).labels_
+        return cluster.DBSCAN(eps=eps, min_samples=least).fit(np.array([[score] for score in scores])).labels_
 
-    return lambda probabilities: float(entropy(probabilities)), dbscan
+    return lambda probabilities: float(stats.entropy(probabilities)), dbscan
 
 
 @dataclass
@@ -204,7 +205,7 @@ class Clustering:
                     selected.append(item)
                     break
             if len(selected) == before:
-                raise Endless
+                raise EndlessError
         selected.sort(key=lambda x: x.score, reverse=True)
         metadata = {
             "num_clusters": len(clusters),

@@ -2,28 +2,214 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from jumar.topk.registry import create_selection_strategy
-from jumar.topk.types import ScoredItem
+import numpy as np
+
+from jumar.errors import ScoreError
+from jumar.topk.base import RuleStrategy, SelectionStrategy
+from jumar.topk.batch.common import Bools, Counts, Floats, Kept, tally
+from jumar.topk.contract import check_limits, check_modes, raise_unsorted, read_scores
+from jumar.topk.registry import CLASSES, create_selection_strategy, strategy_class
+from jumar.topk.types import OnInvalid, ScoredItem, Ties
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["select_batch"]
 
+CELLS = 1 << 17
+"""Scores worked on at once: 1 MB of them, so that a kernel's steps find them in the processor's cache."""
+
 
 def select_batch(
-    scores: ArrayLike, strategy: object, max_k: int = 20, min_k: int = 1, *, return_mask: bool = False, **params: Any
-) -> NDArray[np.intp] | NDArray[np.bool_]:
-    """Return how many items each query keeps; with ``return_mask`` which ones, as booleans (queries × items)."""
-    import numpy as np
+    scores: ArrayLike | Sequence[Sequence[float]],
+    strategy: object,
+    max_k: int = 20,
+    min_k: int = 1,
+    *,
+    return_mask: bool = False,
+    assume_sorted: bool = True,
+    on_invalid: OnInvalid = "raise",
+    ties: Ties = "split",
+    **params: Any,
+) -> Counts | Bools:
+    """Return how many items each query keeps (queries); with ``return_mask`` which ones, as booleans (queries × items).
 
-    table = np.asarray(scores, dtype=np.float64)
+    ``scores`` (queries, items) descend in every row; rows of different lengths may come as a list, whose mask is as wide as the
+    longest. ``strategy`` is a name, a configuration or a strategy; ``params`` are its parameters. What is kept is what
+    :meth:`jumar.topk.SelectionStrategy.select` keeps of each row. Only the mask says which items ``clustering`` keeps, since they
+    need not be the first ones. Errors: as ``select``, with the number of the query.
+    """
+    max_k, min_k = check_limits(max_k, min_k)
+    check_modes(ties, on_invalid)
     chosen = create_selection_strategy(strategy, **params)
-    mask = np.zeros(table.shape, dtype=np.bool_)
-    for query, row in enumerate(table.tolist()):
-        for one in chosen.select([ScoredItem(k, score) for k, score in enumerate(row)], max_k, min_k).selected:
-            mask[query, one.item] = True
-    return mask if return_mask else mask.sum(axis=1)
+    job = _Job(chosen, _kernel(chosen), max_k, min_k, ties, return_mask, not assume_sorted)
+    table = _table(scores)
+    if isinstance(table, list) or (on_invalid == "drop" and not np.isfinite(table).all()):
+        return _uneven(job, table, drop=on_invalid == "drop")
+    return job.run(table)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is the same for all queries."""
+
+    strategy: SelectionStrategy
+    kernel: ModuleType | None
+    max_k: int
+    min_k: int
+    ties: Ties
+    mask: bool
+    sort: bool
+
+    def run(self, table: Floats, queries: list[int] | None = None) -> Counts | Bools:
+        """Return the counts or the mask of a table without gaps; ``queries`` are its rows' numbers, for errors."""
+        rows, size = table.shape
+        out = np.zeros((rows, size), np.bool_) if self.mask else np.zeros(rows, np.intp)
+        if size:
+            step = max(CELLS // (size if self._whole else min(size, self.max_k)), 1)
+            for start in range(0, rows, step):
+                numbers = range(start, min(start + step, rows)) if queries is None else queries[start : start + step]
+                out[start : start + step] = self._block(table[start : start + step], numbers)
+        return out
+
+    @property
+    def _whole(self) -> bool:
+        return getattr(self.kernel, "WHOLE", False)
+
+    def _block(self, block: Floats, numbers: Sequence[int]) -> Counts | Bools:
+        if self.strategy.scale == "distance":
+            block = np.negative(block)
+        order = None
+        if self.sort:
+            _check_finite(block, numbers)
+            order = np.argsort(-block, axis=1, kind="stable")
+            block = np.take_along_axis(block, order, axis=1)
+        else:
+            _check(block, numbers, negated=self.strategy.scale == "distance")
+        counts, flags = self._chosen(block)
+        if not self.mask:
+            return counts
+        if flags is None:
+            flags = np.less(np.arange(block.shape[1]), counts.reshape(-1, 1))
+        if order is None:
+            return flags
+        scattered = np.empty(block.shape, np.bool_)
+        np.put_along_axis(scattered, order, flags, axis=1)
+        return scattered
+
+    def _chosen(self, block: Floats) -> tuple[Counts, Bools | None]:
+        """Return how many are kept, and which, unless they are the first ones."""
+        strategy, size = self.strategy, block.shape[1]
+        prefixes = isinstance(strategy, RuleStrategy) and strategy.prefix
+        if self.kernel is None or (self.ties == "keep" and not prefixes):
+            flags = np.array([self._one(row) for row in block.tolist()], np.bool_).reshape(block.shape)
+            return flags.sum(axis=1, dtype=np.intp), flags
+        table = np.ascontiguousarray((block if self._whole else block[:, : self.max_k]).T)
+        if not prefixes:
+            picked: Bools = self.kernel.choose(table, strategy, self.max_k, self.min_k)
+            return tally(picked), picked.T
+        kept: Kept = self.kernel.keep(table, strategy, self.max_k, self.min_k)
+        counts = kept.counts
+        if kept.unsure is not None and isinstance(strategy, RuleStrategy):
+            for query in np.flatnonzero(kept.unsure).tolist():
+                counts[query] = strategy.cut(block[query].tolist(), self.max_k, self.min_k)[0]
+        most, least = min(self.max_k, size), min(self.min_k, size)
+        counts = np.clip(counts, least, most)
+        return (_with_ties(block, counts, most) if self.ties == "keep" else counts), None
+
+    def _one(self, row: list[float]) -> list[bool]:
+        """Ask the strategy about one query; distances are given back their sign."""
+        sign = -1 if self.strategy.scale == "distance" else 1
+        items = [ScoredItem(position, sign * score) for position, score in enumerate(row)]
+        result = self.strategy.select(items, self.max_k, self.min_k, ties=self.ties)
+        flags = [False] * len(row)
+        for one in result.selected:
+            flags[one.item] = True
+        return flags
+
+
+def _kernel(strategy: SelectionStrategy) -> ModuleType | None:
+    """Return the kernel of one of our own strategies; None for a user's, also for one that derives from ours."""
+    name = strategy.name
+    if name in CLASSES and type(strategy) is strategy_class(name):
+        return import_module(f"jumar.topk.batch.{name}")
+    return None
+
+
+def _table(scores: Any) -> Floats | list[Floats]:
+    """Return an array (queries, items) of float64, or a list of rows where they differ in length."""
+    if hasattr(scores, "__array__"):
+        array: NDArray[Any] = np.asarray(scores)
+        if array.ndim != 2:
+            raise ScoreError(f"scores have {array.ndim} dimension{'s' * (array.ndim != 1)}: give an array of queries × items")
+        if array.dtype.kind in "fiub":
+            return np.ascontiguousarray(array, dtype=np.float64)
+    rows: list[Floats] = []
+    for query, row in enumerate(scores):
+        if not hasattr(row, "__len__") or isinstance(row, (str, bytes, dict)):
+            raise ScoreError(f"query {query} is no list of scores: give queries × items")
+        try:
+            rows.append(np.array(read_scores(row), dtype=np.float64))
+        except ScoreError as error:
+            raise ScoreError(f"query {query}: {error}") from error
+    if len({len(row) for row in rows}) <= 1:
+        return np.array(rows, dtype=np.float64).reshape(len(rows), len(rows[0]) if rows else 0)
+    return rows
+
+
+def _uneven(job: _Job, table: Floats | list[Floats], *, drop: bool) -> Counts | Bools:
+    """Return the result for rows of different lengths, or with scores to be dropped: those of one length at a time."""
+    places = [np.flatnonzero(np.isfinite(row)) if drop else np.arange(len(row)) for row in table]
+    lengths = np.array([len(place) for place in places])
+    width = max((len(row) for row in table), default=0)
+    out = np.zeros((len(places), width), np.bool_) if job.mask else np.zeros(len(places), np.intp)
+    for length in np.unique(lengths):
+        queries = np.flatnonzero(lengths == length)
+        positions = np.array([places[query] for query in queries], np.intp).reshape(len(queries), length)
+        rows = np.array([table[query][places[query]] for query in queries]).reshape(len(queries), length)
+        found = job.run(rows, queries.tolist())
+        if job.mask:
+            out[queries[:, None], positions] = found
+        else:
+            out[queries] = found
+    return out
+
+
+def _check(block: Floats, numbers: Sequence[int], *, negated: bool) -> None:
+    """Raise unless all scores are finite and every row descends: one comparison of neighbours in the flat array.
+
+    NaN compares false, and in a row that descends an infinity can only be at an end.
+    """
+    size = block.shape[1]
+    flat = block.reshape(-1)
+    fine = np.empty(flat.size, np.bool_)
+    np.greater_equal(flat[:-1], flat[1:], out=fine[:-1])
+    fine[size - 1 :: size] = True  # the last of a row and the first of the next
+    if fine.all() and np.isfinite(block[:, 0]).all() and np.isfinite(block[:, -1]).all():
+        return
+    _check_finite(block, numbers)
+    query = int(np.argmin(fine)) // size
+    raise_unsorted(block[query].tolist(), negated=negated, query=numbers[query])
+
+
+def _check_finite(block: Floats, numbers: Sequence[int]) -> None:
+    bad = np.argwhere(~np.isfinite(block))
+    if len(bad):
+        query, position = bad[0].tolist()
+        raise ScoreError(
+            f"query {numbers[query]}: the score at position {position} is {float(block[query, position])!r}: "
+            "scores are finite, or pass on_invalid='drop'"
+        )
+
+
+def _with_ties(block: Floats, counts: Counts, most: int) -> Counts:
+    """Return the counts with those that tie with the last one, up to ``most``."""
+    for position in range(1, most):
+        counts = counts + ((counts == position) & (block[:, position] == block[:, position - 1]))
+    return counts

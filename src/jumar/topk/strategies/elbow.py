@@ -44,7 +44,7 @@ class ElbowSelectionStrategy(RuleStrategy):
             tail = scores[:max_k]
             min_k = 1
         if not tail:
-            return min_k, metadata
+            return 0, metadata
         previous = tail[0]
         for kept, score in enumerate(tail[1:], min_k):
             # the seed's drop; a score of 0 or less has no share of itself to lose
