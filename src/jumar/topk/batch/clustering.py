@@ -21,7 +21,7 @@ def choose(table: Floats, strategy: ClusterSelectionStrategy, max_k: int, min_k:
     inside = ranks < valid
     cores = _cores(table, inside, strategy.eps, strategy.min_cluster_size)
     chosen, members = _walk(table, cores, inside, strategy)
-    room: Counts = np.full(table.shape[1], max_k, np.intp)
+    room: Counts = np.zeros(table.shape[1], np.intp) + max_k
     _limit(chosen, room)
     lone = inside & ~members
     if floor is not None:

@@ -48,8 +48,7 @@ def leading(hits: Bools) -> Counts:
 def at_least(table: Floats, floor: float | None) -> Counts:
     """Return how many scores of each query are at least ``floor``."""
     if floor is None:
-        everything: Counts = np.full(table.shape[1], len(table), np.intp)
-        return everything
+        return np.zeros(table.shape[1], np.intp) + len(table)
     flags: Bools = table >= floor
     return tally(flags)
 

@@ -96,7 +96,8 @@ class _Job:
         if not self.mask:
             return counts
         if flags is None:
-            flags = np.less(np.arange(block.shape[1]), counts.reshape(-1, 1))
+            size: int = block.shape[1]
+            flags = np.arange(size) < counts.reshape(-1, 1)
         if order is None:
             return flags
         scattered = np.empty(block.shape, np.bool_)
@@ -186,7 +187,7 @@ def _check(block: Floats, numbers: Sequence[int], *, negated: bool) -> None:
 
     NaN compares false, and in a row that descends an infinity can only be at an end.
     """
-    size = block.shape[1]
+    size: int = block.shape[1]
     flat = block.reshape(-1)
     fine = np.empty(flat.size, np.bool_)
     np.greater_equal(flat[:-1], flat[1:], out=fine[:-1])
