@@ -11,20 +11,27 @@ mkdir -p "$out"
 cp -R "$here/." "$work"
 cd "$work"
 
+chain() { # where the run lies is of no interest: it is removed at the end
+    "$jumar" cases run cases.toml --output-root runs "$@" | sed -e '/^run  /d' -e '/^report  /d'
+}
+
 echo "== Five incidents, one after the other: the best graph of each is carried into the next"
-"$jumar" cases run cases.toml --output-root runs --run-id best
+chain --run-id best
 echo
 echo "== The same, but the last graph is carried, as loops usually do"
-"$jumar" cases run cases.toml --output-root runs --run-id last --no-select-best
+chain --run-id last --no-select-best
+echo
 for run in best last; do
-    "$jumar" cases report "runs/run_$run" --format html -o "$out/cases-$run.html"
+    "$jumar" cases replay "runs/run_$run" --json >"$run.json"
+    "$jumar" cases report "runs/run_$run" --format html -o "$out/cases-$run.html" >/dev/null
 done
+python3 steps/compare.py best.json last.json
 
 echo
 if [ -n "${RECORDED:-}" ] && [ -d "$RECORDED" ]; then
     echo "== A real recording: its last iterations were carried; what would have been chosen"
     "$jumar" cases replay "$RECORDED"
-    "$jumar" cases report "$RECORDED" --format html -o "$out/cases-recorded.html"
+    "$jumar" cases report "$RECORDED" --format html -o "$out/cases-recorded.html" >/dev/null
 else
     echo "== No recording at ${RECORDED:-RECORDED}: set JUMAR_DATA to replay one"
 fi
