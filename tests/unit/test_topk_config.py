@@ -116,7 +116,7 @@ def test_a_configuration_is_frozen():
         AdaptiveKSelectionConfig().alpha = 2.0
 
 
-def test_retrieval_without_settings_is_as_the_seeds_file_but_for_max_k():
+def test_retrieval_without_settings():
     config = RetrievalConfig()
 
     assert {
@@ -124,7 +124,7 @@ def test_retrieval_without_settings_is_as_the_seeds_file_but_for_max_k():
         "max_k": 20,
         "min_k": 1,
         "candidate_k": 20,
-        "rule_selection": {"scale": "similarity", "strategy": "adaptive_k", "alpha": 1.5, "min_score": 0.5},
+        "rule_selection": {"scale": "similarity", "strategy": "adaptive_k", "alpha": 1.5, "min_score": 0.4},
         "scenario_selection": {
             "scale": "similarity",
             "strategy": "entropy",

@@ -96,9 +96,14 @@ def test_without_a_file_and_without_variables_the_built_in_settings():
 def test_a_table_that_names_a_strategy_has_the_strategys_defaults_and_one_that_does_not_the_built_in_ones():
     named = load_retrieval(wrote('[pipeline.retrieval.rule_selection]\nstrategy = "adaptive_k"\n'), environ={})
     unnamed = load_retrieval(wrote("[pipeline.retrieval.rule_selection]\nalpha = 3\n"), environ={})
+    scenarios = load_retrieval(wrote("[pipeline.retrieval.scenario_selection]\nhigh_entropy_k = 4\n"), environ={})
 
     assert AdaptiveKSelectionConfig() == named.rule_selection
-    assert AdaptiveKSelectionConfig(alpha=3, min_score=0.5) == unnamed.rule_selection
+    assert AdaptiveKSelectionConfig(alpha=3) == unnamed.rule_selection
+    assert (
+        EntropySelectionConfig(low_entropy_k=1, medium_entropy_k=2, high_entropy_k=4, min_score=0.6)
+        == scenarios.scenario_selection
+    )
 
 
 def test_tables_of_others_are_none_of_our_business():
@@ -134,8 +139,8 @@ def test_tables_of_others_are_none_of_our_business():
             'strategy = "entropie"',
             (
                 "default.toml:2: pipeline.retrieval.rule_selection.strategy: unknown strategy 'entropie' (did you mean "
-                "'entropy'?); there are: adaptive_k, clustering, conformal, elbow, entropy, entropy_normalized, expected_f1, fixed_k, "
-                "largest_gap, otsu, ratio_to_top, score_threshold"
+                "'entropy'?); there are: adaptive_k, clustering, conformal, elbow, entropy, entropy_normalized, expected_f1, "
+                "fixed_k, largest_gap, otsu, ratio_to_top, score_threshold"
             ),
         ),
         (
@@ -236,7 +241,7 @@ def test_a_single_field_alone():
     config = load_retrieval(wrote(SEED), environ={RULE + "ALPHA": "2.0"})
 
     assert AdaptiveKSelectionConfig(alpha=2.0, min_score=0.5) == config.rule_selection
-    assert AdaptiveKSelectionConfig(alpha=2.0, min_score=0.5) == load_retrieval(environ={RULE + "ALPHA": "2"}).rule_selection
+    assert AdaptiveKSelectionConfig(alpha=2.0) == load_retrieval(environ={RULE + "ALPHA": "2"}).rule_selection
 
 
 def test_a_change_of_strategy_keeps_what_both_know_and_says_so():

@@ -1,0 +1,137 @@
+"""Exact search in memory: every stored embedding is compared with the query. Needs numpy (``jumar[topk]``)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from jumar.errors import ScoreError
+from jumar.topk.types import ScoredItem
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["NumpyVectorStore"]
+
+T = TypeVar("T")
+
+_FILTERS = ("tenant_id", "agent_id", "group_id")
+_FIRST_ROOM = 64
+
+
+class NumpyVectorStore(Generic[T]):
+    """A vector store in memory, by cosine similarity; a :class:`jumar.topk.vectors.VectorStore`.
+
+    Exact, and fast enough up to some 100,000 embeddings; nothing is persisted. Equal scores keep the order in which the items
+    were added. Items are never looked at. Not for several threads that add at the same time.
+    """
+
+    def __init__(self) -> None:
+        self._items: list[T] = []
+        self._rows: NDArray[np.float32] = np.empty((0, 0), dtype=np.float32)
+        self._codes: NDArray[np.int64] = np.empty((0, len(_FILTERS)), dtype=np.int64)
+        self._names: dict[tuple[int, Hashable], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def add(
+        self,
+        items: Sequence[T],
+        embeddings: ArrayLike,
+        *,
+        tenant_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+    ) -> None:
+        """Store ``items`` with one embedding each (items × dimensions); all of them, or none when there is an error.
+
+        Errors: :class:`jumar.errors.ScoreError`, a ValueError, when the numbers of both or of the dimensions differ, and for an
+        embedding that is not finite or all zeros: it has no direction.
+        """
+        rows = self._unit_rows(embeddings, len(items))
+        if not len(items):
+            return
+        size, new = len(self._items), len(self._items) + len(items)
+        if new > len(self._rows):
+            room = max(new, 2 * len(self._rows), _FIRST_ROOM)
+            self._rows = _grown(self._rows, (room, rows.shape[1]), size)
+            self._codes = _grown(self._codes, (room, len(_FILTERS)), size)
+        self._rows[size:new] = rows
+        for column, value in enumerate((tenant_id, agent_id, group_id)):
+            self._codes[size:new, column] = self._names.setdefault((column, value), len(self._names))
+        self._items.extend(items)
+
+    def search(
+        self,
+        query_embedding: ArrayLike,
+        *,
+        limit: int,
+        tenant_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+    ) -> list[ScoredItem[T]]:
+        """Return at most ``limit`` items with their cosine similarity, best first; those of the given filters only.
+
+        An empty store, a filter that nothing fits and a ``limit`` of 0 or less give an empty list. Errors:
+        :class:`jumar.errors.ScoreError`, as :meth:`add`, for the query.
+        """
+        if not self._items or limit <= 0:
+            return []
+        query = self._unit_rows([query_embedding], 1)[0]  # pyright: ignore[reportArgumentType]
+        where = self._fitting(tenant_id, agent_id, group_id)
+        if where is not None and not len(where):
+            return []
+        rows = self._rows[: len(self._items)]
+        scores: NDArray[np.float32] = (rows if where is None else rows[where]) @ query
+        best = _best(scores, limit)
+        places = best if where is None else where[best]
+        return [
+            ScoredItem(self._items[place], score) for place, score in zip(places.tolist(), scores[best].tolist(), strict=True)
+        ]
+
+    def _fitting(self, *wanted: str | None) -> NDArray[np.intp] | None:
+        """Return the places of the items that fit; None for all of them."""
+        if all(value is None for value in wanted):
+            return None
+        fits = np.ones(len(self._items), dtype=np.bool_)
+        for column, value in enumerate(wanted):
+            if value is not None:
+                fits &= self._codes[: len(self._items), column] == self._names.get((column, value), -1)
+        return np.flatnonzero(fits)
+
+    def _unit_rows(self, embeddings: ArrayLike, count: int) -> NDArray[np.float32]:
+        rows: NDArray[Any] = np.asarray(embeddings, dtype=np.float64)
+        if not count and not rows.size:
+            return np.empty((0, self._rows.shape[1]), dtype=np.float32)
+        if rows.ndim != 2 or len(rows) != count:
+            raise ScoreError(f"embeddings of the shape {rows.shape} for {count} items: give one row of numbers for each item")
+        if self._items and rows.shape[1] != self._rows.shape[1]:
+            raise ScoreError(
+                f"an embedding has {rows.shape[1]} dimensions and those in the store {self._rows.shape[1]}: "
+                "use the same model for everything in a store"
+            )
+        largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
+        bad = np.flatnonzero(~(np.isfinite(largest) & (largest > 0)))
+        if len(bad):
+            raise ScoreError(f"the embedding at position {bad[0]} is not finite or all zeros; it has no direction")
+        rows = rows / largest  # so that squares neither overflow nor vanish
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def _grown(old: NDArray[Any], shape: tuple[int, int], size: int) -> NDArray[Any]:
+    new = np.zeros(shape, dtype=old.dtype)
+    if size:
+        new[:size] = old[:size]
+    return new
+
+
+def _best(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
+    """Return the places of the ``limit`` largest scores, largest first, equal ones in their order."""
+    if limit >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    worst = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+    places = np.flatnonzero(scores >= worst)
+    return places[np.argsort(-scores[places], kind="stable")][:limit]
