@@ -32,7 +32,7 @@ from jumar.store.cases.verify import verify_run
 SAMPLE = 10
 SCORES = {1: [(6, 6, 6), (8, 7, 6), (3, 4, 2)], 2: [(5, 5, 5), (5, 5, 5), (5, 4, 5)]}
 NAMES = ("accuracy", "overall", "chain")
-OPTIONS = ("cases", "run", "--json", "--dry-run", "--dry-run-scores", "scores.json")
+OPTIONS = ("cases", "run", "--json", "--dry-run")
 
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed; the fault sweep needs it")
 
@@ -47,7 +47,7 @@ def pending_of(directory: Path, case: int, number: int) -> Path:
 
 def prepare_nothing(_runner: Runner, directory: Path) -> None:
     """Two cases of three iterations, with every role of the seed."""
-    write_pipeline(directory, SCORES, steps=())
+    write_pipeline(directory, SCORES, steps=(), extra='[dry_run]\nscores = "scores.json"\n')
     rows = {str(case): [dict(zip(NAMES, row, strict=True)) for row in rows] for case, rows in SCORES.items()}
     (directory / "scores.json").write_text(json.dumps(rows))
 
@@ -128,6 +128,10 @@ def test_a_fault_at_every_place(tmp_path: Path, name: str, kind: str, capsys: py
         with workplace(template, directory):
             places = runner.trace(directory, *argv)
             undisturbed = facts(run)
+        with workplace(template, directory):
+            before = recorded(run)
+            said = acknowledged(runner.run(directory, *argv))
+            assert recorded(run) == before | said, "the command does not say what it records, or not in these words"
         assert [2, 1] == [case["end"]["best_iter"] for case in undisturbed["cases"].values()]
         commits = [place for place in places if is_rename(place) and kind == "kill"]
         others = [place for place in places if place not in commits]

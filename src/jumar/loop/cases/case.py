@@ -56,6 +56,7 @@ def run_case(
         if store.end() is not None:
             store.remove_leftovers()
             return None
+        store.refuse_foreign_best()
         store.clear_scratch()
         inputs = run.begin_case(number, settings.roles, carry=settings.carry_forward)
         known = store.iterations()
@@ -100,7 +101,7 @@ def _iterate(store: CaseStore, settings: ChainSettings, runner: IterationRunner,
 def _stopped(store: CaseStore, known: Sequence[CaseIteration], limits: CaseLimits, seconds: float) -> CaseStop | None:
     """Return why the case ends. One whose best bundle is written is decided, also when a resume has raised a limit meanwhile."""
     stop = stop_case(known, limits, seconds=seconds)
-    if stop is None and store.paths.best.exists():
+    if stop is None and store.best() is not None:
         return stop_case(known, replace(limits, max_iters=len(known)), seconds=seconds)
     return stop
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from jumar.files import as_write_error, copy_file, make_directory, remove_tree
+from jumar.files import as_write_error, copy_file, make_directory, remove_any, remove_tree
 from jumar.loop.cases.dry import dry_keys, run_dry
 from jumar.loop.cases.events import CaseListener, CaseNotice, CaseStepStarted, tell
 from jumar.loop.cases.feedback import write_feedback
@@ -104,7 +104,7 @@ class IterationRunner:
             make_directory(scratch)
             for target in targets.values():
                 make_directory(target.parent)
-                target.unlink(missing_ok=True)
+                remove_any(target)
             given = self._bring(step, scratch, directory, outputs, parent)
         attempt, nonce = self.store.begin_step(directory, step.name, self.clock.now())
         context = CaseStepContext(

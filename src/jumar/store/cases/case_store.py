@@ -100,8 +100,7 @@ class CaseStore(CaseReader):
         Errors: :class:`jumar.errors.ExistsError` when there is a ``best/`` already, :class:`StoreDamagedError` when a copy is
         not what the record says.
         """
-        if os.path.lexists(self.paths.best):
-            raise ExistsError(f"{self.paths.best} exists already; a best bundle is written once, and this one was left alone")
+        self._refuse_best()
         temporary = self.paths.scratch / f"{files.TEMPORARY}{secrets.token_hex(6)}"
         try:
             with files.as_write_error("write", self.paths.best):
@@ -116,6 +115,18 @@ class CaseStore(CaseReader):
                 files.remove_tree(temporary)
             raise
         return whole
+
+    def refuse_foreign_best(self) -> None:
+        """Raise :class:`jumar.errors.ExistsError` when ``best/`` is there and is no bundle: what is chosen could not go there."""
+        if not self.paths.best_json.exists():
+            self._refuse_best()
+
+    def _refuse_best(self) -> None:
+        if os.path.lexists(self.paths.best):
+            raise ExistsError(
+                f"{self.paths.best} exists already; a best bundle is written once, and this one was left alone. "
+                "Move it elsewhere, then go on with --resume"
+            )
 
     def _copy(self, best: CaseBest, roles: Mapping[str, Role], temporary: Path) -> dict[str, RoleFile]:
         source = self.paths.iteration(best.best_iter)
