@@ -25,7 +25,7 @@ def keep(table: Floats, strategy: EntropySelectionStrategy, max_k: int, min_k: i
     target[entropy < low] = strategy.low_entropy_k
     sure = (np.abs(entropy - low) > 1e-9) & (np.abs(entropy - high) > 1e-9)
     top = table[0]
-    sure &= (top < 1e100) & ((top > 1e-100) | (top <= 0))
+    sure &= (top < 1e100) & (top > 1e-100)
     # with no more than min_k the entropy does not matter
     return Kept(np.minimum(target, valid), ~sure & (valid > min_k))
 

@@ -51,8 +51,8 @@ class ClusterSelectionStrategy(PositionStrategy):
         if valid < min_k:
             valid = min(min_k, size)
         if valid <= self.min_cluster_size:
-            groups = 1 if valid else 0
-            return list(range(min(valid, max_k))), {"clusters": groups, "num_clusters": groups, "reason": "too_few_items"}
+            metadata = {"clusters": 1, "num_clusters": min(valid, 1), "reason": "too_few_items"}
+            return list(range(min(valid, max_k))), metadata
         groups, noise = cluster(scores, valid, self.eps, self.min_cluster_size)
         top = self.top_per_cluster
         chosen: list[int] = []
