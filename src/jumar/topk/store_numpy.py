@@ -88,9 +88,8 @@ class NumpyVectorStore(Generic[T]):
         scores: NDArray[np.float32] = (rows if where is None else rows[where]) @ query
         best = _best(scores, limit)
         places = best if where is None else where[best]
-        return [
-            ScoredItem(self._items[place], score) for place, score in zip(places.tolist(), scores[best].tolist(), strict=True)
-        ]
+        kept: list[tuple[int, float]] = list(zip(places.tolist(), scores[best].tolist(), strict=True))
+        return [ScoredItem(self._items[place], score) for place, score in kept]
 
     def _fitting(self, *wanted: str | None) -> NDArray[np.intp] | None:
         """Return the places of the items that fit; None for all of them."""

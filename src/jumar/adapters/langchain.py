@@ -1,0 +1,109 @@
+"""A LangChain document compressor that keeps as many documents as their scores speak for (``jumar[langchain]``).
+
+from langchain.retrievers import ContextualCompressionRetriever
+ContextualCompressionRetriever(base_compressor=TopkCompressor(embeddings=model), base_retriever=retriever)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import mul
+from typing import TYPE_CHECKING, Any
+
+try:
+    from langchain_core.documents.compressor import BaseDocumentCompressor
+    from langchain_core.embeddings import Embeddings  # noqa: TC002 - the type of a field
+except ImportError as error:
+    raise ImportError("jumar.adapters.langchain needs the extra: pip install 'jumar[langchain]'") from error
+from pydantic import ConfigDict, Field, field_validator
+
+from jumar.errors import ScoreError
+from jumar.text import escape
+from jumar.topk.base import SelectionStrategy
+from jumar.topk.registry import create_selection_strategy
+from jumar.topk.types import ScoredItem
+
+if TYPE_CHECKING:
+    from langchain_core.callbacks import Callbacks
+    from langchain_core.documents import Document
+
+__all__ = ["TopkCompressor"]
+
+
+class TopkCompressor(BaseDocumentCompressor):
+    """Keeps ``min_k`` … ``max_k`` of the documents, best first, by a strategy of :mod:`jumar.topk`.
+
+    ``strategy`` is a name, a configuration or a strategy. Scores are read from ``document.metadata[score_key]``, where rerankers
+    put them; with ``embeddings`` they are the cosine similarities of query and documents instead, and are put there. Errors, in
+    :meth:`compress_documents`: :class:`jumar.errors.ScoreError`, a ValueError, for a document without a score.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    strategy: Any = Field(default="adaptive_k", validate_default=True)
+    max_k: int = Field(default=20, ge=1)
+    min_k: int = Field(default=1, ge=0)
+    score_key: str = "relevance_score"
+    embeddings: Embeddings | None = None
+
+    @field_validator("strategy")
+    @classmethod
+    def _as_strategy(cls, value: object) -> SelectionStrategy:
+        return create_selection_strategy(value)
+
+    def compress_documents(
+        self,
+        documents: Sequence[Document],
+        query: str,
+        callbacks: Callbacks | None = None,  # noqa: ARG002
+    ) -> Sequence[Document]:
+        """Return the documents to keep; none from none."""
+        if not documents:
+            return []
+        if self.embeddings is None:
+            return self._kept([self._scored(place, one) for place, one in enumerate(documents)])
+        texts = [one.page_content for one in documents]
+        return self._kept(self._compared(documents, self.embeddings.embed_query(query), self.embeddings.embed_documents(texts)))
+
+    async def acompress_documents(
+        self,
+        documents: Sequence[Document],
+        query: str,
+        callbacks: Callbacks | None = None,
+    ) -> Sequence[Document]:
+        """Return as :meth:`compress_documents`, with the embeddings awaited."""
+        if not documents or self.embeddings is None:
+            return self.compress_documents(documents, query, callbacks)
+        texts = [one.page_content for one in documents]
+        asked = await self.embeddings.aembed_query(query)
+        return self._kept(self._compared(documents, asked, await self.embeddings.aembed_documents(texts)))
+
+    def _kept(self, items: list[ScoredItem[Document]]) -> list[Document]:
+        strategy: SelectionStrategy = self.strategy
+        return [one.item for one in strategy.select(items, self.max_k, self.min_k, assume_sorted=False).selected]
+
+    def _scored(self, place: int, document: Document) -> ScoredItem[Document]:
+        metadata: dict[str, Any] = document.metadata
+        if metadata.get(self.score_key) is None:
+            raise ScoreError(
+                f"the document at position {place} has no metadata['{escape(self.score_key)}']: give score_key the name under "
+                "which your retriever or reranker puts the score, or give embeddings to compare the texts"
+            )
+        return ScoredItem(document, metadata[self.score_key])
+
+    def _compared(
+        self, documents: Sequence[Document], asked: list[float], vectors: list[list[float]]
+    ) -> list[ScoredItem[Document]]:
+        items: list[ScoredItem[Document]] = []
+        for document, vector in zip(documents, vectors, strict=True):
+            score = _cosine(asked, vector)
+            metadata: dict[str, Any] = document.metadata
+            items.append(ScoredItem(document.model_copy(update={"metadata": {**metadata, self.score_key: score}}), score))
+        return items
+
+
+def _cosine(one: list[float], other: list[float]) -> float:
+    """Return the cosine of two vectors, 0.0 when one of them is all zeros: what has no direction is like nothing."""
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return math.fsum(map(mul, one, other)) / lengths if lengths else 0.0

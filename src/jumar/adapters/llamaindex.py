@@ -1,0 +1,62 @@
+"""A LlamaIndex node postprocessor that keeps as many nodes as their scores speak for (``jumar[llamaindex]``).
+
+index.as_query_engine(similarity_top_k=30, node_postprocessors=[TopkPostprocessor(max_k=10)])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+try:
+    from llama_index.core.bridge.pydantic import Field, field_validator
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+except ImportError as error:
+    raise ImportError("jumar.adapters.llamaindex needs the extra: pip install 'jumar[llamaindex]'") from error
+
+from jumar.errors import ScoreError
+from jumar.topk.base import SelectionStrategy
+from jumar.topk.registry import create_selection_strategy
+from jumar.topk.types import ScoredItem
+
+if TYPE_CHECKING:
+    from llama_index.core.schema import NodeWithScore, QueryBundle
+
+__all__ = ["TopkPostprocessor"]
+
+
+class TopkPostprocessor(BaseNodePostprocessor):
+    """Keeps ``min_k`` … ``max_k`` of the nodes, best first, by a strategy of :mod:`jumar.topk`.
+
+    ``strategy`` is a name, a configuration or a strategy. Errors, in :meth:`postprocess_nodes`: :class:`jumar.errors.ScoreError`,
+    a ValueError, for a node without a score.
+    """
+
+    strategy: Any = Field(default="adaptive_k", validate_default=True)
+    max_k: int = Field(default=20, ge=1)
+    min_k: int = Field(default=1, ge=0)
+
+    @field_validator("strategy")
+    @classmethod
+    def _as_strategy(cls, value: object) -> SelectionStrategy:
+        return create_selection_strategy(value)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name under which LlamaIndex knows the class."""
+        return "TopkPostprocessor"
+
+    def _postprocess_nodes(
+        self,
+        nodes: list[NodeWithScore],
+        query_bundle: QueryBundle | None = None,  # noqa: ARG002
+    ) -> list[NodeWithScore]:
+        """Return the nodes to keep; none from none."""
+        items: list[ScoredItem[NodeWithScore]] = []
+        for place, node in enumerate(nodes):
+            if node.score is None:
+                raise ScoreError(
+                    f"the node at position {place} has no score: put the postprocessor behind a retriever that scores"
+                )
+            items.append(ScoredItem(node, node.score))
+        strategy: SelectionStrategy = self.strategy
+        return [one.item for one in strategy.select(items, self.max_k, self.min_k, assume_sorted=False).selected]
