@@ -15,7 +15,7 @@ from jumar.errors import ScoreError
 from jumar.topk.contract import SCALES, check_limits, check_modes, check_scale, raise_unsorted, read_scores
 from jumar.topk.types import OnInvalid, Scale, ScoredItem, SelectionResult, Ties
 
-__all__ = ["Basis", "Evidence", "PositionStrategy", "RuleStrategy", "SelectionStrategy", "parameters"]
+__all__ = ["Evidence", "PositionStrategy", "RuleStrategy", "SelectionStrategy", "parameters"]
 
 T = TypeVar("T")
 
@@ -31,7 +31,8 @@ class Evidence(NamedTuple):
     """What a rule looked at, for an explanation: one number for each place where the ranking could be cut.
 
     ``rule`` is a sentence for people. ``values[k]`` is how much speaks for keeping exactly ``k``, in the rule's own unit; more is
-    stronger. ``threshold`` is what it is compared with, None where the largest wins.
+    stronger. ``threshold`` is what it is compared with, None where the largest wins; ``at_least`` says that everything from the
+    threshold up is kept, instead of cutting at the first above it. ``kept_by_rule`` is the rule's number before the clamp.
     """
 
     rule: str
@@ -39,17 +40,7 @@ class Evidence(NamedTuple):
     values: dict[int, float]
     threshold: float | None = None
     kept_by_rule: int | None = None
-
-
-class Basis(NamedTuple):
-    """What a result was made from; kept by reference, so that an explanation costs nothing until it is asked for."""
-
-    strategy: SelectionStrategy
-    scores: list[float]
-    max_k: int
-    min_k: int
-    ties: Ties
-    positions: tuple[int, ...] | None = None
+    at_least: bool = False
 
 
 class SelectionStrategy(ABC):

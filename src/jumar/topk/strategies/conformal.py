@@ -70,4 +70,4 @@ class ConformalSelectionStrategy(RuleStrategy):
         if self.threshold is None:
             return Evidence("not calibrated: everything up to max_k", "", {}, None, kept)
         rule = f"scores of at least {self.threshold:g}{' × the best' * (self.on == 'ratio')}, for a recall of {self.recall:g}"
-        return Evidence(rule, "score", values, self.limit(scores[0]), kept)
+        return Evidence(rule, "score", values, self.limit(scores[0]), kept, at_least=True)

@@ -45,4 +45,6 @@ class RatioToTopSelectionStrategy(RuleStrategy):
         top = scores[0]
         shares = {k: score / top for k, score in enumerate(scores[:max_k], 1)} if top > 0 else {}
         kept, _ = self.cut(scores, max_k, min_k)
-        return Evidence(f"scores of at least {self.ratio:g} × the best", "share of the best score", shares, self.ratio, kept)
+        return Evidence(
+            f"scores of at least {self.ratio:g} × the best", "share of the best score", shares, self.ratio, kept, at_least=True
+        )

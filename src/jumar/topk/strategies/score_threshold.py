@@ -42,7 +42,6 @@ class ScoreThresholdSelectionStrategy(RuleStrategy):
     def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
         """Return the score of the last kept item, for each cut."""
         kept, _ = self.cut(scores, max_k, min_k)
-        sign = -1 if self.scale == "distance" else 1
-        values = {k: sign * score for k, score in enumerate(scores[:max_k], 1)}
-        word = "at most" if sign < 0 else "at least"
-        return Evidence(f"scores of {word} {self.threshold:g}", "score", values, self.threshold, kept)
+        word = "at most" if self.scale == "distance" else "at least"
+        values = dict(enumerate(scores[:max_k], 1))
+        return Evidence(f"scores of {word} {self.threshold:g}", "score", values, self.floor, kept, at_least=True)
