@@ -12,6 +12,7 @@ import pytest
 from tests.support.cases import read_best, write_chain, write_scores
 from tests.support.loops import jumar
 
+from jumar.errors import ConfigError
 from jumar.loop import CaseLoopConfig, run_case_loop
 
 
@@ -237,3 +238,83 @@ def test_a_resume_takes_the_options_of_the_run_and_no_others(tmp_path: Path) -> 
 
     assert "options.select_best: False → True" in refused.stderr
     assert "nothing is run" in jumar(tmp_path, *again, check=0).stdout
+
+
+def test_the_bundle_is_the_whole_state_that_is_carried(tmp_path: Path) -> None:
+    steps = """
+[[steps]]
+name = "all"
+command = "true"
+outputs = ["ckg", "judge"]
+"""
+    config = write_chain(tmp_path, 2, extra=steps)
+    run = Path(run_json(tmp_path, str(config), "--dry-run")["run_dir"])
+    pointer = read_best(run)
+
+    assert "case_01/best/iter_0001/fix/best_fixdb.db" == pointer["paths"]["fix_db"]
+    assert b"" == (run / pointer["paths"]["fix_db"]).read_bytes()
+    assert None is pointer["paths"]["agent_report"]
+    jumar(tmp_path, "cases", "verify", str(run), check=0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("run_id", 5), ("run_id", ""), ("case_id", "a\nb"), ("case_num", "2"), ("case_num", True), ("case_num", 10**30)),
+        *(("data_path", None), ("output_root", 3), ("base_ckg_path", 5), ("max_iters", 2.0), ("dry_run_stop_iter", None)),
+        *(("dry_run", "yes"), ("select_best", "no"), ("stop_accuracy", "9"), ("continue_from", "worst"), ("best_order", 5)),
+        *(("best_order", {"overall"}), ("best_tiebreak", [1]), ("steps", "x"), ("steps", [{}]), ("env", "A"), ("diff", None)),
+        *(("dry_run_judge_scores", 5), ("dry_run_judge_scores", [1])),
+    ],
+)
+def test_a_field_of_another_kind_is_named(tmp_path: Path, field: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"^{field} is "):
+        from_python(tmp_path, **{field: value})
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_resume_from_python_with_other_scores_is_refused(tmp_path: Path) -> None:
+    from_python(tmp_path, dry_run_judge_scores=[row(5, 5, 5)], max_iters=1)
+
+    with pytest.raises(ConfigError, match="dry_run_judge_scores"):
+        from_python(tmp_path, dry_run_judge_scores=[row(8, 8, 8)], max_iters=1, resume=True)
+
+
+def test_scores_of_a_case_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    config = write_chain(tmp_path, 2)
+    scores = write_scores(tmp_path, {"9": [row(1, 1, 1)]})
+    done = jumar(tmp_path, "cases", "run", str(config), "--dry-run", "--dry-run-scores", str(scores), check=2)
+
+    assert "there is no case 9; the configuration has 1, 2" in done.stderr
+
+
+def test_an_output_that_a_later_step_changes_makes_the_iteration_a_failure(tmp_path: Path) -> None:
+    steps = """
+[run]
+max_iters = 2
+[ranking]
+order = "overall"
+[[steps]]
+name = "augment"
+command = "echo 1 > $JUMAR_OUT_CKG"
+outputs = ["ckg"]
+[[steps]]
+name = "judge"
+command = '''
+echo '{"composite_score": 9}' > $JUMAR_OUT_JUDGE
+iteration=$(dirname $JUMAR_OUT_JUDGE)/..
+[ $JUMAR_ITERATION = 1 ] || echo 2 > $iteration/ckg/candidate_ckg_iter_0002_case_01.json
+echo junk > $iteration/iteration.json
+'''
+outputs = ["judge"]
+"""
+    config = write_chain(tmp_path, extra=steps)
+    run = Path(run_json(tmp_path, str(config))["run_dir"])
+    second = json.loads((run / "case_01" / "iterations" / "iter_0002" / "iteration.json").read_bytes())
+
+    assert 1 == read_best(run)["best_iter"]
+    assert ("step_failed", "ckg was changed by a later step; a step writes its own outputs only") == (
+        second["status"],
+        second["reason"],
+    )
+    jumar(tmp_path, "cases", "verify", str(run), check=0)

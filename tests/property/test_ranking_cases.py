@@ -254,3 +254,14 @@ def test_an_iteration_that_is_there_twice_is_an_error():
     twice = [CaseIteration(case=1, number=1, status="ok"), CaseIteration(case=1, number=1, status="step_failed")]
     with pytest.raises(ScoreError, match="there twice"):
         rank_case(twice, LexicographicOrder((Key("accuracy"),)))
+
+
+def test_a_threshold_of_a_key_of_which_less_is_better_is_reached_from_above():
+    limits = CaseLimits(thresholds={"cost": 8, "accuracy": 5}, at_most=frozenset({"cost"}))
+    dear, cheap = (
+        CaseIteration(case=1, number=n, status="ok", values={"cost": cost, "accuracy": 6}) for n, cost in ((1, 9), (2, 8))
+    )
+    assert None is stop_case([dear], limits, seconds=0)
+    stop = stop_case([dear, cheap], limits, seconds=0)
+    assert stop is not None
+    assert "iteration 2 reached cost ≤ 8, accuracy ≥ 5" == stop.detail

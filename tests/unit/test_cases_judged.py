@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jumar.errors import ConfigError, StoreDamagedError
+from jumar.loop.cases.feedback import write_feedback
+from jumar.model.cases import CaseLimits
 from jumar.model.codec import Fields
-from jumar.model.pipeline import DEFAULT_KEYS
+from jumar.model.pipeline import DEFAULT_KEYS, CaseStepContext
 from jumar.store.cases.judged import check_expression, diff_size, read_judgement
 
 JUDGED = """{"composite_score": 8.75, "dimensions": [
@@ -92,3 +96,44 @@ def test_what_is_no_expression() -> None:
 def test_a_huge_integer_in_a_record_is_damage_and_no_traceback() -> None:
     with pytest.raises(StoreDamagedError, match="should be a finite number"):
         Fields({"diff": 10**400}, "iteration.json").number("diff")
+
+
+def feedback(judge: str, **limits: Any) -> dict[str, Any]:
+    path, target = judged(judge), Path("feedback.json")
+    context = CaseStepContext(
+        run_id="r",
+        case_id="c",
+        case_num=1,
+        iteration=2,
+        workdir=Path(),
+        inputs={"judge": path},
+        outputs={"feedback": target},
+        usage_file=Path("usage.json"),
+        log=Path("log"),
+    )
+    write_feedback(context, CaseLimits(thresholds=limits))
+    found: dict[str, Any] = json.loads(target.read_bytes(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    return found
+
+
+def test_the_feedback_has_what_the_judge_missed() -> None:
+    found = feedback(JUDGED, accuracy=9.0)
+
+    assert (True, 8.75, 9) == (found["stop_reached"], found["average_score"], found["accuracy_score"])
+    assert ["Root Cause Accuracy", "Causal Chain Completeness"] == [d["name"] for d in found["per_case"]["c"]["dimensions"][:2]]
+    assert {"min_accuracy": 9.0} == found["stop"]
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        "no json",
+        "[]",
+        '{"composite_score": 1e999}',
+        '{"composite_score": NaN}',
+        '{"summary": "\\ud800", "composite_score": 1}',
+        "7",
+    ],
+)
+def test_the_feedback_is_json_whatever_the_judge_wrote(judge: str) -> None:
+    assert feedback(judge, overall=9.0)["stop_reached"] is False

@@ -89,6 +89,12 @@ def test_the_seed_s_pipeline_and_a_role_of_one_s_own_are_fine() -> None:
         (role(folder="a/b"), "folder = 'a/b' should be one name"),
         (role(folder="steps"), "jumar's own"),
         (role(snapshot=""), "snapshot = ''"),
+        (role(folder="ckg", file="candidate_ckg_{iter}_{case}.json"), "roles ckg and rules have the same file"),
+        (role(folder="ckg", best="best_ckg.json"), "roles ckg and rules have the same best"),
+        (role(snapshot="base_ckg_snapshot.json"), "roles ckg and rules have the same snapshot"),
+        (role(folder="iteration.json"), "jumar's own"),
+        ({"keys": {"diff": "a", "accuracy": "b"}}, "key diff: this name means something else"),
+        ({"keys": {"causal_chain_completeness": "a"}}, "how the key chain is called"),
         ({"keys": {"accuracy": "a.["}}, "key accuracy: .* no JMESPath"),
         ({"diff": ("length(",)}, "diff: .* no JMESPath"),
         ({"limits": CaseLimits(thresholds={"acuracy": 9})}, "stop threshold: unknown name 'acuracy'.*did you mean 'accuracy'"),
@@ -180,6 +186,9 @@ def test_rows_of_scores() -> None:
         ({"1": 5}, "case 1: there are no rows"),
         ([{"diff": -1}], "diff is -1"),
         ([{"diff": "x"}], "diff is 'x'"),
+        ([{"diff": 10**9}], "up to 100,000"),
+        ([{"accuracy": [1]}], "row 1 holds [1]"),
+        ({"1": [{}], "case01": [{}]}, "case 1 is there twice"),
     ],
 )
 def test_rows_that_cannot_be_used(data: Any, message: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,14 +13,14 @@ from typing import Any
 
 from jumar.app.cases_config import CasesConfig, RoleConfig, StepConfig
 from jumar.app.templates import AGENT
-from jumar.errors import ConfigError, NotFoundError
+from jumar.errors import ConfigError, NotFoundError, StoreDamagedError
 from jumar.loop.cases.casefile import read_case_file
 from jumar.loop.cases.config import dry_run_of, new_run_id
 from jumar.loop.cases.dry import DRY_STEPS
 from jumar.loop.cases.settings import ChainSettings
 from jumar.model.cases import CaseLimits
 from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, Role, Step
-from jumar.ranking.order import parse_order
+from jumar.ranking.order import LexicographicOrder, parse_order
 from jumar.store.cases.layout import list_runs
 from jumar.store.cases.run_store import CaseSource, RunReader
 from jumar.text import escape, nearest
@@ -69,14 +70,19 @@ def chain_of(request: CasesRequest) -> ChainSettings:
     config, base = request.config, request.base
     run = config.run
     keys = MappingProxyType(_keys(request))
+    order = parse_order(
+        config.ranking.order if request.order is None else request.order,
+        config.ranking.tiebreak if request.tiebreak is None else request.tiebreak,
+        known=tuple(keys),
+    )
     recorded = _recorded(request)
     settings = ChainSettings(
         run_id="",
         output_root=request.output_root,
         cases=_cases(request),
         steps=tuple(_step(step) for step in config.steps) or (DRY_STEPS if request.dry_run else ()),
-        order=parse_order(request.order or config.ranking.order, request.tiebreak or config.ranking.tiebreak, known=tuple(keys)),
-        limits=_limits(request, keys),
+        order=order,
+        limits=_limits(request, keys, order),
         roles=MappingProxyType(_roles(config.roles)),
         keys=keys,
         diff=tuple(config.ranking.diff),
@@ -144,8 +150,12 @@ def _as_given(name: str, value: Any) -> Any:
 
 def _newest_unfinished(request: CasesRequest) -> RunReader:
     """Return the newest run that has not ended and was started with this file, whatever its options were."""
-    runs = [RunReader(request.output_root / f"run_{run_id}") for run_id in list_runs(request.output_root)]
-    unfinished = [run for run in runs if any(run.case(number).end() is None for number in run.case_ids)]
+    unfinished: list[RunReader] = []
+    for run_id in list_runs(request.output_root):
+        with contextlib.suppress(StoreDamagedError):  # a damaged run is none that could be gone on with; verify tells of it
+            run = RunReader(request.output_root / f"run_{run_id}")
+            if any(run.case(number).end() is None for number in run.case_ids):
+                unfinished.append(run)
     file = _recorded(request)["file"]
     same = [run for run in unfinished if run.config.get("file") == file]
     if not same:
@@ -160,8 +170,7 @@ def _cases(request: CasesRequest) -> tuple[CaseSource, ...]:
     numbered = {case.number or place: case for place, case in enumerate(config.cases, start=1)}
     for wanted in request.cases:
         if wanted not in numbered:
-            there = ", ".join(map(str, sorted(numbered)))
-            raise ConfigError(f"--case {wanted}: there is no such case; the configuration has {there}")
+            raise ConfigError(f"--case {wanted}: there is no such case; the configuration has {_listed(numbered)}")
     found: list[CaseSource] = []
     for number, case in sorted(numbered.items()):
         if request.cases and number not in request.cases:
@@ -185,7 +194,7 @@ def _keys(request: CasesRequest) -> dict[str, str]:
     return {**{name: path for name, path in DEFAULT_KEYS.items() if name in named}, **given}
 
 
-def _limits(request: CasesRequest, keys: Mapping[str, str]) -> CaseLimits:
+def _limits(request: CasesRequest, keys: Mapping[str, str], order: LexicographicOrder) -> CaseLimits:
     config = request.config
     given = {**config.stop.thresholds, **(request.thresholds or {})}
     for name in given:
@@ -197,6 +206,7 @@ def _limits(request: CasesRequest, keys: Mapping[str, str]) -> CaseLimits:
         max_iters=request.max_iters or config.run.max_iters,
         max_seconds=request.max_seconds or config.stop.max_seconds,
         consecutive_failures=config.stop.consecutive_failures,
+        at_most=order.falling,
     )
 
 
@@ -215,7 +225,16 @@ def _dry_run(request: CasesRequest) -> Any:
     scores = request.dry_run_scores
     if scores is None and request.dry_run_stop_iter is None and config.scores is not None:
         scores = request.base / config.scores
-    return dry_run_of(scores, request.dry_run_stop_iter or config.stop_iter)
+    dry = dry_run_of(scores, request.dry_run_stop_iter or config.stop_iter)
+    there = {case.number or place for place, case in enumerate(request.config.cases, start=1)}
+    unknown = sorted(number for number in dry.scores if number is not None and number not in there)
+    if unknown:
+        raise ConfigError(f"{escape(str(scores))}: there is no case {unknown[0]}; the configuration has {_listed(there)}")
+    return dry
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
 
 
 def _roles(given: Mapping[str, RoleConfig]) -> dict[str, Role]:

@@ -311,6 +311,8 @@ class CaseBest:
 class CaseLimits:
     """When a case ends: all ``thresholds`` reached by one iteration (none: never), or a limit.
 
+    A threshold is reached from below (``≥``), that of a key in ``at_most`` from above (``≤``): less is better there.
+
     ``max_iters`` counts iterations of the case; ``max_seconds`` is the time of all steps of the run, None for no limit;
     ``consecutive_failures`` counts iterations without a usable score.
     """
@@ -319,6 +321,7 @@ class CaseLimits:
     max_iters: int = 5
     max_seconds: float | None = None
     consecutive_failures: int = 3
+    at_most: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -158,7 +158,8 @@ class Step:
 
     ``command`` is a string for the shell or an argv; ``python`` is ``module:function``, called in a child process with a
     :class:`CaseStepContext`; ``call`` is a Python callable in this process. ``inputs`` are names of roles, ``report`` or
-    ``prompt``; one that ends in ``?`` may be missing. ``outputs`` are the roles that it must write. ``timeout`` is in seconds.
+    ``prompt``; one that ends in ``?`` may be missing. ``outputs`` are the roles that it must write. ``timeout`` is in seconds;
+    a ``call`` cannot be timed out.
     """
 
     name: str

@@ -6,7 +6,7 @@ steps failed or whose score is unusable has no place in the order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jumar.errors import ConfigError, ScoreError
@@ -58,12 +58,17 @@ def rank_case(iterations: Iterable[CaseIteration], order: LexicographicOrder) ->
     )
 
 
-def thresholds_reached(values: Mapping[str, float | None], thresholds: Mapping[str, float]) -> bool:
-    """Return whether every threshold is reached (``≥``). Without thresholds nothing is ever reached; a missing value is not."""
+def thresholds_reached(
+    values: Mapping[str, float | None], thresholds: Mapping[str, float], at_most: Collection[str] = ()
+) -> bool:
+    """Return whether every threshold is reached: ``≥``, and ``≤`` for the keys in ``at_most``, where less is better.
+
+    Without thresholds nothing is ever reached; a missing value is not.
+    """
     if not thresholds:
         return False
-    found = [(values.get(name), least) for name, least in thresholds.items()]
-    return all(value is not None and value >= least for value, least in found)
+    found = [(values.get(name), limit, name in at_most) for name, limit in thresholds.items()]
+    return all(value is not None and (value <= limit if most else value >= limit) for value, limit, most in found)
 
 
 def case_parent(iterations: Sequence[CaseIteration], continue_from: str, order: LexicographicOrder) -> CaseIteration | None:
@@ -101,8 +106,9 @@ def stop_case(iterations: Sequence[CaseIteration], limits: CaseLimits, *, second
     in this order counts: thresholds, max_iters, consecutive_failures, max_seconds.
     """
     for iteration in iterations:
-        if iteration.status == "ok" and thresholds_reached(iteration.values, limits.thresholds):
-            wanted = ", ".join(f"{name} ≥ {points(least)}" for name, least in limits.thresholds.items())
+        if iteration.status == "ok" and thresholds_reached(iteration.values, limits.thresholds, limits.at_most):
+            signs = {name: "≤" if name in limits.at_most else "≥" for name in limits.thresholds}
+            wanted = ", ".join(f"{name} {signs[name]} {points(limit)}" for name, limit in limits.thresholds.items())
             return CaseStop(stopped_by="thresholds", detail=f"iteration {iteration.number} reached {wanted}")
     if len(iterations) >= limits.max_iters:
         return CaseStop(stopped_by="max_iters", detail=f"{len(iterations):,} of {plural(limits.max_iters, 'iteration')} done")

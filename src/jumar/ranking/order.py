@@ -114,6 +114,11 @@ class LexicographicOrder:
         """The keys as they can be typed: ``accuracy``, ``-cost`` for one of which less is better."""
         return tuple(key.name if key.direction == "max" else f"-{key.name}" for key in self.keys)
 
+    @property
+    def falling(self) -> frozenset[str]:
+        """The names of the keys of which less is better."""
+        return frozenset(key.name for key in self.keys if key.direction == "min")
+
     def invalid_reason(self, view: IterationView) -> str | None:
         """Return why ``view`` has no place in this order, or None when it has one."""
         values = self._values(view)

@@ -127,8 +127,11 @@ def _request(given: Mapping[str, Any]) -> Any:
     config = load_cases_config(path)
     bases = dict(given["bases"])
     for role, option in (("ckg", "base_ckg"), ("fix_db", "base_fix_db")):
-        if given[option] is not None:
-            bases[role] = given[option]
+        if given[option] is None:
+            continue
+        if role in bases:
+            raise ConfigError(f"--base {role}=… and --{option.replace('_', '-')} are both given; keep one")
+        bases[role] = given[option]
     thresholds = {name: _score(name, text) for name, text in given["stops"]}
     for name in ("accuracy", "overall", "chain"):
         if given[f"stop_{name}"] is not None:

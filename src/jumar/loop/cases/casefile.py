@@ -29,11 +29,11 @@ def read_case_file(path: Path, *, marker: str = MARKER, separator: str = SEPARAT
     Without a separator the report goes up to the marker. Errors: :class:`jumar.errors.ConfigError` that names file and line.
     """
     shown = escape(os.fspath(path))
-    lines = _text(path, shown).splitlines()
+    lines = _text(path, shown).replace("\r\n", "\n").split("\n")
     at = next((index for index, line in enumerate(lines) if marker in line), None)
     if at is None:
         raise ConfigError(
-            f"{shown}: no line with the marker {escape(repr(marker))} in {plural(len(lines), 'line')}; "
+            f"{shown}: no line with the marker {escape(repr(marker))} in {plural(sum(map(bool, lines)), 'line')} of text; "
             f"a case is the expert's report, a line '{escape(separator)}', a line with the marker, and the query below it"
         )
     end = next((index for index in range(at - 1, -1, -1) if lines[index].strip() == separator), at)

@@ -13,6 +13,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from jumar.errors import ConfigError
+from jumar.files import sha256_file
+from jumar.loop.cases.arguments import check_types
 from jumar.loop.cases.casefile import read_case_file
 from jumar.loop.cases.chain import run_chain
 from jumar.loop.cases.dry import DRY_STEPS, parse_scores
@@ -21,7 +23,7 @@ from jumar.loop.cases.settings import ChainSettings, DryRun
 from jumar.loop.control import StopSwitch
 from jumar.model.cases import CaseLimits
 from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ROLES, Role, Step
-from jumar.ranking.order import DEFAULT_TIE_BREAKS, parse_order
+from jumar.ranking.order import DEFAULT_TIE_BREAKS, LexicographicOrder, parse_order
 from jumar.store.cases.run_store import CaseSource
 from jumar.text import escape
 
@@ -103,8 +105,10 @@ def run_case_loop(cfg: CaseLoopConfig, *, switch: StopSwitch | None = None, list
 
 def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
     """Return the chain of one case. Errors: :class:`jumar.errors.ConfigError`."""
+    check_types(cfg)
     path = Path(cfg.data_path)
     text = read_case_file(path)
+    order = parse_order(cfg.best_order, cfg.best_tiebreak, known=tuple(cfg.keys))
     case = CaseSource(
         number=cfg.case_num,
         case_id=cfg.case_id or f"case{cfg.case_num}",
@@ -123,12 +127,13 @@ def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
         output_root=Path(cfg.output_root),
         cases=(case,),
         steps=tuple(cfg.steps) or (DRY_STEPS if cfg.dry_run else ()),
-        order=parse_order(cfg.best_order, cfg.best_tiebreak, known=tuple(cfg.keys)),
+        order=order,
         limits=CaseLimits(
             thresholds=MappingProxyType(thresholds),
             max_iters=cfg.max_iters,
             max_seconds=cfg.max_seconds,
             consecutive_failures=cfg.consecutive_failures,
+            at_most=order.falling,
         ),
         roles=cfg.roles,
         keys=cfg.keys,
@@ -141,7 +146,7 @@ def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
         search=(Path.cwd() if cfg.workdir is None else Path(cfg.workdir).absolute(),),
         environment=tuple(cfg.env),
         dry_run=dry,
-        recorded=_recorded(cfg),
+        recorded=_recorded(cfg, order),
     )
 
 
@@ -163,22 +168,31 @@ def read_scores(path: Path) -> Mapping[int | None, tuple[Mapping[str, Any], ...]
         data: object = json.loads(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{shown}: cannot be read: {os.strerror(error.errno or 0)}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{shown}: not JSON: {error}") from None
     return parse_scores(data, where=shown)
 
 
-def _recorded(cfg: CaseLoopConfig) -> dict[str, Any]:
-    """Return what ``run.json`` keeps of the options: what a resume must not change."""
+def _recorded(cfg: CaseLoopConfig, order: LexicographicOrder) -> dict[str, Any]:
+    """Return what ``run.json`` keeps of the options: what a resume must not change. A function is known by its name only."""
+    scores = cfg.dry_run_judge_scores
+    if isinstance(scores, str | os.PathLike):
+        scores = sha256_file(Path(scores))
+    base = {"ckg": cfg.base_ckg_path, "fix_db": cfg.base_fix_db_path, **cfg.base_paths}
     return {
+        "start_from_scratch": cfg.start_from_scratch,
+        "base": {name: os.fspath(path) for name, path in base.items() if path is not None},
+        "dry_run_stop_iter": cfg.dry_run_stop_iter,
+        "dry_run_judge_scores": scores if scores is None or isinstance(scores, str) else [dict(row) for row in scores],
+        "diff": list(cfg.diff),
         "data_path": os.fspath(cfg.data_path),
         "case_id": cfg.case_id,
         "case_num": cfg.case_num,
         "stop": {"accuracy": cfg.stop_accuracy, "overall": cfg.stop_overall, "chain": cfg.stop_chain},
         "dry_run": cfg.dry_run,
         "select_best": cfg.select_best,
-        "order": cfg.best_order if isinstance(cfg.best_order, str) else ",".join(cfg.best_order),
-        "tiebreak": cfg.best_tiebreak if isinstance(cfg.best_tiebreak, str) else ",".join(cfg.best_tiebreak),
+        "order": list(order.words),
+        "tiebreak": list(order.tie_breaks),
         "continue_from": cfg.continue_from,
         "keys": dict(cfg.keys),
         "steps": [step_to_json(step) for step in cfg.steps],
@@ -196,4 +210,5 @@ def step_to_json(step: Step) -> dict[str, Any]:
         "call": call,
         "inputs": list(step.inputs),
         "outputs": list(step.outputs),
+        "timeout": step.timeout,
     }

@@ -33,6 +33,7 @@ DRY_STEPS: Final[tuple[Step, ...]] = (
 )
 """Seed 3's pipeline, for a dry run of which nothing but the cases is known."""
 
+_MOST_ADDED: Final = 100_000
 _DEFAULT_TOP: Final[Mapping[str, float]] = MappingProxyType({"accuracy": 9.0, "overall": 8.0, "chain": 8.0})
 
 
@@ -52,10 +53,13 @@ def parse_scores(data: object, *, where: str) -> Mapping[int | None, tuple[Mappi
     if not isinstance(data, dict) or not data:
         raise ConfigError(f'{where}: give a list of rows such as {{"accuracy": 7, "overall": 7.5, "chain": 6}}')
     found: dict[int | None, tuple[Mapping[str, Any], ...]] = {}
+    # "1", "01" and "case1" are one case
     for name, rows in cast("dict[object, object]", data).items():
         digits = str(name).removeprefix("case").lstrip("_")
         if not (digits.isascii() and digits.isdigit()):
             raise ConfigError(f"{where}: '{escape(str(name))}' is no case; write its number, such as \"1\"")
+        if int(digits) in found:
+            raise ConfigError(f"{where}: case {int(digits)} is there twice")
         found[int(digits)] = _rows(rows, f"{where}: case {digits}")
     return MappingProxyType(found)
 
@@ -69,8 +73,15 @@ def _rows(data: object, where: str) -> tuple[Mapping[str, Any], ...]:
             raise ConfigError(f"{where}: row {number} is {shown(given)}, not an object of scores")
         row = cast("Mapping[str, Any]", given)
         added = row.get("diff", 1)
-        if not is_finite(added) or added < 0 or int(added) != added:
-            raise ConfigError(f"{where}: row {number}: diff is {shown(added)}, not a whole number of entities")
+        if not is_finite(added) or not 0 <= added <= _MOST_ADDED or int(added) != added:
+            raise ConfigError(f"{where}: row {number}: diff is {shown(added)}, not a number of entities up to {_MOST_ADDED:,}")
+        odd = next(
+            (value for value in row.values() if value is not None and not isinstance(value, bool | int | float | str)), None
+        )
+        if odd is not None:
+            raise ConfigError(
+                f"{where}: row {number} holds {shown(odd)}: a score is a number (or, to try it out, null or a text)"
+            )
         rows.append(MappingProxyType({str(name): value for name, value in row.items()}))
     return tuple(rows)
 
@@ -91,7 +102,7 @@ def run_dry(context: CaseStepContext, settings: ChainSettings) -> StepResult:
     row = dry_scores(settings.dry_run or DryRun(), settings, context.case_num, context.iteration)
     for role, target in context.outputs.items():
         if role == "feedback" and "judge" in context.inputs:
-            write_feedback(context, keys=dry_keys(settings.keys), thresholds=settings.limits.thresholds)
+            write_feedback(context, settings.limits, keys=dry_keys(settings.keys))
         else:
             _WRITERS.get(role, _other)(target, role, context, row)
     return StepResult(seconds=time.monotonic() - began, exit_code=0)

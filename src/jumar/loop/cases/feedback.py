@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
+from jumar.model.cases import CaseLimits
 from jumar.model.codec import FORMAT
 from jumar.model.pipeline import DEFAULT_KEYS, CaseStepContext
 from jumar.ranking.cases import thresholds_reached
@@ -18,7 +20,7 @@ _SHOWN: Final = ("composite_score", "grade", "summary")
 _DIMENSION: Final = ("name", "score", "weight", "explanation", "matched_elements", "missing_elements")
 
 
-def write_feedback(context: CaseStepContext, *, keys: Mapping[str, str] = DEFAULT_KEYS, thresholds: Mapping[str, float]) -> None:
+def write_feedback(context: CaseStepContext, limits: CaseLimits, *, keys: Mapping[str, str] = DEFAULT_KEYS) -> None:
     """Write the role ``feedback`` from the role ``judge``, in the original orchestrator's fields.
 
     ``stop_reached`` says whether every threshold holds. A judge's file that cannot be used is said under ``problems``, and its
@@ -38,11 +40,29 @@ def write_feedback(context: CaseStepContext, *, keys: Mapping[str, str] = DEFAUL
         "scores": dict(judgement.values),
         "problems": sorted(set(judgement.problems.values())),
         "per_case": {context.case_id: {**_picked(judged, _SHOWN), "dimensions": dimensions}},
-        "stop_reached": thresholds_reached(judgement.values, thresholds),
-        "stop": {f"min_{name}": least for name, least in thresholds.items()},
+        "stop_reached": thresholds_reached(judgement.values, limits.thresholds, limits.at_most),
+        "stop": {f"{'max' if name in limits.at_most else 'min'}_{name}": limit for name, limit in limits.thresholds.items()},
     }
-    text = json.dumps(feedback, indent=2, ensure_ascii=False, allow_nan=False)
-    context.outputs["feedback"].write_text(text + "\n", encoding="utf-8", errors="surrogateescape")
+    context.outputs["feedback"].write_bytes(_encoded(_finite(feedback)))
+
+
+def _encoded(document: Any) -> bytes:
+    """Return JSON that people can read, whatever their language; a text that is no Unicode is escaped instead."""
+    try:
+        return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    except UnicodeEncodeError:
+        return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode("ascii")
+
+
+def _finite(value: Any) -> Any:
+    """Return a document without numbers that JSON does not have: ``1e999`` is read as an infinity, and becomes null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in cast("list[Any]", value)]
+    return value
 
 
 def _document(path: Path) -> dict[str, Any]:

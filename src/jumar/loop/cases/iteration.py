@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -160,7 +161,7 @@ class IterationRunner:
         if step.builtin is not None:
             began = self.clock.monotonic()
             with as_write_error("write the outputs of a step in", context.log.parent):
-                write_feedback(context, keys=self.settings.keys, thresholds=self.settings.limits.thresholds)
+                write_feedback(context, self.settings.limits, keys=self.settings.keys)
             return StepResult(seconds=self.clock.monotonic() - began)
         return run_program(step, context, search=self.settings.search, stop=self.switch.immediate)
 
@@ -185,7 +186,10 @@ class IterationRunner:
             return StepRecord(**facts, outcome=outcome, detail=_with_last_line(result.failure, result.output_tail))
         missing = sorted(set(targets) - set(there))
         if missing:
-            names = ", ".join(f"{role} ({targets[role].name})" for role in missing)
+            names = ", ".join(
+                f"{role} ({targets[role].name}{', which is no regular file' if os.path.lexists(targets[role]) else ''})"
+                for role in missing
+            )
             return StepRecord(**facts, outcome="missing_output", detail=f"it did not write {names}")
         return StepRecord(**facts, outcome="ok")
 
@@ -208,10 +212,15 @@ class IterationRunner:
             "nonce": starts[0].nonce if starts else "",
             "diff": diff_size(directory / outputs["ckg_diff"].path, self.settings.diff) if "ckg_diff" in outputs else None,
         }
+        unscored = MappingProxyType(dict.fromkeys(self.settings.keys))
         if failed is not None:
             reason = f"step {failed.step}: {failed.detail}"
-            unscored = MappingProxyType(dict.fromkeys(self.settings.keys))
             return CaseIteration(**facts, status=_STATUS[failed.outcome], reason=reason, values=unscored)
+        changed = [role for role, file in outputs.items() if role_file(directory / file.path, file.path) != file]
+        if changed:
+            facts["outputs"] = MappingProxyType({role: file for role, file in outputs.items() if role not in changed})
+            reason = f"{', '.join(changed)} was changed by a later step; a step writes its own outputs only"
+            return CaseIteration(**facts, status="step_failed", reason=reason, values=unscored)
         keys = self.settings.keys if self.settings.dry_run is None else dry_keys(self.settings.keys)
         judgement = read_judgement(directory / outputs[JUDGE].path, keys)
         reason = unusable(judgement, [key.name for key in self.settings.order.keys])

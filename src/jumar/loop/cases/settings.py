@@ -14,7 +14,7 @@ from jumar.errors import ConfigError
 from jumar.loop.callables import check_reference
 from jumar.loop.environment import check_patterns
 from jumar.loop.process import check_command, check_timeout
-from jumar.model.cases import CaseLimits
+from jumar.model.cases import CHAIN_NAME, CaseLimits
 from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ROLES, GIVEN, Role, Step
 from jumar.ranking.cases import check_limits
 from jumar.ranking.order import LexicographicOrder
@@ -38,6 +38,10 @@ copyreg.pickle(MappingProxyType, _thawed)
 
 JUDGE: Final = "judge"
 BUILTINS: Final = ("feedback",)
+_OWN_FOLDERS: Final = frozenset({"steps", "logs", "iteration.json"})
+_TAKEN: Final[Mapping[str, str]] = MappingProxyType(
+    {CHAIN_NAME: "it is how the key chain is called there", "diff": "the size of the augmentation"}
+)
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _STEP: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _PATH: Final = re.compile(r"\{(in|out)\.([^{}\s]*)\}")
@@ -100,8 +104,11 @@ def check_chain(settings: ChainSettings) -> None:
     _check_start(settings)
     for role in settings.roles.values():
         _check_role(role)
+    _check_apart(settings.roles)
     _check_steps(settings)
     for name, expression in settings.keys.items():
+        if name in _TAKEN:
+            raise ConfigError(f"key {name}: this name means something else in best.json ({_TAKEN[name]}); choose another")
         check_expression(expression, where=f"key {name}")
     for expression in settings.diff:
         check_expression(expression, where="diff")
@@ -145,8 +152,22 @@ def _check_role(role: Role) -> None:
             continue
         if not _FILE.fullmatch(name) or name in {".", ".."}:
             raise ConfigError(f"{where}: {what} = {escape(repr(name))} should be one name, without a slash")
-    if role.folder in {"steps", "logs"}:
-        raise ConfigError(f"{where}: the folder {role.folder} is jumar's own; choose another")
+    if role.folder in _OWN_FOLDERS:
+        raise ConfigError(f"{where}: the name {role.folder} is jumar's own in an iteration; choose another folder")
+
+
+def _check_apart(roles: Mapping[str, Role]) -> None:
+    """No two roles may be the same file: one would be handed on as the other."""
+    seen: dict[tuple[str, str], str] = {}
+    for role in roles.values():
+        places = [("file", f"{role.folder}/{role.file}"), ("best", f"{role.folder}/{role.best}")]
+        places += [("snapshot", role.snapshot)] if role.carry else []
+        for place in places:
+            if place in seen:
+                raise ConfigError(
+                    f"roles {seen[place]} and {role.name} have the same {place[0]}, {escape(place[1])}; name them apart"
+                )
+            seen[place] = role.name
 
 
 def _check_steps(settings: ChainSettings) -> None:

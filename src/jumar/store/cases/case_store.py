@@ -15,9 +15,9 @@ from typing import Self
 from jumar import files
 from jumar.errors import ExistsError, StoreDamagedError
 from jumar.model.cases import CaseBest, CaseEnd, CaseIteration, RoleFile, StepRecord
-from jumar.model.codec import FORMAT, encode
+from jumar.model.codec import FORMAT, broken_seal, encode
 from jumar.model.pipeline import Role
-from jumar.store.cases.case_reader import ITERATION, STEPS, CaseReader
+from jumar.store.cases.case_reader import ITERATION, STEPS, CaseReader, decoded
 from jumar.store.cases.layout import case_name, iter_name
 from jumar.store.lock import LoopLock
 
@@ -87,18 +87,29 @@ class CaseStore(CaseReader):
         """
         source, target = self.paths.pending_iteration(record.number), self.paths.iteration(record.number)
         with files.as_write_error("record", target):
-            if not (source / ITERATION).exists():
+            if not self._has_record(source, record.number):
+                files.remove_any(source / ITERATION)
                 data = encode(record.to_json(), sealed=True)
                 files.write_once(source / ITERATION, data, temporary_in=self.paths.scratch)
             files.sync_tree(source)
             files.rename_new(source, target)
         return self._read(record.number)
 
+    def _has_record(self, directory: Path, number: int) -> bool:
+        """Whether an interrupted commit left its record. What a step wrote under that name is none."""
+        try:
+            fields = decoded(directory / ITERATION)
+            found = CaseIteration.from_json(fields)
+        except StoreDamagedError:
+            return False
+        return broken_seal(fields.data) is None and (found.case, found.number) == (self.number, number)
+
     def write_best(self, best: CaseBest, roles: Mapping[str, Role]) -> CaseBest:
         """Copy the chosen iteration's files into ``best/`` and return it with the copies' paths and hashes.
 
-        Errors: :class:`jumar.errors.ExistsError` when there is a ``best/`` already, :class:`StoreDamagedError` when a copy is
-        not what the record says.
+        A carried role that the iteration did not write is there as the case was given it: the bundle is the whole state. Errors:
+        :class:`jumar.errors.ExistsError` when there is a ``best/`` already, :class:`StoreDamagedError` when a copy is not what
+        the record says.
         """
         self._refuse_best()
         temporary = self.paths.scratch / f"{files.TEMPORARY}{secrets.token_hex(6)}"
@@ -132,15 +143,19 @@ class CaseStore(CaseReader):
         source = self.paths.iteration(best.best_iter)
         inside = f"{case_name(self.number)}/best/{iter_name(best.best_iter)}"
         copies: dict[str, RoleFile] = {}
-        for name, recorded in best.files.items():
-            role = roles[name]
+        inputs = self.inputs()
+        given: Mapping[str, RoleFile] = {} if inputs is None else inputs.files
+        sources = {name: self.paths.run / file.path for name, file in given.items() if name in roles and roles[name].carry}
+        sources |= {name: source / file.path for name, file in best.files.items()}
+        for name, path in sources.items():
+            role, recorded = roles[name], best.files.get(name) or given[name]
             target = temporary / iter_name(best.best_iter) / role.folder / role.best
             target.parent.mkdir(parents=True, exist_ok=True)
-            files.copy_file(source / recorded.path, target)
+            files.copy_file(path, target)
             copy = role_file(target, f"{inside}/{role.folder}/{role.best}")
             if copy is None or copy.sha256 != recorded.sha256:
                 raise StoreDamagedError(
-                    f"{source / recorded.path} was changed since it was recorded; `jumar cases verify RUN` lists what is damaged"
+                    f"{path} was changed since it was recorded; `jumar cases verify RUN` lists what is damaged"
                 )
             copies[name] = copy
         return copies

@@ -5,7 +5,9 @@ An iteration is a directory ``iter_0001`` with a judge's file below it; what lie
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +19,14 @@ from jumar.files import TEMPORARY, sha256_file
 from jumar.model.cases import CaseIteration, RoleFile
 from jumar.model.pipeline import Role
 from jumar.store.cases.judged import Judgement, diff_size, read_judgement
-from jumar.store.cases.layout import case_number, iter_number
+from jumar.store.cases.layout import case_number
 from jumar.text import escape
 
 __all__ = ["RecordedCase", "read_recording", "unusable"]
 
-_SKIPPED: Final = frozenset({"best", "pending", "scratch"})
+_UNFINISHED: Final = frozenset({"pending", "scratch"})
+_ITER: Final = re.compile(r"iter_(\d{1,9})")
+_DIGITS: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +53,12 @@ def read_recording(
     :class:`jumar.errors.ConfigError` when two directories are the same case.
     """
     if not directory.is_dir():
-        raise NotFoundError(f"there is no directory {escape(os.fspath(directory))}")
+        problem = "is a file, not a directory" if directory.exists() else "does not exist"
+        raise NotFoundError(f"{escape(os.fspath(directory))} {problem}")
+    directory = directory.absolute()
     found: dict[Path, list[tuple[int, Path]]] = {}
     for path in _iteration_directories(directory):
-        number = iter_number(path.name)
+        number = _iteration_number(path.name)
         case = path.parent.parent if path.parent.name == "iterations" else path.parent
         if number is not None:
             found.setdefault(case, []).append((number, path))
@@ -78,29 +84,43 @@ def read_recording(
 def _iteration_directories(directory: Path) -> list[Path]:
     found: list[Path] = []
     for parent, names, _ in os.walk(directory):
-        names[:] = sorted(name for name in names if name not in _SKIPPED and not name.startswith(TEMPORARY))
-        inside = [name for name in names if iter_number(name) is not None]
+        skipped = _UNFINISHED if "iterations" in names else frozenset[str]()
+        names[:] = sorted(n for n in names if n != "best" and n not in skipped and not n.startswith(TEMPORARY))
+        inside = [name for name in names if _iteration_number(name) is not None]
         found += [Path(parent, name) for name in inside]
         names[:] = [name for name in names if name not in inside]
     return found
 
 
+def _iteration_number(name: str) -> int | None:
+    """Return the number of a directory ``iter_0001``; other tools fill up with fewer zeros, or none."""
+    found = _ITER.fullmatch(name)
+    return int(found[1]) if found else None
+
+
 def _numbered(cases: list[Path]) -> list[tuple[int, Path]]:
-    """Number cases by their name, ``case_02``; those with other names by their order."""
-    named = {case: case_number(case.name) for case in cases}
-    if any(number is None for number in named.values()):
-        return list(enumerate(cases, start=1))
+    """Number cases by their names: ``case_02``, else the last digits in it; those without get the numbers that are left."""
     numbers: dict[int, Path] = {}
-    for case, number in named.items():
-        if number is None:  # pragma: no cover - excluded above, for the type checker
-            continue
-        if number in numbers:
+    unnamed: list[Path] = []
+    for case in sorted(cases, key=lambda path: [(int(part) if part.isdigit() else 0, part) for part in _parts(path)]):
+        digits = _DIGITS.findall(case.name)
+        number = case_number(case.name) or (int(digits[-1]) if digits else None)
+        if not number:
+            unnamed.append(case)
+        elif number in numbers:
             raise ConfigError(
                 f"case {number} is there twice: {escape(os.fspath(numbers[number]))} and {escape(os.fspath(case))}; "
                 "name the directory of one run or chain"
             )
-        numbers[number] = case
-    return sorted(numbers.items())
+        else:
+            numbers[number] = case
+    free = (number for number in itertools.count(1) if number not in numbers)
+    return sorted([*numbers.items(), *zip(list(itertools.islice(free, len(unnamed))), unnamed, strict=True)])
+
+
+def _parts(path: Path) -> list[str]:
+    """Return a path's text in runs of digits and of others, so that ``case10`` comes after ``case2``."""
+    return re.findall(r"\d+|\D+", os.fspath(path))
 
 
 def _iteration(

@@ -132,7 +132,7 @@ def _check_run(check: _Check, paths: RunPaths) -> None:
             check.note(paths.directory / name, "nothing that jumar wrote; it is left alone")
     inputs = {number: _inputs(check, paths, number) for number in numbers}
     _leftover_inputs(check, paths, inputs)
-    cases = {number: _Case(check, paths.case(number)) for number in numbers}
+    cases = {number: _Case(check, paths.case(number), inputs[number]) for number in numbers}
     for number, case in cases.items():
         case.check(begun=inputs[number] is not None or paths.case_inputs(number).exists())
     bests = {number: case.best for number, case in cases.items()}
@@ -227,8 +227,9 @@ def _carried(
 class _Case:
     """The checks of one case's directory. ``best`` is its best.json, once checked and readable."""
 
-    def __init__(self, check: _Check, paths: CasePaths) -> None:
+    def __init__(self, check: _Check, paths: CasePaths, inputs: CaseInputs | None) -> None:
         self._check = check
+        self._given: Mapping[str, RoleFile] = {} if inputs is None else inputs.files
         self._paths = paths
         self._records: dict[int, CaseIteration] = {}
         self._there: list[int] = []
@@ -350,7 +351,7 @@ class _Case:
         if record is None:
             return
         for role in sorted(record.outputs.keys() | best.files.keys()):
-            one, other = record.outputs.get(role), best.files.get(role)
+            one, other = record.outputs.get(role) or self._given.get(role), best.files.get(role)
             if one is None or other is None or one.sha256 != other.sha256:
                 yield f"{escape(role)} is not what iteration {best.best_iter} wrote"
         if dict(record.values) != dict(best.values):
