@@ -207,3 +207,66 @@ def test_compare_names_what_is_wrong():
     assert "runs.jsonl, line 1: query a: 'relevant' is None" in call("topk", "compare", labelled_file(relevant=None), check=2).err
     Path("empty.jsonl").write_text("")
     assert "no queries" in call("topk", "compare", "empty.jsonl", check=2).err
+
+
+# ------------------------------------------------------------------------------------------------------------ tune
+
+
+def clear_file(count: int = 12) -> Path:
+    rows: list[dict[str, Any]] = []
+    for number in range(count):
+        good = 1 + number * 5 % 7
+        scores = [0.9 - 0.01 * place - 0.001 * number - 0.5 * (place >= good) for place in range(12)]
+        labels = [int(place < good) for place in range(12)]
+        rows.append({"query_id": number, "scores": scores, "relevant": labels, "relevant_total": good})
+    return lines(*rows, name="clear.jsonl")
+
+
+def test_what_is_tuned_is_used():
+    found = call("topk", "tune", clear_file(), "-o", "topk.toml", "--max-k", "10", "--json", check=0).document
+    assert "fixed_k" != found["strategy"]
+    assert found["quality"] > 0.95
+    assert (10, 1, "f1", 12, False) == tuple(found[name] for name in ("max_k", "min_k", "metric", "queries", "fixed_k_as_good"))
+    assert found["gain_over_fixed_k_interval"][0] > 0
+    text = Path("topk.toml").read_text()
+    assert text.startswith("# jumar topk tune: tuned on clear.jsonl\n")
+    kept = documents(call("topk", "select", "clear.jsonl", "--config", "topk.toml", "--json", check=0).out)
+    assert [1 + number * 5 % 7 for number in range(12)] == [row["kept"] for row in kept]
+    assert found["strategy"] == kept[0]["method"]
+
+
+def test_a_person_is_told_when_a_number_does_as_well():
+    path = lines(
+        *(
+            {"query_id": number, "scores": [0.9 - 0.01 * place for place in range(8)], "relevant": [1, 1, 1, 0, 0, 0, 0, 0]}
+            for number in range(6)
+        )
+    )
+    called = call("topk", "tune", path, check=0)
+    assert "keep fixed_k(k=3" in called.out
+    assert "a fixed number, 3, is as good as anything that looks at the scores, as far as 6 queries tell" in called.out
+    assert "each strategy tuned, held out:" in called.out
+    assert 2 == len(call("topk", "tune", path, "-q", check=0).out.splitlines())
+
+
+def test_a_recall_can_be_promised():
+    called = call("topk", "tune", clear_file(), "--recall", "0.8", "-o", "topk.toml", check=0)
+    assert "keep conformal(threshold=" in called.out
+    assert "wrote topk.toml" in called.out
+    row = documents(call("topk", "select", "clear.jsonl", "--config", "topk.toml", "--json", check=0).out)[0]
+    assert ("conformal", True) == (row["method"], row["metadata"]["calibrated"])
+    assert "conformal" == call("topk", "tune", clear_file(), "--recall", "0.8", "--json", check=0).document["strategy"]
+    assert "at least 99 labelled queries" in call("topk", "tune", clear_file(), "--recall", "0.99", check=2).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-o", "no/such/topk.toml"), "the folder no/such does not exist"),
+        (("--metric", "map"), "map"),
+        (("--min-k", "9", "--max-k", "8"), "min_k is 9 and max_k 8"),
+        (("--recall", "1.5"), "recall is 1.5"),
+    ],
+)
+def test_what_cannot_be_tuned(arguments: tuple[str, ...], message: str):
+    assert message in call("topk", "tune", clear_file(), *arguments, check=2).err

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.errors import ScoreError, StrategyError
-from jumar.topk.compare import compare
+from jumar.topk.comparison import compare
 from jumar.topk.labelled import LabelledQuery, labelled
 from jumar.topk.metrics import METRICS, Estimate, Labels, Resamples, check_metric, choose
 from jumar.topk.strategies.clustering import ClusterSelectionStrategy

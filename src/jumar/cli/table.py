@@ -58,6 +58,7 @@ GROUPS: dict[str, Group] = {
         {
             "compare": ("jumar.cli.topk.compare:compare_command", "Compare every strategy on labelled queries."),
             "select": ("jumar.cli.topk.select:select_command", "Say how many items of each ranking to keep."),
+            "tune": ("jumar.cli.topk.tune:tune_command", "Find strategy and parameters from labelled queries."),
         },
         rooted=False,
     ),

@@ -11,8 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.topk.base import SelectionStrategy
     from jumar.topk.batch.select import select_batch
+    from jumar.topk.comparison import compare
     from jumar.topk.explain import Explanation
     from jumar.topk.registry import create_selection_strategy
+    from jumar.topk.stages import Gate, StagedSelection
     from jumar.topk.strategies import STRATEGIES
     from jumar.topk.strategies.adaptive_k import AdaptiveKSelectionStrategy
     from jumar.topk.strategies.clustering import ClusterSelectionStrategy
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from jumar.topk.strategies.otsu import OtsuSelectionStrategy
     from jumar.topk.strategies.ratio_to_top import RatioToTopSelectionStrategy
     from jumar.topk.strategies.score_threshold import ScoreThresholdSelectionStrategy
+    from jumar.topk.token_budget import TokenBudget
+    from jumar.topk.tuning import tune
     from jumar.topk.types import ScoredItem, SelectionResult
 
 __all__ = [
@@ -38,6 +42,7 @@ __all__ = [
     "ExpectedF1SelectionStrategy",
     "Explanation",
     "FixedKSelectionStrategy",
+    "Gate",
     "LargestGapSelectionStrategy",
     "NormalizedEntropySelectionStrategy",
     "OtsuSelectionStrategy",
@@ -46,8 +51,12 @@ __all__ = [
     "ScoredItem",
     "SelectionResult",
     "SelectionStrategy",
+    "StagedSelection",
+    "TokenBudget",
+    "compare",
     "create_selection_strategy",
     "select_batch",
+    "tune",
 ]
 
 _ELSEWHERE = {
@@ -60,6 +69,7 @@ _ELSEWHERE = {
     "ExpectedF1SelectionStrategy": "strategies.expected_f1",
     "Explanation": "explain",
     "FixedKSelectionStrategy": "strategies.fixed_k",
+    "Gate": "stages",
     "LargestGapSelectionStrategy": "strategies.largest_gap",
     "NormalizedEntropySelectionStrategy": "strategies.entropy_normalized",
     "OtsuSelectionStrategy": "strategies.otsu",
@@ -68,8 +78,12 @@ _ELSEWHERE = {
     "ScoredItem": "types",
     "SelectionResult": "types",
     "SelectionStrategy": "base",
+    "StagedSelection": "stages",
+    "TokenBudget": "token_budget",
+    "compare": "comparison",
     "create_selection_strategy": "registry",
     "select_batch": "batch.select",
+    "tune": "tuning",
 }
 """Where a name is defined, below this package."""
 

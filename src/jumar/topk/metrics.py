@@ -52,6 +52,7 @@ class Labels:
     totals: Ints  # (queries,): relevant items, retrieved or not
     hits: Floats  # (queries, max_k + 1): relevant items among the first k
     gains: Floats  # (queries, max_k + 1): discounted gain of the first k
+    alike: tuple[tuple[Ints, Floats], ...]  # queries with rankings of one length: their rows, their scores (rows, length)
 
     @classmethod
     def of(cls, queries: Sequence[LabelledQuery], max_k: int) -> Labels:
@@ -71,6 +72,7 @@ class Labels:
             np.array([query.relevant_total for query in queries], dtype=np.int64),
             _cumulated(head),
             _cumulated(head / np.log2(np.arange(2.0, max_k + 2.0))),
+            _alike(queries),
         )
 
     @property
@@ -134,15 +136,23 @@ def choose(labels: Labels, strategy: object, *, min_k: int = 1) -> NDArray[np.bo
     import numpy as np
 
     mask = np.zeros(labels.relevant.shape, dtype=np.bool_)
-    groups: dict[int, list[int]] = {}
-    for row, query in enumerate(labels.queries):
-        groups.setdefault(len(query.scores), []).append(row)
-    for length, rows in groups.items():
-        if length:
-            scores = np.array([labels.queries[row].scores for row in rows], dtype=np.float64)
-            found = select_batch(scores, strategy, labels.max_k, min_k, return_mask=True)
-            mask[np.array(rows)[:, None], np.arange(length)] = found
+    for rows, scores in labels.alike:
+        found = select_batch(scores, strategy, labels.max_k, min_k, return_mask=True)
+        mask[rows[:, None], np.arange(scores.shape[1])] = found
     return mask
+
+
+def _alike(queries: Sequence[LabelledQuery]) -> tuple[tuple[Ints, Floats], ...]:
+    import numpy as np
+
+    groups: dict[int, list[int]] = {}
+    for row, query in enumerate(queries):
+        groups.setdefault(len(query.scores), []).append(row)
+    return tuple(
+        (np.array(rows, dtype=np.int64), np.array([queries[row].scores for row in rows], dtype=np.float64))
+        for length, rows in groups.items()
+        if length
+    )
 
 
 class Resamples:

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import click
 
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, UsageError
 from jumar.text import escape
 from jumar.topk.contract import SCALES
 
-__all__ = ["input_options", "limit_options", "need_numpy", "parameters", "runs_argument", "scale_option"]
+__all__ = ["check_output", "input_options", "limit_options", "need_numpy", "parameters", "runs_argument", "scale_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,3 +72,9 @@ def need_numpy(command: str) -> None:
     """Refuse to start without numpy, and say how to get it. Errors: :class:`jumar.errors.ConfigError`."""
     if find_spec("numpy") is None:
         raise ConfigError(f"`jumar topk {command}` needs numpy, which is not installed: pip install 'jumar[topk]'")
+
+
+def check_output(output: Path | None) -> None:
+    """Refuse a file whose folder does not exist, before any work. Errors: :class:`jumar.errors.UsageError`."""
+    if output is not None and not output.absolute().parent.is_dir():
+        raise UsageError(f"-o {escape(str(output))}: the folder {escape(str(output.parent))} does not exist")

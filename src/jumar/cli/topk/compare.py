@@ -10,14 +10,14 @@ import click
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.cli.topk.common import input_options, limit_options, need_numpy, runs_argument, scale_option
+from jumar.cli.topk.figures import estimated, figure, interval
 from jumar.text import plural
 
 if TYPE_CHECKING:
-    from jumar.topk.compare import Comparison, ComparisonRow
-    from jumar.topk.metrics import Estimate
+    from jumar.topk.comparison import Comparison, ComparisonRow
     from jumar.topk.types import Scale
 
-__all__ = ["compare_command", "estimated"]
+__all__ = ["compare_command"]
 
 _EPILOG = """\b
 Examples:
@@ -68,7 +68,7 @@ def compare_command(
     """
     need_numpy("compare")
     from jumar.app.topk_runs import read_runs
-    from jumar.topk.compare import compare
+    from jumar.topk.comparison import compare
 
     known: Scale = scale or "similarity"
     found = compare(
@@ -106,12 +106,6 @@ def _row(found: Comparison, row: ComparisonRow) -> dict[str, Any]:
     return document
 
 
-def estimated(name: str, estimate: Estimate) -> dict[str, Any]:
-    """Return a figure and its interval as ``NAME`` and ``NAME_interval``; both null without queries to take it from."""
-    interval = None if estimate.value is None else [estimate.low, estimate.high]
-    return {name: estimate.value, f"{name}_interval": interval}
-
-
 def _print(found: Comparison, *, quiet: bool) -> None:
     abstaining = found.min_k == 0 or found.in_scope < found.queries
     names = ("strategy", "F1", "95 %", "precision", "recall", "nDCG", "mean k", "skill", "95 %", "gap")
@@ -124,7 +118,7 @@ def _print(found: Comparison, *, quiet: bool) -> None:
     beside = f", {outside:,} of them out of scope" if outside else ""
     print_text(f"{plural(found.queries, 'query').replace('querys', 'queries')}{beside}; max_k {found.max_k}, min_k {found.min_k}")
     if found.oracle_f1.value is not None:
-        print_text(f"best number for each query in hindsight: F1 {_figure(found.oracle_f1)} {_interval(found.oracle_f1)}")
+        print_text(f"best number for each query in hindsight: F1 {figure(found.oracle_f1)} {interval(found.oracle_f1)}")
     for name, reason in found.refused.items():
         print_text(f"without {name}: {reason}")
 
@@ -132,22 +126,14 @@ def _print(found: Comparison, *, quiet: bool) -> None:
 def _cells(row: ComparisonRow, *, abstaining: bool) -> tuple[str, ...]:
     cells = (
         row.strategy,
-        _figure(row.f1),
-        _interval(row.f1),
-        _figure(row.precision),
-        _figure(row.recall),
-        _figure(row.ndcg),
-        _figure(row.mean_k, "{:.1f}"),
-        _figure(row.skill, "{:+.3f}"),
-        _interval(row.skill, "{:+.3f}"),
-        _figure(row.oracle_gap),
+        figure(row.f1),
+        interval(row.f1),
+        figure(row.precision),
+        figure(row.recall),
+        figure(row.ndcg),
+        figure(row.mean_k, "{:.1f}"),
+        figure(row.skill, "{:+.3f}"),
+        interval(row.skill, "{:+.3f}"),
+        figure(row.oracle_gap),
     )
-    return (*cells, _figure(row.wrongly_empty, "{:.1%}"), _figure(row.wrongly_answered, "{:.1%}")) if abstaining else cells
-
-
-def _figure(estimate: Estimate, form: str = "{:.3f}") -> str:
-    return "—" if estimate.value is None else form.format(estimate.value)
-
-
-def _interval(estimate: Estimate, form: str = "{:.3f}") -> str:
-    return "" if estimate.low is None or estimate.high is None else f"{form.format(estimate.low)}–{form.format(estimate.high)}"
+    return (*cells, figure(row.wrongly_empty, "{:.1%}"), figure(row.wrongly_answered, "{:.1%}")) if abstaining else cells

@@ -1,0 +1,100 @@
+"""What ``tune`` tries: for each strategy the parameters worth a look, on the scale of the scores at hand.
+
+Thresholds come from quantiles of the scores, never from the labels. None is never a value, since a configuration file cannot say
+it: no minimum is written as the lowest that there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+from jumar.errors import StrategyError
+from jumar.topk.base import SelectionStrategy
+from jumar.topk.labelled import LabelledQuery
+from jumar.topk.registry import create_selection_strategy
+from jumar.topk.types import Scale
+
+__all__ = ["STATIC", "space"]
+
+
+class _Scores(NamedTuple):
+    floors: tuple[float, ...]  # the first one drops nothing
+    tops: tuple[float, ...]
+    max_k: int
+
+
+Params = dict[str, Any]
+
+
+def space(name: str, queries: Sequence[LabelledQuery], *, max_k: int, scale: Scale) -> list[SelectionStrategy]:
+    """Return the candidates of the strategy called ``name``, its defaults first; none when it refuses the scale."""
+    seen = _seen(queries, max_k, scale)
+    rows: list[Params] = [{}, *STATIC[name](seen)]
+    found: list[SelectionStrategy] = []
+    for row in rows:
+        try:
+            found.append(create_selection_strategy(name, **row, **({} if scale == "similarity" else {"scale": scale})))
+        except StrategyError:
+            if not row:
+                return []
+    return found
+
+
+def _seen(queries: Sequence[LabelledQuery], max_k: int, scale: Scale) -> _Scores:
+    import numpy as np
+
+    pooled = np.array([score for query in queries for score in query.scores[:max_k]] or [0.0])
+    tops = np.array([query.scores[0] for query in queries if query.scores] or [0.0])
+    shares = np.arange(0.1, 0.95, 0.1)
+    if scale == "distance":
+        none, shares = float(pooled.max()), 1.0 - shares
+    else:
+        none = min(0.0, float(pooled.min()))
+    return _Scores((none, *_rounded(np.quantile(pooled, shares))), (none, *_rounded(np.quantile(tops, shares))), max_k)
+
+
+def _rounded(values: Any) -> tuple[float, ...]:
+    """Return three digits that count: what a person can read, and finer than any of this can be told apart."""
+    return tuple(float(f"{value:.3g}") for value in values)
+
+
+def _grid(**axes: Sequence[Any]) -> list[Params]:
+    return [dict(zip(axes, row, strict=True)) for row in product(*axes.values())]
+
+
+def _sizes(max_k: int) -> list[int]:
+    return sorted({size for size in (1, 2, 3, 5, 8, 10, 12, 15, 20, 30, max_k) if size <= max_k})
+
+
+def _entropy(seen: _Scores) -> list[Params]:
+    names = ("low_entropy_k", "medium_entropy_k", "high_entropy_k")
+    triples = [dict(zip(names, (k, k, high), strict=True)) for k, high in product(_sizes(seen.max_k), repeat=2) if k <= high]
+    return [{**triple, "min_score": floor} for triple in triples for floor in seen.floors[::2]]
+
+
+def _entropy_normalized(seen: _Scores) -> list[Params]:
+    names = ("low_entropy_k", "medium_entropy_k", "high_entropy_k")
+    sizes = _sizes(seen.max_k)
+    triples = [dict(zip(names, three, strict=True)) for three in product(sizes, repeat=3) if list(three) == sorted(three)]
+    return [{**triple, "low": low, "high": high} for triple in triples for low, high in ((0.75, 0.9), (0.85, 0.95))]
+
+
+STATIC: Final[dict[str, Callable[[_Scores], list[Params]]]] = {
+    "fixed_k": lambda seen: _grid(k=range(1, seen.max_k + 1)),
+    "adaptive_k": lambda seen: _grid(alpha=(1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0), min_score=seen.floors),
+    "clustering": lambda seen: _grid(
+        eps=(0.01, 0.02, 0.05, 0.1), min_cluster_size=(2, 3), top_per_cluster=(3, 5, 10, 20), min_score=seen.floors[::2]
+    ),
+    "elbow": lambda seen: _grid(drop_threshold=(0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5), min_score=seen.floors),
+    "entropy": _entropy,
+    "entropy_normalized": _entropy_normalized,
+    "largest_gap": lambda seen: _grid(min_top=seen.tops[::2], min_score=seen.floors),
+    "otsu": lambda seen: _grid(min_score=seen.floors),
+    "ratio_to_top": lambda seen: _grid(
+        ratio=(0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95), min_score=seen.floors[::2]
+    ),
+    "score_threshold": lambda seen: _grid(threshold=(*seen.floors, *seen.tops[1:])),
+}
+"""Parameters by strategy. ``conformal`` is for a promised recall and ``expected_f1`` is fitted: neither is searched."""

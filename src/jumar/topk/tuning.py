@@ -1,0 +1,312 @@
+"""Choose a strategy and its parameters from labelled queries, and say what the choice is worth on queries not seen.
+
+Everything that is chosen, the strategy too, is chosen again inside each fold of a cross-validation by query, from the other folds
+alone; the figures are of the queries that were left out. So the best of a thousand candidates is not flattered by having been the
+luckiest. Source of the nesting: Cawley and Talbot, "On over-fitting in model selection and subsequent selection bias in
+performance evaluation", JMLR 11 (2010) 2079–2107.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from jumar.errors import ScoreError
+from jumar.topk.base import SelectionStrategy
+from jumar.topk.calibrate import Points, fit_probabilities
+from jumar.topk.contract import check_limits
+from jumar.topk.labelled import LabelledQuery, labelled
+from jumar.topk.metrics import Estimate, Labels, Resamples, check_metric, choose
+from jumar.topk.space import STATIC, space
+from jumar.topk.strategies.expected_f1 import ExpectedF1SelectionStrategy
+from jumar.topk.types import Scale
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Rows = NDArray[np.int64]
+
+__all__ = ["LEAST", "SIMPLEST_FIRST", "Tuned", "Tuning", "tune"]
+
+LEAST: Final = 4
+"""Queries without which nothing can be held out twice."""
+
+SIMPLEST_FIRST: Final = (
+    "fixed_k",
+    "score_threshold",
+    "ratio_to_top",
+    "largest_gap",
+    "otsu",
+    "elbow",
+    "adaptive_k",
+    "expected_f1",
+    "entropy",
+    "entropy_normalized",
+    "clustering",
+)
+"""The strategies that are tuned, by how much they take to explain to somebody who wonders where an item went."""
+
+_FOLDS: Final = 5
+_INNER: Final = 2
+_REPEATS: Final = 3
+_BETAS: Final = (0.5, 0.7, 1.0, 1.4, 2.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """A strategy with the parameters that are best on all queries; ``quality`` is what such tuning reached on held-out ones."""
+
+    strategy: SelectionStrategy
+    quality: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """What was chosen and what it is worth.
+
+    ``quality`` is the metric, on held-out queries, of choosing strategy and parameters this way. ``fixed_k`` is the best fixed
+    number, tuned the same way, ``gain`` the difference to it, query by query. ``default`` is the best of all untuned strategies,
+    picked with the labels in hand, ``over_default`` the difference to that. ``oracle`` is the best number for each query in
+    hindsight. ``alternatives`` are all strategies, best first. A query out of scope counts 1 when nothing is kept for it, else 0.
+    """
+
+    strategy: SelectionStrategy
+    metric: str
+    max_k: int
+    min_k: int
+    scale: Scale
+    queries: int
+    in_scope: int
+    folds: int
+    repeats: int
+    quality: Estimate
+    fixed_k: Tuned
+    gain: Estimate
+    default: Tuned
+    over_default: Estimate
+    oracle: Estimate
+    alternatives: tuple[Tuned, ...]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Return the parameters of the chosen strategy."""
+        return self.strategy.params()
+
+    @property
+    def fixed_k_as_good(self) -> bool:
+        """Whether a fixed number does as well as far as these queries can tell: the gain's interval holds 0 or less."""
+        return self.gain.low is None or self.gain.low <= 0.0
+
+
+def tune(
+    runs: Iterable[LabelledQuery | Mapping[str, Any]],
+    metric: str = "f1",
+    max_k: int = 20,
+    min_k: int = 1,
+    *,
+    scale: Scale = "similarity",
+    seed: int = 0,
+    resamples: int = 2000,
+) -> Tuning:
+    """Return the strategy and parameters that suit labelled queries best, cross-validated by query.
+
+    Some 10–50 queries are enough to start; the intervals say whether they are enough to know. Metrics are ``f1``, ``precision``,
+    ``recall`` and ``ndcg``; recall and nDCG alone are best served by keeping everything. The same queries and seed give the same
+    answer. Errors: :class:`jumar.errors.ScoreError` for labels that do not fit or fewer than 4 queries,
+    :class:`jumar.errors.StrategyError` for metric and limits.
+    """
+    check_metric(metric)
+    max_k, min_k = check_limits(max_k, min_k)
+    queries = labelled(runs, scale=scale)
+    if len(queries) < LEAST:
+        raise ScoreError(f"there are {len(queries)} labelled queries: give at least {LEAST}, better 10 to 50")
+    labels = Labels.of(queries, max_k)
+    search = _Search(labels, metric, min_k, scale, seed)
+    everything = search.everything
+    left_out = search.held_out()
+    best = search.best_of(everything)
+    resampled = Resamples(len(queries), resamples=resamples, seed=seed)
+    names = list(search.families)
+    alone = {name: search.held_out_of(name) for name in names}
+    defaults = {name: search.families[name].defaults() for name in names}
+    default = max(names, key=lambda name: float(defaults[name].mean()))
+    columns = [left_out, left_out - alone["fixed_k"], left_out - defaults[default], defaults[default], search.oracle()]
+    quality, gain, over_default, of_default, oracle = resampled.means(_stacked(columns))
+    estimates = dict(zip(names, resampled.means(_stacked(list(alone.values()))), strict=True))
+    tuned = {name: Tuned(strategy=search.fitted(name, everything), quality=estimates[name]) for name in names}
+    return Tuning(
+        strategy=tuned[best].strategy,
+        metric=metric,
+        max_k=max_k,
+        min_k=min_k,
+        scale=scale,
+        queries=len(queries),
+        in_scope=int(labels.in_scope.sum()),
+        folds=search.folds,
+        repeats=search.repeats,
+        quality=quality,
+        fixed_k=tuned["fixed_k"],
+        gain=gain,
+        default=Tuned(strategy=search.families[default].first, quality=of_default),
+        over_default=over_default,
+        oracle=oracle,
+        alternatives=tuple(sorted(tuned.values(), key=lambda one: -(one.quality.value or 0.0))),
+    )
+
+
+def _stacked(columns: Sequence[Floats]) -> Floats:
+    import numpy as np
+
+    return np.stack(columns, axis=1)
+
+
+class _Scored(NamedTuple):
+    """Candidates and what each reaches on every query (candidates × queries)."""
+
+    candidates: Sequence[SelectionStrategy]
+    quality: Floats
+
+
+class _Family:
+    """The candidates of one strategy, which do not depend on labels."""
+
+    def __init__(self, search: _Search, candidates: Sequence[SelectionStrategy]) -> None:
+        self._search, self._candidates = search, candidates
+        self._scored: _Scored | None = None
+
+    @property
+    def first(self) -> SelectionStrategy:
+        return self._candidates[0]
+
+    def scored(self, train: Rows) -> _Scored:  # noqa: ARG002 - those that are fitted need it
+        if self._scored is None:
+            self._scored = _Scored(self._candidates, _stacked([self._search.quality(one) for one in self._candidates]).T)
+        return self._scored
+
+    def defaults(self) -> Floats:
+        """Return what the strategy reaches with its defaults."""
+        return self._search.quality(self.first)
+
+
+class _FittedFamily(_Family):
+    """``expected_f1``: its probabilities are fitted to the training queries, only ``beta`` is searched."""
+
+    def __init__(self, search: _Search, scale: Scale) -> None:
+        super().__init__(search, [ExpectedF1SelectionStrategy(scale=scale)])
+        self._points = Points.of(search.labels.queries, scale)
+        self._known: dict[bytes, _Scored] = {}
+
+    def scored(self, train: Rows) -> _Scored:
+        import numpy as np
+
+        key = train.tobytes()
+        if key not in self._known:
+            mine = np.isin(self._points.query, train)
+            slope, rank_slope, intercept = fit_probabilities(self._points.features[mine], self._points.relevant[mine])
+            unseen = float(self._points.unseen[train].mean())
+            base = replace(
+                ExpectedF1SelectionStrategy(scale=self.first.scale),
+                slope=float(f"{slope:.4g}"),
+                rank_slope=float(f"{rank_slope:.4g}"),
+                intercept=float(f"{intercept:.4g}"),
+                unseen=float(f"{unseen:.4g}"),
+            )
+            candidates = [replace(base, beta=beta) for beta in _BETAS]
+            self._known[key] = _Scored(candidates, _stacked([self._search.quality(one) for one in candidates]).T)
+        return self._known[key]
+
+
+class _Search:
+    """The candidates on the queries, and what is best on some of them."""
+
+    def __init__(self, labels: Labels, metric: str, min_k: int, scale: Scale, seed: int) -> None:
+        import numpy as np
+
+        self.labels, self._metric, self._min_k, self._seed = labels, metric, min_k, seed
+        size = len(labels.queries)
+        self.everything: Rows = np.arange(size, dtype=np.int64)
+        self.folds = min(_FOLDS, size)
+        self.repeats = max(1, min(_REPEATS, 300 // size))
+        self.families: dict[str, _Family] = {}
+        for name in STATIC:
+            candidates = space(name, labels.queries, max_k=labels.max_k, scale=scale)
+            if candidates:
+                self.families[name] = _Family(self, candidates)
+        self.families["expected_f1"] = _FittedFamily(self, scale)
+
+    def quality(self, strategy: SelectionStrategy) -> Floats:
+        """Return what ``strategy`` reaches on every query."""
+        import numpy as np
+
+        mask = choose(self.labels, strategy, min_k=self._min_k)
+        return np.where(self.labels.in_scope, self.labels.mask_quality(self._metric, mask), ~mask.any(axis=1))
+
+    def oracle(self) -> Floats:
+        """Return what the best number for each query reaches."""
+        import numpy as np
+
+        table = self.labels.prefix_quality(self._metric)[:, self._min_k :].max(axis=1)
+        return np.where(self.labels.in_scope, table, float(self._min_k == 0))
+
+    def fitted(self, name: str, train: Rows) -> SelectionStrategy:
+        """Return the best candidate of a strategy on the training queries, the first of equal ones."""
+        scored = self.families[name].scored(train)
+        return scored.candidates[int(scored.quality[:, train].mean(axis=1).argmax())]
+
+    def splits(self, rows: Rows, repeat: int) -> list[tuple[Rows, Rows]]:
+        """Return training and held-out queries of each fold."""
+        import numpy as np
+
+        shuffled = np.random.default_rng([self._seed, repeat]).permutation(rows)
+        parts = np.array_split(shuffled, min(_FOLDS, len(rows)))
+        return [(np.sort(np.setdiff1d(rows, part)), np.sort(part)) for part in parts]
+
+    def reached(self, name: str, train: Rows, test: Rows) -> Floats:
+        """Return what a strategy, tuned on ``train``, reaches on ``test``."""
+        scored = self.families[name].scored(train)
+        return scored.quality[int(scored.quality[:, train].mean(axis=1).argmax()), test]
+
+    def best_of(self, train: Rows) -> str:
+        """Return the simplest strategy that is about as good as the best, each tuned on parts of ``train`` and tried on the rest.
+
+        About as good is within one standard error of the difference, query by query: of many strategies one is always lucky on
+        few queries. Source of the rule: Breiman et al., Classification and Regression Trees (1984), section 3.4.3.
+        """
+        splits = [split for repeat in range(min(self.repeats, _INNER)) for split in self.splits(train, repeat)]
+        reached = {name: self._mean_reached(name, splits)[train] for name in self.families}
+        best = max(reached.values(), key=lambda values: float(values.mean()))
+        for name in SIMPLEST_FIRST:
+            if name in reached:
+                behind = best - reached[name]
+                if behind.mean() <= behind.std(ddof=1) / len(train) ** 0.5:
+                    return name
+        raise AssertionError("the best strategy is as good as itself")
+
+    def _mean_reached(self, name: str, splits: Sequence[tuple[Rows, Rows]]) -> Floats:
+        """Return what a strategy reaches on each query that some split holds out, mean over those splits; 0 elsewhere."""
+        import numpy as np
+
+        found, times = np.zeros(len(self.everything)), np.zeros(len(self.everything))
+        for train, test in splits:
+            found[test] += self.reached(name, train, test)
+            times[test] += 1.0
+        return found / np.maximum(times, 1.0)
+
+    def held_out_of(self, name: str) -> Floats:
+        """Return what tuning this strategy reaches on every query when it is held out, mean over the repeats."""
+        return self._mean_reached(
+            name, [split for repeat in range(self.repeats) for split in self.splits(self.everything, repeat)]
+        )
+
+    def held_out(self) -> Floats:
+        """Return what choosing a strategy and tuning it reaches on every query when it is held out, mean over the repeats."""
+        import numpy as np
+
+        found = np.zeros(len(self.everything))
+        for repeat in range(self.repeats):
+            for train, test in self.splits(self.everything, repeat):
+                found[test] += self.reached(self.best_of(train), train, test)
+        return found / self.repeats
