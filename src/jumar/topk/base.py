@@ -136,18 +136,24 @@ class RuleStrategy(SelectionStrategy):
     ) -> SelectionResult[T]:
         """Return the items to keep; see :meth:`SelectionStrategy.select`."""
         scores = [item.score for item in items]
+        try:
+            # NaN and infinities stay in a sum; one that overflows, or is of another type, is only looked at again
+            total = sum(scores)
+            plain = type(total) is float and total - total == 0.0 and scores == sorted(scores, reverse=True)
+        except (TypeError, OverflowError):
+            plain = False
         if (
-            assume_sorted
+            plain
+            and isinstance(items, list)
+            and type(max_k) is type(min_k) is int
+            and 0 <= min_k <= max_k != 0
+            and assume_sorted
             and ties == "split"
             and on_invalid == "raise"
-            and isinstance(items, list)
-            and type(max_k) is int
-            and type(min_k) is int
-            and 0 <= min_k <= max_k
-            and max_k
-            and _plain(scores)
             and self.scale != "distance"
         ):
+            if not self.prefix:
+                return self._picked(items, scores, max_k, min_k)
             kept, metadata = self.cut(scores, max_k, min_k)
             if not min_k <= kept <= max_k or kept > len(scores):
                 kept = min(max(min(kept, max_k), min_k), len(scores))
@@ -157,6 +163,10 @@ class RuleStrategy(SelectionStrategy):
         if not ready.scores:
             return SelectionResult([], 0.0, self.NAME, _with_dropped(self.nothing(), ready.dropped))
         return self._selected(ready, ties)
+
+    def _picked(self, items: list[ScoredItem[T]], scores: list[float], max_k: int, min_k: int) -> SelectionResult[T]:
+        """Return the result of a strategy that names positions."""
+        raise NotImplementedError
 
     def _selected(self, ready: _Ready[T], ties: Ties) -> SelectionResult[T]:
         scores, max_k, min_k = ready.scores, ready.max_k, ready.min_k
@@ -186,38 +196,11 @@ class PositionStrategy(RuleStrategy):
         positions, metadata = self.pick(scores, max_k, min_k)
         return len(positions), metadata
 
-    def select(
-        self,
-        items: Sequence[ScoredItem[T]],
-        max_k: int = 20,
-        min_k: int = 1,
-        *,
-        assume_sorted: bool = True,
-        on_invalid: OnInvalid = "raise",
-        ties: Ties = "split",
-    ) -> SelectionResult[T]:
-        """Return the items to keep; see :meth:`SelectionStrategy.select`."""
-        scores = [item.score for item in items]
-        if (
-            assume_sorted
-            and ties == "split"
-            and on_invalid == "raise"
-            and isinstance(items, list)
-            and type(max_k) is int
-            and type(min_k) is int
-            and 0 <= min_k <= max_k
-            and max_k
-            and _plain(scores)
-            and self.scale != "distance"
-        ):
-            positions, metadata = self.pick(scores, max_k, min_k)
-            cutoff = float(scores[positions[-1]]) if positions else 0.0
-            chosen = [items[position] for position in positions]
-            return SelectionResult(chosen, cutoff, self.NAME, metadata, (self, scores, max_k, min_k, ties, positions))
-        ready = _ready(self.scale, items, scores, (max_k, min_k), assume_sorted=assume_sorted, on_invalid=on_invalid, ties=ties)
-        if not ready.scores:
-            return SelectionResult([], 0.0, self.NAME, _with_dropped(self.nothing(), ready.dropped))
-        return self._selected(ready, ties)
+    def _picked(self, items: list[ScoredItem[T]], scores: list[float], max_k: int, min_k: int) -> SelectionResult[T]:
+        positions, metadata = self.pick(scores, max_k, min_k)
+        cutoff = float(scores[positions[-1]]) if positions else 0.0
+        chosen = [items[position] for position in positions]
+        return SelectionResult(chosen, cutoff, self.NAME, metadata, (self, scores, max_k, min_k, "split", positions))
 
     def _selected(self, ready: _Ready[T], ties: Ties) -> SelectionResult[T]:
         scores, max_k, min_k = ready.scores, ready.max_k, ready.min_k
@@ -238,16 +221,6 @@ class _Ready(NamedTuple, Generic[T]):
     max_k: int
     min_k: int
     dropped: int
-
-
-def _plain(scores: list[Any]) -> bool:
-    """Return whether nothing needs a closer look: finite Python numbers, a float among them, descending, at least one."""
-    try:
-        total = sum(scores)
-        # NaN and infinities stay in a sum; one that overflows, or is of another type, is only looked at again
-        return type(total) is float and total - total == 0.0 and scores == sorted(scores, reverse=True)
-    except (TypeError, OverflowError):
-        return False
 
 
 def _ready(

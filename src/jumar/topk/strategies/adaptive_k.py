@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, Final
 
 from jumar.topk.base import Evidence, RuleStrategy
 from jumar.topk.contract import check_number, check_threshold, count_valid
 from jumar.topk.types import Scale
 
-__all__ = ["AdaptiveKSelectionStrategy", "exact_mean", "pairwise_sum", "slack"]
+__all__ = ["AdaptiveKSelectionStrategy", "exact_mean", "pairwise_sum"]
+
+
+_ROUNDING: Final = 4.5e-16
+"""How far the telescoped mean and one that adds up every gap can be apart, generously: a share of the scores, for each gap."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
         check_number("alpha", self.alpha, above=0)
         check_threshold("min_score", self.min_score, self.scale)
 
-    @property
+    @cached_property
     def floor(self) -> float | None:
         """The lowest score that counts; distances come negated."""
         return -self.min_score if self.scale == "distance" and self.min_score is not None else self.min_score
@@ -38,7 +43,11 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
         """Return the cut, ``mean_drop`` and ``cutoff_idx``; a ``reason`` instead where there was nothing to look at."""
         floor = self.floor
-        valid = min(len(scores) if floor is None or scores[-1] >= floor else count_valid(scores, floor), max_k)
+        valid = len(scores)
+        if valid > max_k:  # noqa: PLR1730 - a call of min costs as much as the next three lines
+            valid = max_k
+        if floor is not None and scores[valid - 1] < floor:
+            valid = count_valid(scores, floor)
         if valid <= min_k:
             return valid, {"reason": "below_min_k"}
         if valid == 1:
@@ -46,7 +55,7 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
         first, last, alpha = scores[0], scores[valid - 1], self.alpha
         mean = (first - last) / (valid - 1)  # the gaps telescope
         # where a gap equals the limit up to rounding, the sum of the gaps decides, as in the seed
-        margin = slack(first, last, valid) * alpha
+        margin = (abs(first) + abs(last)) * _ROUNDING * valid * alpha
         close = mean * alpha - margin
         kept = valid
         previous = first
@@ -59,7 +68,8 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
                     kept = index
                     break
             previous = score
-        kept = max(kept, min_k)
+        if kept < min_k:  # noqa: PLR1730 - as above
+            kept = min_k
         return kept, {"alpha": alpha, "mean_drop": mean, "cutoff_idx": kept}
 
     def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence | None:
@@ -71,11 +81,6 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
         gaps = {k: scores[k - 1] - scores[k] for k in range(max(min_k, 1), valid)}
         limit = float(metadata["mean_drop"]) * self.alpha
         return Evidence(f"the first gap above {self.alpha:g} × the mean gap", "gap", gaps, limit, kept)
-
-
-def slack(first: float, last: float, count: int) -> float:
-    """Return how far the telescoped mean of ``count - 1`` gaps and one that sums them can be apart: rounding, generously."""
-    return (abs(first) + abs(last)) * 4.5e-16 * count
 
 
 def exact_mean(scores: list[float], count: int) -> float:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, Final
 
 from jumar.topk.base import Evidence, PositionStrategy
 from jumar.topk.contract import check_number, check_size, check_threshold, count_valid
 from jumar.topk.types import Scale
 
 __all__ = ["ClusterSelectionStrategy", "cluster"]
+
+
+_LABELS: Final = tuple(map(str, range(64)))
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class ClusterSelectionStrategy(PositionStrategy):
         check_size("top_per_cluster", self.top_per_cluster)
         check_threshold("min_score", self.min_score, self.scale)
 
-    @property
+    @cached_property
     def floor(self) -> float | None:
         """The lowest score that counts; distances come negated."""
         return -self.min_score if self.scale == "distance" and self.min_score is not None else self.min_score
@@ -58,7 +62,7 @@ class ClusterSelectionStrategy(PositionStrategy):
         chosen: list[int] = []
         sizes: dict[str, int] = {}
         for label, (start, end) in enumerate(groups):
-            sizes[str(label)] = end - start
+            sizes[_LABELS[label] if label < 64 else str(label)] = end - start
             chosen += range(start, end if end - start < top else start + top)
         if len(chosen) > max_k:
             del chosen[max_k:]

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_number, check_threshold, count_valid
+from jumar.topk.contract import check_number, check_threshold
 from jumar.topk.types import Scale
 
 __all__ = ["ElbowSelectionStrategy"]
@@ -35,26 +35,19 @@ class ElbowSelectionStrategy(RuleStrategy):
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
         """Return where the first drop is."""
         threshold, floor = self.drop_threshold, self.min_score
-        metadata = {"drop_threshold": threshold, "min_score": floor}
-        if floor is not None and scores[-1] < floor:
-            max_k = min(max_k, max(count_valid(scores, floor), min_k))
-        if min_k:
-            tail = scores[min_k - 1 : max_k]
+        kept = min_k
+        # rank 1 is no drop from itself; past the end there is nothing to compare
+        previous = scores[min_k - 1 if min_k else 0] if min_k < len(scores) else 0.0
+        if floor is not None and floor > 0:
+            for score in scores[min_k:max_k]:
+                # below the floor first: from there on the score before is above 0
+                if score < floor or (previous - score) / previous > threshold:
+                    break
+                kept += 1
+                previous = score
         else:
-            tail = scores[:max_k]
-            min_k = 1
-        if not tail:
-            return 0, metadata
-        previous = tail[0]
-        for kept, score in enumerate(tail[1:], min_k):
-            # the seed's drop; a score of 0 or less has no share of itself to lose
-            if previous > 0:
-                if (previous - score) / previous > threshold:
-                    return kept, metadata
-            elif score < previous == 0:
-                return kept, metadata
-            previous = score
-        return min_k - 1 + len(tail), metadata
+            kept += _count(scores[min_k:max_k], previous, threshold, floor)
+        return kept, {"drop_threshold": threshold, "min_score": floor}
 
     def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
         """Return the relative drop after each rank."""
@@ -64,3 +57,15 @@ class ElbowSelectionStrategy(RuleStrategy):
         return Evidence(
             f"the first drop above {self.drop_threshold:g} of the score before", "relative drop", drops, self.drop_threshold, kept
         )
+
+
+def _count(scores: list[float], previous: float, threshold: float, floor: float | None) -> int:
+    """Return how many of ``scores`` come before the first drop, where scores of 0 and less are possible."""
+    for kept, score in enumerate(scores):
+        if floor is not None and score < floor:
+            return kept
+        # a score of 0 or less has no share of itself to lose
+        if (previous > 0 and (previous - score) / previous > threshold) or score < previous == 0:
+            return kept
+        previous = score
+    return len(scores)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from jumar.errors import StrategyError
@@ -47,7 +48,7 @@ class NormalizedEntropySelectionStrategy(RuleStrategy):
             raise StrategyError(f"low is {self.low:g} and high {self.high:g}: low ≤ high")
         check_threshold("min_score", self.min_score, self.scale)
 
-    @property
+    @cached_property
     def floor(self) -> float | None:
         """The lowest score that counts; distances come negated."""
         return -self.min_score if self.scale == "distance" and self.min_score is not None else self.min_score

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from jumar.topk.base import Evidence, RuleStrategy
@@ -42,7 +43,7 @@ class ExpectedF1SelectionStrategy(RuleStrategy):
         check_number("beta", self.beta, above=0)
         check_threshold("min_score", self.min_score, self.scale)
 
-    @property
+    @cached_property
     def floor(self) -> float | None:
         """The lowest score that counts; distances come negated."""
         return -self.min_score if self.scale == "distance" and self.min_score is not None else self.min_score

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from jumar.topk.base import Evidence, RuleStrategy
@@ -29,7 +30,7 @@ class OtsuSelectionStrategy(RuleStrategy):
     def _check(self) -> None:
         check_threshold("min_score", self.min_score, self.scale)
 
-    @property
+    @cached_property
     def floor(self) -> float | None:
         """The lowest score that counts; distances come negated."""
         return -self.min_score if self.scale == "distance" and self.min_score is not None else self.min_score

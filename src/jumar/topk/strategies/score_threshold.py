@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from jumar.errors import StrategyError
@@ -30,7 +31,7 @@ class ScoreThresholdSelectionStrategy(RuleStrategy):
             raise StrategyError("threshold is None: give the score from which on items are kept")
         check_threshold("threshold", self.threshold, self.scale)
 
-    @property
+    @cached_property
     def floor(self) -> float:
         """The lowest score that is kept; distances come negated."""
         return -self.threshold if self.scale == "distance" else self.threshold
