@@ -19,6 +19,7 @@ TABLES = {
     "[selection]": config.SelectionConfig,
     "[stop]": config.StopConfig,
     "[override]": config.OverrideConfig,
+    "[memory]": config.MemoryConfig,
 }
 
 

@@ -5,8 +5,9 @@ Only the shape is checked here. What the values mean lives with the rooms that u
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -15,11 +16,15 @@ from jumar.model.stopping import StopRules, TrendRule
 from jumar.ranking.stopping import DEFAULT_DECLINE, DEFAULT_DIMINISHING, DEFAULT_OSCILLATION, DEFAULT_PLATEAU, SMALLEST_WINDOW
 from jumar.store.matching import ArtifactRules
 
+if TYPE_CHECKING:
+    from jumar.topk.config import RetrievalConfig
+
 __all__ = [
     "ArtifactsConfig",
     "GeneratorConfig",
     "JumarConfig",
     "LoopConfig",
+    "MemoryConfig",
     "OverrideConfig",
     "ScorerConfig",
     "SelectionConfig",
@@ -211,6 +216,52 @@ class StopConfig(_Section):
         )
 
 
+class MemoryConfig(_Section):
+    """``[memory]``: whether the prompt carries what fits of earlier reflections, and how they are found."""
+
+    enabled: bool = False
+    embedder: str = "words"
+    loops: Literal["this", "all"] = "all"
+    max_k: Count = 8
+    min_k: Annotated[int, Field(ge=0, strict=True)] = 0
+    candidate_k: Count = 50
+    selection: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("embedder")
+    @classmethod
+    def _words_or_a_function(cls, value: str) -> str:
+        if value != "words" and not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", value):
+            raise ValueError("give 'words', or 'module:function' that takes a list of texts and returns their vectors")
+        return value
+
+    @field_validator("selection")
+    @classmethod
+    def _a_strategy(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if value:
+            from jumar.app.topk_settings import read_selection
+
+            read_selection({"strategy": "otsu", **value})
+        return value
+
+    @model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.min_k > min(self.max_k, self.candidate_k):
+            raise ValueError(
+                f"min_k is {self.min_k}: at most max_k and candidate_k are kept, so give the smaller of both or less"
+            )
+        return self
+
+    def retrieval(self) -> RetrievalConfig:
+        """Return the settings of the pipeline. Without a selection: the natural break among scores of 0.15 and more."""
+        from jumar.app.topk_settings import read_selection
+        from jumar.topk.config import RetrievalConfig
+
+        selection = {"strategy": "otsu", **self.selection} if self.selection else {"strategy": "otsu", "min_score": 0.15}
+        return RetrievalConfig(
+            max_k=self.max_k, min_k=self.min_k, candidate_k=self.candidate_k, memory_selection=read_selection(selection)
+        )
+
+
 class OverrideConfig(_Section):
     """``[override]``: whether a person may choose another iteration."""
 
@@ -232,6 +283,7 @@ class JumarConfig(_Section):
     selection: SelectionConfig = Field(default_factory=SelectionConfig)
     stop: StopConfig = Field(default_factory=StopConfig)
     override: OverrideConfig = Field(default_factory=OverrideConfig)
+    memory: MemoryConfig = Field(default_factory=MemoryConfig)
 
     @field_validator("validators")
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jumar.app.config import GeneratorConfig, JumarConfig, ScorerConfig, ValidatorConfig
+from jumar.app.memory import build_memory
 from jumar.loop.control import StopSwitch
 from jumar.loop.generators import CommandGenerator, PythonGenerator
 from jumar.loop.scorers import ScorerRuntime, build_scorer
@@ -25,6 +26,7 @@ def build_parts(config: JumarConfig, base: Path, switch: StopSwitch) -> LoopPart
         generator=_generator(config.generator, base, switch),
         validators=tuple(_validator(validator, base, switch) for validator in config.validators),
         scorers=tuple(_scorer(scorer, base, switch) for scorer in scorers),
+        memory=build_memory(config.memory, base),
     )
 
 

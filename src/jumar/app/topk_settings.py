@@ -23,9 +23,9 @@ from jumar.text import escape, nearest
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-    from jumar.topk.config import RetrievalConfig, Settings
+    from jumar.topk.config import RetrievalConfig, SelectionStrategyConfig, Settings
 
-__all__ = ["SettingsWarning", "load_retrieval", "load_settings"]
+__all__ = ["SettingsWarning", "load_retrieval", "load_settings", "read_selection"]
 
 Place = tuple[str, ...]
 
@@ -217,6 +217,25 @@ def _complete(name: str, found: dict[str, _Value], environment: dict[str, _Value
 
 
 # --------------------------------------------------------------------------------------------------------------- checking
+
+
+def read_selection(values: Mapping[str, Any]) -> SelectionStrategyConfig:
+    """Return the configuration of one strategy. Errors: ValueError that says for each wrong key what is allowed."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from jumar.topk.config import CONFIGS, SelectionStrategyConfig
+
+    try:
+        return TypeAdapter[Any](SelectionStrategyConfig).validate_python(dict(values))
+    except ValidationError as error:
+        strategy = str(values.get("strategy"))
+        whose = f" for the strategy '{escape(strategy)}'"
+        said: list[str] = []
+        for detail in error.errors(include_url=False):
+            key = str(detail["loc"][1]) if len(detail["loc"]) > 1 else ""
+            name = "strategy" if detail["type"] == "union_tag_invalid" else escape(key)
+            said.append(f"{name}{_said(detail, key, CONFIGS.get(strategy), whose)}".removeprefix(": "))
+        raise ValueError("; ".join(said)) from None
 
 
 def _checked(merged: _Layer) -> RetrievalConfig:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jumar.errors import ConfigError
+from jumar.loop.memory import Note
 from jumar.loop.process import describe_exit, tail
 from jumar.model.codec import FORMAT, encode
 from jumar.model.records import CheckResult, IterationRecord, IterationView, ScoreReading
@@ -31,6 +32,7 @@ PROMPT_FIELDS: Final = (
     "checks",
     "scorers",
     "reflections",
+    "memory",
     "budget",
 )
 """What a template of one's own may name: ``$objective``, or ``${objective}`` before a letter; ``$$`` is a dollar sign."""
@@ -83,6 +85,7 @@ def render_prompt(
     last: IterationRecord | None = None,
     best: IterationView | None = None,
     reflections: Sequence[tuple[int, Sequence[str]]] = (),
+    memory: Sequence[Note] = (),
     budget: BudgetLeft | None = None,
     completion_promise: str | None = None,
     template: str | None = None,
@@ -90,8 +93,9 @@ def render_prompt(
     """Return the prompt of a pass.
 
     ``last`` is the iteration whose state the pass starts from; its failing checks are shown. ``reflections`` are those of earlier
-    iterations, each with its number, oldest first. ``template`` stands in for the built-in order; its placeholders are
-    :data:`PROMPT_FIELDS`. Errors: :class:`jumar.errors.ConfigError` for a template with others.
+    iterations, each with its number, oldest first; ``memory`` holds notes that were found to fit, best first. ``template`` stands
+    in for the built-in order; its placeholders are :data:`PROMPT_FIELDS`. Errors: :class:`jumar.errors.ConfigError` for a
+    template with others.
     """
     values = {
         "objective": escape_block(objective.replace("\r\n", "\n")).strip() or "(none was given)",
@@ -103,6 +107,7 @@ def render_prompt(
         "checks": _checks(last),
         "scorers": _scorers(last),
         "reflections": _reflections([*reflections, *([(last.iteration_number, last.reflections)] if last else [])]),
+        "memory": _memory(memory),
         "budget": _budget(budget),
     }
     if template is not None:
@@ -113,6 +118,7 @@ def render_prompt(
         "checks": "Failing checks",
         "scorers": "What the scorers said",
         "reflections": "Reflections so far",
+        "memory": "From earlier passes, what fits best first",
         "budget": "Budget left",
     }
     parts = [f"# Objective\n\n{values['objective']}", f"# This pass\n\n{values['standing']}"]
@@ -239,6 +245,10 @@ def _reflections(earlier: Sequence[tuple[int, Sequence[str]]]) -> str:
     return "\n".join(lines[-_ITEMS:])
 
 
+def _memory(notes: Sequence[Note]) -> str:
+    return "\n".join(f"- {_line(note.text)} (loop {_name(note.loop_id)}, iteration {note.iteration})" for note in notes[:_ITEMS])
+
+
 def _budget(budget: BudgetLeft | None) -> str:
     if budget is None:
         return ""
@@ -261,6 +271,7 @@ def render_feedback(
     last: IterationRecord | None = None,
     best: IterationView | None = None,
     reflections: Sequence[tuple[int, Sequence[str]]] = (),
+    memory: Sequence[Note] = (),
     budget: BudgetLeft | None = None,
 ) -> str:
     """Return the same facts as a JSON document, ASCII only; scores are not rounded, output is not escaped.
@@ -278,6 +289,10 @@ def render_feedback(
         "last": None if last is None else _record(last),
         "best": None if best is None else _view(best),
         "reflections": [{"iteration": number, "text": text} for number, texts in reflections for text in texts][-_HISTORY:],
+        "memory": [
+            {"loop": note.loop_id, "iteration": note.iteration, "score": _finite(note.score), "text": note.text}
+            for note in memory[:_HISTORY]
+        ],
         "budget": None
         if budget is None
         else {

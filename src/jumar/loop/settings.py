@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from jumar.loop.memory import Memory
 from jumar.model import SelectionCriteria, StopRules
 from jumar.model.protocols import Generator, Scorer, Validator
 from jumar.store.matching import ArtifactRules
@@ -58,8 +59,9 @@ class LoopSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopParts:
-    """The programs of one loop: what generates, what verifies, what scores."""
+    """The programs of one loop: what generates, what verifies, what scores, and what finds earlier reflections, if anything."""
 
     generator: Generator
     validators: tuple[Validator, ...] = ()
     scorers: tuple[Scorer, ...] = ()
+    memory: Memory | None = None

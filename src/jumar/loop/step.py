@@ -9,7 +9,7 @@ import itertools
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +19,8 @@ from jumar.files import as_write_error, make_directory, remove_tree
 from jumar.loop.analyzer import analyze
 from jumar.loop.control import StopSwitch
 from jumar.loop.environment import build_environment, step_variables
-from jumar.loop.events import Listener, PhaseStarted, deliver
+from jumar.loop.events import Listener, Notice, PhaseStarted, deliver
+from jumar.loop.memory import Note, gather, question
 from jumar.loop.prompt import BudgetLeft, render_feedback, render_prompt
 from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.tally import Tally
@@ -31,6 +32,7 @@ from jumar.model.codec import Fields
 from jumar.model.records import Status
 from jumar.ranking.score import resolve_weights
 from jumar.store.loop_store import LoopStore, Pending
+from jumar.text import escape
 
 __all__ = ["Step"]
 
@@ -226,7 +228,8 @@ class Step:
         last = None if parent is None else self.store.record(parent)
         best = self.tally.best()
         used = self.tally.spend()
-        reflections = self._reflections(parent)
+        remembered = self._remembered(number, parent, last)
+        reflections = self._reflections(parent) if self.parts.memory is None else []
         left = BudgetLeft(
             iterations=max(0, stop.max_iterations - number + 1),
             seconds=None if stop.max_seconds is None else max(0.0, stop.max_seconds - used.seconds),
@@ -239,6 +242,7 @@ class Step:
             last=last,
             best=best,
             reflections=reflections,
+            memory=remembered,
             budget=left,
             completion_promise=self.settings.completion_promise,
             template=self.settings.prompt_template,
@@ -252,11 +256,26 @@ class Step:
             last=last,
             best=best,
             reflections=reflections,
+            memory=remembered,
             budget=left,
         )
         with as_write_error("write the prompt to", scratch):
             (scratch / "prompt.md").write_text(prompt, encoding="utf-8", errors="backslashreplace")
             (scratch / "feedback.json").write_text(feedback, encoding="utf-8", errors="backslashreplace")
+
+    def _remembered(self, number: int, parent: int | None, last: IterationRecord | None) -> Sequence[Note]:
+        """Return the earlier notes that fit; none without a memory, before the first pass, and when it fails, which is told."""
+        memory = self.parts.memory
+        if memory is None or number == 0:
+            return ()
+        try:
+            notes = gather(self.store, parent, everywhere=memory.everywhere)
+            query = question(self.settings.objective, last)
+            return memory.recall(query, notes, turn=f"{self.settings.loop_id}:{number}")
+        except Exception as error:  # noqa: BLE001 - a prompt without memories is better than no pass
+            why = escape(f"{type(error).__name__}: {error}")
+            deliver(Notice(message=f"the memory failed and the prompt goes without: {why}; see [memory] embedder"), self.listener)
+            return ()
 
     def _reflections(self, parent: int | None) -> list[tuple[int, tuple[str, ...]]]:
         """Return the notes of the iterations before ``parent``, whose own are shown as failing checks and dimensions."""

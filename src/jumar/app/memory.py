@@ -1,0 +1,100 @@
+"""``[memory]``: the reflections that fit a pass, by embedding, exact search and a selection strategy (:mod:`jumar.topk`)."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from jumar.app.config import MemoryConfig
+from jumar.errors import ConfigError
+from jumar.loop.memory import Memory, Note
+from jumar.text import escape
+
+if TYPE_CHECKING:
+    from jumar.topk.config import RetrievalConfig
+
+__all__ = ["Embedder", "NoteMemory", "build_memory", "embed_words"]
+
+Embedder = Callable[[list[str]], Sequence[Sequence[float]]]
+
+_WIDTH: Final = 1024
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+def build_memory(config: MemoryConfig, base: Path) -> Memory | None:
+    """Return the memory of a loop, None when it is off. Errors: :class:`jumar.errors.ConfigError`."""
+    if not config.enabled:
+        return None
+    if find_spec("numpy") is None:
+        raise ConfigError("[memory] searches with numpy: pip install 'jumar[topk]', or set enabled = false")
+    embed = embed_words if config.embedder == "words" else _loaded(config.embedder, base)
+    return NoteMemory(embed=embed, config=config.retrieval(), everywhere=config.loops == "all")
+
+
+@dataclass(frozen=True, slots=True)
+class NoteMemory:
+    """Finds notes by the cosine of their embeddings with the question's, and keeps those that the scores speak for."""
+
+    embed: Embedder
+    config: RetrievalConfig
+    everywhere: bool = True
+
+    def recall(self, query: str, notes: Sequence[Note], *, turn: str) -> Sequence[Note]:
+        """Return the notes that fit, best first; none without notes, and none that the embedder knows nothing of."""
+        from jumar.topk.retrieval import retrieve_sync
+        from jumar.topk.store_numpy import NumpyVectorStore
+
+        if not notes:
+            return []
+        asked, *vectors = self.embed([query, *(note.text for note in notes)])
+        known = [(note, vector) for note, vector in zip(notes, vectors, strict=True) if any(vector)]
+        if not known or not any(asked):
+            return []
+        store = NumpyVectorStore[Note]()
+        store.add([note for note, _ in known], [list(vector) for _, vector in known])
+        result = retrieve_sync("memory", asked, store, self.config, turn=turn)
+        return [one.item for one in result.selected]
+
+
+def embed_words(texts: list[str]) -> list[list[float]]:
+    """Return vectors of hashed words and of the beginnings of long ones; a text without words is all zeros.
+
+    No model and no meaning: "slow" and "takes long" have nothing in common. Enough where notes name the same checks and files.
+    """
+    vectors: list[list[float]] = []
+    for text in texts:
+        words = _WORD.findall(text.lower())
+        counts = Counter([*words, *(f"{word[:5]}…" for word in words if len(word) > 5)])
+        vector = [0.0] * _WIDTH
+        for word, count in counts.items():
+            vector[zlib.crc32(word.encode("utf-8", "surrogatepass")) % _WIDTH] += 1 + math.log(count)
+        vectors.append(vector)
+    return vectors
+
+
+def _loaded(reference: str, base: Path) -> Embedder:
+    """Return the function ``module:function``, which is looked for in the configuration's directory first."""
+    module, _, name = reference.partition(":")
+    directory = str(base.resolve())
+    sys.path.insert(0, directory)
+    try:
+        found: Any = getattr(importlib.import_module(module), name)
+    except Exception as error:
+        why = escape(f"{type(error).__name__}: {error}")
+        raise ConfigError(f"[memory] embedder '{escape(reference)}' cannot be loaded: {why}") from error
+    finally:
+        sys.path.remove(directory)
+    if not callable(found):
+        raise ConfigError(
+            f"[memory] embedder '{escape(reference)}' is no function: it takes a list of texts and returns their vectors"
+        )
+    return found  # pyright: ignore[reportReturnType] - what it returns is checked by the store
