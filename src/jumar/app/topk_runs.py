@@ -16,7 +16,7 @@ from jumar.topk.contract import shown
 from jumar.topk.labelled import LabelledQuery, labelled
 from jumar.topk.types import Scale
 
-__all__ = ["FORMATS", "Ranking", "read_rankings", "read_runs"]
+__all__ = ["FORMATS", "Ranking", "lines", "read_rankings", "read_runs"]
 
 FORMATS = ("jsonl", "trec", "csv")
 
@@ -96,8 +96,11 @@ def _form(path: Path, qrels: Path | None) -> str:
 # ------------------------------------------------------------------------------------------------------------ lines
 
 
-def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the lines that are not blank, each with the words that name it."""
+def lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a file (``-``: stdin) that are not blank, each with the words that name it.
+
+    Errors: :class:`jumar.errors.NotFoundError`, :class:`jumar.errors.ScoreError` for what is not UTF-8.
+    """
     shown_name = "stdin" if str(path) == "-" else escape(str(path))
     try:
         data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
@@ -116,7 +119,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _rows(path: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
-    for line, where in _lines(path):
+    for line, where in lines(path):
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -131,12 +134,12 @@ def _rows(path: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
 
 def _table(path: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield the queries of a table, in the order in which they first occur; rows of one query need not be together."""
-    lines = list(_lines(path))
-    reader = csv.reader((line for line, _ in lines), delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+    found = list(lines(path))
+    reader = csv.reader((line for line, _ in found), delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
     header: list[str] | None = None
     queries: dict[str, tuple[dict[str, Any], str]] = {}
     try:
-        for cells, (_, where) in zip(reader, lines, strict=False):
+        for cells, (_, where) in zip(reader, found, strict=False):
             if header is None:
                 header = _header([cell.strip().lower() for cell in cells], where)
                 continue
@@ -208,7 +211,7 @@ def _judged(
 
 
 def _fields(path: Path, count: int) -> Iterator[tuple[list[str], str]]:
-    for line, where in _lines(path):
+    for line, where in lines(path):
         fields = line.split()
         if len(fields) != count:
             raise ScoreError(f"{where}: {len(fields)} fields; a TREC {'run' if count == 6 else 'qrels file'} has {count} a line")

@@ -57,6 +57,7 @@ GROUPS: dict[str, Group] = {
         "Choose how many retrieved items to keep, from their scores.",
         {
             "compare": ("jumar.cli.topk.compare:compare_command", "Compare every strategy on labelled queries."),
+            "drift": ("jumar.cli.topk.drift:drift_command", "Say whether logged selections changed, and since when."),
             "select": ("jumar.cli.topk.select:select_command", "Say how many items of each ranking to keep."),
             "tune": ("jumar.cli.topk.tune:tune_command", "Find strategy and parameters from labelled queries."),
         },

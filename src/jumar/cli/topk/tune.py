@@ -25,7 +25,7 @@ Examples:
   jumar topk tune runs.jsonl -o topk.toml
   jumar topk tune runs.jsonl --max-k 10 --min-k 0 --json
   jumar topk tune bm25.run --qrels judged.qrels --scale bm25 -o topk.toml
-  jumar topk tune runs.jsonl --recall 0.9 -o topk.toml     a promised recall instead of the best F1
+  jumar topk tune runs.jsonl --recall 0.9 -o topk.toml     a promised recall, not the best F1
 
 RUNS as for `jumar topk compare`; `jumar topk select --config topk.toml` uses what was found."""
 
