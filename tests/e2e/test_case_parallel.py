@@ -114,7 +114,7 @@ def test_a_case_that_another_process_runs_is_left_to_it(tmp_path: Path, in_order
     with CaseStore(tmp_path / RUN, 2).lock():
         shutil.rmtree(tmp_path / RUN)  # only the lock is held
         done = jumar(tmp_path, "cases", "run", "--executor", "threads:2", check=13)
-    assert "case 2: loop 'run_t.case_02' is being written by process" in done.stderr
+    assert "case 2: case 2 of run 't' is being written by process" in done.stderr
     assert "1 of 6 cases failed, --resume runs them again" in done.stderr
     assert {"ok": 40} == outcomes(tmp_path)
     jumar(tmp_path, "cases", "run", "--json", "--resume", "--executor", "threads:2", check=0)

@@ -34,12 +34,14 @@ class LoopLock:
     """The lock of one loop. Re-entrant within one object; two objects exclude each other, in one process too.
 
     ``patience`` is how many seconds :meth:`acquire` tries before it raises: other commands hold the lock for milliseconds while
-    they refresh a view, and a run should not fail for that. ``unchanged_since_mine`` is True when the last holder was this
+    they refresh a view, and a run should not fail for that. ``what`` is what the message calls the locked thing, by default the
+    loop by its name. ``unchanged_since_mine`` is True when the last holder was this
     object.
     """
 
-    def __init__(self, path: Path, *, patience: float = 0.25) -> None:
+    def __init__(self, path: Path, *, patience: float = 0.25, what: str | None = None) -> None:
         self.path = path
+        self.what = what
         self.patience = patience
         self.unchanged_since_mine = False
         self._nonce = secrets.token_hex(8)
@@ -136,7 +138,7 @@ class LoopLock:
                 if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
                     raise
                 if time.monotonic() >= until:
-                    raise LockedError(_held_message(self.path.name, self.path.parent, _content(fd))) from None
+                    raise LockedError(_held_message(self.what or _loop(self.path), _content(fd))) from None
                 time.sleep(_POLL_SECONDS)
             else:
                 return
@@ -163,21 +165,24 @@ def who_holds(path: Path) -> dict[str, Any] | None:
         os.close(fd)
 
 
-def _held_message(name: str, parent: Path, holder: dict[str, Any]) -> str:
-    loop = parent.name if name == ".lock" else name
+def _loop(path: Path) -> str:
+    return f"loop '{escape(path.parent.name if path.name == '.lock' else path.name)}'"
+
+
+def _held_message(what: str, holder: dict[str, Any]) -> str:
     pid = holder.get("pid")
     if not isinstance(pid, int):
-        return f"loop '{escape(loop)}' is being written by another process; wait for it to end, or stop it"
+        return f"{what} is being written by another process; wait for it to end, or stop it"
     since = escape(str(holder.get("since", "an unknown time")))
     command = escape(str(holder.get("command", "unknown command")))
     if pid == os.getpid():
-        return f"loop '{escape(loop)}' is being written by this process through another object, since {since}; close that first"
+        return f"{what} is being written by this process through another object, since {since}; close that first"
     if holder.get("process_start") != _process_start(pid):
         return (
-            f"loop '{escape(loop)}' is locked by a process that was started by process {pid} ({command}), which has ended; "
+            f"{what} is locked by a process that was started by process {pid} ({command}), which has ended; "
             "wait for it to end, or stop it"
         )
-    return f"loop '{escape(loop)}' is being written by process {pid} ({command}) since {since}; wait for it to end, or stop it"
+    return f"{what} is being written by process {pid} ({command}) since {since}; wait for it to end, or stop it"
 
 
 def _content(fd: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from jumar.model.pipeline import Role
 from jumar.store.cases.case_reader import ITERATION, STEPS, CaseReader, decoded
 from jumar.store.cases.layout import case_name, iter_name
 from jumar.store.lock import LoopLock
+from jumar.text import escape
 
 __all__ = ["CaseStore", "role_file"]
 
@@ -43,7 +44,8 @@ class CaseStore(CaseReader):
 
     def __init__(self, run: Path, number: int) -> None:
         super().__init__(run, number)
-        self._lock = LoopLock(self.paths.lock)
+        run_id = self.paths.run.name.removeprefix("run_")
+        self._lock = LoopLock(self.paths.lock, what=f"case {number} of run '{escape(run_id)}'")
 
     @contextlib.contextmanager
     def lock(self) -> Generator[Self]:

@@ -112,17 +112,22 @@ def _evaluated(document: Any, expression: str, name: str) -> tuple[float | None,
     except JMESPathError as error:
         return None, f"{where} cannot be evaluated: {escape(' '.join(str(error).split()))[:_SHOWN]}"
     if found is None:
-        return None, f"there is no {where}{_there(document)}"
+        return None, f"there is no {where}{_there(document, expression)}"
     if isinstance(found, bool) or not isinstance(found, int | float):
         return None, f"{where} is {shown(found)}, not a number"
     return (found, None) if _is_finite(found) else (None, f"{where} is {shown(found)}, not a finite number")
 
 
-def _there(document: Any) -> str:
-    """Return the names of the dimensions that there are: a judge often calls them otherwise than the default keys do."""
+def _there(document: Any, expression: str) -> str:
+    """Return the names of the dimensions that there are: a judge often calls them otherwise than the default keys do.
+
+    Nothing where one of them is asked for: then it has no score, and its name is not the matter.
+    """
     listed: object = cast("dict[str, Any]", document).get("dimensions") if isinstance(document, dict) else None
     items = cast("list[object]", listed) if isinstance(listed, list) else []
     names = [str(cast("dict[str, Any]", item).get("name")) for item in items if isinstance(item, dict)]
+    if any(name in expression for name in names):
+        return ""
     return f" (its dimensions are called {escape(', '.join(names[:_NAMED]))})" if names else ""
 
 

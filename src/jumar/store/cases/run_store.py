@@ -135,7 +135,7 @@ class RunStore(RunReader):
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
-        self._lock = LoopLock(self.paths.lock)
+        self._lock = LoopLock(self.paths.lock, what=f"run '{escape(self.run_id)}'")
 
     @contextlib.contextmanager
     def lock(self) -> Generator[None]:
