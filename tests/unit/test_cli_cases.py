@@ -467,3 +467,11 @@ def test_nothing_to_verify():
 
 def test_the_loops_commands_are_still_there():
     assert "loops" in call_json("list")
+
+
+def test_the_list_of_loops_points_to_runs_of_cases_and_to_the_demo():
+    make_run({1: [(1, 1, 1)]})
+    Path("jumar-demo/.jumar/loops").mkdir(parents=True)
+    shown = call("list", check=0).out
+    assert "there are runs of cases here: jumar cases list" in shown
+    assert "jumar list --root jumar-demo/.jumar" in shown

@@ -27,7 +27,7 @@ from jumar.loop.verdict import verdict
 from jumar.model import CheckResult, GenerateOutcome, ScoreReading, StepContext
 from jumar.ranking.score import resolve_weights
 from jumar.report.figures import dollars, duration
-from jumar.text import points
+from jumar.text import escape, points
 
 __all__ = ["AGENTS", "PROMPT", "Rehearsal", "generator_row", "rehearse", "throw_away_copy"]
 
@@ -44,6 +44,7 @@ AGENTS: Final[Mapping[str, str]] = {
 """Agents that are known, and how each is told not to ask."""
 
 _COPY_LIMIT: Final = 2_000_000_000
+_LAST_LINE: Final = 80
 _QUESTIONS: Final = (
     r"\(y/n\)|\[y/n\]|\(yes/no\)|press (?:enter|any key)|do you trust|enter your (?:choice|answer)",
     r"do you want to (?:proceed|continue|allow|trust|make this edit)|approve (?:this|the)",
@@ -245,7 +246,11 @@ def _validator_row(check: CheckResult) -> Row:
     if check.broken is not None:
         fix = f"try its command by hand in the work directory, then edit [[validators]] '{check.name}'"
         return Row(name=name, state="red", detail=f"cannot run: {check.broken}", fix=fix)
-    verdict_now = "passes" if check.passed else f"is red on the start state (exit code {check.exit_code})"
+    if check.passed:
+        return Row(name=name, state="green", detail=f"runs, passes, {duration(check.seconds)}")
+    # red is what a start may be; whether it is red for the right reason, a person sees from its last line
+    last = next((line.strip() for line in reversed(check.output_tail.splitlines()) if line.strip()), "it prints nothing")
+    verdict_now = f"is red on the start state (exit code {check.exit_code}: {escape(last)[:_LAST_LINE]})"
     return Row(name=name, state="green", detail=f"runs, {verdict_now}, {duration(check.seconds)}")
 
 

@@ -83,6 +83,10 @@ def list_command(root: Path, *, as_json: bool, quiet: bool) -> int:
         for loop in loops:
             print_text(escape(loop.loop_id))
     elif not loops:
+        if (root / "runs").is_dir():
+            print_text("there are runs of cases here: jumar cases list")
+        if (Path("jumar-demo") / root / "loops").is_dir():
+            print_text(f"the demo's loop lies elsewhere: jumar list --root {escape(str(Path('jumar-demo') / root))}")
         print_text(f"no loops in {escape(str(root))} yet; these make one:")
         print_text("  jumar demo                                          watch one, offline")
         print_text("  jumar init --template document && jumar run         one with a configuration")
