@@ -160,6 +160,19 @@ def test_a_score_that_is_no_number_is_an_error():
         retrieve_sync("rules", QUERY, FakeStore(found=[("a", 0.9), ("b", float("nan"))]))
 
 
+def test_with_a_real_embedding_model_the_rules_that_match_are_kept_and_those_of_others_never_seen():
+    model = pytest.importorskip("static_model", reason="a real embedding model: tokenlearn-static-model")
+    store = NumpyVectorStore[str]()
+    names = [name for name, _ in PROBLEM]
+    store.add(names[::-1], model.get_embeddings(names[::-1]), tenant_id="t1", agent_id="a1")
+    store.add(["I want to return my order"], model.get_embeddings(["I want to return my order"]), tenant_id="t2", agent_id="a1")
+    query = model.get_embeddings("I want to return my order")
+
+    assert names == [one.item for one in store.search(query, limit=5, tenant_id="t1")], "in the order of the seed's list"
+    assert names[:2] == asyncio.run(retrieve_rules(query, Session(), store))
+    assert ["I want to return my order"] == retrieve_rules_sync(query, Session(tenant_id="t2"), store)
+
+
 # ---------------------------------------------------------------------------------------------------------------- log
 
 
