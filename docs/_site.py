@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 SECTIONS = {
     "How-to": "how-to",
     "Concepts": "concepts",
+    "Choosing k": "topk",
     "Reference": "reference",
     "Design": "design",
 }
