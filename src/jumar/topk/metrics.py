@@ -161,9 +161,18 @@ class Resamples:
     def __init__(self, size: int, *, resamples: int = 2000, seed: int = 0, level: float = 0.95) -> None:
         """Draw ``resamples`` resamples of ``size`` queries with a generator of their own."""
         self.size, self._resamples, self._seed, self._level = size, resamples, seed, level
+        self._kept: Floats | None = None
 
     def _weights(self) -> Iterator[Floats]:
-        """Yield how often each query is in each resample, in blocks that fit into memory."""
+        """Yield how often each query is in each resample, in blocks that fit into memory; a single block is drawn once."""
+        if self.size * self._resamples > _CELLS:
+            yield from self._drawn()
+            return
+        if self._kept is None:
+            self._kept = next(self._drawn())
+        yield self._kept
+
+    def _drawn(self) -> Iterator[Floats]:
         import numpy as np
 
         random = np.random.default_rng(self._seed)
