@@ -125,6 +125,21 @@ def test_gate_selector_and_budget_report_as_one():
     assert ("budget",) == result.explain().truncated_by
 
 
+def test_no_gate_and_no_budget_are_the_selector_alone():
+    result = StagedSelection().select(items(PROBLEM))
+    assert [{"name": "selector", "given": 5, "kept": 3, "reason": "adaptive_k"}] == result.metadata["stages"]
+    assert StagedSelection(gate=Gate(0.5)).select([]).abstained
+    with pytest.raises(ValueError, match="min_top is None"):
+        Gate(None)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_weak_top_and_an_unfitted_conformal_say_so():
+    assert "the best score is below min_top 0.9" == explained("largest_gap", [0.5, 0.1], min_top=0.9).rule
+    found = explained("conformal", [0.9, 0.5, 0.4], threshold=0.45, recall=0.8)
+    assert ("scores of at least 0.45, for a recall of 0.8", 2) == (found.rule, found.kept)
+    assert 2 == explained("conformal", [0.9, 0.5, 0.4], threshold=0.5, on="ratio").kept
+
+
 def test_a_closed_gate_abstains_whatever_min_k_says():
     result = StagedSelection("fixed_k", gate=Gate(0.95)).select(items(PROBLEM), min_k=2)
     assert ([], 0.0, True) == (result.selected, result.cutoff_score, result.abstained)

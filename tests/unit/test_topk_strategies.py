@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ from jumar.topk import (
     ElbowSelectionStrategy,
     FixedKSelectionStrategy,
     ScoredItem,
+    SelectionStrategy,
     create_selection_strategy,
     select_batch,
 )
@@ -158,6 +160,36 @@ def test_parameters_build_the_same_strategy_again_and_are_frozen(name: str):
     assert "scale" not in strategy.params()
     with pytest.raises(AttributeError):
         strategy.scale = "bm25"
+
+
+def test_a_strategy_that_is_no_dataclass_takes_no_parameters_here():
+    class Own(SelectionStrategy):
+        @property
+        def name(self) -> str:
+            return "own"
+
+        def select(self, items: Any, max_k: int = 20, min_k: int = 1, **_: Any) -> Any:
+            return FixedKSelectionStrategy(k=1).select(items, max_k, min_k)
+
+    assert {} == Own().params()
+    assert [1] == select_batch([PROBLEM], Own()).tolist()
+    with pytest.raises(ValueError, match="takes no parameters here"):
+        create_selection_strategy(Own(), k=1)
+
+
+def test_a_strategy_from_a_dataclass_that_names_one():
+    @dataclass
+    class Settings:
+        strategy: str = "fixed_k"
+        k: int = 2
+
+    assert FixedKSelectionStrategy(k=2) == create_selection_strategy(Settings())
+
+
+def test_very_small_scores_and_chances_of_0_do_not_fail():
+    assert [0, 1] == kept(create_selection_strategy("entropy", min_score=None), [1e-200, 1e-201, 0.0], max_k=2)
+    assert [0] == kept(create_selection_strategy("expected_f1", slope=1000, intercept=-1000), [0.1, 0.05])
+    assert [] == kept(create_selection_strategy("expected_f1", min_score=0.5), [0.1], min_k=0)
 
 
 def test_a_scale_that_is_not_the_default_is_a_parameter():
