@@ -221,6 +221,12 @@ def test_a_file_that_cannot_be_read(text, message):
     assert re.match(rf"{name}: {message}", refused(name))
 
 
+def test_what_tune_wrote_is_not_taken_for_settings():
+    expected = "topk.toml: this is a selection that `jumar topk tune` found; copy its [selection] into a file of settings"
+
+    assert expected == refused(wrote('[selection]\nstrategy = "elbow"\n', "topk.toml"))[: len(expected)]
+
+
 # ------------------------------------------------------------------------------------------------------- environment
 
 

@@ -93,7 +93,14 @@ def _load(files: Sequence[str | os.PathLike[str]], environ: Mapping[str, str]) -
 
 
 def _file_layer(path: Path) -> _Layer:
-    data, text = read_toml(path, "jumar topk tune RUNS -o FILE")
+    if not path.exists():
+        raise ConfigError(f"{escape(str(path))}: no such file; name one with a table [pipeline.retrieval], or none")
+    data, text = read_toml(path, "")
+    if "pipeline" not in data and isinstance(data.get("selection"), dict):
+        raise ConfigError(
+            f"{escape(str(path))}: this is a selection that `jumar topk tune` found; copy its [selection] into a file of "
+            "settings, as [pipeline.retrieval.rule_selection], scenario_selection or memory_selection"
+        )
     lines = _lines(text)
 
     def origin(*place: str) -> str:
