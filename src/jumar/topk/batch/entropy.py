@@ -15,15 +15,18 @@ def keep(table: Floats, strategy: EntropySelectionStrategy, max_k: int, min_k: i
     floor = strategy.min_score
     valid = at_least(table, floor)
     shares = table
+    sure = np.ones(table.shape[1], np.bool_)
     if floor is not None and (table[-1] < floor).any():
         shares = np.where(table >= floor, table, 0.0)
     if floor is None or floor < 0:
+        sums = np.add.reduce(shares, axis=0)
+        sure = (np.abs(sums) > 1e-9) | (table[-1] >= 0)
         shares = np.maximum(shares, 0.0)
     entropy = entropies(shares, valid)
     low, high = strategy.BOUNDS
     target = np.where(entropy < high, strategy.medium_entropy_k, strategy.high_entropy_k)
     target[entropy < low] = strategy.low_entropy_k
-    sure = (np.abs(entropy - low) > 1e-9) & (np.abs(entropy - high) > 1e-9)
+    sure &= (np.abs(entropy - low) > 1e-9) & (np.abs(entropy - high) > 1e-9)
     top = table[0]
     sure &= (top < 1e100) & (top > 1e-100)
     # with no more than min_k the entropy does not matter

@@ -85,11 +85,11 @@ def entropy_of(scores: list[float]) -> float:
     """Return the Shannon entropy, in nats, of ``scores`` divided by their sum; those below 0 count as 0.
 
     H = ln S − (Σ s·ln s) ÷ S. Without any score above 0 their sizes count, as their shares of the negative sum are positive; when
-    all are 0 they count the same: ln n. ``scores`` descend and are not empty.
+    all are 0, or they add up to 0, they count the same: ln n. ``scores`` descend and are not empty.
     """
     if scores[-1] <= 0:
         positive = [abs(score) for score in scores if score > 0 or (score and scores[0] <= 0)]
-        if not positive:
+        if not positive or not sum(scores):
             return math.log(len(scores))
         scores = sorted(positive, reverse=True)
     top = scores[0]
