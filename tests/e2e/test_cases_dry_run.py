@@ -318,3 +318,30 @@ outputs = ["judge"]
         second["reason"],
     )
     jumar(tmp_path, "cases", "verify", str(run), check=0)
+
+
+def test_steps_may_be_python_functions_in_a_child_process(tmp_path: Path) -> None:
+    (tmp_path / "steps.py").write_text(
+        "import json\n"
+        "def judge(context):\n"
+        "    print('judging', context.case_id, context.inputs['report'].read_text())\n"
+        "    context.outputs['judge'].write_text(json.dumps({'composite_score': context.iteration}))\n"
+        "    return {'token_cost_usd': 0.25}\n"
+        "def breaks(context):\n"
+        "    raise ValueError('no idea')\n"
+    )
+    step = '[[steps]]\nname = "judge"\npython = "steps:{name}"\ninputs = ["report"]\noutputs = ["judge"]\n'
+    head = '[run]\nmax_iters = 2\n[ranking]\norder = "overall"\n'
+    config = write_chain(tmp_path, extra=head + step.format(name="judge"))
+    run = Path(run_json(tmp_path, str(config))["run_dir"])
+    record = json.loads((run / "case_01" / "iterations" / "iter_0002" / "iteration.json").read_bytes())
+
+    assert 2 == read_best(run)["best_iter"]
+    assert 0.25 == record["steps"][0]["usage"]["token_cost_usd"]
+    log = (run / "case_01" / "iterations" / "iter_0001" / "logs" / "judge.log").read_text()
+    assert "judging case1 the pump of unit 1 failed" in log
+
+    config = write_chain(tmp_path, extra=head + step.format(name="breaks"))
+    done = json.loads(jumar(tmp_path, "cases", "run", str(config), "--json", check=12).stdout)
+    failed = json.loads(next(Path(done["run_dir"]).glob("case_01/iterations/iter_0001/iteration.json")).read_bytes())
+    assert ("step_failed", "step judge: steps:breaks: ValueError: no idea") == (failed["status"], failed["reason"])
