@@ -10,7 +10,7 @@ from jumar.decide.apply import apply, finish, plan_apply, unfinished
 from jumar.decide.select import record_selection
 from jumar.decide.standing import standing
 from jumar.decide.treelock import locked_tree
-from jumar.errors import ConflictError, NothingEvaluatedError, UsageError
+from jumar.errors import ConflictError, NothingEvaluatedError, StoreWriteError, UsageError
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
 from jumar.loop.events import IterationRecorded, Listener, LoopStarted, Notice, deliver
@@ -239,6 +239,8 @@ class Loop:
             if plan.write or plan.delete:
                 return apply(self.store, plan, by=by, at=at, reason=reason).number, None
         except UsageError as error:
+            if isinstance(error.__cause__, OSError):  # not refused: the disk failed, and the next run tries again
+                raise StoreWriteError(f"the best was not put into {step.workspace.directory}: {error}") from error
             self._notice(f"the best was not put into {step.workspace.directory}: {error}")
             return None, str(error)
         return None, None
