@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["escape", "escape_block", "nearest", "percent", "plural", "points"]
+__all__ = ["escape", "escape_block", "last_line", "nearest", "percent", "plural", "points"]
 
 # C0, DEL and C1 controls, lone surrogates (undecodable bytes), and the Unicode controls that reorder or break lines.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -45,6 +45,11 @@ def points(value: float, *, sign: bool = False) -> str:
 def percent(value: float | None) -> str:
     """Return a score of 0–100 as people read it, ``85%``; ``—`` when there is none."""
     return "—" if value is None else f"{points(value)}%"
+
+
+def last_line(output: str) -> str:
+    """Return the last line of a program's output that is not blank, stripped; empty when there is none."""
+    return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
 
 
 def plural(count: int, noun: str) -> str:

@@ -8,8 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from jumar.app.config import Count, PythonName, Seconds
 from jumar.loop.cases.casefile import MARKER, SEPARATOR
-from jumar.loop.cases.config import DEFAULT_ORDER
-from jumar.model.pipeline import DEFAULT_DIFF
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_ORDER
 
 __all__ = [
     "CaseConfig",
@@ -109,7 +108,7 @@ class StepConfig(_Section):
 class RankingConfig(_Section):
     """``[ranking]``: which iteration is best."""
 
-    order: str | list[str] = DEFAULT_ORDER
+    order: str | list[str] = Field(default_factory=lambda: list(DEFAULT_ORDER))
     tiebreak: str | list[str] = "earlier_iter"
     keys: dict[str, str] | None = None
     diff: list[str] = Field(default_factory=lambda: list(DEFAULT_DIFF))

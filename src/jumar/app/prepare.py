@@ -26,6 +26,7 @@ from jumar.loop.events import Listener
 from jumar.loop.identity import current_user
 from jumar.loop.prompt import check_template
 from jumar.loop.settings import LoopSettings, achievable
+from jumar.model.codec import flat
 from jumar.store.layout import check_loop_id, list_loops, loops_directory, prepare_root
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
@@ -155,7 +156,7 @@ def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[st
         raise ConfigError(
             f"loop '{store.loop_id}' was recorded by a tracker, not by `jumar run`; choose another [loop] id or --root"
         )
-    differences = _differences(_flat(before), _flat(document["run"]))
+    differences = _differences(flat(before), flat(document["run"]))
     if not differences and config_now(store).get("artifacts") == document["artifacts"]:
         return
     if differences and not request.accept_changes:
@@ -176,15 +177,6 @@ def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[st
             at=SystemClock().now(),
             data={"config": dict(document)},
         )
-
-
-def _flat(data: Any, prefix: str = "") -> dict[str, Any]:
-    if isinstance(data, dict) and data:
-        found: dict[str, Any] = {}
-        for key, value in data.items():  # pyright: ignore[reportUnknownVariableType] - JSON of our own
-            found |= _flat(value, f"{prefix}.{key}" if prefix else str(key))  # pyright: ignore[reportUnknownArgumentType]
-        return found
-    return {prefix: data}
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -217,7 +209,7 @@ def _loop_id(request: RunRequest, recorded: Mapping[str, Any], workdir: Path) ->
 
 
 def _unfinished_twin(root: Path, existing: tuple[str, ...], recorded: Mapping[str, Any], workdir: Path) -> str | None:
-    wanted = _flat(dict(recorded))
+    wanted = flat(dict(recorded))
     for loop in reversed(existing):
         directory = loops_directory(root) / loop
         if not (directory / "loop.json").exists():
@@ -225,7 +217,7 @@ def _unfinished_twin(root: Path, existing: tuple[str, ...], recorded: Mapping[st
         store = LoopStore.open(directory)
         run = store.config.get("run")
         ended = any(decision.kind == "end" for decision in store.decisions())
-        if run is not None and not ended and store.workdir == workdir and not _differences(_flat(run), wanted):
+        if run is not None and not ended and store.workdir == workdir and not _differences(flat(run), wanted):
             return loop
     return None
 

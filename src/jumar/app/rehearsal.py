@@ -27,7 +27,7 @@ from jumar.loop.verdict import verdict
 from jumar.model import CheckResult, GenerateOutcome, ScoreReading, StepContext
 from jumar.ranking.score import resolve_weights
 from jumar.report.figures import dollars, duration
-from jumar.text import escape, points
+from jumar.text import escape, last_line, points
 
 __all__ = ["AGENTS", "PROMPT", "Rehearsal", "generator_row", "rehearse", "throw_away_copy"]
 
@@ -249,7 +249,7 @@ def _validator_row(check: CheckResult) -> Row:
     if check.passed:
         return Row(name=name, state="green", detail=f"runs, passes, {duration(check.seconds)}")
     # red is what a start may be; whether it is red for the right reason, a person sees from its last line
-    last = next((line.strip() for line in reversed(check.output_tail.splitlines()) if line.strip()), "it prints nothing")
+    last = last_line(check.output_tail) or "it prints nothing"
     verdict_now = f"is red on the start state (exit code {check.exit_code}: {escape(last)[:_LAST_LINE]})"
     return Row(name=name, state="green", detail=f"runs, {verdict_now}, {duration(check.seconds)}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,16 +12,12 @@ from jumar.cli.common import (
     json_option,
     loop_argument,
     open_loop,
-    print_json,
-    print_text,
     quiet_option,
     refresh_if_free,
     root_option,
 )
+from jumar.cli.documents import choose_format, write_document
 from jumar.cli.state import report_of
-from jumar.errors import UsageError
-from jumar.files import as_write_error, replace_file
-from jumar.text import escape
 
 if TYPE_CHECKING:
     from jumar.report.read import LoopReport
@@ -53,32 +48,11 @@ def report_command(loop: str, form: str | None, output: Path | None, root: Path,
 
     --json is --format json; with -o, stdout then says in JSON what was written.
     """
-    if as_json and output is None and form not in {None, "json"}:
-        raise UsageError(f"--json and --format {form} are two documents for one stdout; write one of them to a file with -o")
-    if form is None and output is not None and output.suffix.lower() not in {"", *_SUFFIXES}:
-        known = ", ".join(_SUFFIXES)
-        raise UsageError(f"-o {escape(output.name)}: its format cannot be told from the name ({known}); say it with --format")
-    if output is not None and not output.absolute().parent.is_dir():
-        raise UsageError(f"-o {escape(str(output))}: the folder {escape(str(output.parent))} does not exist")
-    chosen = form or (_SUFFIXES.get(output.suffix.lower(), "md") if output is not None else "json" if as_json else "md")
+    chosen = choose_format(form, output, _SUFFIXES, default="md", as_json=as_json)
     store = open_loop(root, loop)
     text = renderer(chosen)(report_of(store))
     refresh_if_free(store)
-    data = text.encode("utf-8", "backslashreplace")
-    if output is None:
-        if chosen == "md":
-            print_text(text.removesuffix("\n"))
-        else:
-            # formats for programs are UTF-8 whatever the terminal speaks; their renderings hold no control characters
-            sys.stdout.flush()
-            sys.stdout.buffer.write(data)
-        return 0
-    with as_write_error("write", output):
-        replace_file(output, data)
-    if as_json:
-        print_json({"loop_id": store.loop_id, "format": chosen, "output": str(output.absolute()), "bytes": len(data)})
-    elif not quiet:
-        print_text(f"wrote {escape(str(output))} ({chosen}, {len(data):,} bytes)")
+    write_document(text, output, chosen, of={"loop_id": store.loop_id}, for_people="md", as_json=as_json, quiet=quiet)
     return 0
 
 

@@ -15,7 +15,7 @@ from jumar.files import as_write_error
 from jumar.loop.analyzer import error_lines, promises_completion
 from jumar.loop.callables import ask, check_reference, describe_exception
 from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, check_command, check_timeout, run_command
-from jumar.loop.usage import UsageReading, check_usage_map, merge_usage, parse_usage, read_usage_file, usage_from_output
+from jumar.loop.usage import UsageReading, check_usage_map, join_readings, parse_usage, read_usage_file, usage_from_output
 from jumar.loop.values import as_usage
 from jumar.model.protocols import GenerateOutcome, StepContext
 
@@ -68,7 +68,7 @@ class CommandGenerator:
             stop=self._stop,
             marker=context.nonce or None,
         )
-        reading = _both(read_usage_file(context.usage_file), usage_from_output(result.stdout, self._paths))
+        reading = join_readings(read_usage_file(context.usage_file), usage_from_output(result.stdout, self._paths))
         if promises_completion(result.stdout, self._promise):
             reading = replace(reading, usage=replace(reading.usage, completed=True))
         return _outcome(result, reading)
@@ -85,10 +85,6 @@ class CommandGenerator:
         if any("{prompt}" in argument for argument in self._command):
             values["prompt"] = context.prompt_file.read_text(encoding="utf-8")
         return [_PLACEHOLDER.sub(lambda match: values[match[1]], argument) for argument in self._command]
-
-
-def _both(first: UsageReading, second: UsageReading) -> UsageReading:
-    return UsageReading(usage=merge_usage(first.usage, second.usage), notes=(*first.notes, *second.notes))
 
 
 def _outcome(
@@ -146,7 +142,7 @@ class PythonGenerator:
         reading = read_usage_file(context.usage_file)
         if answer.value is not None:
             returned = parse_usage(answer.value["usage"], where="returned usage")
-            reading = _both(replace(returned, notes=tuple(answer.value["notes"])), reading)
+            reading = join_readings(replace(returned, notes=tuple(answer.value["notes"])), reading)
         # its standard output is the answer; what the function printed went to standard error
         printed = replace(answer.process, stdout="")
         return _outcome(printed, reading, failure=answer.error, output=answer.process.stderr_tail)
@@ -180,5 +176,5 @@ class CallableGenerator:
                 usage=read_usage_file(context.usage_file).usage,
                 errors=(failure,),
             )
-        reading = _both(returned, read_usage_file(context.usage_file))
+        reading = join_readings(returned, read_usage_file(context.usage_file))
         return GenerateOutcome(exit_code=None, seconds=time.monotonic() - began, usage=reading.usage, notes=reading.notes)

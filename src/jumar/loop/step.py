@@ -32,7 +32,7 @@ from jumar.model.codec import Fields
 from jumar.model.records import Status
 from jumar.ranking.score import resolve_weights
 from jumar.store.loop_store import LoopStore, Pending
-from jumar.text import escape
+from jumar.text import escape, last_line
 
 __all__ = ["Step"]
 
@@ -327,7 +327,7 @@ def _detail(outcome: GenerateOutcome) -> str:
     """Return what went wrong, with the last line that the generator printed: that is where the reason usually stands."""
     if outcome.failure is None:
         return ""
-    last = next((line.strip() for line in reversed(outcome.output_tail.splitlines()) if line.strip()), "")
+    last = last_line(outcome.output_tail)
     return outcome.failure if not last or last in outcome.failure else f"{outcome.failure}: {last[:_LAST_LINE]}"
 
 

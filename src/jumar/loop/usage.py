@@ -23,6 +23,7 @@ __all__ = [
     "USAGE_FIELDS",
     "UsageReading",
     "check_usage_map",
+    "join_readings",
     "merge_usage",
     "parse_usage",
     "read_usage_file",
@@ -129,6 +130,11 @@ def merge_usage(first: Usage, second: Usage) -> Usage:
     own = first.to_json()
     merged = {name: value if (value := own[name]) is not None else other for name, other in second.to_json().items()}
     return _with_sum(Usage(**merged))
+
+
+def join_readings(first: UsageReading, second: UsageReading) -> UsageReading:
+    """Return what either reported, the first one first, and all notes."""
+    return UsageReading(usage=merge_usage(first.usage, second.usage), notes=(*first.notes, *second.notes))
 
 
 def check_usage_map(usage_map: Mapping[str, str]) -> dict[str, tuple[str | int, ...]]:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from jumar.errors import FormatTooNewError, StoreDamagedError
 
-__all__ = ["FORMAT", "Fields", "broken_seal", "decode", "encode"]
+__all__ = ["FORMAT", "Fields", "broken_seal", "decode", "encode", "flat", "is_finite"]
 
 FORMAT = 1
 _SEAL = "seal"
@@ -68,12 +68,22 @@ def decode(data: bytes, where: str, *, versioned: bool = True) -> Fields:
     return fields
 
 
-def _is_finite(value: float) -> bool:
-    """An integer that no float can hold is not: it could not be compared with one."""
+def is_finite(value: float) -> bool:
+    """Return whether ``value`` is finite. An integer that no float can hold is not: it could not be compared with one."""
     try:
         return math.isfinite(value)
     except OverflowError:
         return False
+
+
+def flat(data: Any, prefix: str = "") -> dict[str, Any]:
+    """Return nested objects as one, by dotted names: for telling what differs between two configurations. Tuples become lists."""
+    if isinstance(data, Mapping) and data:
+        found: dict[str, Any] = {}
+        for key, value in cast("Mapping[str, Any]", data).items():
+            found |= flat(value, f"{prefix}.{key}" if prefix else str(key))
+        return found
+    return {prefix: list(cast("tuple[Any, ...]", data)) if isinstance(data, tuple) else data}
 
 
 class Fields:
@@ -108,7 +118,7 @@ class Fields:
     def number(self, name: str) -> float:
         """Integers stay integers, so that scores written by other tools come back as they were."""
         value = self.data.get(name)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not _is_finite(value):
+        if not isinstance(value, int | float) or isinstance(value, bool) or not is_finite(value):
             raise self._fail(name, "a finite number")
         return value
 

@@ -16,6 +16,7 @@ from jumar.text import escape
 __all__ = [
     "LOOPS",
     "LoopPaths",
+    "check_id",
     "check_loop_id",
     "iteration_name",
     "iteration_number",
@@ -26,7 +27,7 @@ __all__ = [
 
 LOOPS: Final = "loops"
 _LOCKS: Final = "locks"
-_LOOP_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _PREFIX: Final = "iteration-"
 _IGNORE: Final = ".gitignore"
 _OURS: Final = frozenset({LOOPS, _LOCKS, "runs", "work", _IGNORE})
@@ -34,11 +35,16 @@ _OURS: Final = frozenset({LOOPS, _LOCKS, "runs", "work", _IGNORE})
 
 def check_loop_id(loop_id: str) -> str:
     """Return ``loop_id`` when it may name a loop, else raise :class:`UsageError` that says what is allowed."""
-    if not _LOOP_ID.fullmatch(loop_id):
+    return check_id(loop_id, "loop id")
+
+
+def check_id(name: str, what: str) -> str:
+    """Return ``name`` when it may name a directory of ours, else raise :class:`UsageError` that calls it ``what``."""
+    if not _ID.fullmatch(name):
         raise UsageError(
-            f"'{escape(loop_id)[:120]}' cannot be a loop id: use 1 to 100 of A-Z a-z 0-9 . _ -, not starting with a dot or dash"
+            f"'{escape(name)[:120]}' cannot be a {what}: use 1 to 100 of A-Z a-z 0-9 . _ -, not starting with a dot or dash"
         )
-    return loop_id
+    return name
 
 
 def iteration_name(number: int) -> str:

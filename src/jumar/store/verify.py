@@ -31,7 +31,7 @@ from jumar.store.reading import (
 from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, Pending
 from jumar.text import escape
 
-__all__ = ["Problem", "VerifyReport", "verify"]
+__all__ = ["Findings", "Problem", "VerifyReport", "verify"]
 
 _T = TypeVar("_T")
 _BEST_SCORE: Final = 100
@@ -77,23 +77,8 @@ class VerifyReport:
         }
 
 
-def verify(store: LoopReader) -> VerifyReport:
-    """Check the whole loop; damage is reported, never raised. Takes no lock: what a writer does meanwhile is not damage."""
-    check = _Check(store.paths.directory)
-    fresh = check.guard(store.paths.loop_json, lambda: LoopReader(store.paths.directory))
-    if fresh is not None:
-        _Loop(fresh, check).check()
-    return VerifyReport(
-        problems=tuple(check.problems),
-        files=check.files,
-        bytes=check.bytes,
-        iterations=check.iterations,
-        notes=tuple(check.notes),
-    )
-
-
-class _Check:
-    """What was found so far, and the checks that need to know nothing but a path."""
+class Findings:
+    """What was found so far below ``directory``; paths are shown relative to it."""
 
     def __init__(self, directory: Path) -> None:
         self.problems: list[Problem] = []
@@ -102,13 +87,38 @@ class _Check:
         self.bytes = 0
         self.iterations = 0
         self._directory = directory
-        self._hashes: dict[tuple[int, int], str] = {}
 
     def shown(self, path: Path) -> str:
         return escape(os.path.relpath(path, self._directory))
 
     def problem(self, path: Path, what: str, fix: str) -> None:
         self.problems.append(Problem(self.shown(path), what, fix))
+
+    def report(self) -> VerifyReport:
+        return VerifyReport(
+            problems=tuple(self.problems),
+            files=self.files,
+            bytes=self.bytes,
+            iterations=self.iterations,
+            notes=tuple(self.notes),
+        )
+
+
+def verify(store: LoopReader) -> VerifyReport:
+    """Check the whole loop; damage is reported, never raised. Takes no lock: what a writer does meanwhile is not damage."""
+    check = _Check(store.paths.directory)
+    fresh = check.guard(store.paths.loop_json, lambda: LoopReader(store.paths.directory))
+    if fresh is not None:
+        _Loop(fresh, check).check()
+    return check.report()
+
+
+class _Check(Findings):
+    """The checks of a loop that need to know nothing but a path."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self._hashes: dict[tuple[int, int], str] = {}
 
     def guard(self, path: Path, read: Callable[[], _T]) -> _T | None:
         """Return what ``read`` returns, or None and a problem when it raises one of our errors."""

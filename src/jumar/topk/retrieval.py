@@ -202,6 +202,10 @@ def _strategy(selection: object) -> SelectionStrategy:
     return create_selection_strategy(selection)
 
 
+def _owner(session: Session) -> dict[str, str | None]:
+    return {"tenant_id": session.tenant_id, "agent_id": session.agent_id}
+
+
 def _items(result: SelectionResult[T]) -> list[T]:
     return [one.item for one in result.selected]
 
@@ -218,8 +222,7 @@ async def retrieve_rules(
     turn: TurnLog | str | None = None,
 ) -> list[T]:
     """Return the rules to apply, best first: those of the session's tenant and agent."""
-    who = {"tenant_id": session.tenant_id, "agent_id": session.agent_id}
-    return _items(await retrieve("rules", query_embedding, store, config, turn=turn, **who))
+    return _items(await retrieve("rules", query_embedding, store, config, turn=turn, **_owner(session)))
 
 
 async def retrieve_scenarios(
@@ -231,8 +234,7 @@ async def retrieve_scenarios(
     turn: TurnLog | str | None = None,
 ) -> list[T]:
     """Return the scenarios that the turn may be in, best first: those of the session's tenant and agent."""
-    who = {"tenant_id": session.tenant_id, "agent_id": session.agent_id}
-    return _items(await retrieve("scenarios", query_embedding, store, config, turn=turn, **who))
+    return _items(await retrieve("scenarios", query_embedding, store, config, turn=turn, **_owner(session)))
 
 
 async def retrieve_memory(
@@ -256,8 +258,7 @@ def retrieve_rules_sync(
     turn: TurnLog | str | None = None,
 ) -> list[T]:
     """Return as :func:`retrieve_rules`, without awaiting anything."""
-    who = {"tenant_id": session.tenant_id, "agent_id": session.agent_id}
-    return _items(retrieve_sync("rules", query_embedding, store, config, turn=turn, **who))
+    return _items(retrieve_sync("rules", query_embedding, store, config, turn=turn, **_owner(session)))
 
 
 def retrieve_scenarios_sync(
@@ -269,8 +270,7 @@ def retrieve_scenarios_sync(
     turn: TurnLog | str | None = None,
 ) -> list[T]:
     """Return as :func:`retrieve_scenarios`, without awaiting anything."""
-    who = {"tenant_id": session.tenant_id, "agent_id": session.agent_id}
-    return _items(retrieve_sync("scenarios", query_embedding, store, config, turn=turn, **who))
+    return _items(retrieve_sync("scenarios", query_embedding, store, config, turn=turn, **_owner(session)))
 
 
 def retrieve_memory_sync(

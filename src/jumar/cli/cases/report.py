@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from jumar.cli.cases.common import order_options, run_argument, run_directory, selection
-from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
+from jumar.cli.common import json_option, quiet_option, root_option
+from jumar.cli.documents import choose_format, write_document
 from jumar.errors import UsageError
-from jumar.files import as_write_error, replace_file
 from jumar.text import escape
 
 if TYPE_CHECKING:
@@ -59,38 +58,10 @@ def report_command(
 
     --json is --format json; with -o, stdout then says in JSON what was written.
     """
-    chosen = _format(form, output, as_json=as_json)
+    chosen = choose_format(form, output, _SUFFIXES, default="markdown", as_json=as_json)
     text = _renderer(chosen)(_report(run_directory(root, run), best_order, best_tiebreak, keys))
-    data = text.encode("utf-8", "backslashreplace")
-    if output is None:
-        if chosen == "markdown":
-            print_text(text.removesuffix("\n"))
-        else:
-            # formats for programs are UTF-8 whatever the terminal speaks; their renderings hold no control characters
-            sys.stdout.flush()
-            sys.stdout.buffer.write(data)
-        return 0
-    with as_write_error("write", output):
-        replace_file(output, data)
-    if as_json:
-        print_json({"run": run, "format": chosen, "output": str(output.absolute()), "bytes": len(data)})
-    elif not quiet:
-        print_text(f"wrote {escape(str(output))} ({chosen}, {len(data):,} bytes)")
+    write_document(text, output, chosen, of={"run": run}, for_people="markdown", as_json=as_json, quiet=quiet)
     return 0
-
-
-def _format(form: str | None, output: Path | None, *, as_json: bool) -> str:
-    if as_json and output is None and form not in {None, "json"}:
-        raise UsageError(f"--json and --format {form} are two documents for one stdout; write one of them to a file with -o")
-    if output is None:
-        return form or ("json" if as_json else "markdown")
-    suffix = output.suffix.lower()
-    if form is None and suffix not in {"", *_SUFFIXES}:
-        known = ", ".join(_SUFFIXES)
-        raise UsageError(f"-o {escape(output.name)}: its format cannot be told from the name ({known}); say it with --format")
-    if not output.absolute().parent.is_dir():
-        raise UsageError(f"-o {escape(str(output))}: the folder {escape(str(output.parent))} does not exist")
-    return form or _SUFFIXES.get(suffix, "markdown")
 
 
 def _report(directory: Path, best_order: str | None, best_tiebreak: str | None, keys: tuple[str, ...]) -> ChainReport:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from jumar.loop.cases.settings import ChainSettings, check_chain, starting_roles
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
 from jumar.model.cases import CaseStop
+from jumar.model.codec import flat
 from jumar.model.pipeline import RunPlan
 from jumar.model.protocols import Clock
 from jumar.store.cases.layout import RunPaths
@@ -90,7 +91,7 @@ def _readable(name: str, path: Path | None) -> None:
 
 def _check_same(run: RunReader, settings: ChainSettings) -> None:
     """Refuse to mix two configurations in one run."""
-    before, now = _flat(run.config), _flat(settings.recorded)
+    before, now = flat(run.config), flat(settings.recorded)
     changed = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
     if changed:
         lines = "\n".join(escape(f"  {key}: {before.get(key, 'unset')!r} → {now.get(key, 'unset')!r}") for key in changed)
@@ -98,15 +99,6 @@ def _check_same(run: RunReader, settings: ChainSettings) -> None:
             f"the configuration differs from the one that run '{run.run_id}' was started with:\n{lines}\n"
             "Its cases would not compare. Put it back, or start another run."
         )
-
-
-def _flat(data: Any, prefix: str = "") -> dict[str, Any]:
-    if isinstance(data, Mapping) and data:
-        found: dict[str, Any] = {}
-        for key, value in data.items():  # pyright: ignore[reportUnknownVariableType] - JSON of our own
-            found |= _flat(value, f"{prefix}.{key}" if prefix else str(key))  # pyright: ignore[reportUnknownArgumentType]
-        return found
-    return {prefix: list(data) if isinstance(data, tuple) else data}  # pyright: ignore[reportUnknownArgumentType]
 
 
 def run_chain(

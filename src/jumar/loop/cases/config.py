@@ -22,13 +22,12 @@ from jumar.loop.cases.events import CaseListener
 from jumar.loop.cases.settings import ChainSettings, DryRun
 from jumar.loop.control import StopSwitch
 from jumar.model.cases import CaseLimits
-from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ROLES, Role, Step
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ORDER, DEFAULT_ROLES, Role, Step
 from jumar.ranking.order import DEFAULT_TIE_BREAKS, LexicographicOrder, parse_order
 from jumar.store.cases.run_store import CaseSource
 from jumar.text import escape
 
 __all__ = [
-    "DEFAULT_ORDER",
     "CaseLoopConfig",
     "chain_settings",
     "dry_run_of",
@@ -38,7 +37,6 @@ __all__ = [
     "step_to_json",
 ]
 
-DEFAULT_ORDER = "accuracy,overall,chain"
 _Path = str | os.PathLike[str]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from jumar.model.protocols import Clock
 from jumar.store.cases.case_store import CaseStore, role_file
 from jumar.store.cases.judged import diff_size, read_judgement
 from jumar.store.cases.recorded import unusable
-from jumar.text import escape
+from jumar.text import escape, last_line
 
 __all__ = ["IterationRunner"]
 
@@ -50,12 +50,12 @@ class IterationRunner:
         :class:`jumar.errors.StoreWriteError`, :class:`jumar.errors.StoreDamagedError`.
         """
         directory = self.store.begin_iteration(number)
-        self._give_up_lost(directory)
+        earlier = self._earlier(directory)
         began = self.clock.now()
         outputs: dict[str, RoleFile] = {}
         failed: StepRecord | None = None
         for step in self.settings.steps:
-            done = self._done(directory, step)
+            done = _done(directory, step, earlier)
             if done is None:
                 if self.switch.requested:
                     return None
@@ -69,25 +69,21 @@ class IterationRunner:
         record = self._record(number, parent, directory, outputs, failed)
         return self.store.commit(replace(record, started_at=began, ended_at=self.clock.now()))
 
-    def _give_up_lost(self, directory: Path) -> None:
-        """Record steps that began and never ended as lost, and end what they left running."""
+    def _earlier(self, directory: Path) -> tuple[StepRecord, ...]:
+        """Return how steps of an earlier run ended; those that never did are recorded as lost, and what they left is ended."""
+        ended: list[StepRecord] = []
         for start, end in self.store.steps(directory):
-            if end is None:
+            if end is not None:
+                ended.append(end)
+            else:
                 end_strays(start.nonce)
                 detail = "its process died before it ended"
                 lost = StepRecord(attempt=start.attempt, step=start.step, outcome="lost", seconds=None, detail=detail)
                 self.store.end_step(directory, lost)
+                ended.append(lost)
                 message = f"step {start.step} of iteration {directory.name} was lost ({detail}); it is on record and runs again"
                 tell(CaseNotice(message=message), self.listener)
-
-    def _done(self, directory: Path, step: Step) -> StepRecord | None:
-        """Return the step's end from an earlier run, when what it wrote is still there as it was."""
-        runs = [end for start, end in self.store.steps(directory) if start.step == step.name and end is not None]
-        last = runs[-1] if runs else None
-        if last is None or last.outcome in {"interrupted", "lost"}:
-            return None
-        as_written = all(role_file(directory / found.path, found.path) == found for found in last.outputs.values())
-        return last if as_written else None
+        return tuple(ended)
 
     def _run(
         self,
@@ -201,15 +197,14 @@ class IterationRunner:
         outputs: Mapping[str, RoleFile],
         failed: StepRecord | None,
     ) -> CaseIteration:
-        runs = tuple(end for _, end in self.store.steps(directory) if end is not None)
-        starts = [start for start, _ in self.store.steps(directory)]
+        recorded = self.store.steps(directory)
         facts: dict[str, Any] = {
             "case": self.store.number,
             "number": number,
             "parent": None if parent is None else parent.number,
             "outputs": MappingProxyType(dict(outputs)),
-            "steps": runs,
-            "nonce": starts[0].nonce if starts else "",
+            "steps": tuple(end for _, end in recorded if end is not None),
+            "nonce": recorded[0][0].nonce if recorded else "",
             "diff": diff_size(directory / outputs["ckg_diff"].path, self.settings.diff) if "ckg_diff" in outputs else None,
         }
         unscored = MappingProxyType(dict.fromkeys(self.settings.keys))
@@ -228,6 +223,15 @@ class IterationRunner:
         return CaseIteration(**facts, status=status, reason=reason or "", values=judgement.values)
 
 
+def _done(directory: Path, step: Step, earlier: Sequence[StepRecord]) -> StepRecord | None:
+    """Return the step's end from an earlier run, when what it wrote is still there as it was."""
+    last = next((end for end in reversed(earlier) if end.step == step.name), None)
+    if last is None or last.outcome in {"interrupted", "lost"}:
+        return None
+    as_written = all(role_file(directory / found.path, found.path) == found for found in last.outputs.values())
+    return last if as_written else None
+
+
 def _with_last_line(failure: str, output: str) -> str:
-    last = next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
+    last = last_line(output)
     return failure if not last or last in failure else f"{failure}: {escape(last)[:200]}"

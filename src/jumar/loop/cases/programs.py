@@ -15,7 +15,7 @@ from jumar.files import as_write_error
 from jumar.loop.callables import ask, describe_exception
 from jumar.loop.environment import build_environment
 from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, run_command
-from jumar.loop.usage import UsageReading, merge_usage, parse_usage, read_usage_file
+from jumar.loop.usage import UsageReading, join_readings, parse_usage, read_usage_file
 from jumar.loop.values import as_usage
 from jumar.model.pipeline import CaseStepContext, Step, StepResult, Word
 
@@ -82,7 +82,7 @@ def run_program(step: Step, context: CaseStepContext, *, search: Sequence[Path],
         reading = read_usage_file(context.usage_file)
         if answer.value is not None:
             returned = parse_usage(answer.value["usage"], where="returned usage")
-            reading = _both(UsageReading(usage=returned.usage, notes=(*returned.notes, *answer.value["notes"])), reading)
+            reading = join_readings(UsageReading(usage=returned.usage, notes=(*returned.notes, *answer.value["notes"])), reading)
         return _result(answer.process, reading, failure=answer.error, output=answer.process.stderr_tail)
     command = step.command or ""
     result = run_command(
@@ -95,10 +95,6 @@ def run_program(step: Step, context: CaseStepContext, *, search: Sequence[Path],
         marker=context.nonce or None,
     )
     return _result(result, read_usage_file(context.usage_file), failure=result.failure, output=result.output_tail)
-
-
-def _both(first: UsageReading, second: UsageReading) -> UsageReading:
-    return UsageReading(usage=merge_usage(first.usage, second.usage), notes=(*first.notes, *second.notes))
 
 
 def _result(result: ProcessResult, reading: UsageReading, *, failure: str | None, output: str) -> StepResult:
@@ -125,5 +121,5 @@ def _call(step: Step, context: CaseStepContext) -> StepResult:
         failure = describe_exception(error)
         usage = read_usage_file(context.usage_file).usage
         return StepResult(seconds=time.monotonic() - began, failure=failure, output_tail=failure, usage=usage)
-    reading = _both(returned, read_usage_file(context.usage_file))
+    reading = join_readings(returned, read_usage_file(context.usage_file))
     return StepResult(seconds=time.monotonic() - began, usage=reading.usage, notes=reading.notes)

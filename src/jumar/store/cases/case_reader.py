@@ -86,6 +86,11 @@ class CaseReader:
         return tuple(found)
 
     @staticmethod
+    def last_step(directory: Path) -> int:
+        """Return the number of the last run of a step in an iteration's directory, 0 when there is none. Reads names only."""
+        return max((int(found[1]) for found in map(_START.fullmatch, os.listdir(directory / STEPS)) if found), default=0)
+
+    @staticmethod
     def _numbers(directory: Path) -> list[int]:
         try:
             names = os.listdir(directory)

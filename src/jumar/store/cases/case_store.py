@@ -66,7 +66,7 @@ class CaseStore(CaseReader):
 
     def begin_step(self, directory: Path, step: str, at: str) -> tuple[int, str]:
         """Reserve a run of ``step`` and return its number and nonce: durable, so that it may be paid for."""
-        attempt = max((start.attempt for start, _ in self.steps(directory)), default=0) + 1
+        attempt = self.last_step(directory) + 1
         nonce = secrets.token_hex(8)
         document = {"format": FORMAT, "attempt": attempt, "step": step, "nonce": nonce, "started_at": at, "pid": os.getpid()}
         path = directory / STEPS / f"{attempt:04d}-{step}.start.json"

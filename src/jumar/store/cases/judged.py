@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.errors import ConfigError
+from jumar.model.codec import is_finite
 from jumar.model.pipeline import DEFAULT_DIFF
 from jumar.ranking.views import shown
 from jumar.text import escape
@@ -115,7 +115,7 @@ def _evaluated(document: Any, expression: str, name: str) -> tuple[float | None,
         return None, f"there is no {where}{_there(document, expression)}"
     if isinstance(found, bool) or not isinstance(found, int | float):
         return None, f"{where} is {shown(found)}, not a number"
-    return (found, None) if _is_finite(found) else (None, f"{where} is {shown(found)}, not a finite number")
+    return (found, None) if is_finite(found) else (None, f"{where} is {shown(found)}, not a finite number")
 
 
 def _there(document: Any, expression: str) -> str:
@@ -129,11 +129,3 @@ def _there(document: Any, expression: str) -> str:
     if any(name in expression for name in names):
         return ""
     return f" (its dimensions are called {escape(', '.join(names[:_NAMED]))})" if names else ""
-
-
-def _is_finite(value: float) -> bool:
-    """An integer that no float can hold is none either: it could not be compared with one."""
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False

@@ -8,25 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jumar.errors import UsageError
-from jumar.text import escape
+from jumar.store.layout import check_id
 
 __all__ = ["CasePaths", "RunPaths", "case_name", "case_number", "check_run_id", "iter_name", "iter_number", "list_runs"]
 
 _RUN: Final = "run_"
 _LOCKS: Final = ".locks"
-_RUN_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _CASE: Final = re.compile(r"case_(\d{2,})")
 _ITER: Final = re.compile(r"iter_(\d{4,})")
 
 
 def check_run_id(run_id: str) -> str:
     """Return ``run_id`` when it may name a run. Errors: :class:`jumar.errors.UsageError` that says what is allowed."""
-    if not _RUN_ID.fullmatch(run_id):
-        raise UsageError(
-            f"'{escape(run_id)[:120]}' cannot be a run id: use 1 to 100 of A-Z a-z 0-9 . _ -, not starting with a dot or dash"
-        )
-    return run_id
+    return check_id(run_id, "run id")
 
 
 def case_name(number: int) -> str:

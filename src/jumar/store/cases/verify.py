@@ -17,7 +17,7 @@ from jumar.model.pipeline import DEFAULT_ROLES, GIVEN
 from jumar.store.cases.case_reader import ITERATION, STEPS
 from jumar.store.cases.layout import CasePaths, RunPaths, case_name, case_number, iter_name, iter_number
 from jumar.store.reading import read_store_file
-from jumar.store.verify import Problem, VerifyReport
+from jumar.store.verify import Findings, VerifyReport
 from jumar.text import escape
 
 __all__ = ["verify_run"]
@@ -40,31 +40,14 @@ def verify_run(directory: Path) -> VerifyReport:
         raise NotFoundError(f"{escape(os.fspath(directory))} is no run of cases: it has no run.json")
     check = _Check(paths.directory)
     _check_run(check, paths)
-    return VerifyReport(
-        problems=tuple(check.problems),
-        files=check.files,
-        bytes=check.bytes,
-        iterations=check.iterations,
-        notes=tuple(check.notes),
-    )
+    return check.report()
 
 
-class _Check:
-    """What was found so far, and the checks that need to know nothing but a path."""
-
-    def __init__(self, directory: Path) -> None:
-        self.problems: list[Problem] = []
-        self.notes: list[str] = []
-        self.files = 0
-        self.bytes = 0
-        self.iterations = 0
-        self._directory = directory
-
-    def shown(self, path: Path) -> str:
-        return escape(os.path.relpath(path, self._directory))
+class _Check(Findings):
+    """The checks of a run that need to know nothing but a path."""
 
     def problem(self, path: Path, what: str, fix: str = _BACKUP) -> None:
-        self.problems.append(Problem(self.shown(path), what, fix))
+        super().problem(path, what, fix)
 
     def note(self, path: Path, what: str) -> None:
         self.notes.append(f"{self.shown(path)}: {what}")
