@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 _DATA = Path(os.environ.get("JUMAR_DATA") or Path(__file__).parents[2] / "shared" / "data").resolve()
 _KEPT = frozenset({"JUMAR_SWEEP"})  # says how long the fault sweeps may take; jumar itself does not know it
 _LEFT_OUT = ("CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR")
+_MEMORY = Path("/dev/shm")
+_ROOM = 2 << 30  # many times what the tests leave
+
+
+def has_room_in_memory() -> bool:
+    """Whether files can be kept in memory, enough of them, and programs among them (a container's /dev/shm may have neither)."""
+    if not os.access(_MEMORY, os.W_OK):
+        return False
+    there = os.statvfs(_MEMORY)
+    return not there.f_flag & os.ST_NOEXEC and there.f_bavail * there.f_frsize >= _ROOM
+
+
+# Everything durable is synced, and half of the time would be waiting for the disk. TMPDIR=/tmp tests there.
+if "TMPDIR" not in os.environ and has_room_in_memory():
+    os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
 
 
 @pytest.fixture(autouse=True)
