@@ -10,12 +10,16 @@
     │   ├── NotFoundError           2   no such loop, iteration or decision
     │   ├── LoopFinishedError       2   a finished loop was run again
     │   ├── ConflictError           2   the target changed since it was looked at
-    │   └── ExistsError             2   what would be written is there already (also a FileExistsError)
+    │   ├── ExistsError             2   what would be written is there already (also a FileExistsError)
+    │   ├── ItemError               2   an item to be judged, or the file that it is read from, is not usable
+    │   └── PatternLoadError        2   a patterns file that is missing, damaged, too new or out of bounds
     ├── NothingEvaluatedError      12   there is no iteration with a valid score
     ├── LockedError                13   another process is writing this loop
     ├── StoreDamagedError          14   what is on disk is not what was written
     │   └── FormatTooNewError      14   written by a newer jumar
-    └── StoreWriteError             1   the disk refused (full, read-only, input/output error)
+    ├── StoreWriteError             1   the disk refused (full, read-only, input/output error)
+    ├── PatternSaveError            1   patterns that would not be readable again; the file is as it was
+    └── EvaluationUnreliableError   1   too many items could not be judged to say anything about the rest
 
 Messages are for the person who reads them: they name the file, the field and what to do next.
 """
@@ -29,13 +33,17 @@ __all__ = [
     "ConfigError",
     "ConflictError",
     "DuplicateIterationError",
+    "EvaluationUnreliableError",
     "ExistsError",
     "FormatTooNewError",
+    "ItemError",
     "JumarError",
     "LockedError",
     "LoopFinishedError",
     "NotFoundError",
     "NothingEvaluatedError",
+    "PatternLoadError",
+    "PatternSaveError",
     "ScoreError",
     "StoreDamagedError",
     "StoreWriteError",
@@ -92,6 +100,14 @@ class ExistsError(UsageError, FileExistsError):
     """A run or a best bundle is there already; nothing is ever overwritten."""
 
 
+class ItemError(UsageError):
+    """An item to be judged, or the file that it is read from, is not usable; the message names the line and the field."""
+
+
+class PatternLoadError(UsageError):
+    """A patterns file is missing, damaged beyond its backup, written by a newer version, or has a value out of bounds."""
+
+
 class NothingEvaluatedError(JumarError):
     """No iteration has a valid score, so there is nothing to choose from."""
 
@@ -116,3 +132,11 @@ class FormatTooNewError(StoreDamagedError):
 
 class StoreWriteError(JumarError):
     """The disk refused a write: full, read-only, or an input/output error."""
+
+
+class PatternSaveError(JumarError):
+    """The patterns to be saved would not be readable again; the file was not touched."""
+
+
+class EvaluationUnreliableError(JumarError):
+    """More items than allowed could not be judged: what the others say would mislead. Those that were are on record."""

@@ -1,0 +1,66 @@
+"""Judging items in two modes, the expensive and the cheap one, and what lies between them.
+
+Everything named here is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from jumar.judging.items import Item
+    from jumar.judging.models import (
+        CheapModeResult,
+        ComponentHealthStatus,
+        DualModeResult,
+        ExpensiveModeResult,
+        IterationLog,
+        IterationMetrics,
+        Story,
+        Unscored,
+    )
+    from jumar.judging.rubric import Rubric
+
+__all__ = [
+    "CheapModeResult",
+    "ComponentHealthStatus",
+    "DualModeResult",
+    "ExpensiveModeResult",
+    "Item",
+    "IterationLog",
+    "IterationMetrics",
+    "Rubric",
+    "Story",
+    "Unscored",
+]
+
+_ELSEWHERE = {
+    "CheapModeResult": "models",
+    "ComponentHealthStatus": "models",
+    "DualModeResult": "models",
+    "ExpensiveModeResult": "models",
+    "Item": "items",
+    "IterationLog": "models",
+    "IterationMetrics": "models",
+    "Rubric": "rubric",
+    "Story": "models",
+    "Unscored": "models",
+}
+"""Where a name is defined, below this package."""
+
+
+if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would believe in every name
+
+    def __getattr__(name: str) -> object:
+        """Load a public name when it is first used, and keep it."""
+        if name not in _ELSEWHERE:
+            raise AttributeError(f"module 'jumar.judging' has no attribute {name!r}")
+        value = getattr(import_module(f"jumar.judging.{_ELSEWHERE[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names, loaded or not."""
+    return sorted({*globals(), *__all__})
