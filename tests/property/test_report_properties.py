@@ -10,7 +10,7 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_samples import hostile_report, structure
 from report_strategies import names, reports
@@ -32,10 +32,15 @@ CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 UNESCAPED_PIPE = re.compile(r"(?<!\\)(?:\\\\)*\|")
 
 
+# Whole loops are slow to draw, and each of these tests draws its own: half as many as elsewhere.
+LOOPS = settings(max_examples=settings.default.max_examples // 2 if settings.default else 30)
+
+
 def columns(line: str) -> int:
     return len(UNESCAPED_PIPE.findall(line)) - 1
 
 
+@LOOPS
 @given(reports())
 def test_no_rendering_holds_a_raw_control_character(report: LoopReport):
     for text in (render_markdown(report), render_csv(report), render_json(report)):
@@ -48,6 +53,7 @@ def test_no_rendering_holds_a_raw_control_character(report: LoopReport):
         assert all(CONTROL.search(cell) is None and "\n" not in cell for cell in line.cells)
 
 
+@LOOPS
 @given(reports())
 def test_every_row_of_a_table_has_as_many_columns_as_its_head(report: LoopReport):
     tables = 0
@@ -68,6 +74,7 @@ def test_a_row_has_a_cell_for_each_name(cells: list[str]):
     assert columns(row(inline(cell) for cell in cells)) == len(cells)
 
 
+@LOOPS
 @given(reports())
 def test_the_headings_and_the_number_of_lines_do_not_depend_on_names(report: LoopReport):
     text = render_markdown(report)
@@ -91,6 +98,7 @@ def test_a_renderer_sees_the_same_structure_whatever_the_name_is(name: str):
     assert structure(render_markdown(hostile_report(name))) == PLAIN
 
 
+@LOOPS
 @given(reports())
 def test_csv_round_trips(report: LoopReport):
     rows = list(csv.reader(io.StringIO(render_csv(report)), strict=True))
@@ -115,6 +123,7 @@ def test_csv_round_trips(report: LoopReport):
             assert re.match(r"[=+@\-\t\r]", cell) is None or re.fullmatch(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?", cell)
 
 
+@LOOPS
 @given(reports())
 def test_json_is_strict_and_whole(report: LoopReport):
     def refuse(constant: str) -> float:
@@ -164,6 +173,7 @@ class Page(HTMLParser):
         self.text.append(data)
 
 
+@LOOPS
 @given(reports())
 def test_html_has_no_script_no_handler_and_no_address(report: LoopReport):
     page = Page(render_html(report))
@@ -172,6 +182,7 @@ def test_html_has_no_script_no_handler_and_no_address(report: LoopReport):
     assert escape(report.loop_id) in "".join(page.text)
 
 
+@LOOPS
 @given(reports(text=st.sampled_from(["name"])), st.data())
 def test_html_has_the_same_tags_whatever_the_names_are(report: LoopReport, data: st.DataObject):
     name = data.draw(names)
@@ -199,6 +210,7 @@ def test_html_has_the_same_tags_whatever_the_names_are(report: LoopReport, data:
     assert Page(render_html(other)).tags == Page(render_html(plain)).tags
 
 
+@LOOPS
 @given(reports())
 def test_junit_is_well_formed_and_its_counts_add_up(report: LoopReport):
     root = ET.fromstring(render_junit(report))
@@ -209,6 +221,7 @@ def test_junit_is_well_formed_and_its_counts_add_up(report: LoopReport):
     assert [case.attrib["name"] for case in suite][-1] == "gate"
 
 
+@LOOPS
 @given(reports())
 def test_exactly_the_chosen_row_is_marked(report: LoopReport):
     marked = [line.number for line in trajectory_rows(report) if line.chosen]
@@ -218,6 +231,7 @@ def test_exactly_the_chosen_row_is_marked(report: LoopReport):
     assert len(ticked) == len(marked)
 
 
+@LOOPS
 @given(reports())
 def test_totals_agree_with_a_slow_reference(report: LoopReport):
     passes = [record for record in report.records if record.iteration_number > 0]
@@ -235,6 +249,7 @@ def test_totals_agree_with_a_slow_reference(report: LoopReport):
     assert quality_trajectory(report.views) == quality_trajectory(report.records)
 
 
+@LOOPS
 @given(reports())
 def test_the_leaders_are_the_running_best_of_every_prefix(report: LoopReport):
     expected: list[int] = []
