@@ -9,6 +9,8 @@ WORKERS ?= 2
 JUMAR_DATA ?= ../shared/data
 
 BIN := $(VENV)/bin
+# a worker that has nothing left takes from the other: the few long tests must not be the last
+PARALLEL = -n $(WORKERS) --dist worksteal
 UV := $(shell uv --version >/dev/null 2>&1 && echo yes)
 
 export UV_PYTHON_DOWNLOADS := never
@@ -69,17 +71,17 @@ demo-cases: $(VENV)/.core ## a chain of cases: what carrying the best does; and 
 
 test: $(VENV)/.dev ## run every test, then print the branch coverage
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest -n $(WORKERS) $(ARGS)
+	@$(BIN)/coverage run -m pytest $(PARALLEL) $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 	@$(BIN)/coverage report --fail-under=100 --include='src/jumar/ranking/*,src/jumar/budget/*' > $(VENV)/.pure \
 	  || { cat $(VENV)/.pure; echo "ranking/ and budget/ decide who is best and what may be spent: every branch is tested"; exit 1; }
 
 test-fast: $(VENV)/.dev ## run the tests without the end-to-end ones and without coverage
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --ignore=tests/e2e $(ARGS)
+	@$(BIN)/python -m pytest -q $(PARALLEL) --ignore=tests/e2e $(ARGS)
 
 sweep: $(VENV)/.dev ## fail and kill at every single system call (long)
-	@JUMAR_SWEEP=full $(BIN)/python -m pytest -n $(WORKERS) -m sweep $(ARGS)
+	@JUMAR_SWEEP=full $(BIN)/python -m pytest $(PARALLEL) -m sweep $(ARGS)
 
 bench: $(VENV)/.bench ## measure against peers and physical limits
 	@$(BIN)/python bench $(ARGS)
