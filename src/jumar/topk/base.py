@@ -152,21 +152,19 @@ class RuleStrategy(SelectionStrategy):
             and on_invalid == "raise"
             and self.scale != "distance"
         ):
-            if not self.prefix:
-                return self._picked(items, scores, max_k, min_k)
-            kept, metadata = self.cut(scores, max_k, min_k)
-            if not min_k <= kept <= max_k or kept > len(scores):
-                kept = min(max(min(kept, max_k), min_k), len(scores))
-            cutoff = float(scores[kept - 1]) if kept else 0.0
-            return SelectionResult(items[:kept], cutoff, self.NAME, metadata, (self, scores, max_k, min_k, ties))
+            return self._plain(items, scores, max_k, min_k)
         ready = _ready(self.scale, items, scores, (max_k, min_k), assume_sorted=assume_sorted, on_invalid=on_invalid, ties=ties)
         if not ready.scores:
             return SelectionResult([], 0.0, self.NAME, _with_dropped(self.nothing(), ready.dropped))
         return self._selected(ready, ties)
 
-    def _picked(self, items: list[ScoredItem[T]], scores: list[float], max_k: int, min_k: int) -> SelectionResult[T]:
-        """Return the result of a strategy that names positions."""
-        raise NotImplementedError
+    def _plain(self, items: list[ScoredItem[T]], scores: list[float], max_k: int, min_k: int) -> SelectionResult[T]:
+        """Return the result where scores and limits are as they should be and ties are split; there are scores."""
+        kept, metadata = self.cut(scores, max_k, min_k)
+        if not min_k <= kept <= max_k or kept > len(scores):
+            kept = min(max(min(kept, max_k), min_k), len(scores))
+        cutoff = float(scores[kept - 1]) if kept else 0.0
+        return SelectionResult(items[:kept], cutoff, self.NAME, metadata, (self, scores, max_k, min_k, "split"))
 
     def _selected(self, ready: _Ready[T], ties: Ties) -> SelectionResult[T]:
         scores, max_k, min_k = ready.scores, ready.max_k, ready.min_k
@@ -196,7 +194,7 @@ class PositionStrategy(RuleStrategy):
         positions, metadata = self.pick(scores, max_k, min_k)
         return len(positions), metadata
 
-    def _picked(self, items: list[ScoredItem[T]], scores: list[float], max_k: int, min_k: int) -> SelectionResult[T]:
+    def _plain(self, items: list[ScoredItem[T]], scores: list[float], max_k: int, min_k: int) -> SelectionResult[T]:
         positions, metadata = self.pick(scores, max_k, min_k)
         cutoff = float(scores[positions[-1]]) if positions else 0.0
         chosen = [items[position] for position in positions]
