@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from jumar.app.config import MemoryConfig
 from jumar.app.load import parse_config
 from jumar.app.memory import NoteMemory, build_memory, embed_words
 from jumar.errors import ConfigError
-from jumar.loop.memory import Note, gather, question
+from jumar.loop.memory import Note, Notebook, question
 from jumar.loop.prompt import render_feedback, render_prompt
 from jumar.model import Analysis, CheckResult, IterationRecord
 from jumar.store.layout import loops_directory, prepare_root
@@ -56,12 +57,64 @@ def test_notes_are_newest_first_each_text_once_and_those_of_other_loops_come_las
     (loops_directory(tmp_path) / "broken" / "loop.json").write_text("{")
 
     def texts(*, parent, everywhere):
-        return [(one.loop_id, one.iteration, one.text) for one in gather(store, parent, everywhere=everywhere)]
+        return [(one.loop_id, one.iteration, one.text) for one in Notebook().gather(store, parent, everywhere=everywhere)]
 
     assert [("mine", 2, "b"), ("mine", 1, "a"), ("mine", 0, "start")] == texts(parent=3, everywhere=False)
     assert [("mine", 2, "b"), ("mine", 1, "a"), ("mine", 0, "start"), ("other", 0, "x")] == texts(parent=3, everywhere=True)
     assert [] == texts(parent=None, everywhere=False)
-    assert [10.0, 0.0] == [one.score for one in gather(LoopReader(store.paths.directory), 2, everywhere=False) if one.text != "b"]
+    reader = LoopReader(store.paths.directory)
+    assert [10.0, 0.0] == [one.score for one in Notebook().gather(reader, 2, everywhere=False) if one.text != "b"]
+
+
+def added(store: LoopStore, root: Path, number: int, text: str) -> None:
+    with store.lock():
+        record = IterationRecord(iteration_number=number, timestamp="t", quality_score=1.0, reflections=(text,))
+        store.add(record, source=root, paths=[])
+
+
+def test_a_record_is_read_once_in_a_run_and_what_is_new_is_read_when_it_comes(tmp_path, monkeypatch):
+    store = recorded(tmp_path, "mine", [["start"], ["a"], ["last"]])
+    other = recorded(tmp_path, "other", [["x"], ["y"]])
+    reads: list[tuple[str, int]] = []
+    record = LoopReader.record
+    monkeypatch.setattr(
+        LoopReader, "record", lambda self, number: (reads.append((self.loop_id, number)), record(self, number))[1]
+    )
+    notebook = Notebook()
+
+    def texts():
+        return [one.text for one in notebook.gather(store, 2, everywhere=True)]
+
+    assert ["a", "start", "y", "x"] == texts() == texts()
+    assert [("mine", 1), ("mine", 0), ("other", 1), ("other", 0)] == reads
+    added(other, tmp_path, 2, "z")
+    recorded(tmp_path, "third", [["new"]])
+    reads.clear()
+    assert ["a", "start", "new", "z", "y", "x"] == texts() == texts()
+    assert [("third", 0), ("other", 2)] == reads
+    shutil.rmtree(loops_directory(tmp_path) / "third")
+    shutil.rmtree(loops_directory(tmp_path) / "other")
+    recorded(tmp_path, "other", [["another"]])
+    reads.clear()
+    assert ["a", "start", "another"] == texts() == texts()
+    assert [("other", 0)] == reads
+
+
+def test_a_text_is_embedded_once_as_long_as_it_is_among_the_notes():
+    asked: list[list[str]] = []
+
+    def embed(texts):
+        asked.append(list(texts))
+        return embed_words(texts)
+
+    memory = NoteMemory(embed=embed, config=MemoryConfig().retrieval())
+    found = [
+        [one.text for one in memory.recall("the parser and the page", [note(LESSONS[place]) for place in places], turn="t:1")]
+        for places in ([0], [0, 1], [1], [0, 1])
+    ]
+
+    assert [["the parser and the page", *map(LESSONS.__getitem__, new)] for new in ([0], [1], [], [0])] == asked
+    assert found[1] == found[3]
 
 
 def test_a_question_is_the_objective_and_what_is_wrong_each_once():

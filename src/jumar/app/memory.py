@@ -9,7 +9,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -42,11 +42,15 @@ def build_memory(config: MemoryConfig, base: Path) -> Memory | None:
 
 @dataclass(frozen=True, slots=True)
 class NoteMemory:
-    """Finds notes by the cosine of their embeddings with the question's, and keeps those that the scores speak for."""
+    """Finds notes by the cosine of their embeddings with the question's, and keeps those that the scores speak for.
+
+    A text is embedded once, as long as it stays among the notes: a real model takes its time, or money.
+    """
 
     embed: Embedder
     config: RetrievalConfig
     everywhere: bool = True
+    _vectors: dict[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]], repr=False, compare=False)
 
     def recall(self, query: str, notes: Sequence[Note], *, turn: str) -> Sequence[Note]:
         """Return the notes that fit, best first; none without notes, and none that the embedder knows nothing of."""
@@ -55,8 +59,12 @@ class NoteMemory:
 
         if not notes:
             return []
-        asked, *vectors = self.embed([query, *(note.text for note in notes)])
-        known = [(note, vector) for note, vector in zip(notes, vectors, strict=True) if any(vector)]
+        new = list(dict.fromkeys(note.text for note in notes if note.text not in self._vectors))
+        asked, *vectors = self.embed([query, *new])
+        embedded = {**self._vectors, **dict(zip(new, vectors, strict=True))}
+        self._vectors.clear()
+        self._vectors.update((note.text, embedded[note.text]) for note in notes)
+        known = [(note, self._vectors[note.text]) for note in notes if any(self._vectors[note.text])]
         if not known or not any(asked):
             return []
         store = NumpyVectorStore[Note]()

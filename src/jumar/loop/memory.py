@@ -6,7 +6,7 @@ Which notes fit is not decided here: that is a :class:`Memory`'s business, which
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -15,7 +15,7 @@ from jumar.model.records import IterationRecord
 from jumar.store.layout import list_loops, loops_directory
 from jumar.store.loop_reader import LoopReader
 
-__all__ = ["Memory", "Note", "gather", "question"]
+__all__ = ["Memory", "Note", "Notebook", "question"]
 
 _LOOPS: Final = 50  # other loops, the last ones by name
 _ITERATIONS: Final = 100  # newest iterations of a loop
@@ -45,38 +45,66 @@ class Memory(Protocol):
         ...
 
 
-def gather(store: LoopReader, parent: int | None, *, everywhere: bool) -> list[Note]:
-    """Return the notes of the iterations before ``parent``, newest first, then those of other loops; each text once.
+class Notebook:
+    """The notes of a run's loop and of the others below the same root. Each record is read once, because records never change."""
 
-    A loop that cannot be read has none.
-    """
-    notes = [] if parent is None else _notes(store, store.loop_id, before=parent)
-    if everywhere:
-        root = _root(store)
-        for name in reversed([name for name in list_loops(root) if name != store.loop_id][-_LOOPS:]):
-            try:
-                notes += _notes(LoopReader(loops_directory(root) / name), name)
-            except JumarError:
-                continue
-    seen: dict[str, Note] = {}
-    for note in notes:
-        seen.setdefault(note.text, note)
-    return list(seen.values())
+    def __init__(self) -> None:
+        self._pages: dict[str, _Page] = {}
+
+    def gather(self, store: LoopReader, parent: int | None, *, everywhere: bool) -> list[Note]:
+        """Return the notes of the iterations before ``parent``, newest first, then those of other loops; each text once.
+
+        What was added since the last time is read now. A loop that cannot be read has none.
+        """
+        notes: list[Note] = []
+        if parent is not None:
+            notes += self._pages.setdefault(store.loop_id, _Page(store)).notes(before=parent)
+        if everywhere:
+            root = store.paths.directory.parent.parent
+            for name in reversed([name for name in list_loops(root) if name != store.loop_id][-_LOOPS:]):
+                try:
+                    notes += self._page(name, loops_directory(root) / name).notes()
+                except (JumarError, FileNotFoundError):
+                    self._pages.pop(name, None)
+        seen: dict[str, Note] = {}
+        for note in notes:
+            seen.setdefault(note.text, note)
+        return list(seen.values())
+
+    def _page(self, name: str, directory: Path) -> _Page:
+        """Return what is known of a loop; nothing of one that was deleted and begun anew."""
+        status = (directory / "loop.json").stat()
+        stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+        page = self._pages.get(name)
+        if page is None or page.stamp != stamp:
+            page = self._pages[name] = _Page(LoopReader(directory), stamp)
+        return page
 
 
-def _root(store: LoopReader) -> Path:
-    return store.paths.directory.parent.parent
+@dataclass(slots=True)
+class _Page:
+    """A loop and the notes of its iterations that were read so far."""
+
+    reader: LoopReader
+    stamp: tuple[int, int, int] | None = None
+    read: dict[int, tuple[Note, ...]] = field(default_factory=dict[int, tuple[Note, ...]])
+
+    def notes(self, *, before: int | None = None) -> list[Note]:
+        numbers = [number for number in self.reader.iteration_numbers() if before is None or number < before]
+        found: list[Note] = []
+        for number in reversed(numbers[-_ITERATIONS:]):
+            if number not in self.read:
+                self.read[number] = _notes(self.reader.record(number), self.reader.loop_id)
+            found += self.read[number]
+        return found
 
 
-def _notes(store: LoopReader, loop_id: str, *, before: int | None = None) -> list[Note]:
-    numbers = [number for number in store.iteration_numbers() if before is None or number < before]
-    records = (store.record(number) for number in reversed(numbers[-_ITERATIONS:]))
-    return [
+def _notes(record: IterationRecord, loop_id: str) -> tuple[Note, ...]:
+    return tuple(
         Note(loop_id=loop_id, iteration=record.iteration_number, score=record.quality_score, text=text)
-        for record in records
         for text in record.reflections
         if text.strip()
-    ]
+    )
 
 
 def question(objective: str, last: IterationRecord | None) -> str:

@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +20,7 @@ from jumar.loop.analyzer import analyze
 from jumar.loop.control import StopSwitch
 from jumar.loop.environment import build_environment, step_variables
 from jumar.loop.events import Listener, Notice, PhaseStarted, deliver
-from jumar.loop.memory import Note, gather, question
+from jumar.loop.memory import Note, Notebook, question
 from jumar.loop.prompt import BudgetLeft, render_feedback, render_prompt
 from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.tally import Tally
@@ -45,7 +45,7 @@ _STATUS_OF: Mapping[str, Status] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Runs single iterations of one loop; holds no state between them but the store's."""
+    """Runs single iterations of one loop; holds no state between them but the store's, and the notes that it read."""
 
     store: LoopStore
     settings: LoopSettings
@@ -55,6 +55,7 @@ class Step:
     switch: StopSwitch
     tally: Tally
     listener: Listener | None = None
+    notebook: Notebook = field(default_factory=Notebook)
 
     def start_state(self) -> IterationRecord | None:
         """Record the tree as it is as iteration 0: never worse than the start needs a start. None when it was stopped."""
@@ -269,7 +270,7 @@ class Step:
         if memory is None or number == 0:
             return ()
         try:
-            notes = gather(self.store, parent, everywhere=memory.everywhere)
+            notes = self.notebook.gather(self.store, parent, everywhere=memory.everywhere)
             query = question(self.settings.objective, last)
             return memory.recall(query, notes, turn=f"{self.settings.loop_id}:{number}")
         except Exception as error:  # noqa: BLE001 - a prompt without memories is better than no pass
