@@ -1,4 +1,4 @@
-"""Corners of `jumar.topk` that no example of the pages comes near: odd strategies, odd tables, numbers at the end of their range."""
+"""Corners of `jumar.topk` that no example comes near: odd strategies, odd tables, numbers at the end of their range."""
 
 from __future__ import annotations
 

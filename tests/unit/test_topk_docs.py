@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import doctest
+import importlib.util
 import re
+import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -53,3 +56,31 @@ def test_the_page_names_its_source_its_scales_and_when_it_loses(name: str):
 def test_the_table_has_every_strategy():
     text = (DOCS / "index.md").read_text(encoding="utf-8")
     assert sorted(STRATEGIES) == sorted(re.findall(r"^\| \[`(\w+)`\]", text, flags=re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def plots() -> Any:
+    spec = importlib.util.spec_from_file_location("topk_plots", DOCS.parent / "_topk_plots.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for the module of a class
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_the_plot_is_what_the_strategy_does_today(name: str, plots: Any):
+    again = "draw them again: python docs/_topk_plots.py docs/topk"
+    picture = (DOCS / f"{name}.svg").read_bytes()
+    assert plots.picture(name).encode() == picture, again
+    assert f"![{plots.alternative(name)}]({name}.svg)" in (DOCS / f"{name}.md").read_text(encoding="utf-8"), again
+    assert len(picture) < 15_000
+    assert "svg" in ET.fromstring(picture).tag
+
+
+def test_a_plot_shows_a_good_cut_beside_a_bad_one(plots: Any):
+    assert sorted(STRATEGIES) == sorted(plots.CASES) == sorted(path.stem for path in DOCS.glob("*.svg"))
+    for name in STRATEGIES:
+        good, bad = (panel.f1() for panel in plots.panels(name))
+        assert good > 0.7 > bad, name
