@@ -1,0 +1,103 @@
+"""How far two judges are from each other on the same items: error, bias, ranks, categories."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["HALF", "Agreement", "agreement", "off_by_more_than_half", "quadratic_kappa", "spearman"]
+
+Scores = NDArray[np.float64]
+
+HALF: Final = 0.5 + 1e-9
+"""The limit of an item's error; the last digit of 4.1 - 3.6 must not decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """``mae`` and ``bias`` (cheap - expensive) in points of the scale; ``off_by_more_than_half`` is a share.
+
+    The ranks and kappa are None where they do not exist: fewer than two items, or a judge without variance.
+    """
+
+    mae: float
+    bias: float
+    spearman: float | None
+    kendall: float | None
+    quadratic_kappa: float | None
+    off_by_more_than_half: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def agreement(expensive: Scores, cheap: Scores) -> Agreement:
+    """Return the agreement over ``(items,)`` scores from 1 to 5, at least one. Kendall is tau-b; both ranks average ties."""
+    error = cheap - expensive
+    return Agreement(
+        mae=float(np.abs(error).mean()),
+        bias=float(error.mean()),
+        spearman=spearman(expensive, cheap),
+        kendall=_kendall(expensive, cheap),
+        quadratic_kappa=quadratic_kappa(expensive, cheap),
+        off_by_more_than_half=off_by_more_than_half(error),
+    )
+
+
+def off_by_more_than_half(error: Scores) -> float:
+    """Return the share of ``(items,)`` errors beyond half a point either way."""
+    return float((np.abs(error) > HALF).mean())
+
+
+def spearman(one: Scores, other: Scores) -> float | None:
+    """Return the correlation of the ranks, None where one of them has no variance."""
+    if _constant(one) or _constant(other):
+        return None
+    ranks = np.corrcoef(_ranks(one), _ranks(other))
+    return _clipped(float(ranks[0, 1]))
+
+
+def _ranks(scores: Scores) -> Scores:
+    return np.asarray(_stats().rankdata(scores), dtype=np.float64)
+
+
+def _kendall(one: Scores, other: Scores) -> float | None:
+    if _constant(one) or _constant(other):
+        return None
+    return _clipped(float(_stats().kendalltau(one, other).statistic))
+
+
+def quadratic_kappa(one: Scores, other: Scores) -> float | None:
+    """Return Cohen's kappa with quadratic weights, of the scores rounded to whole points (halves up).
+
+    1 - observed / expected squared disagreement, the expected one as if the two were independent (Cohen 1968). None where
+    that is zero:
+    both judges gave one and the same whole score to everything.
+    """
+    first, second = np.floor(one + 0.5), np.floor(other + 0.5)
+    observed = float(((first - second) ** 2).mean())
+    # E(x - y)² of independent x and y, from their means and variances: no table of categories is needed
+    expected = float(first.var() + second.var() + (first.mean() - second.mean()) ** 2)
+    if expected == 0:
+        return None
+    return 0.0 if observed == expected or _constant(first) or _constant(second) else 1.0 - observed / expected
+
+
+@cache
+def _stats() -> Any:
+    """SciPy's statistics take most of a second to import, and bring no types."""
+    return import_module("scipy.stats")
+
+
+def _constant(scores: Scores) -> bool:
+    return scores.size < 2 or bool((scores == scores[0]).all())
+
+
+def _clipped(value: float) -> float:
+    """Rounding may leave a correlation a hair outside."""
+    return max(-1.0, min(1.0, value))

@@ -1,0 +1,172 @@
+"""Everything about how well one judge tracks the other, and the two verdicts that a mean gap cannot give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from jumar.judging.tracking.agreement import HALF, Agreement, Scores, agreement, spearman
+from jumar.judging.tracking.baselines import BASELINES, predict_baselines
+from jumar.judging.tracking.folds import Numbers
+from jumar.judging.tracking.intervals import Interval, bootstrap
+from jumar.judging.tracking.noise import JudgeNoise, judge_noise
+
+__all__ = ["FEWEST_ITEMS", "Check", "Tracking", "TrackingVerdict", "track"]
+
+TrackingVerdict = Literal["tracks", "does_not_track", "not_proven"]
+
+FEWEST_ITEMS: Final = 30
+"""Below this many items nothing is proven, whatever the intervals say."""
+
+GAP_TARGET: Final = 0.5
+_RANKS_UP_TO: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One condition of tracking. ``held`` is None where the interval leaves it open."""
+
+    name: str
+    held: bool | None
+    value: float | None
+    interval: Interval | None
+    says: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"held": self.held, "value": self.value, "interval": _pair(self.interval), "says": self.says}
+
+
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """The agreement over the items that both judges scored, what it is compared with, and the verdict.
+
+    ``baselines`` are judged as the cheap one is. ``noise`` is None where every item was judged once. ``verdict`` is
+    ``tracks`` when every
+    check held, ``does_not_track`` when one of them failed beyond its interval, else ``not_proven``.
+    """
+
+    items: int
+    groups: int
+    agreement: Agreement
+    intervals: Mapping[str, Interval | None]
+    baselines: Mapping[str, Agreement]
+    noise: JudgeNoise | None
+    checks: tuple[Check, ...]
+    verdict: TrackingVerdict
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON; figures that do not exist are null."""
+        return {
+            **self.agreement.to_json(),
+            "intervals": {name: _pair(one) for name, one in self.intervals.items()},
+            "baselines": {name: one.to_json() for name, one in self.baselines.items()},
+            "judge_noise": None if self.noise is None else self.noise.to_json(),
+            "items": self.items,
+            "groups": self.groups,
+            "checks": {one.name: one.to_json() for one in self.checks},
+            "verdict": self.verdict,
+        }
+
+
+def track(
+    expensive: Sequence[float],
+    cheap: Sequence[float],
+    *,
+    lengths: Sequence[int],
+    groups: Sequence[str | None],
+    readings: Sequence[Sequence[float]] = (),
+    seed: int = 0,
+) -> Tracking:
+    """Return how well ``cheap`` tracks ``expensive``: ``(items,)`` gestalts of the same items in the same order, at least one.
+
+    ``lengths`` of the texts are in characters, ``groups`` tie items together (None: an item by itself), ``readings`` are the
+    expensive
+    judge's repeats where there are any. Errors: ValueError when the lengths differ, nothing is given, or a score is not finite.
+    """
+    truth, guess = _scores(expensive), _scores(cheap)
+    if not truth.size == guess.size == len(lengths) == len(groups):
+        raise ValueError(f"{truth.size} expensive and {guess.size} cheap scores, {len(lengths)} lengths, {len(groups)} groups")
+    predicted = predict_baselines(truth, lengths, groups)
+    found = bootstrap(groups, lambda at: _figures(truth, guess, predicted, at), seed=seed)
+    measured = agreement(truth, guess)
+    checks = _checks(_figures(truth, guess, predicted, np.arange(truth.size)), found)
+    names = ("mae", "bias", "spearman", "kendall", "quadratic_kappa", "off_by_more_than_half")
+    return Tracking(
+        items=int(truth.size),
+        groups=len({("item", at) if one is None else ("group", one) for at, one in enumerate(groups)}),
+        agreement=measured,
+        intervals={name: found.get(name) for name in names},
+        baselines={name: agreement(truth, predicted[name]) for name in BASELINES},
+        noise=judge_noise(readings),
+        checks=checks,
+        verdict=_verdict(checks, int(truth.size)),
+    )
+
+
+def _scores(values: Sequence[float]) -> Scores:
+    scores = np.asarray(values, dtype=np.float64)
+    if not scores.size or not np.isfinite(scores).all():
+        raise ValueError("scores must be finite, and there must be at least one")
+    return scores
+
+
+def _figures(truth: Scores, guess: Scores, predicted: Mapping[str, Scores], at: Numbers) -> dict[str, float | None]:
+    """Return every figure that gets an interval, of the items at ``at``; of very many, not the ranks: theirs is hair-thin."""
+    expensive, cheap = truth[at], guess[at]
+    error = np.abs(cheap - expensive)
+    figures: dict[str, float | None] = {
+        "mae": float(error.mean()),
+        "bias": float((cheap - expensive).mean()),
+        "off_by_more_than_half": float((error > HALF).mean()),
+    }
+    for name, scores in predicted.items():
+        figures[f"gain_{name}"] = float((np.abs(scores[at] - expensive) - error).mean())
+    if at.size > _RANKS_UP_TO:
+        return figures
+    own, by_length = spearman(expensive, cheap), spearman(expensive, predicted["length_only"][at])
+    figures["lead_over_length"] = None if own is None else own - (by_length or 0.0)
+    return figures | agreement(expensive, cheap).to_json()
+
+
+_SAYS: Final = {
+    "abs_gap": ("mae", "the mean absolute gap is at most 0.5"),
+    "better_than_constant": ("gain_constant", "the error is smaller than that of a constant"),
+    "better_than_length": ("gain_length_only", "the error is smaller than that of the length alone"),
+    "ranks_better_than_length": ("lead_over_length", "the ranking is better than that by length"),
+}
+"""The conditions of tracking: the figure that decides, and what it means."""
+
+
+def _checks(figures: Mapping[str, float | None], found: Mapping[str, Interval | None]) -> tuple[Check, ...]:
+    """Return every condition against its interval: held or failed only where the whole interval says so."""
+    checks: list[Check] = []
+    for name, (figure, says) in _SAYS.items():
+        interval = found.get(figure)
+        held = None
+        if interval is not None:
+            held = _at_most(interval, GAP_TARGET) if figure == "mae" else _above_zero(interval)
+        checks.append(Check(name, held, figures.get(figure), interval, says))
+    return tuple(checks)
+
+
+def _at_most(interval: Interval, limit: float) -> bool | None:
+    return True if interval.high <= limit else False if interval.low > limit else None
+
+
+def _above_zero(interval: Interval) -> bool | None:
+    return True if interval.low > 0 else False if interval.high < 0 else None
+
+
+def _verdict(checks: Sequence[Check], items: int) -> TrackingVerdict:
+    if items < FEWEST_ITEMS:
+        return "not_proven"
+    if any(one.held is False for one in checks):
+        return "does_not_track"
+    return "tracks" if all(one.held for one in checks) else "not_proven"
+
+
+def _pair(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else list(interval)
