@@ -79,6 +79,7 @@ demo-cases: $(VENV)/.core ## a chain of cases: what carrying the best does; and 
 	  sh examples/case-chain/demo.sh
 
 test: $(VENV)/.dev $(VENV)/.llm ## run every test, then print the branch coverage
+	@$(BIN)/python -m compileall -q src # hundreds of processes are started, also where PYTHONDONTWRITEBYTECODE is set
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest $(PARALLEL) $(ARGS)
 	@$(BIN)/coverage combine --quiet
@@ -90,6 +91,7 @@ test-fast: $(VENV)/.dev ## run the tests without the end-to-end ones and without
 	@$(BIN)/python -m pytest -q $(PARALLEL) --ignore=tests/e2e $(ARGS)
 
 sweep: $(VENV)/.dev ## fail and kill at every single system call (long)
+	@$(BIN)/python -m compileall -q src
 	@JUMAR_SWEEP=full $(BIN)/python -m pytest $(PARALLEL) -m sweep $(ARGS)
 
 bench: $(VENV)/.bench ## measure against peers and physical limits
