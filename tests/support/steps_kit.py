@@ -12,7 +12,8 @@ import psutil
 from jumar.loop.environment import build_environment, step_variables
 from jumar.model import StepContext
 
-WILD = [sys.executable, str(Path(__file__).with_name("wild_agent.py"))]
+# without site-packages: it is not what coverage measures, and starts in a tenth of the time
+WILD = [sys.executable, "-S", str(Path(__file__).with_name("wild_agent.py"))]
 
 
 def wild(*actions: str) -> list[str]:
