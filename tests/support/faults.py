@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -81,6 +82,7 @@ def chosen(places: list[Fault], kind: str, sample: int) -> list[Fault]:
     return sorted(random.Random(kind).sample(wanted, sample), key=lambda fault: (fault.call, fault.when))
 
 
+@functools.cache
 def can_trace() -> bool:
     """Whether this process may attach a tracer at all (containers often forbid it)."""
     sleeper = subprocess.Popen(["sleep", "5"])
