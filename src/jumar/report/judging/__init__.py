@@ -1,0 +1,1 @@
+"""Evaluations for people: the dashboard of an iteration and the gap report."""

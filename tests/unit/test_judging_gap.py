@@ -1,0 +1,186 @@
+"""Gaps of single items: what is averaged, what cancels out, what the expensive judge saw; and the dashboard that says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from jumar.judging.gap import GapSummary, explain_gap, pair_results, summarise_gaps
+from jumar.judging.items import Item
+from jumar.judging.models import CheapModeResult, DualModeResult, ExpensiveModeResult, Unscored
+from jumar.judging.tracking.track import track
+from jumar.report.judging.dashboard import DualView, render_dashboard
+
+
+def expensive(
+    item: str, gestalt: float, strengths: tuple[str, ...] = (), weaknesses: tuple[str, ...] = (), said: str = ""
+) -> ExpensiveModeResult:
+    return ExpensiveModeResult(
+        story_id=item, gestalt=gestalt, reasoning=said, strengths=list(strengths), weaknesses=list(weaknesses)
+    )
+
+
+def cheap(item: str, gestalt: float) -> CheapModeResult:
+    return CheapModeResult(story_id=item, gestalt=gestalt, raw_score=(gestalt - 1) * 5 / 4, reasons=[], patterns_matched=[])
+
+
+def dual(
+    item: str, exp: float, cheap_score: float, *, strengths: tuple[str, ...] = (), weaknesses: tuple[str, ...] = ()
+) -> DualModeResult:
+    judged = expensive(item, exp, strengths, weaknesses)
+    return DualModeResult(story_id=item, expensive=judged, cheap=cheap(item, cheap_score), gap=exp - cheap_score)
+
+
+def failed(item: str) -> Unscored:
+    return Unscored(story_id=item, kind="timed_out", message="no answer in 60 s")
+
+
+def test_only_items_that_both_scored_are_paired_in_the_order_of_the_expensive_judge() -> None:
+    pairs = pair_results(
+        [expensive("c", 4.0), expensive("a", 3.0), failed("b"), expensive("d", 2.0)],
+        [cheap("a", 3.5), cheap("b", 2.0), cheap("c", 1.0), failed("d")],
+    )
+    assert [("c", 3.0), ("a", -0.5)] == [(one.story_id, one.gap) for one in pairs]
+
+
+def test_too_generous_and_too_strict_cancel_out_in_the_signed_gap_only() -> None:
+    results = [dual("a", 5.0, 3.0), dual("b", 1.0, 3.0)]
+    summary = summarise_gaps(results, {one: Item(one, "text") for one in "ab"})
+    assert (0.0, 2.0, False) == (summary.gap, summary.abs_gap_mean, summary.gap_met)
+    assert (3.0, 3.0, False) == (summary.expensive_avg, summary.cheap_avg, summary.quality_met)
+
+
+def test_without_items_there_is_no_average_rather_than_zero() -> None:
+    summary = summarise_gaps([], {})
+    assert (None, None, None, None) == (summary.gap, summary.abs_gap_mean, summary.gap_met, summary.quality_met)
+
+
+def test_exactly_half_a_point_is_no_large_gap_and_the_largest_comes_first() -> None:
+    results = [dual("half", 3.5, 3.0), dual("small", 3.6, 3.0), dual("large", 1.0, 4.0)]
+    summary = summarise_gaps(results, {one.story_id: Item(one.story_id, "text") for one in results})
+    assert ["large", "small"] == [one.story_id for one in summary.large]
+
+
+@pytest.mark.parametrize(
+    ("result", "text", "issue", "action"),
+    [
+        (
+            dual("a", 4.5, 3.2, strengths=("Names the failing Export Button in the story",)),
+            "When I press the failing export button, nothing happens.",
+            "Cheap mode was too strict; the expensive judge saw: Names the failing Export Button in the story",
+            'Add a good pattern for "failing export button"',
+        ),
+        (
+            dual("a", 1.5, 4.0, weaknesses=("mixes billing and login",), strengths=("short",)),
+            "Change billing. Also repair login. It is short.",
+            "Cheap mode was too generous; the expensive judge saw: mixes billing and login",
+            'Add a bad pattern for "billing"',
+        ),
+        (
+            dual("a", 4.5, 3.2),
+            "anything",
+            "Cheap mode was too strict; the expensive judge gave no reason",
+            "Read the item: none of the judge's words stand in its text, so no phrase of them can fire",
+        ),
+    ],
+)
+def test_a_large_gap_says_what_was_missed_and_what_could_fire(result: DualModeResult, text: str, issue: str, action: str) -> None:
+    found = explain_gap(result, Item("a", text))
+    assert (issue, action) == (found.issue, found.action)
+
+
+def test_function_words_and_pieces_of_longer_phrases_are_no_signals() -> None:
+    result = dual("a", 4.5, 3.2, strengths=("it is about the offline mode of the reader", "offline mode"))
+    assert ("offline mode",) == explain_gap(result, Item("a", "This is about the offline mode.")).phrases
+
+
+def test_reasoning_stands_in_where_no_strength_is_named() -> None:
+    one = expensive("a", 4.5, said="Clear benefit. Names a user!")
+    result = DualModeResult(story_id="a", expensive=one, cheap=cheap("a", 3.0), gap=1.5)
+    assert ("Clear benefit.", "Names a user!") == explain_gap(result, Item("a", "x")).missed
+
+
+def view(
+    results: list[DualModeResult], *, previous: float | None = None, match: float | None = 0.92, cost: float | None = None
+) -> DualView:
+    items = {one.story_id: Item(one.story_id, "some text") for one in results}
+    tracking = (
+        track(
+            [one.expensive.gestalt for one in results],
+            [one.cheap.gestalt for one in results],
+            lengths=[9] * len(results),
+            groups=[None] * len(results),
+        )
+        if results
+        else None
+    )
+    return DualView(
+        5, len(results) + 1, summarise_gaps(results, items), tracking, match, {"expensive": 1, "cheap": 0}, cost, previous
+    )
+
+
+def test_the_dashboard_has_the_lines_of_the_design() -> None:
+    text = render_dashboard(view([dual("s1", 4.5, 3.2, strengths=("nuanced value",)), dual("s2", 4.0, 4.1)]))
+    for line in (
+        "=== Iteration 5 Results ===",
+        "EXPENSIVE MODE:",
+        "  Gestalt avg: 4.25",
+        "  Cost: unknown",
+        "CHEAP MODE:",
+        "  Gestalt avg: 3.65 (target: >= 4.0) ✗",
+        "  Pattern match: 92%",
+        "GAP ANALYSIS:",
+        "  Scored by both: 2 of 3 items (1 unscored in expensive mode)",
+        "  Gap: 0.70 (target: <= 0.5) ✗",
+        "  Signed: +0.60 (positive: cheap mode is too strict)",
+        "  Stories with large gap (> 0.5):",
+        "    - s1: exp=4.50, cheap=3.20 (gap=+1.30)",
+        "      Issue: Cheap mode was too strict; the expensive judge saw: nuanced value",
+        "  Verdict: not proven",
+        "DECISION: Gap over its target: look at the items above, and learn patterns from them",
+    ):
+        assert line in text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("results", "previous", "decision"),
+    [
+        ([], None, "No item was scored by both judges: there is nothing to decide from"),
+        ([dual("a", 4.0, 3.0)], 1.5, "Gap improving, continuing optimization"),
+        ([dual("a", 4.0, 3.0)], 0.5, "Gap growing: look at what changed since the last iteration"),
+        (
+            [dual("a", 4.0, 3.8)],
+            None,
+            "The mean gap is small, but that the cheap judge tracks is not proven: look at the checks above",
+        ),
+    ],
+)
+def test_the_decision_follows_from_the_figures(results: list[DualModeResult], previous: float | None, decision: str) -> None:
+    assert f"DECISION: {decision}" == render_dashboard(view(results, previous=previous)).splitlines()[-1]
+
+
+def many(offset: float) -> list[DualModeResult]:
+    scores = [1.0 + (number * 7 % 33) / 8 for number in range(120)]
+    return [
+        dual(f"i{n}", score, min(5.0, max(1.0, score + offset + (0.05 if n % 2 else -0.05)))) for n, score in enumerate(scores)
+    ]
+
+
+def test_a_judge_that_tracks_is_told_whether_the_items_are_good_too() -> None:
+    assert "not good enough yet" in render_dashboard(view(many(0.0))).splitlines()[-1]
+    good = [dual(one.story_id, 3.6 + one.expensive.gestalt / 4, 3.6 + one.cheap.gestalt / 4) for one in many(0.0)]
+    good = [one for one in good if one.expensive.gestalt <= 5 and one.cheap.gestalt <= 5]
+    assert "its average is met" in render_dashboard(view(good)).splitlines()[-1]
+
+
+def test_very_many_gaps_are_cut_and_control_characters_shown() -> None:
+    results = [dual(f"s\x1b{n}", 5.0, 2.0) for n in range(14)]
+    text = render_dashboard(view(results, match=None, cost=0.25))
+    assert "    … and 4 more in gap_analysis.json" in text.splitlines()
+    assert "\x1b" not in text
+    assert "  Pattern match: no patterns" in text.splitlines()
+    assert "  Cost: $0.2500" in text.splitlines()
+
+
+def test_a_summary_says_when_its_targets_are_met() -> None:
+    summary = GapSummary(1, 4.4, 4.0, 0.4, 0.5, ())
+    assert (True, True) == (summary.gap_met, summary.quality_met)
