@@ -63,17 +63,66 @@ def test_a_prefix_and_its_mask_agree(rows: list[tuple[str, int]], k: int):
         assert ((labels.prefix_quality(metric) >= 0) & (labels.prefix_quality(metric) <= 1 + 1e-12)).all()
 
 
-def test_the_same_figures_as_ir_measures():
+def slow_ndcg(each: LabelledQuery, kept: int, max_k: int) -> float:
+    grades = each.grades or tuple(map(float, each.relevant))
+    missed = each.missed or (1.0,) * (each.relevant_total - sum(each.relevant))
+
+    def gain(found: list[float]) -> float:
+        return sum(grade / math.log2(rank + 1) for rank, grade in enumerate(found, 1))
+
+    return gain(list(grades[:kept])) / (gain(sorted([*grades, *missed], reverse=True)[:max_k]) or 1.0)
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(-1, 3), max_size=12), st.lists(st.integers(1, 3), max_size=4)), min_size=1, max_size=5
+    ),
+    st.integers(1, 9),
+)
+def test_grades_count_for_ndcg_and_only_there(rows: list[tuple[list[int], list[int]]], k: int):
+    given_rows = [
+        {"scores": [1 - 0.01 * rank for rank in range(len(row))], "relevant": row, "missed": more} for row, more in rows
+    ]
+    queries = labelled(given_rows)
+    flat = labelled(
+        [{**row, "relevant": [int(g > 0) for g in row["relevant"]], "missed": [1 for _ in row["missed"]]} for row in given_rows]
+    )
+    labels, binary = Labels.of(queries, 9), Labels.of(flat, 9)
+    mask = choose(labels, FixedKSelectionStrategy(k))
+    expected = [slow_ndcg(each, k, 9) for each in queries]
+    assert np.allclose(expected, labels.prefix_quality("ndcg")[:, k], rtol=1e-12, atol=0)
+    assert np.allclose(expected, labels.mask_quality("ndcg", mask), rtol=1e-12, atol=0)
+    for metric in ("f1", "precision", "recall"):
+        assert (binary.mask_quality(metric, mask) == labels.mask_quality(metric, mask)).all()
+
+
+@pytest.mark.parametrize("best", [1, 3])
+def test_the_same_figures_as_ir_measures(best: int):
     ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed")
     draw = random.Random(5)
-    queries = [query("".join(draw.choices("+-", (1, 2), k=15)), name=f"q{number}") for number in range(30)]
-    queries = [LabelledQuery(each.query_id, each.scores, each.relevant, sum(each.relevant) + 2) for each in queries]
+    queries = labelled(
+        {
+            "query_id": f"q{number}",
+            "scores": [1 - 0.01 * rank for rank in range(15)],
+            "relevant": [draw.choice((0, 0, draw.randint(1, best))) for _ in range(15)],
+            "missed": [draw.randint(1, best) for _ in range(2)],
+        }
+        for number in range(30)
+    )
+    assert (best > 1) == any(each.grades for each in queries)
     labels = Labels.of(queries, 10)
     kept = {each.query_id: draw.randint(1, 10) for each in queries}
     judged = [
-        ir_measures.Qrel(each.query_id, f"d{place}", 1) for each in queries for place, good in enumerate(each.relevant) if good
+        ir_measures.Qrel(each.query_id, f"d{place}", int(grade))
+        for each in queries
+        for place, grade in enumerate(each.grades or each.relevant)
+        if grade
     ]
-    judged += [ir_measures.Qrel(each.query_id, f"missing{place}", 1) for each in queries for place in range(2)]
+    judged += [
+        ir_measures.Qrel(each.query_id, f"missing{place}", int(grade))
+        for each in queries
+        for place, grade in enumerate(each.missed or (1, 1))
+    ]
     run = [
         ir_measures.ScoredDoc(each.query_id, f"d{place}", score)
         for each in queries
@@ -210,8 +259,22 @@ def test_errors_name_the_query(rows: list[Any], options: dict[str, Any], message
 
 def test_mappings_and_grades():
     found = labelled([{"scores": [0.2, 0.1], "relevant": [2, 0]}, {"query_id": 7, "scores": [], "relevant": []}])
-    assert (LabelledQuery("0", (0.2, 0.1), (True, False), 1), LabelledQuery("7", (), (), 0)) == found
+    assert (LabelledQuery("0", (0.2, 0.1), (True, False), 1, (2.0, 0.0)), LabelledQuery("7", (), (), 0)) == found
     assert [True, False] == [each.in_scope for each in found]
+    plain, missing, below = labelled(
+        [
+            {"scores": [0.2, 0.1], "relevant": [True, 0], "missed": [1]},
+            {"scores": [0.2], "relevant": [0], "missed": [3, 0.5]},
+            {"scores": [0.2, 0.1], "relevant": [3, -2]},
+        ]
+    )
+    assert LabelledQuery("0", (0.2, 0.1), (True, False), 2) == plain
+    assert LabelledQuery("1", (0.2,), (False,), 2, (), (3.0, 0.5)) == missing
+    assert ((True, False), (3.0, 0.0)) == (below.relevant, below.grades)
+    with pytest.raises(ScoreError, match="'grades' and 'relevant' do not fit"):
+        LabelledQuery("q", (0.2,), (True,), 1, (0.0,))
+    with pytest.raises(ScoreError, match="a grade is not finite"):
+        LabelledQuery("q", (0.2,), (True,), 2, (), (math.inf,))
 
 
 def test_metrics_have_names():

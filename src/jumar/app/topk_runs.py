@@ -13,7 +13,7 @@ from typing import Any
 from jumar.errors import ConfigError, JumarError, NotFoundError, ScoreError
 from jumar.text import escape, nearest
 from jumar.topk.contract import shown
-from jumar.topk.labelled import LabelledQuery, labelled
+from jumar.topk.labelled import LabelledQuery, graded, labelled
 from jumar.topk.types import Scale
 
 __all__ = ["FORMATS", "Ranking", "lines", "read_rankings", "read_runs"]
@@ -21,6 +21,7 @@ __all__ = ["FORMATS", "Ranking", "lines", "read_rankings", "read_runs"]
 FORMATS = ("jsonl", "trec", "csv")
 
 _COLUMNS = ("query_id", "score", "relevant", "relevant_total")
+_KEYS = ("query_id", "scores", "relevant", "relevant_total", "missed", "items")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,27 +65,46 @@ def read_runs(
 
     ``form`` is ``jsonl`` (``{"query_id", "scores", "relevant", "relevant_total"}`` a line), ``trec`` (a run, with the judgements
     in ``qrels``) or ``csv`` (a row an item, columns ``query_id, score, relevant`` and optionally ``relevant_total``; tabs in
-    a ``.tsv``); by default told from ``qrels`` and the file's suffix. Relevant is what has at least ``grade``. Errors:
-    :class:`jumar.errors.NotFoundError`, :class:`jumar.errors.ScoreError`, :class:`jumar.errors.ConfigError`.
+    a ``.tsv``); by default told from ``qrels`` and the file's suffix. Relevant is what has at least ``grade``; lower grades count
+    as 0. Without any query there is an error. Errors: :class:`jumar.errors.NotFoundError`, :class:`jumar.errors.ScoreError`,
+    :class:`jumar.errors.ConfigError`.
     """
     chosen = form or _form(path, qrels)
     if (chosen == "trec") != (qrels is not None):
         raise ConfigError("--qrels holds the judgements of a TREC run: give both, or neither")
     if chosen == "trec" and qrels is not None:
-        return _trec(path, qrels, grade, scale)
-    rows = _table(path) if chosen == "csv" else _rows(path)
-    found: list[LabelledQuery] = []
-    for row, where in rows:
-        try:
-            graded = row if grade == 1 else {**row, "relevant": [_reaches(one, grade) for one in row.get("relevant", ())]}
-            found += labelled([{"query_id": len(found), **graded}], scale=scale)
-        except JumarError as error:
-            raise ScoreError(f"{where}: {error}") from error
-    return tuple(found)
+        found = _trec(path, qrels, grade, scale)
+    else:
+        rows = _table(path, scale) if chosen == "csv" else _rows(path)
+        found = tuple(_labelled(row, where, number, grade, scale) for number, (row, where) in enumerate(rows))
+    if not found:
+        unjudged = "" if qrels is None else f" that {_named(qrels)} judges"
+        raise ScoreError(f"{_named(path)}: there are no queries in it{unjudged}: give at least one labelled query")
+    return found
 
 
-def _reaches(value: Any, grade: int) -> Any:
-    return value >= grade if isinstance(value, int | float) else value
+def _labelled(row: Mapping[str, Any], where: str, number: int, grade: int, scale: Scale) -> LabelledQuery:
+    query_id = row.get("query_id", number)
+    if isinstance(query_id, bool) or not isinstance(query_id, str | int):
+        raise ScoreError(f"{where}: 'query_id' is {shown(query_id)}; give a text or a whole number")
+    if "relevant_total" not in row and (close := nearest("relevant_total", [key for key in row if key not in _KEYS])):
+        raise ScoreError(f"{where}: no 'relevant_total'{close}; it is how many relevant items there are, retrieved or not")
+    if grade > 1:
+        row = {**row, **{name: _from(row[name], grade) for name in ("relevant", "missed") if name in row}}
+        if isinstance(row.get("missed"), list):  # they say what is left of the total
+            row = {**row, "missed": [one for one in row["missed"] if one], "relevant_total": None}
+    try:
+        return labelled([{**row, "query_id": query_id}], scale=scale)[0]
+    except JumarError as error:
+        raise ScoreError(f"{where}: {error}") from error
+
+
+def _from(grades: Any, least: int) -> Any:
+    """Return ``grades`` with 0 for those below ``least``; what is no list of numbers is left to be refused."""
+    if not isinstance(grades, list):
+        return grades
+    values: list[Any] = grades  # pyright: ignore[reportUnknownVariableType]
+    return [0 if isinstance(one, int | float) and one < least else one for one in values]
 
 
 def _form(path: Path, qrels: Path | None) -> str:
@@ -101,13 +121,15 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
 
     Errors: :class:`jumar.errors.NotFoundError`, :class:`jumar.errors.ScoreError` for what is not UTF-8.
     """
-    shown_name = "stdin" if str(path) == "-" else escape(str(path))
+    shown_name = _named(path)
     try:
         data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     except FileNotFoundError as error:
         raise NotFoundError(f"there is no file {shown_name}") from error
     except IsADirectoryError as error:
         raise NotFoundError(f"{shown_name} is a directory; name a file") from error
+    except OSError as error:
+        raise NotFoundError(f"{shown_name} cannot be read ({error.strerror}); name a file that can be") from error
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -116,6 +138,10 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield line, f"{shown_name}, line {number}"
+
+
+def _named(path: Path) -> str:
+    return "stdin" if str(path) == "-" else escape(str(path))
 
 
 def _rows(path: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -132,22 +158,24 @@ def _rows(path: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
 # ----------------------------------------------------------------------------------------------------------- tables
 
 
-def _table(path: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
+def _table(path: Path, scale: Scale) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield the queries of a table, in the order in which they first occur; rows of one query need not be together."""
     found = list(lines(path))
     reader = csv.reader((line for line, _ in found), delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
     header: list[str] | None = None
     queries: dict[str, tuple[dict[str, Any], str]] = {}
+    begin = 0
     try:
-        for cells, (_, where) in zip(reader, found, strict=False):
+        for cells in reader:
+            where, begin = found[begin][1], reader.line_num  # a quoted cell may take several lines
             if header is None:
                 header = _header([cell.strip().lower() for cell in cells], where)
                 continue
             if len(cells) != len(header):
                 raise ScoreError(f"{where}: {len(cells)} cells below {len(header)} columns")
-            _add(queries, dict(zip(header, cells, strict=True)), where)
+            _add(queries, dict(zip(header, cells, strict=True)), where, scale)
     except csv.Error as error:
-        raise ScoreError(f"{escape(str(path))}: not a table ({error})") from error
+        raise ScoreError(f"{found[begin][1]}: not a table ({error}); quotes come in pairs, around whole cells") from error
     return iter(queries.values())
 
 
@@ -159,19 +187,32 @@ def _header(names: list[str], where: str) -> list[str]:
     return names
 
 
-def _add(queries: dict[str, tuple[dict[str, Any], str]], row: Mapping[str, str], where: str) -> None:
+def _add(queries: dict[str, tuple[dict[str, Any], str]], row: Mapping[str, str], where: str, scale: Scale) -> None:
     query, _ = queries.setdefault(row["query_id"], ({"query_id": row["query_id"], "scores": [], "relevant": []}, where))
-    query["scores"].append(_number(row["score"], "score", where))
+    score = _number(row["score"], "score", where)
+    before = query["scores"][-1] if query["scores"] else score
+    if before < score if scale != "distance" else before > score:
+        raise ScoreError(
+            f"{where}: the scores of query {escape(row['query_id'])} are not sorted, best first: {score!r} is better than "
+            f"{before!r}, the one before it; sort the rows"
+        )
+    query["scores"].append(score)
     query["relevant"].append(_number(row["relevant"], "relevant", where))
     if row.get("relevant_total", "").strip():
-        query["relevant_total"] = int(_number(row["relevant_total"], "relevant_total", where))
+        total = _number(row["relevant_total"], "relevant_total", where)
+        if total != query.setdefault("relevant_total", int(total)):
+            given = shown(row["relevant_total"])
+            raise ScoreError(f"{where}: 'relevant_total' is {given}; give a whole number, the same in all rows of a query")
 
 
 def _number(text: str, field: str, where: str) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError as error:
         raise ScoreError(f"{where}: '{field}' is {shown(text)}; give a number") from error
+    if number - number != 0.0:
+        raise ScoreError(f"{where}: '{field}' is {shown(text)}; give a finite number")
+    return number
 
 
 # ------------------------------------------------------------------------------------------------------------- TREC
@@ -183,31 +224,39 @@ def _trec(run: Path, qrels: Path, grade: int, scale: Scale) -> tuple[LabelledQue
     As in trec_eval the order is that of the scores, those of the same score by document, last one first; the column of ranks does
     not count. Queries without any judgement are left out; those judged without anything relevant are out of scope.
     """
-    judged: dict[str, set[str]] = {}
+    judged: dict[str, dict[str, float]] = {}
     for (query_id, _, document, value), where in _fields(qrels, 4):
-        relevant = judged.setdefault(query_id, set())
-        if _number(value, "grade", where) >= grade:
-            relevant.add(document)
+        judgements = judged.setdefault(query_id, {})
+        given = _number(value, "grade", where)
+        if judgements.setdefault(document, given) != given:
+            raise ScoreError(f"{where}: query {escape(query_id)} has document {escape(document)} with another grade before")
     found: dict[str, list[tuple[float, str]]] = {query_id: [] for query_id in judged}
     seen: set[tuple[str, str]] = set()
     for (query_id, _, document, _, value, _), where in _fields(run, 6):
         if (query_id, document) in seen:
             raise ScoreError(f"{where}: query {escape(query_id)} has document {escape(document)} twice")
         seen.add((query_id, document))
+        score = _number(value, "score", where)
         if query_id in found:
-            found[query_id].append((_number(value, "score", where), document))
+            found[query_id].append((score, document))
+    for judgements in judged.values():
+        for document in [document for document, given in judgements.items() if given < grade]:
+            del judgements[document]
     return labelled(_judged(judged, found, ascending=scale == "distance"), scale=scale)
 
 
 def _judged(
-    judged: Mapping[str, set[str]], found: Mapping[str, list[tuple[float, str]]], *, ascending: bool
+    judged: Mapping[str, Mapping[str, float]], found: Mapping[str, list[tuple[float, str]]], *, ascending: bool
 ) -> Iterable[LabelledQuery]:
     for query_id, ranking in found.items():
         ranking.sort(key=lambda one: one[1], reverse=True)
         ranking.sort(key=lambda one: one[0], reverse=not ascending)
         relevant = judged[query_id]
-        labels = tuple(document in relevant for _, document in ranking)
-        yield LabelledQuery(query_id, tuple(score for score, _ in ranking), labels, len(relevant))
+        retrieved = {document for _, document in ranking}
+        grades = tuple(relevant.get(document, 0.0) for _, document in ranking)
+        missed = tuple(given for document, given in relevant.items() if document not in retrieved)
+        labels = tuple(grade > 0 for grade in grades)
+        yield LabelledQuery(query_id, tuple(score for score, _ in ranking), labels, len(relevant), *graded(grades, missed))
 
 
 def _fields(path: Path, count: int) -> Iterator[tuple[list[str], str]]:

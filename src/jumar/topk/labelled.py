@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jumar.errors import ScoreError
 from jumar.text import escape
-from jumar.topk.contract import read_scores, shown
+from jumar.topk.contract import as_float, read_scores, shown
 from jumar.topk.types import Scale
 
-__all__ = ["LabelledQuery", "labelled"]
+__all__ = ["LabelledQuery", "graded", "labelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,18 @@ class LabelledQuery:
 
     ``scores`` are best first, ``relevant`` says of each whether it is relevant, ``relevant_total`` is how many relevant items
     there are at all, also those that were not retrieved. With a total of 0 the query is *out of scope*: the right answer is none.
-    Errors: :class:`jumar.errors.ScoreError` when the lengths differ, a score is not finite, or more is relevant than there is.
+
+    Where relevance has grades, ``grades`` holds each item's, above 0 exactly for the relevant ones, and ``missed`` those of the
+    relevant items that were not retrieved. Only nDCG looks at them; without them every relevant item has grade 1. Errors:
+    :class:`jumar.errors.ScoreError` when the lengths differ, a score or grade is not finite, or more is relevant than there is.
     """
 
     query_id: str
     scores: tuple[float, ...]
     relevant: tuple[bool, ...]
     relevant_total: int
+    grades: tuple[float, ...] = ()
+    missed: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"query {escape(self.query_id)}"
@@ -35,9 +40,21 @@ class LabelledQuery:
         for position, score in enumerate(self.scores):
             if score - score != 0.0:
                 raise ScoreError(f"{where}: the score at position {position} is {score!r}; scores are finite")
-        if self.relevant_total < sum(self.relevant):
+        found = sum(self.relevant)
+        if self.relevant_total < found:
+            raise ScoreError(f"{where}: relevant_total is {self.relevant_total}, but {found} retrieved items are relevant")
+        if self.grades or self.missed:
+            self._check_grades(where, self.relevant_total - found)
+
+    def _check_grades(self, where: str, unseen: int) -> None:
+        if not all(grade - grade == 0.0 for grade in (*self.grades, *self.missed)):
+            raise ScoreError(f"{where}: a grade is not finite; give 0, 1, 2 …")
+        if self.grades and self.relevant != tuple(grade > 0 for grade in self.grades):
+            raise ScoreError(f"{where}: 'grades' and 'relevant' do not fit: an item is relevant when its grade is above 0")
+        if self.missed and (len(self.missed) != unseen or min(self.missed) <= 0):
             raise ScoreError(
-                f"{where}: relevant_total is {self.relevant_total}, but {sum(self.relevant)} retrieved items are relevant"
+                f"{where}: 'missed' has {len(self.missed)} grades, but {unseen} relevant items were not retrieved; give a grade "
+                "above 0 for each of them"
             )
 
     @property
@@ -50,8 +67,9 @@ def labelled(runs: Iterable[LabelledQuery | Mapping[str, Any]], *, scale: Scale 
     """Return ``runs`` as labelled queries, checked.
 
     A mapping has ``scores`` and ``relevant`` (0/1 or graded: above 0 is relevant), and may have ``query_id`` (default: its
-    number) and ``relevant_total`` (default: those among the retrieved, which flatters recall). Scores are best first: descending,
-    of scale ``distance`` ascending. Errors: :class:`jumar.errors.ScoreError` that names the query.
+    number), ``relevant_total`` (default: those among the retrieved, which flatters recall) and ``missed``, the grades of the
+    relevant items that were not retrieved (default: 1 for each). Scores are best first: descending, of scale ``distance``
+    ascending. Errors: :class:`jumar.errors.ScoreError` that names the query.
     """
     found = tuple(one if isinstance(one, LabelledQuery) else _query(one, number) for number, one in enumerate(runs))
     sign = -1.0 if scale == "distance" else 1.0
@@ -72,13 +90,36 @@ def _query(row: Mapping[str, Any], number: int) -> LabelledQuery:
         if not isinstance(row.get(name), Sequence) or isinstance(row[name], str):
             raise ScoreError(f"{where}: '{name}' is {shown(row.get(name))}; give a list, one entry an item")
     try:
-        scores, grades = tuple(read_scores(row["scores"])), read_scores(row["relevant"])
+        scores = tuple(read_scores(row["scores"]))
     except ScoreError as error:
         raise ScoreError(f"{where}: {error}") from error
+    grades, missed = _grades(row["relevant"], "relevant", where), _grades(row.get("missed") or (), "missed", where)
     relevant = tuple(grade > 0 for grade in grades)
     total = row.get("relevant_total")
     if total is None:
-        total = sum(relevant)
+        total = sum(relevant) + len(missed)
     if isinstance(total, bool) or not isinstance(total, int):
         raise ScoreError(f"{where}: 'relevant_total' is {shown(total)}; give a whole number")
-    return LabelledQuery(query_id, scores, relevant, total)
+    found = LabelledQuery(query_id, scores, relevant, total, (), missed)  # all of them are counted, before they are left out
+    grades, missed = graded(grades, missed)
+    return replace(found, grades=grades, missed=missed)
+
+
+def graded(grades: tuple[float, ...], missed: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return both as :class:`LabelledQuery` takes them: what is below 0 is 0, and nothing at all where there is only 0 and 1."""
+    return (
+        tuple(max(grade, 0.0) for grade in grades) if any(grade > 0 and grade != 1 for grade in grades) else (),
+        missed if any(grade != 1 for grade in missed) else (),
+    )
+
+
+def _grades(labels: Any, name: str, where: str) -> tuple[float, ...]:
+    if not isinstance(labels, Sequence) or isinstance(labels, str):
+        raise ScoreError(f"{where}: '{name}' is {shown(labels)}; give a list of grades")
+    found: list[float] = []
+    for position, label in enumerate(labels):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        grade = float(label) if isinstance(label, bool) else as_float(label)  # pyright: ignore[reportUnknownArgumentType]
+        if grade - grade != 0.0:
+            raise ScoreError(f"{where}: '{name}' has {shown(label)} at position {position}; give 0, 1 or a grade")  # pyright: ignore[reportUnknownArgumentType]
+        found.append(grade)
+    return tuple(found)

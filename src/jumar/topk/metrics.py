@@ -1,7 +1,8 @@
 """How good a selection is, against labels: set measures, what adaptivity adds, the best in hindsight; with intervals.
 
 All of it is of whole runs, so it is numpy throughout. Measures of sets: C. J. van Rijsbergen, Information Retrieval (1979),
-chapter 7; nDCG: K. Järvelin and J. Kekäläinen, Cumulated gain-based evaluation of IR techniques (TOIS 2002), binary gains, log2.
+chapter 7; nDCG: K. Järvelin and J. Kekäläinen, Cumulated gain-based evaluation of IR techniques (TOIS 2002), log2, with the grade
+itself as gain, as trec_eval does by default (not 2^grade − 1). Measures of sets take every grade above 0 for relevant.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Labels:
     relevant: Floats  # (queries, longest ranking): 0 or 1
     totals: Ints  # (queries,): relevant items, retrieved or not
     hits: Floats  # (queries, max_k + 1): relevant items among the first k
+    worth: Floats  # (queries, longest ranking): the grades, 0 or 1 where there are none
     gains: Floats  # (queries, max_k + 1): discounted gain of the first k
+    ideal: Floats  # (queries,): the highest discounted gain there is, 1 where nothing is relevant
     alike: tuple[tuple[Ints, Floats], ...]  # queries with rankings of one length: their rows, their scores (rows, length)
 
     @classmethod
@@ -63,15 +66,22 @@ class Labels:
         relevant = np.zeros((len(queries), width), dtype=np.float64)
         for row, query in enumerate(queries):
             relevant[row, : len(query.relevant)] = query.relevant
-        head = relevant[:, :max_k]
+        worth = relevant
+        if any(query.grades for query in queries):
+            worth = relevant.copy()
+            for row, query in enumerate(queries):
+                if query.grades:
+                    worth[row, : len(query.grades)] = query.grades
         return cls(
             tuple(queries),
             max_k,
             np.array([min(len(query.scores), max_k) for query in queries], dtype=np.int64),
             relevant,
             np.array([query.relevant_total for query in queries], dtype=np.int64),
-            _cumulated(head),
-            _cumulated(head / np.log2(np.arange(2.0, max_k + 2.0))),
+            _cumulated(relevant[:, :max_k]),
+            worth,
+            _cumulated(worth[:, :max_k] / _discounts(max_k)),
+            _ideal(queries, max_k),
             _alike(queries),
         )
 
@@ -89,29 +99,51 @@ class Labels:
 
         ranks = np.minimum(np.arange(self.max_k + 1), self.lengths[:, None])
         rows = np.arange(len(self.queries))[:, None]
-        return self._quality(metric, ranks, self.hits[rows, ranks], self.gains[rows, ranks], self.totals[:, None])
+        if metric == "ndcg":
+            return self.gains[rows, ranks] / self.ideal[:, None]
+        return _of_sets(metric, ranks, self.hits[rows, ranks], self.totals[:, None])
 
     def mask_quality(self, metric: str, mask: NDArray[np.bool_]) -> Floats:
         """Return the metric of what ``mask`` (queries × longest ranking) keeps, for each query."""
         import numpy as np
 
-        found = self.relevant * mask
-        gains = found.sum(axis=1)
         if metric == "ndcg":  # ranks count as they are after the others were left out
-            gains = (found / np.log2(np.maximum(mask.cumsum(axis=1), 1) + 1.0)).sum(axis=1)
-        return self._quality(metric, mask.sum(axis=1), found.sum(axis=1), gains, self.totals)
+            ranks = np.maximum(mask.cumsum(axis=1), 1)
+            return (self.worth * mask / np.log2(ranks + 1.0)).sum(axis=1) / self.ideal
+        return _of_sets(metric, mask.sum(axis=1), (self.relevant * mask).sum(axis=1), self.totals)
 
-    def _quality(self, metric: str, kept: Ints, hits: Floats, gains: Floats, totals: Ints) -> Floats:
-        import numpy as np
 
-        if metric == "precision":
-            return hits / np.maximum(kept, 1)
-        if metric == "recall":
-            return hits / np.maximum(totals, 1)
-        if metric == "f1":
-            return 2.0 * hits / np.maximum(kept + totals, 1)
-        ideal = _cumulated(1.0 / np.log2(np.arange(2.0, self.max_k + 2.0))[None, :])[0]
-        return gains / np.maximum(ideal[np.minimum(totals, self.max_k)], 1.0)
+def _of_sets(metric: str, kept: Ints, hits: Floats, totals: Ints) -> Floats:
+    import numpy as np
+
+    if metric == "precision":
+        return hits / np.maximum(kept, 1)
+    if metric == "recall":
+        return hits / np.maximum(totals, 1)
+    return 2.0 * hits / np.maximum(kept + totals, 1)
+
+
+def _discounts(max_k: int) -> Floats:
+    import numpy as np
+
+    return np.log2(np.arange(2.0, max_k + 2.0))
+
+
+def _ideal(queries: Sequence[LabelledQuery], max_k: int) -> Floats:
+    """Return the discounted gain of the best ``max_k`` items of each query, those that were not retrieved among them."""
+    import numpy as np
+
+    table = _cumulated(1.0 / _discounts(max_k)[None, :])[0]
+    found = table[[min(query.relevant_total, max_k) for query in queries]]
+    for row, query in enumerate(queries):
+        if query.grades or query.missed:
+            known = [*(query.grades or map(float, query.relevant)), *query.missed]
+            best = np.zeros(max(len(known), query.relevant_total + len(query.relevant), max_k))
+            best[: len(known)] = known
+            if not query.missed:
+                best[len(known) : len(known) + query.relevant_total - sum(query.relevant)] = 1.0
+            found[row] = float(np.cumsum(np.sort(best)[::-1][:max_k] / _discounts(max_k))[-1])
+    return np.where(found > 0, found, 1.0)
 
 
 def _cumulated(values: Floats) -> Floats:
