@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +17,9 @@ from jumar.topk import ScoredItem, SelectionStrategy, create_selection_strategy,
 from jumar.topk.base import RuleStrategy, parameters
 from jumar.topk.calibrate import fit_probabilities
 from jumar.topk.labelled import LabelledQuery
+from jumar.topk.retrieval import JsonFormatter, retrieve_sync
 from jumar.topk.space import space
+from jumar.topk.store_numpy import NumpyVectorStore
 from jumar.topk.strategies.clustering import ClusterSelectionStrategy
 
 
@@ -134,3 +138,33 @@ def test_a_fit_that_is_cut_short_is_finite_and_on_the_right_side(monkeypatch: py
     short = fit_probabilities(features, relevant)
     assert np.isfinite(short).all()
     assert 0 < short[0] < whole[0]
+
+
+# --------------------------------------------------------------------------------------------------------- retrieval
+
+
+def test_a_store_that_grows_again_and_again_finds_what_came_first():
+    store: NumpyVectorStore[int] = NumpyVectorStore()
+    angles = np.linspace(0.0, 1.5, 200)
+    for number, angle in enumerate(angles):
+        store.add([number], [[np.cos(angle), np.sin(angle)]], tenant_id="even" if number % 2 == 0 else "odd")
+    assert [0, 1, 2] == [one.item for one in store.search([1.0, 0.0], limit=3)]
+    assert [199, 197] == [one.item for one in store.search([0.0, 1.0], limit=2, tenant_id="odd")]
+
+
+def test_a_record_of_something_else_is_a_line_without_a_selection():
+    record = logging.LogRecord("jumar.topk", logging.INFO, __file__, 1, "started %s", ("up",), None)
+    assert {"event": "started up", "time": record.created} == json.loads(JsonFormatter().format(record))
+
+
+def test_a_store_whose_answer_must_be_awaited_is_refused_whatever_it_answers_with():
+    class Promise:
+        def __await__(self) -> Any:
+            raise AssertionError
+
+    class Promising:
+        def search(self, *_: Any, **__: Any) -> Any:
+            return Promise()
+
+    with pytest.raises(TypeError, match=r"Promising\.search must be awaited"):
+        retrieve_sync("rules", [1.0], Promising())
