@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import uuid
 import warnings
 from typing import Any
 
@@ -125,6 +126,27 @@ def test_langchain_with_its_own_vector_store_and_no_documents(langchain):
     assert [[], []] == [compressor.compress_documents([], "ask"), asyncio.run(compressor.acompress_documents([], "ask"))]
 
 
+def logged(caplog) -> list[tuple[str, Any, dict[str, Any]]]:
+    return [(one.getMessage(), one.__dict__["logical_turn_id"], one.__dict__["retrieval"]) for one in caplog.records]
+
+
+def test_langchain_logs_what_was_kept_and_whose_run_it_was(langchain, caplog):
+    from langchain_core.callbacks import CallbackManager
+
+    run = uuid.uuid4()
+    with caplog.at_level("INFO", logger="jumar.topk"):
+        langchain.TopkCompressor().compress_documents(documents(langchain), "q")
+        langchain.TopkCompressor(log_as="tools").compress_documents(
+            documents(langchain), "q", CallbackManager([], parent_run_id=run)
+        )
+
+    (event, turn, first), (_, second_turn, second) = logged(caplog)
+    assert ("jumar.topk_selected", None, str(run), ["tools"]) == (event, turn, second_turn, list(second))
+    assert {"strategy": "adaptive_k", "input_count": 5, "output_count": 3, "cutoff_score": 0.71} == {
+        name: value for name, value in first["documents"].items() if name != "metadata"
+    }
+
+
 @pytest.mark.parametrize("options", [{"strategy": "elbo"}, {"max_k": 0}, {"min_k": -1}, {"alpha": 2}])
 def test_langchain_refuses_what_it_does_not_know_at_once(langchain, options):
     with pytest.raises(ValueError):
@@ -167,6 +189,20 @@ def test_llamaindex_keeps_the_nodes_that_the_scores_speak_for_awaited_too(llamai
 )
 def test_llamaindex_takes_any_strategy_and_the_limits(llamaindex, options, expected):
     assert expected == len(llamaindex.TopkPostprocessor(**options).postprocess_nodes(nodes(llamaindex)))
+
+
+def test_llamaindex_logs_what_was_kept(llamaindex, caplog):
+    with caplog.at_level("INFO", logger="jumar.topk"):
+        llamaindex.TopkPostprocessor().postprocess_nodes(nodes(llamaindex))
+        llamaindex.TopkPostprocessor().postprocess_nodes([])
+
+    ((event, turn, found),) = logged(caplog)
+    assert ("jumar.topk_selected", None, 5, 3) == (
+        event,
+        turn,
+        found["nodes"]["input_count"],
+        found["nodes"]["output_count"],
+    )
 
 
 def test_llamaindex_says_which_node_has_no_score(llamaindex):

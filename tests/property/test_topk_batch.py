@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.topk import STRATEGIES, ScoredItem, create_selection_strategy, select_batch
+from jumar.topk.strategies import entropy
 from jumar.topk.strategies.adaptive_k import pairwise_sum
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
@@ -83,3 +85,12 @@ def test_more_queries_than_fit_into_one_block_keep_their_order():
     strategy = create_selection_strategy("otsu")
     for query in range(0, len(scores), 1_499):
         assert len(alone(strategy, scores[query].tolist(), 20, 1, "split")) == counts[query]
+
+
+@pytest.mark.parametrize("scores", [[0.3, 0.1, -0.1, -0.3], [0.3, 0.1, -0.2, -0.2], [0.7, 0.1, -0.8], [0.0, 0.0]])
+def test_scores_that_cancel_out_do_not_depend_on_how_python_adds_up(scores: list[float], monkeypatch: pytest.MonkeyPatch):
+    before = entropy.entropy_of(scores)
+    monkeypatch.setattr(entropy, "sum", math.fsum, raising=False)  # as from 3.12 on, or better
+    assert pytest.approx(before, abs=1e-12) == entropy.entropy_of(scores)
+    strategy = create_selection_strategy("entropy", min_score=None, low_entropy_k=1, medium_entropy_k=2, high_entropy_k=3)
+    assert [len(alone(strategy, scores, 20, 0, "split"))] == select_batch([scores], strategy, 20, 0).tolist()

@@ -148,7 +148,9 @@ class Entropy:
         scores = [item.score for item in valid_items[:max_k]]
         if not scores:
             return Result([], 0.0, self.name, {"entropy": 0.0})
-        total = sum(scores)
+        total = 0.0
+        for score in scores:  # what sum() was when this was written: since Python 3.12 it makes up for rounding
+            total += score
         probs = [1.0 / len(scores)] * len(scores) if total == 0 else [s / total for s in scores]
         score_entropy = float(self.entropy(probs))
         if score_entropy < 1.0:

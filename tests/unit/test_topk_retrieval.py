@@ -6,6 +6,8 @@ import asyncio
 import io
 import json
 import logging
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.errors import ScoreError
-from jumar.topk import ScoredItem
+from jumar.topk import OtsuSelectionStrategy, ScoredItem
 from jumar.topk.config import ElbowSelectionConfig, FixedKSelectionConfig, RetrievalConfig
 from jumar.topk.retrieval import (
     JsonFormatter,
     TurnLog,
+    log_selection,
     retrieve,
     retrieve_memory,
     retrieve_memory_sync,
@@ -313,3 +316,63 @@ def test_nothing_to_add_is_no_error():
     store.add([], [])
 
     assert 0 == len(store)
+
+
+# ------------------------------------------------------------------------------------------------------ public names
+
+
+def test_the_pipeline_and_the_store_are_names_of_the_package():
+    from jumar import topk
+
+    assert (retrieve_rules, retrieve_memory_sync, TurnLog) == (topk.retrieve_rules, topk.retrieve_memory_sync, topk.TurnLog)
+    assert (NumpyVectorStore, VectorStore, AsyncVectorStore) == (topk.NumpyVectorStore, topk.VectorStore, topk.AsyncVectorStore)
+    assert {name: getattr(topk, name) for name in topk.__all__}.keys() <= set(dir(topk))
+
+
+@pytest.mark.parametrize(
+    ("use", "what"),
+    [
+        ("from jumar.topk import NumpyVectorStore", "NumpyVectorStore needs numpy"),
+        ("from jumar.topk import select_batch", "select_batch, as everything that works on many queries, needs numpy"),
+        ("from jumar.topk import tune; tune([])", "needs numpy"),
+        ("from jumar.topk import compare; compare([])", "needs numpy"),
+    ],
+)
+def test_what_needs_numpy_names_the_extra(use: str, what: str):
+    code = (
+        "import sys; sys.modules['numpy'] = None\nfrom jumar.errors import ConfigError\n"
+        f"try:\n    {use}\nexcept (ConfigError, ImportError) as error:\n"
+        "    print(isinstance(error, ConfigError) and isinstance(error, ImportError), error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.startswith("True ")
+    assert what in done.stdout
+    assert "which is not installed: pip install 'jumar[topk]'" in done.stdout
+
+
+def test_the_package_and_one_query_need_no_numpy():
+    code = (
+        "import sys; sys.modules['numpy'] = None\nfrom jumar.topk import ScoredItem, TurnLog, VectorStore, retrieve_rules_sync\n"
+        "from jumar.topk import AdaptiveKSelectionStrategy as A\nprint(len(A().select([ScoredItem(1, 0.9)]).selected))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "1" == done.stdout.strip()
+
+
+def test_a_selection_made_elsewhere_is_logged_as_one_made_here(events):
+    result = OtsuSelectionStrategy().select([ScoredItem(name, score) for name, score in PROBLEM])
+    log_selection("tools", 9, result, turn="abc")
+    with TurnLog("def") as turn:
+        log_selection("tools", 5, result, turn=turn)
+        log_selection("rules", 5, result, turn=turn)
+
+    first, second = events()
+    assert ("abc", ["tools"], 9, 3) == (
+        first["logical_turn_id"],
+        list(first["retrieval"]),
+        first["retrieval"]["tools"]["input_count"],
+        first["retrieval"]["tools"]["output_count"],
+    )
+    assert ("def", ["tools", "rules"]) == (second["logical_turn_id"], list(second["retrieval"]))

@@ -22,6 +22,7 @@ from jumar.errors import ScoreError
 from jumar.text import escape
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.registry import create_selection_strategy
+from jumar.topk.retrieval import log_selection
 from jumar.topk.types import ScoredItem
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class TopkCompressor(BaseDocumentCompressor):
     ``strategy`` is a name, a configuration or a strategy. Scores are read from ``document.metadata[score_key]``, where rerankers
     put them; with ``embeddings`` they are the cosine similarities of query and documents instead, and are put there. Errors, in
     :meth:`compress_documents`: :class:`jumar.errors.ScoreError`, a ValueError, for a document without a score.
+
+    Each selection is logged as ``jumar.topk_selected`` (:mod:`jumar.topk.retrieval`), its kind ``log_as``, its
+    ``logical_turn_id`` the id of the run that the callbacks belong to, if there is one.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -46,6 +50,7 @@ class TopkCompressor(BaseDocumentCompressor):
     min_k: int = Field(default=1, ge=0)
     score_key: str = "relevance_score"
     embeddings: Embeddings | None = None
+    log_as: str = "documents"
 
     @field_validator("strategy")
     @classmethod
@@ -56,15 +61,16 @@ class TopkCompressor(BaseDocumentCompressor):
         self,
         documents: Sequence[Document],
         query: str,
-        callbacks: Callbacks | None = None,  # noqa: ARG002
+        callbacks: Callbacks | None = None,
     ) -> Sequence[Document]:
         """Return the documents to keep; none from none."""
         if not documents:
             return []
         if self.embeddings is None:
-            return self._kept([self._scored(place, one) for place, one in enumerate(documents)])
+            return self._kept([self._scored(place, one) for place, one in enumerate(documents)], callbacks)
         texts = [one.page_content for one in documents]
-        return self._kept(self._compared(documents, self.embeddings.embed_query(query), self.embeddings.embed_documents(texts)))
+        asked = self.embeddings.embed_query(query)
+        return self._kept(self._compared(documents, asked, self.embeddings.embed_documents(texts)), callbacks)
 
     async def acompress_documents(
         self,
@@ -77,11 +83,14 @@ class TopkCompressor(BaseDocumentCompressor):
             return self.compress_documents(documents, query, callbacks)
         texts = [one.page_content for one in documents]
         asked = await self.embeddings.aembed_query(query)
-        return self._kept(self._compared(documents, asked, await self.embeddings.aembed_documents(texts)))
+        return self._kept(self._compared(documents, asked, await self.embeddings.aembed_documents(texts)), callbacks)
 
-    def _kept(self, items: list[ScoredItem[Document]]) -> list[Document]:
+    def _kept(self, items: list[ScoredItem[Document]], callbacks: Callbacks | None) -> list[Document]:
         strategy: SelectionStrategy = self.strategy
-        return [one.item for one in strategy.select(items, self.max_k, self.min_k, assume_sorted=False).selected]
+        result = strategy.select(items, self.max_k, self.min_k, assume_sorted=False)
+        run = getattr(callbacks, "parent_run_id", None)
+        log_selection(self.log_as, len(items), result, turn=None if run is None else str(run))
+        return [one.item for one in result.selected]
 
     def _scored(self, place: int, document: Document) -> ScoredItem[Document]:
         metadata: dict[str, Any] = document.metadata

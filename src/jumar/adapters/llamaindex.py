@@ -16,6 +16,7 @@ except ImportError as error:
 from jumar.errors import ScoreError
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.registry import create_selection_strategy
+from jumar.topk.retrieval import log_selection
 from jumar.topk.types import ScoredItem
 
 if TYPE_CHECKING:
@@ -29,11 +30,15 @@ class TopkPostprocessor(BaseNodePostprocessor):
 
     ``strategy`` is a name, a configuration or a strategy. Errors, in :meth:`postprocess_nodes`: :class:`jumar.errors.ScoreError`,
     a ValueError, for a node without a score.
+
+    Each selection is logged as ``jumar.topk_selected`` (:mod:`jumar.topk.retrieval`), its kind ``log_as``; LlamaIndex does not
+    say whose turn it is.
     """
 
     strategy: Any = Field(default="adaptive_k", validate_default=True)
     max_k: int = Field(default=20, ge=1)
     min_k: int = Field(default=1, ge=0)
+    log_as: str = "nodes"
 
     @field_validator("strategy")
     @classmethod
@@ -59,4 +64,7 @@ class TopkPostprocessor(BaseNodePostprocessor):
                 )
             items.append(ScoredItem(node, node.score))
         strategy: SelectionStrategy = self.strategy
-        return [one.item for one in strategy.select(items, self.max_k, self.min_k, assume_sorted=False).selected]
+        result = strategy.select(items, self.max_k, self.min_k, assume_sorted=False)
+        if items:
+            log_selection(self.log_as, len(items), result)
+        return [one.item for one in result.selected]

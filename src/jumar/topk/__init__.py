@@ -14,7 +14,22 @@ if TYPE_CHECKING:
     from jumar.topk.comparison import compare
     from jumar.topk.explain import Explanation
     from jumar.topk.registry import create_selection_strategy
+    from jumar.topk.retrieval import (
+        JsonFormatter,
+        Session,
+        TurnLog,
+        retrieve,
+        retrieve_memory,
+        retrieve_memory_sync,
+        retrieve_rules,
+        retrieve_rules_sync,
+        retrieve_scenarios,
+        retrieve_scenarios_sync,
+        retrieve_sync,
+        select_candidates,
+    )
     from jumar.topk.stages import Gate, StagedSelection
+    from jumar.topk.store_numpy import NumpyVectorStore
     from jumar.topk.strategies import STRATEGIES
     from jumar.topk.strategies.adaptive_k import AdaptiveKSelectionStrategy
     from jumar.topk.strategies.clustering import ClusterSelectionStrategy
@@ -31,10 +46,12 @@ if TYPE_CHECKING:
     from jumar.topk.token_budget import TokenBudget
     from jumar.topk.tuning import tune
     from jumar.topk.types import ScoredItem, SelectionResult
+    from jumar.topk.vectors import AsyncVectorStore, VectorStore
 
 __all__ = [
     "STRATEGIES",
     "AdaptiveKSelectionStrategy",
+    "AsyncVectorStore",
     "ClusterSelectionStrategy",
     "ConformalSelectionStrategy",
     "ElbowSelectionStrategy",
@@ -43,25 +60,40 @@ __all__ = [
     "Explanation",
     "FixedKSelectionStrategy",
     "Gate",
+    "JsonFormatter",
     "LargestGapSelectionStrategy",
     "NormalizedEntropySelectionStrategy",
+    "NumpyVectorStore",
     "OtsuSelectionStrategy",
     "RatioToTopSelectionStrategy",
     "ScoreThresholdSelectionStrategy",
     "ScoredItem",
     "SelectionResult",
     "SelectionStrategy",
+    "Session",
     "StagedSelection",
     "TokenBudget",
+    "TurnLog",
+    "VectorStore",
     "compare",
     "create_selection_strategy",
+    "retrieve",
+    "retrieve_memory",
+    "retrieve_memory_sync",
+    "retrieve_rules",
+    "retrieve_rules_sync",
+    "retrieve_scenarios",
+    "retrieve_scenarios_sync",
+    "retrieve_sync",
     "select_batch",
+    "select_candidates",
     "tune",
 ]
 
 _ELSEWHERE = {
     "STRATEGIES": "strategies",
     "AdaptiveKSelectionStrategy": "strategies.adaptive_k",
+    "AsyncVectorStore": "vectors",
     "ClusterSelectionStrategy": "strategies.clustering",
     "ConformalSelectionStrategy": "strategies.conformal",
     "ElbowSelectionStrategy": "strategies.elbow",
@@ -70,19 +102,33 @@ _ELSEWHERE = {
     "Explanation": "explain",
     "FixedKSelectionStrategy": "strategies.fixed_k",
     "Gate": "stages",
+    "JsonFormatter": "retrieval",
     "LargestGapSelectionStrategy": "strategies.largest_gap",
     "NormalizedEntropySelectionStrategy": "strategies.entropy_normalized",
+    "NumpyVectorStore": "store_numpy",
     "OtsuSelectionStrategy": "strategies.otsu",
     "RatioToTopSelectionStrategy": "strategies.ratio_to_top",
     "ScoreThresholdSelectionStrategy": "strategies.score_threshold",
     "ScoredItem": "types",
     "SelectionResult": "types",
     "SelectionStrategy": "base",
+    "Session": "retrieval",
     "StagedSelection": "stages",
     "TokenBudget": "token_budget",
+    "TurnLog": "retrieval",
+    "VectorStore": "vectors",
     "compare": "comparison",
     "create_selection_strategy": "registry",
+    "retrieve": "retrieval",
+    "retrieve_memory": "retrieval",
+    "retrieve_memory_sync": "retrieval",
+    "retrieve_rules": "retrieval",
+    "retrieve_rules_sync": "retrieval",
+    "retrieve_scenarios": "retrieval",
+    "retrieve_scenarios_sync": "retrieval",
+    "retrieve_sync": "retrieval",
     "select_batch": "batch.select",
+    "select_candidates": "retrieval",
     "tune": "tuning",
 }
 """Where a name is defined, below this package."""

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeVar
 
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.registry import create_selection_strategy
@@ -33,6 +33,7 @@ __all__ = [
     "Kind",
     "Session",
     "TurnLog",
+    "log_selection",
     "retrieve",
     "retrieve_memory",
     "retrieve_memory_sync",
@@ -80,7 +81,7 @@ class TurnLog:
         self.logical_turn_id = logical_turn_id
         self.retrieval: dict[str, dict[str, Any]] = {}
 
-    def add(self, kind: Kind, input_count: int, result: SelectionResult[Any]) -> None:
+    def add(self, kind: str, input_count: int, result: SelectionResult[Any]) -> None:
         """Take note of a selection from ``input_count`` candidates."""
         self.retrieval[kind] = {
             "strategy": result.method,
@@ -135,14 +136,12 @@ def retrieve_sync(
     awaited; :class:`jumar.errors.ScoreError` for candidates whose scores are no finite numbers.
     """
     settings = _settings(config)
-    found: Any = store.search(
-        query_embedding, limit=settings.candidate_k, tenant_id=tenant_id, agent_id=agent_id, group_id=group_id
-    )
+    found = _search(store, query_embedding, settings, tenant_id, agent_id, group_id)
     if inspect.isawaitable(found):
         if inspect.iscoroutine(found):
             found.close()
         raise TypeError(f"{type(store).__name__}.search must be awaited: use the form without _sync")
-    return select_candidates(kind, cast("Sequence[ScoredItem[T]]", found), settings, turn=turn)
+    return select_candidates(kind, found, settings, turn=turn)
 
 
 async def retrieve(
@@ -158,12 +157,10 @@ async def retrieve(
 ) -> SelectionResult[T]:
     """Do what :func:`retrieve_sync` does, and await the store; a store that blocks may be given, too, and then blocks."""
     settings = _settings(config)
-    found: Any = store.search(
-        query_embedding, limit=settings.candidate_k, tenant_id=tenant_id, agent_id=agent_id, group_id=group_id
-    )
+    found = _search(store, query_embedding, settings, tenant_id, agent_id, group_id)
     if inspect.isawaitable(found):
         found = await found
-    return select_candidates(kind, cast("Sequence[ScoredItem[T]]", found), settings, turn=turn)
+    return select_candidates(kind, found, settings, turn=turn)
 
 
 def select_candidates(
@@ -177,12 +174,33 @@ def select_candidates(
     settings = _settings(config)
     strategy = _strategy(getattr(settings, _SELECTION[kind]))
     result = strategy.select(candidates, max_k=settings.max_k, min_k=settings.min_k, assume_sorted=False)
+    log_selection(kind, len(candidates), result, turn=turn)
+    return result
+
+
+def log_selection(kind: str, input_count: int, result: SelectionResult[Any], *, turn: TurnLog | str | None = None) -> None:
+    """Log a selection from ``input_count`` candidates that was made elsewhere, as the functions here log theirs.
+
+    ``kind`` is where it stands below ``retrieval``: one of :data:`Kind` or a word of yours. ``turn`` is the log of a turn, or the
+    id to log at once.
+    """
     if isinstance(turn, TurnLog):
-        turn.add(kind, len(candidates), result)
+        turn.add(kind, input_count, result)
     elif _log.isEnabledFor(logging.INFO):
         with TurnLog(turn) as alone:
-            alone.add(kind, len(candidates), result)
-    return result
+            alone.add(kind, input_count, result)
+
+
+def _search(
+    store: AsyncVectorStore[Any] | VectorStore[Any],
+    query_embedding: Sequence[float],
+    settings: RetrievalConfig,
+    tenant_id: str | None,
+    agent_id: str | None,
+    group_id: str | None,
+) -> Any:
+    """Return what the store gives: the candidates, or what is to be awaited for them."""
+    return store.search(query_embedding, limit=settings.candidate_k, tenant_id=tenant_id, agent_id=agent_id, group_id=group_id)
 
 
 def _settings(config: RetrievalConfig | None) -> RetrievalConfig:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import numpy as np
-
 from jumar.errors import ScoreError
+from jumar.topk.extra import need_numpy
 from jumar.topk.types import ScoredItem
+
+need_numpy("NumpyVectorStore")
+
+import numpy as np  # noqa: E402 - after the check that says how to get it
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -1,1 +1,7 @@
 """Kernels for many queries at once, one strategy a file, called as the strategy. The only importers of numpy in this package."""
+
+from __future__ import annotations
+
+from jumar.topk.extra import need_numpy
+
+need_numpy("select_batch, as everything that works on many queries,")

@@ -89,7 +89,7 @@ def entropy_of(scores: list[float]) -> float:
     """
     if scores[-1] <= 0:
         positive = [abs(score) for score in scores if score > 0 or (score and scores[0] <= 0)]
-        if not positive or not sum(scores):
+        if not positive or not _added_up(scores):
             return math.log(len(scores))
         scores = sorted(positive, reverse=True)
     top = scores[0]
@@ -101,3 +101,11 @@ def entropy_of(scores: list[float]) -> float:
     log = math.log2  # takes one argument, and is twice as fast for it as math.log
     value = (log(total) - sum([score * log(score) for score in scores]) / total) * _LN2
     return max(value, 0.0)
+
+
+def _added_up(values: list[float]) -> float:
+    """Return the sum, added up one after the other: from Python 3.12 on ``sum`` makes up for rounding, and 0 is another case."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
