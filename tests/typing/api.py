@@ -5,11 +5,16 @@ Lines that must not fit say so with mypy's code; both checkers complain as soon 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import assert_type
 
+import numpy as np
+from numpy.typing import NDArray
+
 import jumar
-from jumar import ranking
+from jumar import ranking, topk
+from jumar.topk.config import ElbowSelectionConfig
 
 
 def errors_have_exit_codes(error: jumar.JumarError) -> None:
@@ -113,8 +118,80 @@ def a_part_that_returns_something_else_does_not_fit() -> jumar.Scorer:
     return NotAScorer()  # type: ignore[return-value]
 
 
+def topk_chooses(items: list[topk.ScoredItem[str]]) -> None:
+    result = topk.AdaptiveKSelectionStrategy(alpha=1.5).select(items, max_k=20, min_k=1, ties="keep")
+    assert_type(result, topk.SelectionResult[str])
+    assert_type(result.selected, list[topk.ScoredItem[str]])
+    assert_type(result.selected[0].item, str)
+    assert_type(result.cutoff_score, float)
+    assert_type(result.explain(), topk.Explanation)
+    assert_type(topk.create_selection_strategy("elbow", drop_threshold=0.1), topk.SelectionStrategy)
+    assert_type(topk.create_selection_strategy(ElbowSelectionConfig()).select(items), topk.SelectionResult[str])
+    assert_type(topk.STRATEGIES["otsu"], type[topk.SelectionStrategy])
+    topk.ElbowSelectionStrategy(threshold=0.1)  # type: ignore[call-arg]
+    topk.OtsuSelectionStrategy().select(items, ties="both")  # type: ignore[arg-type]
+    topk.create_selection_strategy()  # type: ignore[call-arg]
+
+
+def topk_chooses_for_many(scores: NDArray[np.float64]) -> None:
+    assert_type(topk.select_batch(scores, "otsu"), NDArray[np.intp])
+    assert_type(topk.select_batch([[0.9, 0.5], [0.4]], "otsu", max_k=3, return_mask=False), NDArray[np.intp])
+    assert_type(topk.select_batch(scores, topk.OtsuSelectionStrategy(), return_mask=True), NDArray[np.bool_])
+    topk.select_batch(scores)  # type: ignore[call-overload]
+    topk.select_batch(scores, "otsu", ties="both")  # type: ignore[call-overload]
+
+
+def topk_learns(runs: list[dict[str, object]]) -> None:
+    tuned = topk.tune(runs, metric="f1", max_k=10)
+    assert_type(tuned.strategy, topk.SelectionStrategy)
+    assert_type(tuned.quality.low, float | None)
+    assert_type(tuned.fixed_k_as_good, bool)
+    compared = topk.compare(runs, ["elbow", topk.FixedKSelectionStrategy(3)], scale="bm25")
+    assert_type(compared.rows[0].skill.value, float | None)
+    topk.compare(runs, scale="cosine")  # type: ignore[arg-type]
+    topk.tune([0.9, 0.5])  # type: ignore[list-item]
+
+
+class Rules:
+    """A store that a user writes: no base class, only the method."""
+
+    def search(
+        self,
+        query_embedding: Sequence[float],  # noqa: ARG002
+        *,
+        limit: int,
+        tenant_id: str | None = None,  # noqa: ARG002
+        agent_id: str | None = None,  # noqa: ARG002
+        group_id: str | None = None,  # noqa: ARG002
+    ) -> list[topk.ScoredItem[int]]:
+        return [topk.ScoredItem(7, 0.9)][:limit]
+
+
+class NotAStore:
+    """It has no filters."""
+
+    def search(self, query_embedding: Sequence[float], limit: int) -> list[topk.ScoredItem[int]]:  # noqa: ARG002
+        return [topk.ScoredItem(7, 0.9)][:limit]
+
+
+async def topk_retrieves(session: topk.Session) -> None:
+    own, embedded = Rules(), topk.NumpyVectorStore[str]()
+    assert_type(topk.retrieve_rules_sync([1.0], session, own), list[int])
+    assert_type(await topk.retrieve_rules([1.0], session, own), list[int])
+    with topk.TurnLog("abc123") as turn:
+        assert_type(await topk.retrieve_memory([1.0], "group", embedded, turn=turn), list[str])
+    assert_type(topk.retrieve_sync("scenarios", [1.0], embedded), topk.SelectionResult[str])
+    topk.retrieve_sync("tools", [1.0], embedded)  # type: ignore[arg-type]
+    topk.retrieve_rules_sync([1.0], session, NotAStore())  # type: ignore[arg-type]
+
+
+def stores_fit_the_protocol() -> tuple[topk.VectorStore[int], topk.VectorStore[str]]:
+    return Rules(), topk.NumpyVectorStore[str]()
+
+
 def a_name_that_does_not_exist_is_an_error() -> None:
     print(jumar.Nothing)  # type: ignore[attr-defined]
+    print(topk.Nothing)  # type: ignore[attr-defined]
 
 
 assert_type(jumar.__version__, str)

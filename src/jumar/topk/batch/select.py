@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -26,6 +26,32 @@ CELLS = 1 << 17
 """Scores worked on at once: 1 MB of them, so that a kernel's steps find them in the processor's cache."""
 
 
+@overload
+def select_batch(
+    scores: ArrayLike | Sequence[Sequence[float]],
+    strategy: object,
+    max_k: int = 20,
+    min_k: int = 1,
+    *,
+    return_mask: Literal[False] = False,
+    assume_sorted: bool = True,
+    on_invalid: OnInvalid = "raise",
+    ties: Ties = "split",
+    **params: Any,
+) -> Counts: ...
+@overload
+def select_batch(
+    scores: ArrayLike | Sequence[Sequence[float]],
+    strategy: object,
+    max_k: int = 20,
+    min_k: int = 1,
+    *,
+    return_mask: Literal[True],
+    assume_sorted: bool = True,
+    on_invalid: OnInvalid = "raise",
+    ties: Ties = "split",
+    **params: Any,
+) -> Bools: ...
 def select_batch(
     scores: ArrayLike | Sequence[Sequence[float]],
     strategy: object,
