@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -16,6 +18,7 @@ SCORES = (0.6, 0.9, 0.7, 0.65)
 @functools.cache
 def _made() -> Path:
     directory = Path(tempfile.mkdtemp(prefix="finished-loop-")) / "here"
+    atexit.register(_remove, directory.parent, os.getpid())
     # pass 3 fails its check; every pass adds a file
     write_loop(directory, SCORES, check="! grep -q 'pass 3' text.md", loop='isolation = "copy"')
     agent = directory / "agent.py"
@@ -24,6 +27,11 @@ def _made() -> Path:
     config.write_text(config.read_text().replace('"text.md"]', '"*.md"]'))
     jumar(directory, "run", check=0)
     return directory
+
+
+def _remove(directory: Path, maker: int) -> None:
+    if os.getpid() == maker:  # not a fork that ends
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def finished_loop(place: Path) -> Path:
