@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 from commands import CONTROL, call
 
+from jumar.app.topk_settings import load_retrieval
 from jumar.cli.table import GROUPS, render_help
-from jumar.topk.registry import CLASSES
+from jumar.topk.registry import CLASSES, create_selection_strategy
 
 PROBLEM = {"query_id": "return", "scores": [0.92, 0.89, 0.71, 0.45, 0.42]}
 
@@ -90,6 +92,71 @@ def test_a_configuration_that_options_beat():
     assert 1 == documents(call(*first, "--param", "drop_threshold=0.01", check=0).out)[0]["kept"]
 
 
+SETTINGS = """[pipeline.retrieval]
+max_k = 4
+[pipeline.retrieval.rule_selection]
+strategy = "fixed_k"
+k = 2
+[pipeline.retrieval.memory_selection]
+strategy = "elbow"
+"""
+
+
+def test_settings_of_a_pipeline_are_a_configuration_too(monkeypatch: pytest.MonkeyPatch):
+    Path("settings.toml").write_text(SETTINGS)
+    first = ("topk", "select", lines(PROBLEM), "--config", "settings.toml", "--json")
+
+    def chosen(*options: str) -> tuple[str, int]:
+        called = call(*first, *options, check=0)
+        assert not called.err
+        row = documents(called.out)[0]
+        return row["method"], row["kept"]
+
+    assert ("fixed_k", 2) == chosen("--use", "rule_selection")
+    assert ("elbow", 2) == chosen("--use", "memory_selection")
+    assert ("entropy", 2) == chosen("--use", "scenario_selection"), "the built-in one"
+    assert ("fixed_k", 1) == chosen("--use", "rule_selection", "--max-k", "1")
+    monkeypatch.setenv("JUMAR_PIPELINE__RETRIEVAL__RULE_SELECTION__K", "3")
+    assert ("fixed_k", 3) == chosen("--use", "rule_selection")
+    monkeypatch.setenv("JUMAR_PIPELINE__RETRIEVAL__RULE_SELECTION__STRATEGY", "otsu")
+    called = call(*first, "--use", "rule_selection", check=0)
+    assert "otsu" == documents(called.out)[0]["method"]
+    assert "jumar: warning: JUMAR_PIPELINE__RETRIEVAL__RULE_SELECTION__K is ignored" in called.err
+    monkeypatch.setenv("JUMAR_PIPELINE__RETRIEVAL__RULE_SELECTION__STRATEGY", "elbwo")
+    assert "did you mean 'elbow'" in call(*first, "--use", "rule_selection", check=2).document["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (
+            SETTINGS,
+            (),
+            "settings.toml: [pipeline.retrieval] has 2 selections: say which with --use rule_selection or --use memory_",
+        ),
+        (
+            "[pipeline.retrieval]\nmax_k = 2",
+            (),
+            "has no selection: say which with --use rule_selection or --use scenario_selection",
+        ),
+        (
+            SETTINGS.replace("k = 2", "k = 0"),
+            ("--use", "rule_selection"),
+            "settings.toml:5: pipeline.retrieval.rule_selection.k is 0",
+        ),
+        (
+            '[selection]\nstrategy = "elbow"',
+            ("--use", "rule_selection"),
+            "--use chooses among the selections of [pipeline.retrieval]",
+        ),
+        (SETTINGS, ("--use", "tool_selection"), "'tool_selection' is not one of 'rule_selection', 'scenario_selection'"),
+    ],
+)
+def test_settings_that_do_not_say_which(text: str, options: tuple[str, ...], message: str):
+    Path("settings.toml").write_text(text)
+    assert message in call("topk", "select", lines(PROBLEM), "--config", "settings.toml", *options, check=2).err
+
+
 def test_stdin():
     done = subprocess.run(
         [sys.executable, "-m", "jumar.cli.entry", "topk", "select", "-", "--json"],
@@ -128,6 +195,7 @@ def test_explained():
         (("--explain", "--json"), "choose one"),
         (("--config", "x.toml", "--strategy", "elbow"), "both name a strategy"),
         (("--config", "x.toml"), "there is no file x.toml"),
+        (("--use", "rule_selection"), "--use chooses among the selections of --config FILE: give both"),
         (("--strategy", "elbow", "--scale", "logit"), "logit"),
     ],
 )
@@ -198,7 +266,7 @@ def test_trec_files():
 
 
 def test_compare_without_numpy_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("jumar.cli.topk.common.find_spec", lambda _: None)
+    monkeypatch.setattr("jumar.topk.extra.find_spec", lambda _: None)
     called = call("topk", "compare", labelled_file(), "--json", check=2)
     assert "pip install 'jumar[topk]'" in called.document["error"]["message"]
 
@@ -206,7 +274,35 @@ def test_compare_without_numpy_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
 def test_compare_names_what_is_wrong():
     assert "runs.jsonl, line 1: query a: 'relevant' is None" in call("topk", "compare", labelled_file(relevant=None), check=2).err
     Path("empty.jsonl").write_text("")
-    assert "no queries" in call("topk", "compare", "empty.jsonl", check=2).err
+    assert "empty.jsonl: there are no queries in it" in call("topk", "compare", "empty.jsonl", check=2).err
+
+
+@pytest.mark.parametrize("columns", [80, 160])
+def test_tables_fit_the_window(columns: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = [
+        {
+            "time": 1767225600 + 60 * turn,
+            "retrieval": {"rules": {"strategy": "entropy_normalized", "output_count": 3 + turn // 30 * 4}},
+        }
+        for turn in range(60)
+    ]
+    for row in rows:
+        row["retrieval"]["rules"]["cutoff_score"] = 0.8 - 0.1 * row["retrieval"]["rules"]["output_count"]
+    for arguments in (
+        ("compare", labelled_file(), "--min-k", "0"),
+        ("tune", clear_file()),
+        ("drift", lines(*rows, name="selections.log")),
+        ("select", lines(PROBLEM)),
+    ):
+        out = re.sub(r"\x1b\[[0-9;]*m", "", call("topk", *arguments, terminal=True, check=0).out)
+        assert "…" not in out
+        assert all(len(line) <= columns for line in out.splitlines() if "  " in line)
+        if arguments[0] == "compare":
+            assert (2 if columns == 80 else 1) == len(re.findall("^ *strategy ", out, re.MULTILINE)) == out.count("fixed_k ")
+            assert re.search(r"^ *elbow +1\.000  1\.000 to 1\.000 ", out, re.MULTILINE)
+        if arguments[0] == "drift":
+            assert 2 == out.count("DRIFT")
 
 
 # ------------------------------------------------------------------------------------------------------------ tune
@@ -233,6 +329,39 @@ def test_what_is_tuned_is_used():
     kept = documents(call("topk", "select", "clear.jsonl", "--config", "topk.toml", "--json", check=0).out)
     assert [1 + number * 5 % 7 for number in range(12)] == [row["kept"] for row in kept]
     assert found["strategy"] == kept[0]["method"]
+
+
+def test_what_is_tuned_for_settings_is_a_layer_of_them():
+    options = ("-o", "tuned.toml", "--table", "memory_selection")
+    found = call("topk", "tune", clear_file(), *options, "--max-k", "10", "--json", check=0).document
+    Path("mine.toml").write_text(SETTINGS)
+    loaded = load_retrieval("mine.toml", "tuned.toml", environ={})
+    assert (10, 1, "fixed_k") == (loaded.max_k, loaded.min_k, loaded.rule_selection.strategy)
+    chosen = create_selection_strategy(loaded.memory_selection)
+    assert (found["strategy"], found["params"]) == (chosen.name, chosen.params())
+    kept = documents(call("topk", "select", "clear.jsonl", "--config", "tuned.toml", "--json", check=0).out)
+    assert [(found["strategy"], 1 + number * 5 % 7) for number in range(12)] == [(row["method"], row["kept"]) for row in kept]
+    recalled = call("topk", "tune", clear_file(), *options, "--recall", "0.8", check=0)
+    assert "wrote tuned.toml" in recalled.out
+    assert (
+        "conformal"
+        == documents(call("topk", "select", "clear.jsonl", "--config", "tuned.toml", "--json", check=0).out)[0]["method"]
+    )
+    assert (
+        "mine.toml: exists already and holds" in call("topk", "tune", clear_file(), "-o", "mine.toml", *options[2:], check=2).err
+    )
+    assert SETTINGS == Path("mine.toml").read_text()
+
+
+def test_negative_scores_are_tuned_to_something_that_settings_can_hold():
+    rows = [
+        {"query_id": number, "scores": [0.4 - 0.1 * place - 0.01 * number for place in range(9)], "relevant": [1] * 2 + [0] * 7}
+        for number in range(8)
+    ]
+    for metric in ("f1", "recall"):
+        options = ("--metric", metric, "-o", "tuned.toml", "--table", "rule_selection")
+        call("topk", "tune", lines(*rows), *options, check=0)
+        assert load_retrieval("tuned.toml", environ={})
 
 
 def test_a_person_is_told_when_a_number_does_as_well():
@@ -266,6 +395,8 @@ def test_a_recall_can_be_promised():
         (("--metric", "map"), "map"),
         (("--min-k", "9", "--max-k", "8"), "min_k is 9 and max_k 8"),
         (("--recall", "1.5"), "recall is 1.5"),
+        (("--table", "rule_selection"), "--table says how -o FILE is written: give both, or neither"),
+        (("--table", "rules", "-o", "x.toml"), "'rules' is not one of 'rule_selection'"),
     ],
 )
 def test_what_cannot_be_tuned(arguments: tuple[str, ...], message: str):

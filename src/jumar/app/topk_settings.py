@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from jumar.app.load import read_toml
 from jumar.app.topk_environment import read_environment
+from jumar.app.topk_file import SELECTIONS
 from jumar.errors import ConfigError
 from jumar.text import escape, nearest
 
@@ -25,16 +26,25 @@ if TYPE_CHECKING:
 
     from jumar.topk.config import RetrievalConfig, SelectionStrategyConfig, Settings
 
-__all__ = ["SettingsWarning", "load_retrieval", "load_settings", "read_selection"]
+__all__ = ["LoadedSelection", "SettingsWarning", "load_retrieval", "load_selection", "load_settings", "read_selection"]
 
 Place = tuple[str, ...]
 
 _RETRIEVAL: Final[Place] = ("pipeline", "retrieval")
-_SELECTIONS: Final[tuple[str, ...]] = ("rule_selection", "scenario_selection", "memory_selection")
 
 
 class SettingsWarning(UserWarning):
     """A setting has no effect: it belongs to another strategy than the one that is in force."""
+
+
+class LoadedSelection(NamedTuple):
+    """One selection of the settings: which, its configuration, the limits that it shares with the others, and warnings."""
+
+    name: str
+    config: SelectionStrategyConfig
+    max_k: int
+    min_k: int
+    said: tuple[str, ...]
 
 
 class _Value(NamedTuple):
@@ -61,7 +71,7 @@ def load_settings(*files: str | os.PathLike[str], environ: Mapping[str, str] | N
     """
     from jumar.topk.config import PipelineConfig, Settings
 
-    config, said = _load(files, os.environ if environ is None else environ)
+    config, said, _ = _load(files, os.environ if environ is None else environ)
     for message in said:
         warnings.warn(message, SettingsWarning, stacklevel=2)
     return Settings(pipeline=PipelineConfig(retrieval=config))
@@ -69,14 +79,35 @@ def load_settings(*files: str | os.PathLike[str], environ: Mapping[str, str] | N
 
 def load_retrieval(*files: str | os.PathLike[str], environ: Mapping[str, str] | None = None) -> RetrievalConfig:
     """Return ``load_settings(…).pipeline.retrieval``: what the functions of :mod:`jumar.topk.retrieval` take."""
-    config, said = _load(files, os.environ if environ is None else environ)
+    config, said, _ = _load(files, os.environ if environ is None else environ)
     for message in said:
         warnings.warn(message, SettingsWarning, stacklevel=2)
     return config
 
 
-def _load(files: Sequence[str | os.PathLike[str]], environ: Mapping[str, str]) -> tuple[RetrievalConfig, list[str]]:
-    """Return the settings and what is to be said about values without effect."""
+def load_selection(
+    file: str | os.PathLike[str], use: str | None = None, *, environ: Mapping[str, str] | None = None
+) -> LoadedSelection:
+    """Return one selection of ``file`` with ``environ`` over it: that called ``use``, else the only one that they name.
+
+    Errors: those of :func:`load_settings`; :class:`jumar.errors.ConfigError` that names the choices where there are several.
+    """
+    config, said, given = _load([file], os.environ if environ is None else environ)
+    where = escape(os.fspath(file))
+    if use is not None and use not in SELECTIONS:
+        raise ConfigError(f"--use {escape(use)}: no such selection{nearest(use, SELECTIONS)}; there are {', '.join(SELECTIONS)}")
+    if use is None and len(given) != 1:
+        what = f"{len(given)} selections" if given else "no selection"
+        choices = " or ".join(f"--use {name}" for name in given or SELECTIONS)
+        raise ConfigError(f"{where}: [pipeline.retrieval] has {what}: say which with {choices}")
+    name = given[0] if use is None else use
+    return LoadedSelection(name, getattr(config, name), config.max_k, config.min_k, tuple(said))
+
+
+def _load(
+    files: Sequence[str | os.PathLike[str]], environ: Mapping[str, str]
+) -> tuple[RetrievalConfig, list[str], tuple[str, ...]]:
+    """Return the settings, what is to be said about values without effect, and the selections that anything is said of."""
     layers = [_file_layer(Path(one)) for one in files]
     environment, said = _environment_layer(environ)
     merged = _Layer()
@@ -86,7 +117,7 @@ def _load(files: Sequence[str | os.PathLike[str]], environ: Mapping[str, str]) -
             merged.selections[name] = _over(name, merged.selections.get(name, {}), upper, said)
     for name, found in merged.selections.items():
         merged.selections[name] = _complete(name, found, environment.selections.get(name, {}), said)
-    return _checked(merged), said
+    return _checked(merged), said, tuple(name for name in SELECTIONS if name in merged.selections)
 
 
 # ---------------------------------------------------------------------------------------------------------------- layers
@@ -99,7 +130,8 @@ def _file_layer(path: Path) -> _Layer:
     if "pipeline" not in data and isinstance(data.get("selection"), dict):
         raise ConfigError(
             f"{escape(str(path))}: this is a selection that `jumar topk tune` found; copy its [selection] into a file of "
-            "settings, as [pipeline.retrieval.rule_selection], scenario_selection or memory_selection"
+            "settings, as [pipeline.retrieval.rule_selection], scenario_selection or memory_selection, or let tune write "
+            "that with --table"
         )
     lines = _lines(text)
 
@@ -126,9 +158,9 @@ def _environment_layer(environ: Mapping[str, str]) -> tuple[_Layer, list[str]]:
     selections: dict[str, dict[str, _Value]] = {}
     for setting in found:
         origin = setting.variable
-        if len(setting.place) == 2 and setting.place[0] in _SELECTIONS:
+        if len(setting.place) == 2 and setting.place[0] in SELECTIONS:
             selections.setdefault(setting.place[0], {})[setting.place[1]] = _Value(setting.value, origin)
-        elif setting.place[0] in _SELECTIONS and isinstance(setting.value, dict):
+        elif setting.place[0] in SELECTIONS and isinstance(setting.value, dict):
             table = cast("dict[str, Any]", setting.value)  # pyright: ignore[reportUnknownMemberType]
             selections.setdefault(setting.place[0], {}).update({key: _Value(value, origin) for key, value in table.items()})
         else:
@@ -138,7 +170,7 @@ def _environment_layer(environ: Mapping[str, str]) -> tuple[_Layer, list[str]]:
 
 def _layer(values: dict[str, _Value], origin: Any) -> _Layer:
     selections: dict[str, dict[str, _Value]] = {}
-    for name in _SELECTIONS:
+    for name in SELECTIONS:
         if name in values and isinstance(values[name].value, dict):
             table: dict[str, Any] = values.pop(name).value
             selections[name] = {key: _Value(value, origin(*_RETRIEVAL, name, key)) for key, value in table.items()}

@@ -52,7 +52,9 @@ def _seen(queries: Sequence[LabelledQuery], max_k: int, scale: Scale) -> _Scores
         none, shares = float(pooled.max()), 1.0 - shares
     else:
         none = min(0.0, float(pooled.min()))
-    return _Scores((none, *_rounded(np.quantile(pooled, shares))), (none, *_rounded(np.quantile(tops, shares))), max_k)
+    lowest = 0.0 if scale == "similarity" else -np.inf  # a file of settings takes no lower minimum for similarities
+    floors, tops = ((none, *_rounded(np.quantile(values, shares))) for values in (pooled, tops))
+    return _Scores(tuple(dict.fromkeys(max(floor, lowest) for floor in floors)), tops, max_k)
 
 
 def _rounded(values: Any) -> tuple[float, ...]:

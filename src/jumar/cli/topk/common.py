@@ -1,20 +1,33 @@
-"""What the commands for selection share: limits, scales, parameters, and numpy where it is needed."""
+"""What the commands for selection share: limits, scales, parameters, labelled queries."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from jumar.errors import ConfigError, UsageError
 from jumar.text import escape
-from jumar.topk.contract import SCALES
+from jumar.topk.contract import SCALES, check_limits
+from jumar.topk.extra import need_numpy
 
-__all__ = ["check_output", "input_options", "limit_options", "need_numpy", "parameters", "runs_argument", "scale_option"]
+if TYPE_CHECKING:
+    from jumar.topk.labelled import LabelledQuery
+    from jumar.topk.types import Scale
+
+__all__ = [
+    "Labelled",
+    "check_output",
+    "labelled_options",
+    "limit_options",
+    "parameters",
+    "read_labelled",
+    "runs_argument",
+    "scale_option",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,27 +44,60 @@ def scale_option(function: F) -> F:
     return click.option("--scale", type=click.Choice(SCALES), help="What the scores are.  [default: similarity]")(function)
 
 
+def labelled_options(seed: str) -> Callable[[F], F]:
+    """Add what commands on labelled queries share, below their own options; ``seed`` says what it is the seed of.
+
+    The command gets ``runs``, ``max_k``, ``min_k``, ``scale``, ``qrels`` and ``grade``, which :func:`read_labelled` takes, and
+    ``seed``.
+    """
+
+    def added(function: F) -> F:
+        function = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=seed)(function)
+        function = click.option(
+            "--grade",
+            type=click.IntRange(min=1),
+            default=1,
+            show_default=True,
+            help="Relevant is what has at least this grade; lower ones count as 0.",
+        )(function)
+        function = click.option(
+            "--qrels",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="Judgements in TREC's format; RUNS is then a TREC run.",
+        )(function)
+        return limit_options(scale_option(function))
+
+    return added
+
+
 def runs_argument(function: F) -> F:
     """Add the ``RUNS`` argument: a file of labelled queries."""
     return click.argument("runs", type=click.Path(path_type=Path, allow_dash=True), metavar="RUNS")(function)
 
 
-def input_options(function: F) -> F:
-    """Add the options that say what the file of labelled queries is."""
-    options = (
-        click.option(
-            "--qrels",
-            type=click.Path(path_type=Path, dir_okay=False),
-            metavar="FILE",
-            help="Judgements in TREC's format; RUNS is then a TREC run.",
-        ),
-        click.option(
-            "--grade", type=click.IntRange(min=1), default=1, show_default=True, help="Relevant is what has at least this grade."
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+class Labelled(NamedTuple):
+    """Labelled queries, and the limits and the scale to work on them with."""
+
+    queries: tuple[LabelledQuery, ...]
+    max_k: int
+    min_k: int
+    scale: Scale
+
+
+def read_labelled(
+    command: str, runs: Path, *, max_k: int | None, min_k: int | None, scale: Scale | None, qrels: Path | None, grade: int
+) -> Labelled:
+    """Return what the options of :func:`labelled_options` say.
+
+    Errors: :class:`jumar.errors.ConfigError` without numpy, those of ``check_limits`` and ``read_runs``.
+    """
+    need_numpy(f"`jumar topk {command}`")
+    from jumar.app.topk_runs import read_runs
+
+    most, least = check_limits(20 if max_k is None else max_k, 1 if min_k is None else min_k)
+    known: Scale = scale or "similarity"
+    return Labelled(read_runs(runs, qrels=qrels, grade=grade, scale=known), most, least, known)
 
 
 def parameters(given: tuple[str, ...]) -> dict[str, Any]:
@@ -66,12 +112,6 @@ def parameters(given: tuple[str, ...]) -> dict[str, Any]:
         except ValueError:
             found[name.strip()] = text
     return found
-
-
-def need_numpy(command: str) -> None:
-    """Refuse to start without numpy, and say how to get it. Errors: :class:`jumar.errors.ConfigError`."""
-    if find_spec("numpy") is None:
-        raise ConfigError(f"`jumar topk {command}` needs numpy, which is not installed: pip install 'jumar[topk]'")
 
 
 def check_output(output: Path | None) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
-from jumar.cli.tabular import Column, Row, print_table
-from jumar.cli.topk.common import input_options, limit_options, need_numpy, runs_argument, scale_option
+from jumar.cli.tabular import Column, Row, cell_width, print_table
+from jumar.cli.topk.common import labelled_options, read_labelled, runs_argument
 from jumar.cli.topk.figures import estimated, figure, interval
 from jumar.text import plural
 
@@ -42,10 +44,7 @@ _FIGURES = ("f1", "precision", "recall", "ndcg", "mean_k", "skill", "oracle_gap"
     metavar="NAME",
     help="Only this one; repeatable.  [default: all]",
 )
-@limit_options
-@scale_option
-@input_options
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the resamples behind the intervals.")
+@labelled_options("Of the resamples behind the intervals.")
 @json_option
 @quiet_option
 def compare_command(
@@ -54,10 +53,10 @@ def compare_command(
     max_k: int | None,
     min_k: int | None,
     scale: Scale | None,
+    *,
     qrels: Path | None,
     grade: int,
     seed: int,
-    *,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -66,19 +65,10 @@ def compare_command(
     Skill is F1 minus F1 with the same numbers dealt out among the queries: what choosing for each query adds. The gap is what
     the best number for each query, known in hindsight, would add to F1.
     """
-    need_numpy("compare")
-    from jumar.app.topk_runs import read_runs
+    given = read_labelled("compare", runs, max_k=max_k, min_k=min_k, scale=scale, qrels=qrels, grade=grade)
     from jumar.topk.comparison import compare
 
-    known: Scale = scale or "similarity"
-    found = compare(
-        read_runs(runs, qrels=qrels, grade=grade, scale=known),
-        strategies or None,
-        max_k=20 if max_k is None else max_k,
-        min_k=1 if min_k is None else min_k,
-        scale=known,
-        seed=seed,
-    )
+    found = compare(given.queries, strategies or None, max_k=given.max_k, min_k=given.min_k, scale=given.scale, seed=seed)
     if as_json:
         print_json(_document(found))
     else:
@@ -110,8 +100,8 @@ def _print(found: Comparison, *, quiet: bool) -> None:
     abstaining = found.min_k == 0 or found.in_scope < found.queries
     names = ("strategy", "F1", "95 %", "precision", "recall", "nDCG", "mean k", "skill", "95 %", "gap")
     names += ("wrongly empty", "wrongly answered") if abstaining else ()
-    columns = [Column(name=name, right=bool(place)) for place, name in enumerate(names)]
-    print_table(columns, [Row(cells=_cells(row, abstaining=abstaining)) for row in found.rows])
+    columns = [Column(name=name, right=bool(place), fold=name.startswith("wrongly")) for place, name in enumerate(names)]
+    _print_parts(columns, [_cells(row, abstaining=abstaining) for row in found.rows])
     if quiet:
         return
     outside = found.queries - found.in_scope
@@ -121,6 +111,22 @@ def _print(found: Comparison, *, quiet: bool) -> None:
         print_text(f"best number for each query in hindsight: F1 {figure(found.oracle_f1)} {interval(found.oracle_f1)}")
     for name, reason in found.refused.items():
         print_text(f"without {name}: {reason}")
+
+
+def _print_parts(columns: list[Column], rows: list[tuple[str, ...]]) -> None:
+    """Print the table, in two parts on a terminal that is too narrow for it: how good, and how it compares."""
+    cut = len(columns)
+    if sys.stdout.isatty() and shutil.get_terminal_size().columns < _width(columns, rows):
+        cut = [column.name for column in columns].index("skill")
+    print_table(columns[:cut], [Row(cells=row[:cut]) for row in rows])
+    if cut < len(columns):
+        print_text("")
+        print_table([columns[0], *columns[cut:]], [Row(cells=(row[0], *row[cut:])) for row in rows])
+
+
+def _width(columns: list[Column], rows: list[tuple[str, ...]]) -> int:
+    names = tuple(column.name for column in columns)
+    return sum(2 + max(map(cell_width, cells)) for cells in zip(names, *rows, strict=True))
 
 
 def _cells(row: ComparisonRow, *, abstaining: bool) -> tuple[str, ...]:

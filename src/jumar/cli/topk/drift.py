@@ -63,7 +63,8 @@ def drift_command(log: Path, level: float, effect: float, *, as_json: bool, quie
             }
         )
         return 0
-    columns = [Column(name=name, fold=not name) for name in ("stream", "measure", "before", "after", "since", "effect", "p", "")]
+    names = ("stream", "measure", "before", "after", "since", "effect", "p", "")
+    columns = [Column(name=name, fold=name in {"stream", "since"}) for name in names]
     print_table(columns, [Row(cells=_cells(stream, change)) for stream in streams for change in stream.changes])
     if not quiet:
         for stream in streams:

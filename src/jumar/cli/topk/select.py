@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from jumar.app.topk_file import SELECTIONS, Selection, read_selection
 from jumar.cli.common import json_option, print_text, quiet_option
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.cli.topk.common import limit_options, parameters, scale_option
@@ -16,7 +17,6 @@ from jumar.errors import ScoreError, UsageError
 from jumar.text import plural
 
 if TYPE_CHECKING:
-    from jumar.app.topk_file import Selection
     from jumar.app.topk_runs import Ranking
     from jumar.topk.types import SelectionResult
 
@@ -29,6 +29,7 @@ Examples:
   jumar topk select scores.jsonl
   jumar topk select scores.jsonl --strategy elbow --param drop_threshold=0.2 --json
   jumar topk select scores.jsonl --config topk.toml --explain
+  jumar topk select scores.jsonl --config settings.toml --use rule_selection
 
 FILE has one JSON object a line: {"query_id": "q1", "scores": [0.92, 0.89, 0.71], "items": [...]}; items are optional,
 - is stdin. --json prints one object a line, in the order of the input."""
@@ -41,8 +42,12 @@ FILE has one JSON object a line: {"query_id": "q1", "scores": [0.92, 0.89, 0.71]
     "--param", "params", multiple=True, type=click.STRING, metavar="NAME=VALUE", help="A parameter of the strategy; repeatable."
 )
 @click.option(
-    "--config", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="What `jumar topk tune -o FILE` wrote."
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="What `jumar topk tune -o FILE` wrote, or settings with [pipeline.retrieval].",
 )
+@click.option("--use", type=click.Choice(SELECTIONS), help="Which selection of the settings, where there are several.")
 @limit_options
 @scale_option
 @click.option("--ties", type=click.Choice(["split", "keep"]), default="split", show_default=True, help="Equal scores at the cut.")
@@ -62,11 +67,12 @@ def select_command(
     strategy: str | None,
     params: tuple[str, ...],
     config: Path | None,
+    use: str | None,
     max_k: int | None,
     min_k: int | None,
+    *,
     scale: str | None,
     ties: Literal["split", "keep"],
-    *,
     on_invalid: Literal["raise", "drop"],
     sort: bool,
     explain: bool,
@@ -82,7 +88,10 @@ def select_command(
     from jumar.app.topk_runs import read_rankings
     from jumar.topk.types import ScoredItem
 
-    chosen = _selection(strategy, params, config, max_k, min_k, scale)
+    given = {**parameters(params), **({} if scale is None else {"scale": scale})}
+    chosen = _selection(strategy, given, config, use, max_k, min_k)
+    for warning in chosen.warnings:
+        print_text(f"jumar: warning: {warning}", err=True)
     rankings = read_rankings(file)
     results: list[SelectionResult[int]] = []
     for ranking in rankings:
@@ -106,21 +115,22 @@ def select_command(
 
 
 def _selection(
-    strategy: str | None, params: tuple[str, ...], config: Path | None, max_k: int | None, min_k: int | None, scale: str | None
+    strategy: str | None, given: dict[str, Any], config: Path | None, use: str | None, max_k: int | None, min_k: int | None
 ) -> Selection:
     """Return the strategy and the limits: options before the configuration, that before the defaults."""
-    from jumar.app.topk_file import Selection, read_selection
     from jumar.topk.contract import check_limits
     from jumar.topk.registry import create_selection_strategy
 
-    given = {**parameters(params), **({} if scale is None else {"scale": scale})}
     if config is not None and strategy is not None:
         raise UsageError("--strategy and --config both name a strategy: choose one")
-    known = None if config is None else read_selection(config)
+    if config is None and use is not None:
+        raise UsageError("--use chooses among the selections of --config FILE: give both")
+    known = None if config is None else read_selection(config, use)
     base: Any = (strategy or DEFAULT_STRATEGY) if known is None else known.strategy
     most, least = (20, 1) if known is None else (known.max_k, known.min_k)
     most, least = check_limits(most if max_k is None else max_k, least if min_k is None else min_k)
-    return Selection(strategy=create_selection_strategy(base, **given), max_k=most, min_k=least)
+    warnings = () if known is None else known.warnings
+    return Selection(strategy=create_selection_strategy(base, **given), max_k=most, min_k=least, warnings=warnings)
 
 
 def _document(ranking: Ranking, result: SelectionResult[int]) -> dict[str, Any]:

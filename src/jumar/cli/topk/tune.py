@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from jumar.app.topk_file import SELECTIONS, Selection, check_replaceable, render_selection
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.tabular import Column, Row, print_table
-from jumar.cli.topk.common import check_output, input_options, limit_options, need_numpy, runs_argument, scale_option
+from jumar.cli.topk.common import check_output, labelled_options, read_labelled, runs_argument
 from jumar.cli.topk.figures import estimated, figure, interval
+from jumar.errors import UsageError
 from jumar.text import escape
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ Examples:
   jumar topk tune runs.jsonl -o topk.toml
   jumar topk tune runs.jsonl --max-k 10 --min-k 0 --json
   jumar topk tune bm25.run --qrels judged.qrels --scale bm25 -o topk.toml
+  jumar topk tune runs.jsonl -o settings.toml --table rule_selection
   jumar topk tune runs.jsonl --recall 0.9 -o topk.toml     a promised recall, not the best F1
 
 RUNS as for `jumar topk compare`; `jumar topk select --config topk.toml` uses what was found."""
@@ -36,6 +39,11 @@ RUNS as for `jumar topk compare`; `jumar topk select --config topk.toml` uses wh
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the configuration here."
 )
 @click.option(
+    "--table",
+    type=click.Choice(SELECTIONS),
+    help="Write it as this table of [pipeline.retrieval], for a file of settings.",
+)
+@click.option(
     "--metric",
     type=click.Choice(["f1", "precision", "recall", "ndcg"]),
     default="f1",
@@ -45,15 +53,13 @@ RUNS as for `jumar topk compare`; `jumar topk select --config topk.toml` uses wh
 @click.option(
     "--recall", type=float, metavar="SHARE", help="Fit `conformal` to this recall of what was retrieved, instead of searching."
 )
-@limit_options
-@scale_option
-@input_options
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the folds and the resamples.")
+@labelled_options("Of the folds and the resamples.")
 @json_option
 @quiet_option
 def tune_command(
     runs: Path,
     output: Path | None,
+    table: str | None,
     metric: str,
     recall: float | None,
     max_k: int | None,
@@ -71,49 +77,57 @@ def tune_command(
     The figures are of held-out queries: everything is chosen again in each fold of a cross-validation. A fixed number is taken
     unless another strategy is better by more than chance.
     """
-    need_numpy("tune")
     check_output(output)
-    from jumar.app.topk_runs import read_runs
-    from jumar.topk.contract import check_limits
-
-    known: Scale = scale or "similarity"
-    most, least = check_limits(20 if max_k is None else max_k, 1 if min_k is None else min_k)
-    queries = read_runs(runs, qrels=qrels, grade=grade, scale=known)
+    if table is not None:
+        if output is None:
+            raise UsageError("--table says how -o FILE is written: give both, or neither")
+        check_replaceable(output, table)
+    given = read_labelled("tune", runs, max_k=max_k, min_k=min_k, scale=scale, qrels=qrels, grade=grade)
+    target = _Target(output, table, given.max_k, given.min_k)
     if recall is not None:
         from jumar.topk.calibrate import calibrate_conformal
 
-        fitted = calibrate_conformal(queries, recall=recall, scale=known)
-        document: dict[str, Any] = {"strategy": fitted.name, "params": fitted.params(), "max_k": most, "min_k": least}
-        _write(output, fitted, most, least, {"queries": fitted.queries}, f"fitted on {runs}, for a mean recall of {recall:g}")
+        fitted = calibrate_conformal(given.queries, recall=recall, scale=given.scale)
+        target.write(fitted, {"queries": fitted.queries}, f"fitted on {runs}, for a mean recall of {recall:g}")
         if as_json:
-            print_json({**document, "output": None if output is None else str(output.absolute())})
+            limits = {"max_k": given.max_k, "min_k": given.min_k}
+            print_json({"strategy": fitted.name, "params": fitted.params(), **limits, "output": target.shown()})
         else:
             print_text(f"keep {_described(fitted)}: a recall of {recall:g} on queries of the same kind, where max_k lets it")
             _say_where(output, quiet=quiet)
         return 0
     from jumar.topk.tuning import tune
 
-    found = tune(queries, metric, most, least, scale=known, seed=seed)
-    _write(output, found.strategy, most, least, _evidence(found), f"tuned on {runs}\n{_verdict(found)}")
+    found = tune(given.queries, metric, given.max_k, given.min_k, scale=given.scale, seed=seed)
+    target.write(found.strategy, _evidence(found), f"tuned on {runs}\n{_verdict(found)}")
     if as_json:
-        print_json({**_document(found), "output": None if output is None else str(output.absolute())})
+        print_json({**_document(found), "output": target.shown()})
     else:
         _print(found, quiet=quiet)
         _say_where(output, quiet=quiet)
     return 0
 
 
-def _write(
-    output: Path | None, strategy: SelectionStrategy, max_k: int, min_k: int, evidence: dict[str, Any], comment: str
-) -> None:
-    if output is None:
-        return
-    from jumar.app.topk_file import Selection, render_selection
-    from jumar.files import as_write_error, replace_file
+class _Target(NamedTuple):
+    """Where the answer is written, and as what."""
 
-    text = render_selection(Selection(strategy=strategy, max_k=max_k, min_k=min_k), evidence, f"jumar topk tune: {comment}")
-    with as_write_error("write", output):
-        replace_file(output, text.encode("utf-8", "backslashreplace"))
+    output: Path | None
+    table: str | None
+    max_k: int
+    min_k: int
+
+    def write(self, strategy: SelectionStrategy, evidence: dict[str, Any], comment: str) -> None:
+        if self.output is None:
+            return
+        from jumar.files import as_write_error, replace_file
+
+        selection = Selection(strategy=strategy, max_k=self.max_k, min_k=self.min_k)
+        text = render_selection(selection, evidence, f"jumar topk tune: {comment}", table=self.table)
+        with as_write_error("write", self.output):
+            replace_file(self.output, text.encode("utf-8", "backslashreplace"))
+
+    def shown(self) -> str | None:
+        return None if self.output is None else str(self.output.absolute())
 
 
 def _say_where(output: Path | None, *, quiet: bool) -> None:
