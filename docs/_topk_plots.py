@@ -303,7 +303,7 @@ def picture(name: str) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {end + 24}" width="{WIDTH}" role="img">',
             f"<title>{escape(alternative(name), quote=False)}</title>",
             f"<style>{STYLE}</style>",
-            '<rect class="paper" width="100%" height="100%"/>',
+            '<rect class="paper" width="100%" height="100%" rx="6"/>',
             *(element for panel in panels(name) for element in panel.draw()),
             *_legend(end + 16),
             "</svg>\n",
