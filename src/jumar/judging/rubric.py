@@ -13,7 +13,7 @@ import tomllib
 from importlib.resources import files
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 __all__ = [
     "BUILTIN",
@@ -36,10 +36,8 @@ Count = Annotated[int, Field(ge=0)]
 Words = tuple[Annotated[str, Field(min_length=1, pattern=r"\S")], ...]
 
 
-class _Part(BaseModel):
+class _Part(BaseModel, extra="forbid", frozen=True):
     """A table of a rubric: unknown keys are errors, and nothing changes after reading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class JudgeRubric(_Part):
@@ -70,7 +68,7 @@ class Rubric(_Part):
 
     @functools.cached_property
     def digest(self) -> str:
-        """The SHA-256 of everything in the rubric, in hexadecimal: equal rubrics have the same, however their files are laid out."""
+        """The SHA-256 of all that the rubric says, in hexadecimal: equal rubrics have the same, however their files are laid out."""
         content = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -106,7 +104,7 @@ class TitleRules(_Part):
 
 
 class CriteriaRules(_Part):
-    """The score by the number of criteria: none 0, one ``one``, ``best_from`` to ``best_to`` 1, over ``most`` ``over``, else ``near``."""
+    """The score by the number of criteria: none 0, ``best_from`` to ``best_to`` 1, one ``one``, over ``most`` ``over``, else ``near``."""
 
     one: Share = 0.2
     near: Share = 0.6
@@ -280,7 +278,7 @@ class TextRubric(Rubric):
 
 
 def rubric_class(kind: object) -> type[StoryRubric | TextRubric]:
-    """Return the model that a rubric of ``kind`` is checked against; that of stories for what is neither, whose error names both."""
+    """Return the model that a rubric of ``kind`` is checked against; that of stories where it is neither."""
     return TextRubric if kind == "text" else StoryRubric
 
 
