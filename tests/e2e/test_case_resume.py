@@ -173,6 +173,12 @@ def undisturbed(directory: Path) -> tuple[dict[str, Any], list[str]]:
     return facts(directory / RUN), calls(directory)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[str]]:
+    """What a run that nobody disturbs comes to, and the steps that it paid for."""
+    return undisturbed(tmp_path_factory.mktemp("whole"))
+
+
 @contextmanager
 def hanging(directory: Path, at: str) -> Iterator[subprocess.Popen[str]]:
     """A run whose step ``at`` has begun and waits until the file ``hang`` is gone."""
@@ -208,9 +214,9 @@ STEPS = ["augment", "agent", "judge", "feedback"]
 
 @pytest.mark.parametrize("step", ["augment", "agent", "judge"])
 def test_a_run_that_is_killed_in_the_middle_of_a_step_pays_for_that_step_again_and_for_no_other(
-    tmp_path: Path, step: str
+    tmp_path: Path, whole: tuple[dict[str, Any], list[str]], step: str
 ) -> None:
-    expected, paid = undisturbed(tmp_path / "whole")
+    expected, paid = whole
     place = tmp_path / "killed"
     with hanging(place, f"2.1 {step}") as process:
         process.send_signal(signal.SIGKILL)
@@ -239,9 +245,9 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_pays_for_that_step_again_a
     [((signal.SIGINT,), 130, 0), ((signal.SIGINT, signal.SIGINT), 130, 1), ((signal.SIGTERM,), 143, 1)],
 )
 def test_a_run_that_is_stopped_by_a_signal_goes_on_to_the_same_end(
-    tmp_path: Path, signals: tuple[int, ...], code: int, again: int
+    tmp_path: Path, whole: tuple[dict[str, Any], list[str]], signals: tuple[int, ...], code: int, again: int
 ) -> None:
-    expected, paid = undisturbed(tmp_path / "whole")
+    expected, paid = whole
     place = tmp_path / "stopped"
     with hanging(place, "1.2 agent") as process:
         for number in signals:

@@ -327,21 +327,30 @@ def needs_mounts(directory: Path) -> None:
 JUMAR = f"'{sys.executable}' -m jumar.cli.entry cases run --json --output-root runs"
 
 
+SCORES = {1: [GOOD, (8, 8, 8)], 2: [GOOD, (5, 5, 5)]}
+
+
+@pytest.fixture(scope="module")
+def with_room(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a run comes to whose disk has room."""
+    directory = tmp_path_factory.mktemp("with-room")
+    write_pipeline(directory, SCORES)
+    run(directory)
+    return facts(directory / RUN)
+
+
 @pytest.mark.parametrize("size", ["24k", "120k", "200k", "280k"])
-def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(tmp_path: Path, size: str) -> None:
+def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(tmp_path: Path, with_room: dict[str, Any], size: str) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()
     needs_mounts(runs)
-    scores = {1: [GOOD, (8, 8, 8)], 2: [GOOD, (5, 5, 5)]}
-    write_pipeline(tmp_path / "whole", scores)
-    run(tmp_path / "whole")
-    write_pipeline(tmp_path, scores)
+    write_pipeline(tmp_path, SCORES)
     again = f"mount -o remount,size=10m runs; resume=--resume; [ -e runs/run_t ] || resume=; {JUMAR} $resume"
     done = with_mount(f"size={size}", runs, f"{JUMAR}; echo $? > code; {again}; echo $? > again; cp -r runs kept")
     assert ["1", "0"] == [(tmp_path / name).read_text().strip() for name in ("code", "again")], done.stderr
     assert "the disk is full: free some space and run the command again" in done.stderr
     assert "Traceback" not in done.stderr
-    assert facts(tmp_path / "whole" / RUN) == facts(tmp_path / "kept" / "run_t")
+    assert with_room == facts(tmp_path / "kept" / "run_t")
     assert () == verify_run(tmp_path / "kept" / "run_t").problems
 
 
