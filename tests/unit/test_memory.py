@@ -261,3 +261,22 @@ def test_a_memory_that_fails_is_told_and_the_passes_go_on(tmp_path):
         (done.stdout + done.stderr).split()
     )
     assert ["From earlier passes" in one for one in prompts(tmp_path)] == [False, False]
+
+
+def test_the_page_shows_what_happens(tmp_path):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "remember.md").read_text(encoding="utf-8")
+    config, agent, readable, shown = re.findall(r"```(?:toml|sh|markdown)\n(.*?)```", page, re.DOTALL)
+    for name, text in (("jumar.toml", config), ("agent.sh", agent), ("readable.sh", readable)):
+        assert text.startswith(f"# {name}")
+        (tmp_path / name).write_text(text)
+
+    def scores(loop: str) -> str:
+        jumar(tmp_path, "run", "--id", loop, check=0)
+        found = [record.quality_score for record in LoopReader(tmp_path / ".jumar" / "loops" / loop).records()]
+        (tmp_path / "report.md").unlink()
+        return ", ".join(f"{score:g}" for score in found if score is not None)
+
+    for loop in ("march", "april"):
+        assert f"jumar run --id {loop}          # {scores(loop)}:" in page
+    assert shown.strip() in prompts(tmp_path, "april")[1]
+    assert "From earlier passes" not in prompts(tmp_path, "march")[1]

@@ -272,6 +272,8 @@ class Step:
         try:
             notes = self.notebook.gather(self.store, parent, everywhere=memory.everywhere)
             query = question(self.settings.objective, last)
+            said = set[str]() if last is None else {text.strip() for text in last.reflections}  # the prompt has them anyway
+            notes = [note for note in notes if note.text.strip() not in said]
             return memory.recall(query, notes, turn=f"{self.settings.loop_id}:{number}")
         except Exception as error:  # noqa: BLE001 - a prompt without memories is better than no pass
             why = escape(f"{type(error).__name__}: {error}")
