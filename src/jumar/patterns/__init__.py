@@ -9,9 +9,11 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from jumar.patterns.matcher import PatternMatcher
     from jumar.patterns.models import PatternProposal, PatternSet, PatternV1, PatternV2, TechValidation, ValuePhrase
 
 __all__ = [
+    "PatternMatcher",
     "PatternProposal",
     "PatternSet",
     "PatternV1",
@@ -21,6 +23,7 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "PatternMatcher": "matcher",
     "PatternProposal": "models",
     "PatternSet": "models",
     "PatternV1": "models",
