@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import subprocess
@@ -386,6 +387,15 @@ def test_a_recall_can_be_promised():
     assert ("conformal", True) == (row["method"], row["metadata"]["calibrated"])
     assert "conformal" == call("topk", "tune", clear_file(), "--recall", "0.8", "--json", check=0).document["strategy"]
     assert "at least 99 labelled queries" in call("topk", "tune", clear_file(), "--recall", "0.99", check=2).err
+
+
+def test_an_output_that_cannot_be_written_is_an_error_with_a_way_out(monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("jumar.files.replace_file", full)
+    called = call("topk", "tune", clear_file(), "-o", "topk.toml", check=1)
+    assert "topk.toml could not be written: No space left on device; choose another file with -o" in called.err
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.cli.topk.common import check_output, labelled_options, read_labelled, runs_argument
 from jumar.cli.topk.figures import estimated, figure, interval
-from jumar.errors import UsageError
+from jumar.errors import StoreWriteError, UsageError
 from jumar.text import escape
 
 if TYPE_CHECKING:
@@ -119,12 +119,15 @@ class _Target(NamedTuple):
     def write(self, strategy: SelectionStrategy, evidence: dict[str, Any], comment: str) -> None:
         if self.output is None:
             return
-        from jumar.files import as_write_error, replace_file
+        from jumar.files import replace_file
 
         selection = Selection(strategy=strategy, max_k=self.max_k, min_k=self.min_k)
         text = render_selection(selection, evidence, f"jumar topk tune: {comment}", table=self.table)
-        with as_write_error("write", self.output):
+        try:
             replace_file(self.output, text.encode("utf-8", "backslashreplace"))
+        except OSError as error:
+            reason = escape(f"{self.output} could not be written: {error.strerror or error}")
+            raise StoreWriteError(f"{reason}; choose another file with -o") from error
 
     def shown(self) -> str | None:
         return None if self.output is None else str(self.output.absolute())
