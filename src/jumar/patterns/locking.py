@@ -1,0 +1,53 @@
+"""One writer at a time for a patterns file: a ``flock`` beside it that the kernel drops when its holder dies."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final
+
+from jumar.errors import LockedError, PatternSaveError
+from jumar.text import escape
+
+__all__ = ["writing"]
+
+_PATIENCE: Final = 10.0  # seconds; whoever holds it writes one file
+_POLL: Final = 0.01
+
+
+@contextlib.contextmanager
+def writing(path: Path, *, patience: float = _PATIENCE) -> Generator[None]:
+    """Hold the lock of the patterns file ``path``: ``path`` with ``.lock`` added, which stays there.
+
+    Errors: :class:`LockedError` when another process or object still holds it after ``patience`` seconds;
+    :class:`PatternSaveError` when the lock cannot be written, because the file could not be either.
+    """
+    lock = path.with_name(path.name + ".lock")
+    try:
+        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        raise PatternSaveError(f"{escape(str(path))} was not written: {error.strerror}: {escape(str(lock))}") from error
+    try:
+        _wait(fd, path, time.monotonic() + patience)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _wait(fd: int, path: Path, until: float) -> None:
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+                raise
+            if time.monotonic() >= until:
+                raise LockedError(f"{escape(str(path))} is being written by another process; try again when it is done") from None
+            time.sleep(_POLL)
+        else:
+            return
