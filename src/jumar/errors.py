@@ -26,7 +26,7 @@ Messages are for the person who reads them: they name the file, the field and wh
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 __all__ = [
     "ArtifactError",
@@ -139,4 +139,9 @@ class PatternSaveError(JumarError):
 
 
 class EvaluationUnreliableError(JumarError):
-    """More items than allowed could not be judged: what the others say would mislead. Those that were are on record."""
+    """More items than allowed could not be judged: what the others say would mislead.
+
+    ``evaluation`` holds the results that there are, where the judge was asked by :mod:`jumar.judging`.
+    """
+
+    evaluation: Any = None

@@ -1,0 +1,65 @@
+"""What the adapters of language models share: one client an event loop, and failures without keys in them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from jumar.judging.expensive.endpoint import kind_of_status, retry_after_seconds
+from jumar.judging.expensive.keys import scrub
+from jumar.model.judges import FailureKind, JudgeFailure
+from jumar.text import escape
+
+__all__ = ["Clients", "Features", "failure_of_status"]
+
+_log = logging.getLogger("jumar.judging.expensive")
+_Client = TypeVar("_Client")
+_SHOWN = 300
+
+
+class Clients(Generic[_Client]):
+    """Makes a client when one is needed: its connections belong to the event loop that they were made in."""
+
+    def __init__(self, make: Callable[[], _Client]) -> None:
+        self._make = make
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client: _Client | None = None
+
+    def get(self) -> _Client:
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._client, self._loop = self._make(), loop
+        return self._client
+
+    def forget(self) -> _Client | None:
+        """Return the client to be closed, if there is one; the next :meth:`get` makes another."""
+        client, self._client = self._client, None
+        return client if self._loop is asyncio.get_running_loop() else None
+
+
+class Features:
+    """Parameters that not every model takes: what it refuses by name is left out from then on, with a warning."""
+
+    def __init__(self, names: dict[str, tuple[str, ...]]) -> None:
+        self._words = names
+        self.left_out: set[str] = set()
+
+    def drop(self, message: str) -> bool:
+        """Leave out what ``message`` complains about; return whether there was something new to leave out."""
+        said = message.lower()
+        new = {name for name, words in self._words.items() if any(word in said for word in words)} - self.left_out
+        for name in sorted(new):
+            _log.warning("jumar.judge_parameter_refused: the judge does not take '%s'; asking without it", name)
+        self.left_out |= new
+        return bool(new)
+
+
+def failure_of_status(status: int, body: object, message: str, headers: Any, key: str | None) -> JudgeFailure:
+    """Return the failure behind an HTTP answer that is none."""
+    kind: FailureKind = kind_of_status(status)
+    if status == 429 and "insufficient_quota" in str(body):  # no waiting mends an empty account
+        kind = "rejected"
+    shown = escape(scrub(message, (key,) if key else ()))[:_SHOWN]
+    return JudgeFailure(kind, f"HTTP {status}: {shown}", retry_after=retry_after_seconds(headers))

@@ -1,0 +1,92 @@
+"""A judge from what a person writes: ``--judge openai:MODEL``, ``http://HOST:PORT/v1#MODEL``, ``replay:FILE``, ``command:…``."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from jumar.errors import ConfigError
+from jumar.model.judges import Judge
+from jumar.text import escape, nearest
+
+__all__ = ["FORMS", "make_judge"]
+
+FORMS: Final = (
+    "openai:MODEL",
+    "anthropic:MODEL",
+    "http://HOST:PORT/v1#MODEL",
+    "replay:FILE",
+    "command:PROGRAM …",
+    "mock:",
+)
+
+
+def make_judge(spec: str | None, *, max_tokens: int = 2000) -> Judge:
+    """Return the judge that ``spec`` names. ``max_tokens`` bounds the answers of language models.
+
+    Errors: :class:`jumar.errors.ConfigError` for no judge, one that does not exist, an extra or a key that is missing, a program
+    that is not found; :class:`jumar.errors.NotFoundError` and :class:`jumar.errors.ItemError` of a recorded one.
+    """
+    if spec is None or not spec.strip():
+        raise ConfigError(f"no judge is configured; name one with --judge: {', '.join(FORMS)}")
+    kind, _, rest = spec.strip().partition(":")
+    if kind in {"http", "https"}:
+        return _endpoint(spec.strip(), max_tokens)
+    if kind == "openai":
+        from jumar.adapters.openai_judge import OpenAIJudge
+
+        return OpenAIJudge(rest, max_tokens=max_tokens)
+    if kind == "anthropic":
+        from jumar.adapters.anthropic_judge import AnthropicJudge
+
+        return AnthropicJudge(rest, max_tokens=max_tokens)
+    if kind == "replay":
+        from jumar.judging.expensive.replay import ReplayJudge
+
+        if not rest:
+            raise ConfigError("replay: names no file; write replay:FILE")
+        return ReplayJudge(Path(rest))
+    if kind == "command":
+        return _command(rest)
+    if kind == "mock":
+        from jumar.judging.expensive.mock import MockJudge
+
+        return MockJudge.from_options(rest)
+    known = ("openai", "anthropic", "http", "https", "replay", "command", "mock")
+    raise ConfigError(f"there is no judge '{escape(kind)}'{nearest(kind, known)}; there are {', '.join(FORMS)}")
+
+
+def _endpoint(spec: str, max_tokens: int) -> Judge:
+    from jumar.adapters.openai_judge import KEY_VARIABLE, OpenAIJudge
+
+    address, _, model = spec.partition("#")
+    try:
+        parts = urlsplit(address)
+        usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+        parts = urlsplit("")
+    if not usable:
+        raise ConfigError("the judge's address names no host; write http://HOST:PORT/v1#MODEL")
+    if parts.username is not None or parts.password is not None or parts.query:
+        # not shown: it is most likely a key
+        raise ConfigError(f"the judge's address holds a user, a password or a query; a key belongs into {KEY_VARIABLE}")
+    if not model:
+        raise ConfigError(f"{escape(address)} names no model; write {escape(address)}#MODEL")
+    return OpenAIJudge(model, base_url=address, max_tokens=max_tokens)
+
+
+def _command(line: str) -> Judge:
+    from jumar.judging.expensive.command import CommandJudge
+
+    try:
+        argv = shlex.split(line)
+    except ValueError as error:
+        raise ConfigError(f"command: cannot be split into words: {error}; check its quotes") from None
+    judge = CommandJudge(argv)
+    if shutil.which(argv[0]) is None:
+        raise ConfigError(f"command: the program '{escape(argv[0])}' is not found, or not executable")
+    return judge

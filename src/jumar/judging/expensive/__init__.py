@@ -1,0 +1,72 @@
+"""The expensive judge: asking it, reading its answers, and what to do when it does not answer.
+
+Everything named here is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from jumar.judging.expensive.cache import ReplyCache
+    from jumar.judging.expensive.command import CommandJudge
+    from jumar.judging.expensive.evaluate import JudgeRun, evaluate_expensive, judge_items
+    from jumar.judging.expensive.health import check_expensive_evaluator
+    from jumar.judging.expensive.ledger import Prices
+    from jumar.judging.expensive.mock import MockJudge
+    from jumar.judging.expensive.noise import JudgeNoise, judge_noise
+    from jumar.judging.expensive.replay import ReplayJudge
+    from jumar.judging.expensive.settings import JudgeSettings
+    from jumar.judging.expensive.summary import Evaluation, JudgeRejectedError
+
+__all__ = [
+    "CommandJudge",
+    "Evaluation",
+    "JudgeNoise",
+    "JudgeRejectedError",
+    "JudgeRun",
+    "JudgeSettings",
+    "MockJudge",
+    "Prices",
+    "ReplayJudge",
+    "ReplyCache",
+    "check_expensive_evaluator",
+    "evaluate_expensive",
+    "judge_items",
+    "judge_noise",
+]
+
+_ELSEWHERE = {
+    "CommandJudge": "command",
+    "Evaluation": "summary",
+    "JudgeNoise": "noise",
+    "JudgeRejectedError": "summary",
+    "JudgeRun": "evaluate",
+    "JudgeSettings": "settings",
+    "MockJudge": "mock",
+    "Prices": "ledger",
+    "ReplayJudge": "replay",
+    "ReplyCache": "cache",
+    "check_expensive_evaluator": "health",
+    "evaluate_expensive": "evaluate",
+    "judge_items": "evaluate",
+    "judge_noise": "noise",
+}
+"""Where a name is defined, below this package."""
+
+
+if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would believe in every name
+
+    def __getattr__(name: str) -> object:
+        """Load a public name when it is first used, and keep it."""
+        if name not in _ELSEWHERE:
+            raise AttributeError(f"module 'jumar.judging.expensive' has no attribute {name!r}")
+        value = getattr(import_module(f"jumar.judging.expensive.{_ELSEWHERE[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names, loaded or not."""
+    return sorted({*globals(), *__all__})

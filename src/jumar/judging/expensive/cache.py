@@ -1,0 +1,108 @@
+"""Replies by content: the same question to the same judge is asked once, ever.
+
+A file a reply, named after the hash of everything that decides about the answer: the question without its nonce, the template's
+version, the judge, its parameters, and which of several readings it is. Files are written aside and renamed, so that two
+processes at once do no harm: whoever is second writes the same name again, whole. Durability costs a sync that is not worth it
+here: a reply that is lost is asked again, and a file that a power failure cut off is noticed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from jumar.files import as_write_error
+from jumar.model.judges import JudgeReply, JudgeRequest
+from jumar.model.records import Usage
+from jumar.text import escape
+
+__all__ = ["FORMAT", "ReplyCache", "cache_key"]
+
+FORMAT: Final = 1
+_log = logging.getLogger("jumar.judging.expensive")
+
+
+def cache_key(identity: str, request: JudgeRequest, template: int) -> str:
+    """Return the SHA-256 of what decides about the answer.
+
+    ``request`` is the question as it would be with an empty nonce. Its ``item_id`` does not count, nor does the id in its item:
+    the same text is the same question.
+    """
+    content = {
+        "format": FORMAT,
+        "judge": identity,
+        "template": template,
+        "system": request.system,
+        "user": request.user,
+        "item": {name: value for name, value in request.item.items() if name != "id"},
+        "schema": request.schema,
+        "repeat": request.repeat,
+        "temperature": request.temperature,
+        "seed": request.seed,
+    }
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+class ReplyCache:
+    """Replies below ``directory``, which is made when it is missing. Errors: :class:`jumar.errors.StoreWriteError`."""
+
+    def __init__(self, directory: Path | str) -> None:
+        self.directory = Path(directory)
+        with as_write_error("make the directory of replies", self.directory):
+            self.directory.mkdir(parents=True, exist_ok=True)
+
+    def path(self, key: str) -> Path:
+        """Return where the reply of ``key`` is or would be."""
+        return self.directory / key[:2] / f"{key[2:]}.json"
+
+    def get(self, key: str) -> JudgeReply | None:
+        """Return the reply, or None when there is none. A damaged file is none, with a warning."""
+        path = self.path(key)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            _log.warning("jumar.judge_cache_unreadable: %s: %s; asking again", escape(str(path)), error.strerror)
+            return None
+        try:
+            return _decoded(json.loads(content), key)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            _log.warning("jumar.judge_cache_damaged: %s is not a reply; asking again", escape(str(path)))
+            return None
+
+    def put(self, key: str, reply: JudgeReply, about: Mapping[str, Any]) -> None:
+        """Keep ``reply``; ``about`` is for people who look into the file. Errors: :class:`jumar.errors.StoreWriteError`."""
+        entry = {"format": FORMAT, "key": key, **about, "text": reply.text, "usage": reply.usage.to_json()}
+        data = json.dumps(entry, ensure_ascii=True, indent=1).encode()
+        path = self.path(key)
+        temporary = path.with_name(f".tmp-{secrets.token_hex(6)}")
+        with as_write_error("keep a reply of the judge in", path):
+            path.parent.mkdir(exist_ok=True)
+            try:
+                temporary.write_bytes(data)
+                temporary.replace(path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    temporary.unlink()
+                raise
+
+
+def _decoded(entry: dict[str, Any], key: str) -> JudgeReply:
+    if entry["format"] != FORMAT or entry["key"] != key:
+        raise ValueError(entry["format"])
+    text, usage = entry["text"], entry["usage"]
+    if not isinstance(text, str):
+        raise TypeError(text)
+    known = {name: usage[name] for name in ("tokens_used", "input_tokens", "output_tokens", "model") if name in usage}
+    for name in ("tokens_used", "input_tokens", "output_tokens"):
+        if not (known.get(name) is None or (isinstance(known[name], int) and known[name] >= 0)):
+            raise TypeError(name)
+    return JudgeReply(text=text, usage=Usage(**known))

@@ -1,0 +1,300 @@
+"""Asking the expensive judge about many items: at most so many at once, in the items' order, never more than a window in memory.
+
+An item without a verdict is an :class:`~jumar.judging.models.Unscored`. When more than a fifth of the items that the judge was
+asked about have none, what it said about the others is worth nothing, and that is an error; it is raised as soon as it is
+certain. Whoever has to be paid has been paid by then, so the results so far come with the error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sized,
+)
+from random import Random
+from typing import Any, TypeVar
+
+from jumar.errors import EvaluationUnreliableError
+from jumar.judging.expensive.asking import Asker
+from jumar.judging.expensive.cache import ReplyCache
+from jumar.judging.expensive.given import as_items, rubric_of
+from jumar.judging.expensive.keys import known_keys
+from jumar.judging.expensive.ledger import Ledger, Prices
+from jumar.judging.expensive.noise import judge_noise
+from jumar.judging.expensive.reading import Answers, Reader, result_of
+from jumar.judging.expensive.settings import JudgeSettings
+from jumar.judging.expensive.summary import NOT_THE_JUDGES, Evaluation, JudgeRejectedError, Result, Tally
+from jumar.judging.items import Item
+from jumar.judging.models import Story, Unscored
+from jumar.judging.rubric import JudgeRubric, Rubric
+from jumar.model.judges import Judge
+
+__all__ = ["JudgeRun", "evaluate_expensive", "judge_items"]
+
+_log = logging.getLogger("jumar.judging.expensive")
+_PROBED = 5
+_WINDOW = 4  # items waiting to be given out in order, for each call in flight: one slow call does not hold up the others
+_T = TypeVar("_T")
+
+
+class JudgeRun:
+    """One evaluation of ``items``, as a stream: iterate over :meth:`results`, then look at :meth:`evaluation`.
+
+    ``total`` is the number of items where it is known: with it hopeless runs end early. ``random`` draws the jitter, ``pause``
+    waits, ``nonce`` makes the fence; tests bring their own. To be made inside a running event loop, and used once.
+    """
+
+    def __init__(
+        self,
+        items: Iterable[Item] | AsyncIterable[Item],
+        judge: Judge,
+        rubric: JudgeRubric,
+        settings: JudgeSettings | None = None,
+        *,
+        cache: ReplyCache | None = None,
+        prices: Prices | None = None,
+        total: int | None = None,
+        random: Random | None = None,
+        pause: Callable[[float], Awaitable[object]] | None = None,
+        nonce: Callable[[], str] | None = None,
+    ) -> None:
+        self._items = items
+        self._judge = judge
+        self._settings = settings or JudgeSettings()
+        self._total = total if total is not None else len(items) if isinstance(items, Sized) else None
+        self._ledger = Ledger(self._settings.max_cost, prices)
+        recorded = bool(getattr(judge, "recorded", False))  # its answers are on file: no second reading, nothing to keep
+        self._asker = Asker(
+            judge,
+            self._settings,
+            self._ledger,
+            cache=None if recorded else cache,
+            keys=known_keys(),
+            random=random or Random(),  # noqa: S311 - jitter, not a secret
+            pause=pause,
+        )
+        self._reader = Reader(self._asker, judge.identity, rubric, self._settings, nonce)
+        self._repeat = 1 if recorded else self._settings.repeat
+        self._tally = Tally()
+        self._ended: str | None = None
+
+    async def results(self) -> AsyncIterator[Result]:
+        """Yield a result an item, in the items' order.
+
+        Errors, after the last result that there is: :class:`jumar.errors.EvaluationUnreliableError`,
+        :class:`JudgeRejectedError`; :class:`jumar.errors.StoreWriteError` of the cache.
+        """
+        source = _iterate(self._items)
+        head: list[tuple[Item, Answers]] = []
+        if self._repeat is None:
+            head = await self._probe(source)
+        window: deque[asyncio.Task[Result]] = deque()
+        try:
+            for item, answers in head:
+                window.append(asyncio.create_task(self._judged(item, answers)))
+            async for item in source:
+                while len(window) >= _WINDOW * self._settings.concurrency or (window and window[0].done()):
+                    yield self._counted(await window.popleft())
+                if self._ended is not None:
+                    break
+                window.append(asyncio.create_task(self._judged(item, Answers())))
+                await asyncio.sleep(0)
+            while window:
+                yield self._counted(await window.popleft())
+        finally:
+            await _cancelled(window)
+            await source.aclose()
+        self._raise_unless_reliable()
+
+    async def _probe(self, source: AsyncIterator[Item]) -> list[tuple[Item, Answers]]:
+        """Read the first items twice, and decide how often every item is read."""
+        items: list[Item] = []
+        async for item in source:
+            items.append(item)
+            if len(items) == _PROBED:
+                break
+        tasks = [asyncio.create_task(self._reader.read(item, 2, Answers())) for item in items]
+        try:
+            read = await asyncio.gather(*tasks)
+        finally:
+            await _cancelled(tasks)
+        noise = judge_noise([[one.gestalt for one in answers.readings] for answers in read])
+        self._repeat = 3 if noise is not None and noise.high_variance else 1
+        if self._repeat == 3:
+            _log.warning(
+                "jumar.judge_noisy: two readings of one item differ by %.2f on average; reading every item three times",
+                noise.mean_abs_difference if noise else 0.0,
+            )
+        return list(zip(items, read, strict=True))
+
+    async def _judged(self, item: Item, answers: Answers) -> Result:
+        return result_of(item, await self._reader.read(item, self._repeat or 1, answers))
+
+    def _counted(self, result: Result) -> Result:
+        self._tally.add(result)
+        if isinstance(result, Unscored) and result.kind == "rejected" and self._ended is None:
+            self._end("rejected")
+        if self._total is not None and self._tally.failures > self._settings.max_unscored * self._total:
+            self._end("unreliable")
+        return result
+
+    def _end(self, why: str) -> None:
+        if self._ended is None:
+            self._ended = why
+            self._asker.stop()
+            _log.error("jumar.judge_stopped: %s after %d items", why, self._tally.story_count)
+
+    def _raise_unless_reliable(self) -> None:
+        tally = self._tally
+        if self._ended == "rejected":
+            message = self._reader.last_message("rejected")
+            raise JudgeRejectedError(
+                f"the judge rejects the questions: {message}; check the key, the model's name and the address"
+            )
+        asked = tally.scored + tally.failures
+        if tally.failures > self._settings.max_unscored * asked:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in tally.kinds.most_common() if kind not in NOT_THE_JUDGES)
+            of = self._total if self._total is not None and self._ended else asked
+            raise EvaluationUnreliableError(
+                f"{tally.failures:,} of {of:,} items could not be judged ({kinds}), more than {self._settings.max_unscored:.0%}: "
+                f"what the judge said about the others says nothing about them all. The last failure: "
+                f"{self._reader.last_message(None)}. Mend the judge, or ask fewer at once, and run it again: what was answered "
+                "is in the cache, if there is one"
+            )
+
+    def evaluation(self, results: Iterable[Result] = ()) -> Evaluation:
+        """Return the figures so far; ``results`` are those that were kept."""
+        tally, ledger, asker = self._tally, self._ledger, self._asker
+        tokens = tally.tokens
+        return Evaluation(
+            results=tuple(results),
+            judge=self._reader.identity,
+            settings=self._settings.to_json(),
+            story_count=tally.story_count,
+            scored=tally.scored,
+            unscored_kinds={str(kind): count for kind, count in tally.kinds.items()},
+            gestalt_avg=tally.average,
+            cost_usd=ledger.total_usd,
+            known_cost_usd=ledger.known_usd,
+            input_tokens=tokens[0],
+            output_tokens=tokens[1],
+            calls=asker.calls,
+            retries=asker.retries,
+            cached=asker.cached,
+            repeat=self._repeat or 1,
+            noise=tally.noise.noise(),
+            stopped=ledger.stopped,
+        )
+
+
+async def judge_items(
+    items: Iterable[Item] | AsyncIterable[Item],
+    judge: Judge,
+    rubric: JudgeRubric,
+    settings: JudgeSettings | None = None,
+    *,
+    on_result: Callable[[Result], None] | None = None,
+    keep: bool = True,
+    **options: Any,
+) -> Evaluation:
+    """Judge ``items`` and return the evaluation, its results in the items' order; without ``keep`` the results are not kept.
+
+    ``on_result`` gets every result, in the same order. ``options`` are those of :class:`JudgeRun`. The judge is not closed.
+    Errors as :meth:`JudgeRun.results`; the error's ``evaluation`` holds the results so far.
+    """
+    run = JudgeRun(items, judge, rubric, settings, **options)
+    results: list[Result] = []
+    try:
+        async for result in run.results():
+            if keep:
+                results.append(result)
+            if on_result is not None:
+                on_result(result)
+    except (EvaluationUnreliableError, JudgeRejectedError) as error:
+        error.evaluation = run.evaluation(results)
+        raise
+    return run.evaluation(results)
+
+
+def evaluate_expensive(
+    stories: Iterable[Item | Story | Mapping[str, Any]],
+    *,
+    judge: Judge,
+    rubric: Rubric | JudgeRubric | None = None,
+    settings: JudgeSettings | None = None,
+    on_result: Callable[[Result], None] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Judge stories, or any records with ``text``, and return the figures of :meth:`Evaluation.to_json`.
+
+    ``options`` are fields of :class:`JudgeSettings` (``concurrency=…``, ``repeat=…``, ``max_cost=…``), and ``cache``, ``prices``
+    of :class:`JudgeRun`. Without a rubric a built-in one is asked, for stories or for texts. The judge is closed afterwards, and
+    may be used again. Works inside a running event loop, too, which it blocks.
+
+    Errors: :class:`jumar.errors.ItemError` for a record that is none, :class:`jumar.errors.ConfigError` for a setting, and those
+    of :func:`judge_items`.
+    """
+    items = as_items(stories)
+    run_options = {name: options.pop(name) for name in ("cache", "prices", "random", "pause", "nonce") if name in options}
+    chosen = settings or JudgeSettings(**options)
+    if settings is not None and options:
+        raise TypeError(f"give settings or {', '.join(options)}, not both")
+
+    async def work() -> Evaluation:
+        try:
+            return await judge_items(items, judge, rubric_of(rubric, items), chosen, on_result=on_result, **run_options)
+        finally:
+            await judge.aclose()
+
+    return run_async(work).to_json()
+
+
+def run_async(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    """Run a coroutine to its end, in a thread of its own where an event loop is running already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    outcome: list[_T] = []
+    failure: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            outcome.append(asyncio.run(work()))
+        except BaseException as error:  # noqa: BLE001 - raised again below, in the caller's thread
+            failure.append(error)
+
+    thread = threading.Thread(target=target, name="jumar-judge")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+async def _cancelled(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """End what still runs, and wait for its end."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _iterate(items: Iterable[Item] | AsyncIterable[Item]) -> AsyncGenerator[Item, None]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item

@@ -1,0 +1,116 @@
+"""What the calls cost, and whether there may be another one.
+
+Unknown is unknown: a call whose cost nobody knows makes the sum unknown, never 0. Before a call is made under a limit, the
+largest cost seen so far is set aside for it, as it is for those in flight; until the first cost is known there is one call at a
+time. So the limit is exceeded only by as much as a call costs more than every one before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from jumar.errors import ConfigError
+from jumar.model.judges import FailureKind
+from jumar.model.records import Usage
+
+__all__ = ["Ledger", "Prices"]
+
+_FREE: Final[frozenset[FailureKind]] = frozenset({"rate_limited", "unavailable", "rejected", "missing"})
+"""Failures without an answer; nobody charges for those unless they say so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """USD for a million tokens, as the provider's price list has them. Errors: :class:`jumar.errors.ConfigError`."""
+
+    input_per_million: float
+    output_per_million: float
+
+    def __post_init__(self) -> None:
+        for name in ("input_per_million", "output_per_million"):
+            value: float = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ConfigError(f"{name} = {value} should be 0 or more USD")
+
+    def cost(self, usage: Usage) -> float | None:
+        """Return the cost in USD; None when one of the two numbers of tokens is unknown."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        return (usage.input_tokens * self.input_per_million + usage.output_tokens * self.output_per_million) / 1e6
+
+
+class Ledger:
+    """The sum of what was spent in one run, and the limit. Belongs to one event loop."""
+
+    def __init__(self, max_cost: float | None = None, prices: Prices | None = None) -> None:
+        self._max_cost = max_cost
+        self._prices = prices
+        self._changed = asyncio.Condition()
+        self._in_flight = 0
+        self._largest: float | None = None
+        self._unknown = 0
+        self._assumed = 0.0
+        self.known_usd = 0.0
+        self.stopped: str | None = None
+
+    @property
+    def total_usd(self) -> float | None:
+        """What all calls cost; None when one of them did not say."""
+        return None if self._unknown else self.known_usd
+
+    async def reserve(self) -> bool:
+        """Wait until a call may be made and return True, or False when none may be made any more."""
+        async with self._changed:
+            while (may := self._may_ask()) is None:
+                await self._changed.wait()
+            self._in_flight += may
+            return may
+
+    def _may_ask(self) -> bool | None:
+        """Return whether a call may be made; None while that depends on those in flight."""
+        limit = self._max_cost
+        if limit is None:
+            return True
+        if self.stopped is not None:
+            return False
+        spent = self.known_usd + self._assumed
+        if spent < limit:
+            if self._largest is None:
+                return None if self._in_flight else True
+            if spent + (self._in_flight + 1) * self._largest <= limit:
+                return True
+            if self._in_flight:
+                return None
+        self.stopped = f"the limit of ${limit:g} is reached: ${spent:.4f} spent, and the next call could exceed it"
+        return False
+
+    async def settle(self, usage: Usage | None, failure: FailureKind | None = None) -> float | None:
+        """Record the end of a reserved call; return what it cost, None when nobody knows."""
+        cost = self._cost(usage, failure)
+        async with self._changed:
+            self._in_flight -= 1
+            if cost is not None:
+                self.known_usd += cost
+                if failure is None or cost:  # a refused connection says nothing about the price of an answer
+                    self._largest = max(self._largest or 0.0, cost)
+            else:
+                self._unknown += 1
+                self._assumed += self._largest or 0.0
+                if self._max_cost is not None and (failure is None or self._largest is None):
+                    self.stopped = self.stopped or (
+                        "the judge does not say what a call costs, so that a limit cannot be kept; give the prices of its "
+                        "tokens, or no limit"
+                    )
+            self._changed.notify_all()
+        return cost
+
+    def _cost(self, usage: Usage | None, failure: FailureKind | None) -> float | None:
+        if usage is not None:
+            if usage.token_cost_usd is not None:
+                return usage.token_cost_usd
+            if self._prices is not None and (cost := self._prices.cost(usage)) is not None:
+                return cost
+        return 0.0 if failure in _FREE else None
