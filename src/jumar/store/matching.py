@@ -300,7 +300,8 @@ def _compile(lines: Sequence[str], where: str) -> GitIgnoreSpec:
     try:
         with warnings.catch_warnings():  # of character classes, which are git's affair and not the caller's
             warnings.simplefilter("ignore")
-            return GitIgnoreSpec.from_lines(lines)
+            # with RE2 installed, it would be taken by default: it refuses names that are not UTF-8
+            return GitIgnoreSpec.from_lines(lines, backend="simple")
     except (ValueError, re.error) as error:
         raise ConfigError(f"{where}: {error}; patterns are those of .gitignore") from error
 
