@@ -9,6 +9,8 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from jumar.judging.cheap.evaluator import CheapModeEvaluator, evaluate_cheap
+    from jumar.judging.health import check_cheap_evaluator
     from jumar.judging.items import Item
     from jumar.judging.models import (
         CheapModeResult,
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
         Story,
         Unscored,
     )
-    from jumar.judging.rubric import Rubric
+    from jumar.judging.rubric import Rubric, StoryRubric, TextRubric, builtin_rubric
 
 __all__ = [
+    "CheapModeEvaluator",
     "CheapModeResult",
     "ComponentHealthStatus",
     "DualModeResult",
@@ -32,10 +35,16 @@ __all__ = [
     "IterationMetrics",
     "Rubric",
     "Story",
+    "StoryRubric",
+    "TextRubric",
     "Unscored",
+    "builtin_rubric",
+    "check_cheap_evaluator",
+    "evaluate_cheap",
 ]
 
 _ELSEWHERE = {
+    "CheapModeEvaluator": "cheap.evaluator",
     "CheapModeResult": "models",
     "ComponentHealthStatus": "models",
     "DualModeResult": "models",
@@ -45,7 +54,12 @@ _ELSEWHERE = {
     "IterationMetrics": "models",
     "Rubric": "rubric",
     "Story": "models",
+    "StoryRubric": "rubric",
+    "TextRubric": "rubric",
     "Unscored": "models",
+    "builtin_rubric": "rubric",
+    "check_cheap_evaluator": "health",
+    "evaluate_cheap": "cheap.evaluator",
 }
 """Where a name is defined, below this package."""
 

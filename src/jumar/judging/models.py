@@ -43,6 +43,8 @@ class Story(BaseModel):
 class Contribution(BaseModel):
     """What one component or pattern gave to a raw score: ``points`` of 5, signed; ``share`` of all points given, from 0 to 1."""
 
+    model_config = ConfigDict(frozen=True)
+
     name: str
     points: Finite
     share: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
@@ -64,6 +66,12 @@ class CheapModeResult(BaseModel):
     patterns_missed: list[str] = Field(default_factory=list[str], description="Patterns that should have fired")
     contributions: list[Contribution] = Field(default_factory=list[Contribution])
     sub_scores: dict[str, float] = Field(default_factory=dict[str, float])
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a field by name: programs for the first design read results as dictionaries. Errors: KeyError."""
+        if name not in type(self).model_fields:
+            raise KeyError(name)
+        return getattr(self, name)
 
 
 class ExpensiveModeResult(BaseModel):

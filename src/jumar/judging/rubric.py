@@ -13,7 +13,7 @@ import tomllib
 from importlib.resources import files
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = [
     "BUILTIN",
@@ -36,8 +36,10 @@ Count = Annotated[int, Field(ge=0)]
 Words = tuple[Annotated[str, Field(min_length=1, pattern=r"\S")], ...]
 
 
-class _Part(BaseModel, extra="forbid", frozen=True):
+class _Part(BaseModel):
     """A table of a rubric: unknown keys are errors, and nothing changes after reading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class JudgeRubric(_Part):
@@ -61,14 +63,22 @@ class PatternRules(_Part):
 class Rubric(_Part):
     """What every rubric has. ``kind`` says which components its score is made of."""
 
+    KIND: ClassVar[str | None] = None
+
     name: str = Field(..., min_length=1)
     kind: Kind
     patterns: PatternRules = PatternRules()
     judge: JudgeRubric
 
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> Rubric:
+        if self.KIND not in {None, self.kind}:
+            raise ValueError(f"a rubric of kind {self.kind!r} has other components")
+        return self
+
     @functools.cached_property
     def digest(self) -> str:
-        """The SHA-256 of all that the rubric says, in hexadecimal: equal rubrics have the same, however their files are laid out."""
+        """The SHA-256 of all that the rubric says, in hexadecimal; the layout of its file does not matter."""
         content = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -104,7 +114,7 @@ class TitleRules(_Part):
 
 
 class CriteriaRules(_Part):
-    """The score by the number of criteria: none 0, ``best_from`` to ``best_to`` 1, one ``one``, over ``most`` ``over``, else ``near``."""
+    """The score by number: none 0, ``best_from`` to ``best_to`` 1, over ``most`` ``over``, else ``one`` or ``near``."""
 
     one: Share = 0.2
     near: Share = 0.6
@@ -152,9 +162,9 @@ class ScopeRules(_Part):
 class StoryRubric(Rubric):
     """A rubric for user stories: five components, each from 0 to 1."""
 
+    KIND: ClassVar = "story"
     COMPONENTS: ClassVar = ("title_quality", "ac_count", "tech_specificity", "user_focus", "scope_check")
 
-    kind: Literal["story"]
     weights: StoryWeights = StoryWeights()
     title_quality: TitleRules = TitleRules()
     ac_count: CriteriaRules = CriteriaRules()
@@ -254,6 +264,7 @@ class ReasoningRules(_Part):
 class TextRubric(Rubric):
     """A rubric for any text: eight components, each from 0 to 1; ``overlap`` only where there is a prompt."""
 
+    KIND: ClassVar = "text"
     COMPONENTS: ClassVar = (
         "length",
         "structure",
@@ -265,7 +276,6 @@ class TextRubric(Rubric):
         "reasoning",
     )
 
-    kind: Literal["text"]
     weights: TextWeights = TextWeights()
     length: LengthRules = LengthRules()
     structure: StructureRules = StructureRules()

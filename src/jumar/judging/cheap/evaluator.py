@@ -1,0 +1,131 @@
+"""The cheap judge: a rubric and patterns; no network, no clock, no randomness. Same input, same scores, to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from jumar.errors import ItemError
+from jumar.judging.cheap.evidence import PatternEvidence
+from jumar.judging.cheap.scoring import Reading, Scorer
+from jumar.judging.cheap.story_panel import StoryPanel
+from jumar.judging.cheap.text_panel import TextPanel
+from jumar.judging.items import Item
+from jumar.judging.models import CheapModeResult, Story, Unscored
+from jumar.judging.rubric import Rubric, StoryRubric, TextRubric, builtin_rubric
+from jumar.patterns.models import PatternSet
+
+__all__ = ["CheapModeEvaluator", "evaluate_cheap"]
+
+AnyRubric = StoryRubric | TextRubric
+RubricChoice = AnyRubric | Literal["story", "text"] | None
+
+
+class CheapModeEvaluator:
+    """Scores items by a rubric and a set of patterns, from 1 to 5.
+
+    ``patterns_path`` is a patterns file, a :class:`jumar.patterns.PatternSet`, or None for the rubric alone. ``rubric`` is
+    ``"story"``, ``"text"`` or a rubric; None takes ``story`` for stories and ``text`` for other items. Weights, value phrases and
+    paths of the patterns count before those of the rubric; :attr:`unused_weights` are those that no rubric here knows.
+
+    Errors: :class:`jumar.errors.PatternLoadError` for a file that is missing or damaged.
+    """
+
+    def __init__(self, patterns_path: str | Path | PatternSet | None = None, *, rubric: RubricChoice = None) -> None:
+        self.patterns = _pattern_set(patterns_path)
+        self.rubrics = _rubrics(rubric)
+        known = self.patterns or PatternSet(version="2.0", patterns=[])
+        self.evidence = PatternEvidence(known) if known.patterns else None
+        weights = known.scoring_weights
+        scorers = {one.kind: _scorer(one, known, self.evidence) for one in self.rubrics}
+        self._of_stories = scorers.get("story") or scorers["text"]
+        self._of_texts = scorers.get("text") or scorers["story"]
+        used = {name for scorer in scorers.values() for name in scorer.weights}
+        self.unused_weights = tuple(name for name in weights if name not in used)
+
+    def read(self, item: Item) -> Reading | Unscored:
+        """Return an item's score without the details of a report, which take longer than the score; :meth:`result` adds them."""
+        return (self._of_texts if item.story is None else self._of_stories).read(item)
+
+    def result(self, reading: Reading) -> CheapModeResult:
+        """Return a reading with what each component and pattern gave, and the sub-scores."""
+        return (self._of_texts if reading.item.story is None else self._of_stories).result(reading)
+
+    def evaluate_item(self, item: Item) -> CheapModeResult | Unscored:
+        """Return an item's score with everything that led to it, or ``Unscored`` when there is nothing to judge."""
+        reading = self.read(item)
+        return reading if isinstance(reading, Unscored) else self.result(reading)
+
+    def evaluate(self, items: Iterable[Item]) -> Iterator[CheapModeResult | Unscored]:
+        """Yield a result for each item, in their order; nothing is kept."""
+        return map(self.evaluate_item, items)
+
+    def evaluate_story(self, story: Mapping[str, Any] | Story) -> CheapModeResult | Unscored:
+        """Return a story's score. Of a mapping only what is there counts: a missing field is empty.
+
+        Errors: :class:`jumar.errors.ItemError` for a field of the wrong type.
+        """
+        return self.evaluate_item(Item.of(story if isinstance(story, Story) else _story(story, 0)))
+
+
+def evaluate_cheap(
+    stories: Sequence[Mapping[str, Any] | Story],
+    patterns_path: str | Path | PatternSet | None = None,
+    *,
+    rubric: RubricChoice = None,
+) -> dict[str, Any]:
+    """Return the scores of stories as one document, of plain values.
+
+    ``mode`` is ``"cheap"``; ``gestalt_avg`` the mean in full precision, None when nothing was scored; ``story_count`` is of all;
+    ``individual_scores`` a dictionary a scored story, in their order, with the fields of :class:`CheapModeResult`; ``unscored``
+    the others with their kind and message. A story without an id is called ``story-N``, counted from 1.
+    Errors: those of :class:`CheapModeEvaluator` and of :meth:`CheapModeEvaluator.evaluate_story`.
+    """
+    evaluator = CheapModeEvaluator(patterns_path, rubric=rubric)
+    items = (Item.of(one if isinstance(one, Story) else _story(one, number)) for number, one in enumerate(stories, 1))
+    results = list(evaluator.evaluate(items))
+    scored = [one for one in results if isinstance(one, CheapModeResult)]
+    return {
+        "mode": "cheap",
+        "gestalt_avg": sum(one.gestalt for one in scored) / len(scored) if scored else None,
+        "story_count": len(stories),
+        "individual_scores": [one.model_dump() for one in scored],
+        "unscored": [one.model_dump(include={"story_id", "kind", "message"}) for one in results if isinstance(one, Unscored)],
+    }
+
+
+def _pattern_set(given: str | Path | PatternSet | None) -> PatternSet | None:
+    if given is None or isinstance(given, PatternSet):
+        return given
+    from jumar.patterns.storage import load_pattern_set
+
+    return load_pattern_set(Path(given))
+
+
+def _rubrics(given: RubricChoice) -> tuple[AnyRubric, ...]:
+    if given is None:
+        return builtin_rubric("story"), builtin_rubric("text")
+    return (given if isinstance(given, Rubric) else builtin_rubric(given),)
+
+
+def _scorer(rubric: AnyRubric, known: PatternSet, evidence: PatternEvidence | None) -> Scorer:
+    panel = (
+        StoryPanel(rubric, known.tech_validation, known.value_phrases)
+        if isinstance(rubric, StoryRubric)
+        else TextPanel(rubric, known.value_phrases)
+    )
+    return Scorer(rubric, panel, evidence, known.scoring_weights)
+
+
+def _story(fields: Mapping[str, Any], number: int) -> Story:
+    from pydantic import ValidationError
+
+    empty: dict[str, Any] = {"title": "", "description": "", "acceptance_criteria": []}
+    given = {name: value for name, value in fields.items() if value is not None}
+    try:
+        return Story.model_validate({"id": f"story-{number}" if number else "", **empty, **given})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ItemError(f"story {number or ''}".rstrip() + f": {where}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None

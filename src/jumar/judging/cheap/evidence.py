@@ -1,0 +1,77 @@
+"""Patterns as evidence: what fires on an item, and by how much it moves the raw score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from jumar.judging.cheap.detectors import Detector, Judged, detector_for
+from jumar.judging.cheap.view import view_of_item
+from jumar.judging.items import Item
+from jumar.judging.rubric import PatternRules
+from jumar.patterns.models import PatternSet, PatternV2
+
+if TYPE_CHECKING:
+    from jumar.patterns.matcher import PatternMatcher
+
+__all__ = ["Evidence", "PatternEvidence"]
+
+_MATCHED = frozenset({"active", "provisional"})
+
+
+class Evidence(NamedTuple):
+    """What fired: ids in the order of the set, and the signed points that each active one would give by itself."""
+
+    ids: list[str]
+    points: list[tuple[str, float]]
+
+
+class PatternEvidence:
+    """The patterns of a set, ready to fire. Rejected and pruned ones never do.
+
+    Errors: those of :class:`jumar.patterns.matcher.PatternMatcher`.
+    """
+
+    def __init__(self, patterns: PatternSet) -> None:
+        live = [pattern for pattern in patterns.patterns if pattern.status in _MATCHED]
+        named = [(index, detector_for(one.id, one.description)) for index, one in enumerate(live)]
+        self._detectors: list[tuple[int, Detector]] = [(index, rule) for index, rule in named if rule is not None]
+        by_rule = {index for index, _ in self._detectors}
+        self._others = [index for index in range(len(live)) if index not in by_rule]
+        self._matcher = _matcher([live[index] for index in self._others])
+        self._as_given = not by_rule
+        self.ids = tuple(pattern.id for pattern in live)
+        self._signed = [(1.0 if one.type == "good" else -1.0) * one.weight * (one.status == "active") for one in live]
+        self._moves = [one.status == "active" for one in live]
+        self.active = sum(self._moves)
+
+    @property
+    def uses_judged(self) -> bool:
+        """Whether :meth:`fired` looks at what the components said."""
+        return bool(self._detectors)
+
+    def fired(self, item: Item, judged: Judged | None) -> list[int]:
+        """Return the positions in ``ids`` of the patterns that fire, ascending; ``judged`` may be None unless ``uses_judged``."""
+        found = [] if self._matcher is None else self._matcher.fired(item.text)
+        if self._as_given:
+            return found
+        found = [self._others[index] for index in found]
+        if judged is not None:
+            view = view_of_item(item)
+            found += [index for index, rule in self._detectors if rule(view, judged)]
+        return sorted(found)
+
+    def weigh(self, fired: Sequence[int], rules: PatternRules) -> Evidence:
+        """Return what fired with its points; ``rules.most`` is not applied yet."""
+        ids = self.ids
+        points = [(ids[index], self._signed[index] * rules.points) for index in fired if self._moves[index]]
+        return Evidence([ids[index] for index in fired], points)
+
+
+def _matcher(patterns: list[PatternV2]) -> PatternMatcher | None:
+    """Import the matching libraries only where there is something to match."""
+    if not patterns:
+        return None
+    from jumar.patterns.matcher import PatternMatcher
+
+    return PatternMatcher(patterns)

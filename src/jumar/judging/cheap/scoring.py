@@ -1,0 +1,143 @@
+"""From the components' scores and the patterns that fired to a raw score, a gestalt, and what each gave."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, NamedTuple, Protocol
+
+from jumar.judging.cheap.detectors import Judged
+from jumar.judging.cheap.evidence import Evidence, PatternEvidence
+from jumar.judging.items import Item
+from jumar.judging.models import CheapModeResult, Contribution, Unscored
+from jumar.judging.rubric import Rubric, StoryRubric, TextRubric
+
+__all__ = ["Panel", "Reading", "Scorer", "gestalt_of"]
+
+_MOST = 5.0
+_REMEMBERED = 4096
+"""A story's components have few different values, so that most stories share what follows from them."""
+
+
+class Panel(Protocol):
+    """The components of one kind of rubric: their names, the reason that a score over 0.5 gives, and what they say."""
+
+    names: ClassVar[tuple[str, ...]]
+    codes: ClassVar[tuple[str, ...]]
+
+    def scores(self, item: Item) -> tuple[float | None, ...] | str: ...
+
+    def judged(self, item: Item, scores: Sequence[float | None]) -> Judged: ...
+
+    def parts(self, item: Item, scores: Sequence[float | None]) -> dict[str, float]: ...
+
+
+class Base(NamedTuple):
+    """What the components alone give: ``points`` by name in their order, which add up to ``raw``."""
+
+    raw: float
+    reasons: tuple[str, ...]
+    points: tuple[tuple[str, float], ...]
+
+
+class Reading(NamedTuple):
+    """One item's score without what only reports need; :meth:`Scorer.result` adds that."""
+
+    item: Item
+    gestalt: float
+    raw: float
+    base: Base
+    scores: tuple[float | None, ...]
+    fired: list[int]
+    evidence: Evidence | None
+
+
+def gestalt_of(raw: float) -> float:
+    """Return the score from 1 to 5 for a raw one from 0 to 5."""
+    return 1.0 + (raw / 5.0) * 4.0
+
+
+class Scorer:
+    """One rubric, one set of patterns. ``weights`` beat those of the rubric, by the name of a component."""
+
+    def __init__(
+        self, rubric: StoryRubric | TextRubric, panel: Panel, patterns: PatternEvidence | None, weights: Mapping[str, float]
+    ) -> None:
+        own: dict[str, float] = rubric.weights.model_dump()
+        self.weights = {name: weights.get(name, own[name]) for name in panel.names}
+        self._rubric: Rubric = rubric
+        self._panel = panel
+        self._patterns = patterns
+        self._base: Callable[[tuple[float | None, ...]], Base | None] = self._weigh
+        if isinstance(rubric, StoryRubric):
+            self._base = functools.lru_cache(_REMEMBERED)(self._weigh)
+        self._contributions = functools.lru_cache(_REMEMBERED)(_contributions)
+
+    def read(self, item: Item) -> Reading | Unscored:
+        """Return the item's score, or that there is nothing to judge."""
+        scores = self._panel.scores(item)
+        if isinstance(scores, str):
+            return Unscored(story_id=item.id, kind="abstained", message=scores)
+        base = self._base(scores)
+        if base is None:
+            return Unscored(story_id=item.id, kind="abstained", message="no component of this rubric that counts applies to it")
+        raw, fired, evidence = base.raw, [], None
+        patterns = self._patterns
+        if patterns is not None:
+            fired = patterns.fired(item, self._panel.judged(item, scores) if patterns.uses_judged else None)
+            if fired and patterns.active:
+                evidence = _moved(patterns.weigh(fired, self._rubric.patterns), raw, self._rubric.patterns.most)
+                raw = _clamped(raw + sum(points for _, points in evidence.points))
+        return Reading(item, gestalt_of(raw), raw, base, scores, fired, evidence)
+
+    def result(self, reading: Reading) -> CheapModeResult:
+        """Return everything about a score: what each component and each active pattern gave, and the sub-scores."""
+        evidence, patterns = reading.evidence, self._patterns
+        moved = () if evidence is None else tuple(evidence.points)
+        return CheapModeResult(
+            story_id=reading.item.id,
+            gestalt=reading.gestalt,
+            raw_score=reading.raw,
+            reasons=list(reading.base.reasons),
+            patterns_matched=[] if patterns is None else [patterns.ids[index] for index in reading.fired],
+            contributions=list(self._contributions((*reading.base.points, *moved))),
+            sub_scores=self._panel.parts(reading.item, reading.scores),
+        )
+
+    def _weigh(self, scores: tuple[float | None, ...]) -> Base | None:
+        """Return Σ weight · score / Σ weight · 5 over the components that apply; None when none of them counts."""
+        panel, total, whole = self._panel, 0.0, 0.0
+        given: list[tuple[str, float]] = []
+        for name, score in zip(panel.names, scores, strict=True):
+            if score is not None:
+                weight = self.weights[name]
+                total += weight * score
+                whole += weight
+                given.append((name, weight * score))
+        if whole == 0.0:
+            return None
+        factor = _MOST / whole
+        reasons = tuple(code for code, score in zip(panel.codes, scores, strict=True) if score is not None and score > 0.5)
+        return Base(_clamped(total * factor), reasons, tuple((name, points * factor) for name, points in given))
+
+
+def _moved(evidence: Evidence, raw: float, most: float) -> Evidence:
+    """Scale the patterns' points so that together they move ``raw`` by at most ``most``, and not out of 0 to 5."""
+    wanted = sum(points for _, points in evidence.points)
+    possible = _clamped(raw + max(-most, min(most, wanted))) - raw
+    if wanted in {0.0, possible}:
+        return evidence
+    factor = possible / wanted
+    return Evidence(evidence.ids, [(name, points * factor) for name, points in evidence.points])
+
+
+def _contributions(points: tuple[tuple[str, float], ...]) -> tuple[Contribution, ...]:
+    """Return the points with each one's share of all that was given; all shares are 0.0 where nothing was."""
+    whole = sum(abs(given) for _, given in points)
+    return tuple(
+        Contribution(name=name, points=given, share=min(1.0, abs(given) / whole) if whole else 0.0) for name, given in points
+    )
+
+
+def _clamped(raw: float) -> float:
+    return 0.0 if raw < 0.0 else min(raw, _MOST)
