@@ -8,7 +8,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 GOOD = json.dumps({"reasoning": "clear", "strengths": ["short"], "weaknesses": ["vague"], "gestalt": 4})
 
@@ -53,7 +53,7 @@ class JudgeServer:
     def base(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def __enter__(self) -> JudgeServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         assert self._ready.wait(10)
         return self

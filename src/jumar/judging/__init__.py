@@ -10,6 +10,12 @@ from importlib import import_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.judging.cheap.evaluator import CheapModeEvaluator, evaluate_cheap
+    from jumar.judging.expensive.cache import ReplyCache
+    from jumar.judging.expensive.evaluate import evaluate_expensive, judge_items
+    from jumar.judging.expensive.health import check_expensive_evaluator
+    from jumar.judging.expensive.ledger import Prices
+    from jumar.judging.expensive.settings import JudgeSettings
+    from jumar.judging.expensive.summary import JudgeRejectedError
     from jumar.judging.health import check_cheap_evaluator
     from jumar.judging.items import Item
     from jumar.judging.models import (
@@ -33,6 +39,11 @@ __all__ = [
     "Item",
     "IterationLog",
     "IterationMetrics",
+    "JudgeRejectedError",
+    "JudgeRubric",
+    "JudgeSettings",
+    "Prices",
+    "ReplyCache",
     "Rubric",
     "Story",
     "StoryRubric",
@@ -40,7 +51,10 @@ __all__ = [
     "Unscored",
     "builtin_rubric",
     "check_cheap_evaluator",
+    "check_expensive_evaluator",
     "evaluate_cheap",
+    "evaluate_expensive",
+    "judge_items",
 ]
 
 _ELSEWHERE = {
@@ -52,6 +66,11 @@ _ELSEWHERE = {
     "Item": "items",
     "IterationLog": "models",
     "IterationMetrics": "models",
+    "JudgeRejectedError": "expensive.summary",
+    "JudgeRubric": "rubric",
+    "JudgeSettings": "expensive.settings",
+    "Prices": "expensive.ledger",
+    "ReplyCache": "expensive.cache",
     "Rubric": "rubric",
     "Story": "models",
     "StoryRubric": "rubric",
@@ -59,7 +78,10 @@ _ELSEWHERE = {
     "Unscored": "models",
     "builtin_rubric": "rubric",
     "check_cheap_evaluator": "health",
+    "check_expensive_evaluator": "expensive.health",
     "evaluate_cheap": "cheap.evaluator",
+    "evaluate_expensive": "expensive.evaluate",
+    "judge_items": "expensive.evaluate",
 }
 """Where a name is defined, below this package."""
 
