@@ -25,7 +25,7 @@ MAX_REPLY: Final = 1 << 20
 _SCORES: Final = ("gestalt", "score")
 _FENCE: Final = re.compile(r"```[a-zA-Z]*\n(.*?)```", re.DOTALL)
 _REFUSAL: Final = re.compile(
-    r"\s*(?:i['’]?m sorry|sorry,|i (?:can['’]?t|cannot|can not|won['’]?t|am (?:un|not )able to)|i['’]?m (?:un|not )able to)\b",
+    r"\s*(?:i['’]?m sorry|sorry|i (?:can['’]?t|cannot|can not|won['’]?t|am (?:un|not )able to)|i['’]?m (?:un|not )able to)\b",
     re.IGNORECASE,
 )
 
