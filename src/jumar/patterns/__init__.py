@@ -9,27 +9,48 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from jumar.patterns.keywords import extract_keywords
     from jumar.patterns.matcher import PatternMatcher
+    from jumar.patterns.migrate import migrate_existing_patterns
     from jumar.patterns.models import PatternProposal, PatternSet, PatternV1, PatternV2, TechValidation, ValuePhrase
+    from jumar.patterns.reading import parse_patterns
+    from jumar.patterns.storage import load_pattern_set, load_patterns_safely, save_patterns_safely, update_calibration_history
+    from jumar.patterns.versions import PatternStore
 
 __all__ = [
     "PatternMatcher",
     "PatternProposal",
     "PatternSet",
+    "PatternStore",
     "PatternV1",
     "PatternV2",
     "TechValidation",
     "ValuePhrase",
+    "extract_keywords",
+    "load_pattern_set",
+    "load_patterns_safely",
+    "migrate_existing_patterns",
+    "parse_patterns",
+    "save_patterns_safely",
+    "update_calibration_history",
 ]
 
 _ELSEWHERE = {
     "PatternMatcher": "matcher",
     "PatternProposal": "models",
     "PatternSet": "models",
+    "PatternStore": "versions",
     "PatternV1": "models",
     "PatternV2": "models",
     "TechValidation": "models",
     "ValuePhrase": "models",
+    "extract_keywords": "keywords",
+    "load_pattern_set": "storage",
+    "load_patterns_safely": "storage",
+    "migrate_existing_patterns": "migrate",
+    "parse_patterns": "reading",
+    "save_patterns_safely": "storage",
+    "update_calibration_history": "storage",
 }
 """Where a name is defined, below this package."""
 

@@ -1,0 +1,149 @@
+"""From the narrative patterns of format 1 to patterns that can fire. Nothing of the old file is lost."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from pydantic import ValidationError
+
+from jumar.errors import PatternLoadError
+from jumar.patterns.keywords import extract_keywords
+from jumar.patterns.models import FORMAT_VERSION, PatternSet, PatternV1
+from jumar.patterns.phrases import derive_phrases
+from jumar.patterns.reading import check_version, shown
+from jumar.text import escape
+
+__all__ = ["migrate_existing_patterns"]
+
+_OWN: Final = frozenset({"version", "patterns", "service_insights", "scoping_rules", "last_updated"})
+_PATH: Final = re.compile(r"(?<![\w.:/-])/?((?:[\w.@-]+/)+)([\w.@-]+\.(\w{1,5}))(?![\w/])")
+_CODE: Final = frozenset(
+    """
+    c cc cpp cs css go h hpp html java js json jsx kt md mjs php py pyi rb rs scss sh sql swift toml ts tsx vue yaml yml
+    """.split()  # noqa: SIM905 - a list of words is read as one
+)
+
+
+def migrate_existing_patterns(legacy: Mapping[str, Any], *, where: str = "the legacy patterns") -> dict[str, Any]:
+    """Return a file of format 1 as one of format 2.0: plain JSON values that :class:`PatternSet` accepts.
+
+    Per pattern, type, description, example, source and ``discovered_at`` stay as they were, whatever else it has stays too, and
+    it gets an id (``p_001``, …), keywords, phrases, a weight of 1 and the status ``provisional``; ``frequency`` says how many
+    patterns of the file have the same type and the same words. ``service_insights`` stands word for word under
+    ``tech_validation``, with the paths and extensions that it really names beside it; ``scoping_rules`` and sections that are
+    not known here stay as they are. ``where`` is the file's name for messages.
+
+    Errors: :class:`jumar.errors.PatternLoadError` for what is no file of format 1, with the pattern and the field;
+    :class:`jumar.patterns.extra.MissingExtraError`.
+    """
+    patterns = _checked(legacy, where)
+    insights: Any = legacy.get("service_insights", {})
+    if not isinstance(insights, dict):
+        raise PatternLoadError(f"{where}: service_insights is {shown(insights)}; give an object with a list for each service")
+    services = [name for name in cast("dict[str, Any]", insights) if name.strip()]
+    said = Counter(_wording(pattern) for pattern in patterns)
+    document: dict[str, Any] = {
+        "version": FORMAT_VERSION,
+        "last_updated": legacy.get("last_updated"),
+        "patterns": [
+            _migrated(pattern, f"p_{number:03d}", services, said[_wording(pattern)])
+            for number, pattern in enumerate(patterns, start=1)
+        ],
+        "tech_validation": _technical(cast("dict[str, Any]", insights)),
+        "scoping_rules": legacy.get("scoping_rules", []),
+        **{name: value for name, value in legacy.items() if name not in _OWN},
+    }
+    try:
+        PatternSet.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise PatternLoadError(f"{where}: {escape(field)} is {shown(first['input'])}: {first['msg']}") from error
+    return document
+
+
+def _checked(legacy: Any, where: str) -> list[dict[str, Any]]:
+    if not isinstance(legacy, dict):
+        raise PatternLoadError(f"{where}: not a file of format 1: {shown(legacy)} instead of an object with patterns")
+    document = cast("dict[str, Any]", legacy)
+    version = document.get("version", "1.0")
+    if not isinstance(version, str) or version.split(".")[0] != "1":
+        if isinstance(version, str) and version == FORMAT_VERSION:
+            raise PatternLoadError(
+                f"{where}: is of format {version} already, there is nothing to migrate; "
+                "`jumar patterns check` says whether it is valid"
+            )
+        check_version({"version": version}, where)
+        raise PatternLoadError(f"{where}: version is {shown(version)}; what can be migrated is of version 1.0")
+    found: Any = document.get("patterns")
+    if not isinstance(found, list):
+        raise PatternLoadError(f"{where}: 'patterns' is {'missing' if found is None else shown(found)}; give a list")
+    for number, pattern in enumerate(cast("list[Any]", found), start=1):
+        try:
+            PatternV1.model_validate(pattern)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            field = ".".join(map(str, first["loc"])) or "it"
+            what = "is missing" if first["type"] == "missing" else f"is {shown(first['input'])}: {first['msg']}"
+            raise PatternLoadError(f"{where}: pattern {number}: {escape(field)} {what}") from error
+    return cast("list[dict[str, Any]]", found)
+
+
+def _wording(pattern: Mapping[str, Any]) -> tuple[str, str]:
+    return pattern["type"], " ".join(re.findall(r"\w+", pattern["description"].lower()))
+
+
+def _migrated(pattern: dict[str, Any], name: str, services: list[str], frequency: int) -> dict[str, Any]:
+    description: str = pattern["description"]
+    derived = derive_phrases(description, names=services)
+    keywords = extract_keywords(description, names=services)
+    # without phrases it would fire on single keywords, and those of a sentence about nothing in particular are common words
+    phrases = derived.phrases or [one for one in keywords if " " in one] or [description.strip().lower()]
+    return {
+        "source": "scoping_validation",
+        **pattern,
+        "id": name,
+        "type": "good" if pattern["type"] == "good_pattern" else "bad",
+        "keywords": keywords,
+        "phrases": phrases,
+        "regex": derived.regex,
+        "category": ", ".join(derived.concepts) or None,
+        "weight": 1.0,
+        "status": "provisional",
+        "frequency": frequency,
+    }
+
+
+def _technical(insights: dict[str, Any]) -> dict[str, Any]:
+    """Return the insights, and the beginnings of paths by service and the extensions that their findings name."""
+    paths: dict[str, Counter[str]] = {}
+    endings: Counter[str] = Counter()
+    names = {name.lower(): name for name in insights}
+    for said in _texts(insights):
+        for folders, _, ending in _PATH.findall(said):
+            if ending.lower() not in _CODE:
+                continue
+            endings[f".{ending.lower()}"] += 1
+            service, _, below = folders.partition("/")
+            first = below.partition("/")[0]
+            if service.lower() in names and first:
+                paths.setdefault(names[service.lower()], Counter())[f"{first}/"] += 1
+    return {
+        "valid_repo_paths": {name: _by_count(found) for name, found in sorted(paths.items())},
+        "valid_extensions": _by_count(endings),
+        "service_insights": insights,
+    }
+
+
+def _by_count(found: Counter[str]) -> list[str]:
+    return [name for name, _ in sorted(found.items(), key=lambda one: (-one[1], one[0]))]
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    below = list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else value
+    return [text for one in cast("list[Any]", below) for text in _texts(one)] if isinstance(below, list) else []
