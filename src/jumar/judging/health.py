@@ -1,4 +1,4 @@
-"""Whether the components of an evaluation work, as far as their results tell. Flags and their names are those of the first design."""
+"""Whether the components of an evaluation work, as far as their results tell. Flags are those of the first design."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cheap_health(
 ) -> ComponentHealthStatus:
     """Return the health from figures over the scored items; ``count`` is their number, ``variance`` that of a sample.
 
-    Flags: ``no_scores`` (nothing was scored), ``all_same_score`` (two items or more), ``scores_out_of_range`` (below 1 or above 5),
+    Flags: ``no_scores`` (nothing was scored), ``all_same_score`` (two items or more), ``scores_out_of_range``,
     ``zero_patterns_matched`` (no item has a reason, or there were patterns and none fired on any item). Healthy means no flag.
     Details: ``score_range``, ``[lowest, highest]`` or None, and ``variance``.
     """
