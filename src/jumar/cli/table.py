@@ -17,6 +17,7 @@ COMMANDS: Commands = {
     "demo": ("jumar.cli.demo:demo_command", "Watch a real loop condense a text, offline, in seconds."),
     "diff": ("jumar.cli.diff:diff_command", "Compare the artifacts of two iterations."),
     "doctor": ("jumar.cli.doctor:doctor_command", "Check this machine and configuration before a run."),
+    "evaluate": ("jumar.cli.evaluate:evaluate_command", "Score items: stories, answers, summaries, anything."),
     "init": ("jumar.cli.init:init_command", "Write a commented jumar.toml to start from."),
     "list": ("jumar.cli.list:list_command", "List the loops."),
     "report": ("jumar.cli.report:report_command", "Print a loop's report as markdown, JSON, CSV, HTML or JUnit."),
@@ -51,6 +52,24 @@ GROUPS: dict[str, Group] = {
             "show": ("jumar.cli.cases.show:show_command", "Show a run's cases and their iterations."),
             "verify": ("jumar.cli.cases.verify:verify_command", "Re-hash everything that a run stored."),
         },
+    ),
+    "patterns": Group(
+        "Migrate, check and version what the cheap judge knows.",
+        "Look after what the cheap judge knows: patterns that fire on texts.",
+        {
+            "check": ("jumar.cli.patterns.check:check_command", "Say whether a patterns file is valid."),
+            "diff": ("jumar.cli.patterns.diff:diff_command", "Say what differs between two versions."),
+            "list": ("jumar.cli.patterns.list:list_command", "List the patterns of a file."),
+            "log": ("jumar.cli.patterns.log:log_command", "List every recorded save of a patterns file."),
+            "migrate": (
+                "jumar.cli.patterns.migrate:migrate_command",
+                "Turn narrative patterns of format 1 into ones that can fire.",
+            ),
+            "rollback": ("jumar.cli.patterns.rollback:rollback_command", "Save a recorded version again."),
+            "show": ("jumar.cli.patterns.show:show_command", "Show everything about one pattern."),
+            "stats": ("jumar.cli.patterns.stats:stats_command", "Count the patterns; say what fires on given items."),
+        },
+        rooted=False,
     ),
     "topk": Group(
         "Choose how many retrieved items to keep.",

@@ -1,0 +1,1 @@
+"""``jumar patterns``: one file a command, as above."""

@@ -1,0 +1,38 @@
+"""``jumar patterns check``: whether a patterns file is valid, its expressions included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jumar.cli.common import json_option, print_json, print_text, quiet_option
+from jumar.cli.patterns.common import file_argument
+from jumar.errors import PatternLoadError
+from jumar.text import escape, plural
+
+__all__ = ["check_command"]
+
+
+@click.command("check")
+@file_argument
+@json_option
+@quiet_option
+def check_command(file: Path, *, as_json: bool, quiet: bool) -> int:
+    """Say whether a patterns file is valid: exit code 0, or one message that names what is wrong.
+
+    It is the file itself that is checked, never its backup.
+    """
+    from jumar.patterns.matcher import PatternMatcher
+    from jumar.patterns.storage import read_pattern_set
+
+    found = read_pattern_set(file)
+    try:
+        PatternMatcher(found)
+    except PatternLoadError as error:
+        raise PatternLoadError(f"{escape(str(file))}: {error}") from error
+    if as_json:
+        print_json({"valid": True, "version": found.version, "patterns": len(found.patterns)})
+    elif not quiet:
+        print_text(f"{escape(str(file))} is valid: {plural(len(found.patterns), 'pattern')}, format {found.version}")
+    return 0

@@ -1,0 +1,38 @@
+"""``jumar patterns list``: the patterns of a file, one a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jumar.cli.common import json_option, print_json
+from jumar.cli.patterns.common import file_argument, warned
+from jumar.cli.tabular import Column, Row, print_table
+
+__all__ = ["list_command"]
+
+_STATUSES = ("active", "provisional", "rejected", "pruned")
+
+
+@click.command("list")
+@file_argument
+@click.option("--type", "kind", type=click.Choice(["good", "bad"]), help="Only these.")
+@click.option("--status", type=click.Choice(_STATUSES), help="Only these.")
+@json_option
+def list_command(file: Path, kind: str | None, status: str | None, *, as_json: bool) -> int:
+    """List the patterns of a file."""
+    from jumar.patterns.storage import load_patterns_safely
+
+    with warned():
+        found = load_patterns_safely(file)
+    chosen = [one for one in found if kind in {None, one.type} and status in {None, one.status}]
+    if as_json:
+        print_json({"patterns": [one.model_dump(mode="json") for one in chosen]})
+        return 0
+    columns = (Column(name="id"), Column(name="type"), Column(name="status"), Column(name="weight", right=True))
+    print_table(
+        (*columns, Column(name="fired", right=True), Column(name="description", fold=True)),
+        [Row(cells=(one.id, one.type, one.status, f"{one.weight:g}", f"{one.times_fired:,}", one.description)) for one in chosen],
+    )
+    return 0

@@ -1,0 +1,97 @@
+"""``jumar patterns migrate``: narrative patterns of format 1 become patterns that can fire."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jumar.cli.common import json_option, print_json, print_text, quiet_option
+from jumar.cli.patterns.common import coverage_lines, on_option, share, texts_of, warned
+from jumar.cli.topk.common import check_output
+from jumar.errors import NotFoundError, PatternLoadError, UsageError
+from jumar.text import escape, plural
+
+if TYPE_CHECKING:
+    from jumar.patterns.models import PatternSet
+
+__all__ = ["migrate_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar patterns migrate learned_patterns.json -o patterns.json
+  jumar patterns migrate learned_patterns.json -o patterns.json --on stories.jsonl --json
+
+All patterns are provisional at first: they are reported and move no score. What was in the output file stays in
+`jumar patterns log`."""
+
+
+@click.command("migrate", epilog=_EPILOG)
+@click.argument("source", type=click.Path(path_type=Path), metavar="IN")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="OUT", help="The new file."
+)
+@on_option
+@json_option
+@quiet_option
+def migrate_command(source: Path, output: Path, on: Path | None, *, as_json: bool, quiet: bool) -> int:
+    """Turn narrative patterns of format 1 into patterns that can fire; nothing of the file is lost."""
+    check_output(output)
+    from jumar.patterns.migrate import migrate_existing_patterns
+    from jumar.patterns.models import PatternSet
+    from jumar.patterns.reading import parse_json
+    from jumar.patterns.versions import PatternStore
+
+    where = escape(str(source))
+    if output.exists() and source.exists() and output.samefile(source):
+        raise UsageError(f"-o {where}: that is the file to be migrated; give the new one another name")
+    legacy = parse_json(_text(source, where), where)
+    texts = None if on is None else texts_of(on)
+    migrated = PatternSet.model_validate(migrate_existing_patterns(legacy, where=where))
+    document: dict[str, Any] = {
+        "migrated": len(migrated.patterns),
+        "good": sum(pattern.type == "good" for pattern in migrated.patterns),
+        "bad": sum(pattern.type == "bad" for pattern in migrated.patterns),
+        "provisional": sum(pattern.status == "provisional" for pattern in migrated.patterns),
+        "without_keywords": sum(not pattern.keywords for pattern in migrated.patterns),
+    }
+    lines = _try(migrated, texts, document)
+    with warned():
+        document["version"] = PatternStore(output).save(migrated, f"migrated from {source.name}")
+    document["output"] = str(output.absolute())
+    if as_json:
+        print_json(document)
+    elif not quiet:
+        counts = f"{document['good']} good, {document['bad']} bad; {document['without_keywords']} without keywords"
+        print_text(f"wrote {escape(str(output))}: {plural(document['migrated'], 'pattern')} ({counts}), all provisional")
+        if lines:
+            print_text("\n".join(lines))
+    return 0
+
+
+def _text(source: Path, where: str) -> str:
+    try:
+        return source.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise NotFoundError(f"there is no file {where}") from error
+    except UnicodeDecodeError as error:
+        raise PatternLoadError(f"{where}: not JSON: not UTF-8, byte {error.start + 1}") from error
+    except OSError as error:
+        raise PatternLoadError(f"{where}: {error.strerror}") from error
+
+
+def _try(migrated: PatternSet, texts: list[str] | None, document: dict[str, Any]) -> list[str]:
+    """Add what fires to ``document``, and return it for people; without items the coverage is null."""
+    if texts is None:
+        document["coverage"] = None
+        return []
+    from jumar.patterns.coverage import measure_coverage, naive_coverage
+
+    found = measure_coverage(migrated, texts)
+    items, naive_items, naive_patterns = naive_coverage(migrated, texts)
+    document["coverage"] = found.as_json()
+    document["naive_coverage"] = {"items": items, "fired_items": naive_items, "fired_patterns": naive_patterns}
+    document["never_fired"] = found.never
+    document["near_duplicates"] = [[one.first, one.second] for one in found.duplicates if one.by == "wording"]
+    return [*coverage_lines(found), f"with all keywords at once        {share(naive_items, items)}"]

@@ -1,0 +1,34 @@
+"""``jumar patterns rollback``: a patterns file as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jumar.cli.common import json_option, print_json, print_text, quiet_option
+from jumar.cli.patterns.common import file_argument
+from jumar.text import escape
+
+__all__ = ["rollback_command"]
+
+
+@click.command("rollback")
+@file_argument
+@click.argument("version", metavar="HASH")
+@json_option
+@quiet_option
+def rollback_command(file: Path, version: str, *, as_json: bool, quiet: bool) -> int:
+    """Save a recorded version again: the beginning of its hash is enough, and what the file holds now stays in the log."""
+    from jumar.patterns.versions import PatternStore
+
+    store = PatternStore(file)
+    whole = store.rollback(version)
+    found = store.log()[-1]
+    if as_json:
+        print_json({"version": whole, "patterns": found.patterns, "number": found.number})
+    elif not quiet:
+        print_text(
+            f"{escape(str(file))} is version {found.short} again, with {found.patterns:,} patterns; it is save {found.number}"
+        )
+    return 0

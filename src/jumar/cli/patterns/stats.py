@@ -1,0 +1,63 @@
+"""``jumar patterns stats``: how many there are of what, and what fires on given items."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jumar.cli.common import json_option, print_json, print_text
+from jumar.cli.patterns.common import coverage_lines, file_argument, on_option, texts_of, warned
+from jumar.text import escape, plural
+
+__all__ = ["stats_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar patterns stats patterns.json
+  jumar patterns stats patterns.json --on stories.jsonl --json"""
+
+
+@click.command("stats", epilog=_EPILOG)
+@file_argument
+@on_option
+@json_option
+def stats_command(file: Path, on: Path | None, *, as_json: bool) -> int:
+    """Count the patterns of a file; with --on, say what fires, what never does, and what says the same."""
+    from jumar.patterns.coverage import measure_coverage
+    from jumar.patterns.storage import load_pattern_set
+
+    with warned():
+        found = load_pattern_set(file)
+    patterns = found.patterns
+    document: dict[str, Any] = {
+        "patterns": len(patterns),
+        "types": dict(Counter(one.type for one in patterns)),
+        "statuses": dict(Counter(one.status for one in patterns)),
+        "sources": dict(Counter(one.source for one in patterns)),
+        "phrases": sum(len(one.phrases) for one in patterns),
+        "expressions": sum(one.regex is not None for one in patterns),
+        "without_keywords": sum(not one.keywords for one in patterns),
+    }
+    lines = [f"{escape(str(file))}: {plural(len(patterns), 'pattern')}"]
+    for name in ("types", "statuses", "sources"):
+        counts = ", ".join(f"{escape(key)} {count:,}" for key, count in document[name].items())
+        lines.append(f"{name:<32} {counts or 'none'}")
+    lines.append(f"{'phrases, expressions':<32} {document['phrases']:,}, {document['expressions']:,}")
+    if on is not None:
+        measured = measure_coverage(found, texts_of(on))
+        document["coverage"] = measured.as_json()
+        document["fired"] = measured.fired
+        document["never_fired"] = measured.never
+        document["near_duplicates"] = [
+            {"first": one.first, "second": one.second, "by": one.by, "similarity": one.similarity, "same_type": one.same_type}
+            for one in measured.duplicates
+        ]
+        lines += coverage_lines(measured)
+    if as_json:
+        print_json(document)
+    else:
+        print_text("\n".join(lines))
+    return 0
