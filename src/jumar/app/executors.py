@@ -1,4 +1,4 @@
-"""``--executor``: where cases that do not depend on each other run side by side."""
+"""``--executor``: where cases that do not depend on each other, or chunks of items, are worked on side by side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from jumar.errors import ConfigError
 from jumar.text import escape
 
-__all__ = ["open_executor"]
+__all__ = ["hear_no_interrupt", "open_executor"]
 
 _LOCAL = re.compile(r"(threads|processes)(?::([1-9]\d{0,3}))?")
 _DASK = re.compile(r"dask://([^/\s]+:\d{1,5})")
@@ -39,11 +39,11 @@ def open_executor(spec: str | None) -> Generator[Executor | None]:
     if local is None:
         raise ConfigError(f"--executor {escape(spec)}: write threads:N, processes:N or dask://HOST:PORT")
     workers = int(local[2]) if local[2] else os.cpu_count() or 1
-    made = ThreadPoolExecutor(workers) if local[1] == "threads" else ProcessPoolExecutor(workers, initializer=_hear_no_interrupt)
+    made = ThreadPoolExecutor(workers) if local[1] == "threads" else ProcessPoolExecutor(workers, initializer=hear_no_interrupt)
     with made as executor:
         yield executor
 
 
-def _hear_no_interrupt() -> None:
+def hear_no_interrupt() -> None:
     """Leave Ctrl-C to the process that the person started. Not SIG_IGN, which the programs of steps would inherit."""
     signal.signal(signal.SIGINT, lambda _number, _frame: None)

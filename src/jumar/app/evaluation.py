@@ -1,0 +1,281 @@
+"""``jumar evaluate``: items through the judges, in one pass over the file, in as many processes as asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import pickle
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from jumar.app.evaluation_files import EvaluationFiles, item_row
+from jumar.app.evaluation_tally import CheapTally
+from jumar.app.item_chunks import Chunk
+from jumar.app.item_sources import read_chunks
+from jumar.app.items import ItemReader, SeenIds
+from jumar.app.rubrics import load_rubric
+from jumar.errors import ConfigError, ItemError, JumarError, UsageError
+from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.models import CheapModeResult, Unscored
+from jumar.judging.rubric import StoryRubric, TextRubric
+from jumar.patterns.models import PatternSet
+
+__all__ = ["CheapEvaluation", "CheapRequest", "Mode", "check_mode", "evaluate_cheaply"]
+
+Mode = Literal["cheap", "expensive", "dual"]
+
+_SPECS: Final = "openai:MODEL, anthropic:MODEL, http://HOST:PORT/v1#MODEL, replay:FILE or command:PROGRAM"
+
+
+def check_mode(mode: Mode, judge: str | None) -> None:
+    """Refuse a mode that cannot run. Errors: :class:`ConfigError` without a judge, :class:`UsageError` for what is not there."""
+    if mode == "cheap":
+        return
+    if judge is None:
+        raise ConfigError(f"--mode {mode} needs a judge, and none is configured: give --judge {_SPECS}; --mode cheap needs none")
+    raise UsageError(f"--mode {mode} is not available yet; --mode cheap is")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheapRequest:
+    """What to evaluate, and by what. ``jobs`` are processes here; ``executor`` is the spec of another one and excludes them."""
+
+    items: Path
+    fields: Mapping[str, str] = field(default_factory=dict[str, str])
+    patterns: Path | None = None
+    rubric: str | None = None
+    jobs: int = 1
+    executor: str | None = None
+    per_item: Path | None = None
+    output: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheapEvaluation:
+    """What came out: figures over all items, and with what they were made. ``directory`` is where ``-o`` wrote to."""
+
+    tally: CheapTally
+    rubrics: tuple[StoryRubric | TextRubric, ...]
+    pattern_ids: tuple[str, ...]
+    active_patterns: int
+    unused_weights: tuple[str, ...]
+    directory: Path | None
+
+    def document(self) -> dict[str, Any]:
+        """Return what ``--json`` prints. Counts of reasons and patterns are largest first."""
+        tally = self.tally
+        return {
+            "mode": "cheap",
+            "story_count": tally.items,
+            "scored": tally.scored,
+            "unscored": tally.items - tally.scored,
+            "cheap": {
+                "gestalt_avg": tally.mean,
+                "gestalt_min": tally.lowest if tally.scored else None,
+                "gestalt_max": tally.highest if tally.scored else None,
+                "variance": tally.variance,
+                "distribution": tally.bins,
+                "reasons": dict(tally.most_frequent(tally.reasons)),
+                "unscored": dict(tally.most_frequent(tally.unscored)),
+                "rubrics": {rubric.name: rubric.digest for rubric in self.rubrics},
+                "patterns": self._patterns(),
+            },
+            "health": {"cheap_evaluator": tally.health(len(self.pattern_ids)).model_dump()},
+            "output": None if self.directory is None else str(self.directory.absolute()),
+        }
+
+    def _patterns(self) -> dict[str, Any]:
+        tally = self.tally
+        return {
+            "known": len(self.pattern_ids),
+            "active": self.active_patterns,
+            "fired_items": tally.with_pattern,
+            "pattern_match": tally.with_pattern / tally.scored if tally.scored else None,
+            "fired_patterns": len(tally.fired),
+            "fired": {self.pattern_ids[index]: count for index, count in tally.most_frequent(tally.fired)},
+        }
+
+
+def evaluate_cheaply(request: CheapRequest, hear: Callable[[int, int], None] | None = None) -> CheapEvaluation:
+    """Evaluate all items of a file in cheap mode, in their order; ``hear`` is told bytes read and items done after each chunk.
+
+    What it returns and writes does not depend on ``jobs``. Files appear when all is done: an error leaves none behind. Errors:
+    :class:`ItemError` that names file and line, also for a file without items; those of patterns, rubric and executor.
+    """
+    evaluator = _evaluator(request)
+    kind = "story" if len(evaluator.rubrics) == 1 and evaluator.rubrics[0].kind == "story" else None
+    chunks = read_chunks(request.items)
+    first = next(chunks, None)
+    if first is None:
+        raise ItemError(f"{request.items}: there are no items in it; give one JSON object a line")
+    reader = ItemReader(request.fields, kind).begin(first)
+    details = request.per_item is not None or request.output is not None
+    task = _Task(
+        evaluator.patterns, None if request.rubric is None else evaluator.rubrics[0], reader, details, request.output is not None
+    )
+    tally, seen = CheapTally(), SeenIds()
+    with EvaluationFiles(request.per_item, request.output) as files:
+        with contextlib.closing(_done(request, task, evaluator, _chain(first, chunks))) as finished:
+            for chunk, done in finished:
+                seen.add((item_id, chunk.where(number)) for item_id, (number, _) in zip(done.ids, chunk.records, strict=True))
+                tally.merge(done.tally)
+                files.add(done.rows)
+                if hear is not None:
+                    hear(chunk.end, tally.items)
+        evidence = evaluator.evidence
+        found = CheapEvaluation(
+            tally=tally,
+            rubrics=evaluator.rubrics,
+            pattern_ids=() if evidence is None else evidence.ids,
+            active_patterns=0 if evidence is None else evidence.active,
+            unused_weights=evaluator.unused_weights,
+            directory=files.directory,
+        )
+        files.finish(found.document(), request.items, request.patterns)
+    return found
+
+
+def _evaluator(request: CheapRequest) -> CheapModeEvaluator:
+    if request.executor is not None and request.jobs > 1:
+        raise UsageError("--jobs are processes here and --executor is somewhere else: choose one")
+    return CheapModeEvaluator(request.patterns, rubric=load_rubric(request.rubric))
+
+
+def _chain(first: Chunk, others: Iterator[Chunk]) -> Iterator[Chunk]:
+    yield first
+    yield from others
+
+
+# ------------------------------------------------------------------------------------------------------------- workers
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """All that a worker needs besides the records, and what it is to give back."""
+
+    patterns: PatternSet | None
+    rubric: StoryRubric | TextRubric | None
+    reader: ItemReader
+    details: bool
+    stories: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A chunk's figures, its ids in order, and for files ``(row of the item, result, item)`` as JSON each."""
+
+    tally: CheapTally
+    ids: list[str]
+    rows: list[tuple[str, str, str]]
+
+
+def _work(task: _Task, evaluator: CheapModeEvaluator, chunk: Chunk) -> _Done:
+    items = task.reader.items(chunk)
+    tally = CheapTally()
+    rows: list[tuple[str, str, str]] = []
+    for item in items:
+        reading = evaluator.read(item)
+        tally.add(reading)
+        if task.details:
+            result = reading if isinstance(reading, Unscored) else evaluator.result(reading)
+            rows.append((_row(result), result.model_dump_json(), item_row(item) if task.stories else ""))
+    return _Done(tally, [item.id for item in items], rows)
+
+
+def _row(result: CheapModeResult | Unscored) -> str:
+    """Return an item's line for ``--per-item``."""
+    scored = isinstance(result, CheapModeResult)
+    row: dict[str, Any] = {
+        "id": result.story_id,
+        "cheap": result.gestalt if scored else None,
+        "expensive": None,
+        "gap": None,
+        "reasons": result.reasons if scored else [],
+        "patterns_matched": result.patterns_matched if scored else [],
+        "patterns_missed": result.patterns_missed if scored else [],
+        "raw_score": result.raw_score if scored else None,
+        "contributions": [one.model_dump() for one in result.contributions] if scored else [],
+        "sub_scores": result.sub_scores if scored else {},
+        "unscored": None if scored else {"kind": result.kind, "message": result.message},
+    }
+    return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+def _done(
+    request: CheapRequest, task: _Task, evaluator: CheapModeEvaluator, chunks: Iterator[Chunk]
+) -> Generator[tuple[Chunk, _Done]]:
+    """Yield chunks with what came of them, in their order."""
+    if request.jobs == 1 and request.executor is None:
+        for chunk in chunks:
+            yield chunk, _work(task, evaluator, chunk)
+        return
+    setup = pickle.dumps(task)
+    with _executor(request, setup) as (executor, width, given):
+        waiting: deque[tuple[Chunk, Future[_Done]]] = deque()
+        try:
+            for chunk in chunks:
+                waiting.append((chunk, executor.submit(_remote, given, chunk)))
+                if len(waiting) > width:
+                    yield _next(waiting)
+            while waiting:
+                yield _next(waiting)
+        finally:
+            for _, future in waiting:
+                future.cancel()
+
+
+@contextlib.contextmanager
+def _executor(request: CheapRequest, setup: bytes) -> Generator[tuple[Executor, int, bytes | None]]:
+    """Open the executor: with how many chunks may wait there, and what every call has to carry.
+
+    A process here is told once what it works with; elsewhere each call says it, because nobody knows which worker takes it.
+    """
+    if request.executor is None:
+        with ProcessPoolExecutor(request.jobs, initializer=_remember, initargs=(setup,)) as pool:
+            yield pool, 2 * request.jobs, None
+        return
+    from jumar.app.executors import open_executor
+
+    with open_executor(request.executor) as executor:
+        if executor is None:
+            raise ConfigError("--executor is empty: write threads:N, processes:N or dask://HOST:PORT")
+        yield executor, 32, setup
+
+
+def _next(waiting: deque[tuple[Chunk, Future[_Done]]]) -> tuple[Chunk, _Done]:
+    chunk, future = waiting.popleft()
+    try:
+        return chunk, future.result()
+    except BrokenProcessPool:
+        raise JumarError(
+            "a worker process died, perhaps for lack of memory; nothing was written. Try again with --jobs 1"
+        ) from None
+
+
+_setup: list[bytes] = []
+
+
+def _remember(setup: bytes) -> None:
+    """Begin a process: Ctrl-C is for the one that the person started, and ends this one too by closing the pool."""
+    from jumar.app.executors import hear_no_interrupt
+
+    hear_no_interrupt()
+    _setup[:] = [setup]
+
+
+def _remote(given: bytes | None, chunk: Chunk) -> _Done:
+    task, evaluator = _unpacked(_setup[0] if given is None else given)
+    return _work(task, evaluator, chunk)
+
+
+@functools.lru_cache(maxsize=1)
+def _unpacked(setup: bytes) -> tuple[_Task, CheapModeEvaluator]:
+    """Return what a worker works with; made once for all its chunks."""
+    task: _Task = pickle.loads(setup)  # noqa: S301 - written by the process that started this one
+    return task, CheapModeEvaluator(task.patterns, rubric=task.rubric)

@@ -1,0 +1,136 @@
+"""What an evaluation writes: a line an item, and the folder of one iteration. Nothing is seen there before it is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final, Self
+
+from jumar.errors import UsageError
+from jumar.files import as_write_error, fsync_directory, make_directory, remove_tree, rename_new, sha256_file
+from jumar.judging.items import Item
+from jumar.text import escape
+from jumar.version import __version__
+
+__all__ = ["EvaluationFiles", "item_row"]
+
+_ITERATION: Final = re.compile(r"iteration_(\d+)")
+
+
+def item_row(item: Item) -> str:
+    """Return an item as JSON: a story's fields, else ``text`` and ``prompt``; ``group`` where there is one."""
+    row: dict[str, Any] = item.story.model_dump() if item.story is not None else {"id": item.id, "text": item.text}
+    if item.story is None and item.prompt:
+        row["prompt"] = item.prompt
+    if item.group is not None:
+        row["group"] = item.group
+    return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+class EvaluationFiles:
+    """Collects rows in temporary files; :meth:`finish` gives them their names, leaving without it deletes them.
+
+    ``per_item`` is replaced; below ``output`` a new ``iteration_N`` is made, N one more than the highest there. Errors:
+    :class:`jumar.errors.UsageError` for a folder that does not exist, :class:`jumar.errors.StoreWriteError` of the disk.
+    """
+
+    def __init__(self, per_item: Path | None, output: Path | None) -> None:
+        self._per_item = per_item
+        self._output = output
+        self._lines: IO[str] | None = None
+        self._arrays: dict[str, IO[str]] = {}
+        self._temporary: Path | None = None
+        self._count = 0
+        self.directory: Path | None = None
+
+    def __enter__(self) -> Self:
+        token = f".tmp-{secrets.token_hex(6)}"
+        if self._per_item is not None:
+            if not self._per_item.absolute().parent.is_dir():
+                raise UsageError(f"--per-item {escape(str(self._per_item))}: its folder does not exist; make it first")
+            if self._per_item.is_dir():
+                raise UsageError(f"--per-item {escape(str(self._per_item))}: is a folder; name a file")
+            with as_write_error("write", self._per_item):
+                self._lines = self._per_item.with_name(self._per_item.name + token).open("x", encoding="utf-8")
+        if self._output is not None:
+            with as_write_error("write into", self._output):
+                make_directory(self._output)
+                number = max(
+                    (int(found[1]) for one in self._output.iterdir() if (found := _ITERATION.fullmatch(one.name))), default=0
+                )
+                self.directory = self._output / f"iteration_{number + 1}"
+                self._temporary = self._output / token
+                self._temporary.mkdir()
+                self._begin(self._temporary, "stories.json", "[")
+                self._begin(self._temporary, "cheap_eval.json", '{"mode": "cheap", "individual_scores": [')
+        return self
+
+    def add(self, rows: Sequence[tuple[str, str, str]]) -> None:
+        """Write the rows of further items: for ``--per-item``, their results, and they themselves."""
+        if not rows:
+            return
+        with as_write_error("write", self._per_item or self._output or Path()):
+            if self._lines is not None:
+                self._lines.writelines(f"{row}\n" for row, _, _ in rows)
+            if self._arrays:
+                between = ",\n" if self._count else "\n"
+                self._arrays["cheap_eval.json"].write(between + ",\n".join(result for _, result, _ in rows))
+                self._arrays["stories.json"].write(between + ",\n".join(item for _, _, item in rows))
+        self._count += len(rows)
+
+    def finish(self, document: Mapping[str, Any], items: Path, patterns: Path | None) -> None:
+        """Close what was collected with the figures over all of it, and give it its names."""
+        with as_write_error("write", self._per_item or self._output or Path()):
+            if self._temporary is not None and self.directory is not None:
+                figures = {"gestalt_avg": document["cheap"]["gestalt_avg"], "story_count": document["story_count"]}
+                self._arrays["cheap_eval.json"].write(
+                    "\n], " + json.dumps({**figures, **document["cheap"]}, allow_nan=False)[1:] + "\n"
+                )
+                self._arrays["stories.json"].write("\n]\n")
+                for stream in self._arrays.values():
+                    _close(stream)
+                manifest = {**document, "jumar": __version__, "sources": _sources(items), "patterns": _sources(patterns)}
+                self._begin(
+                    self._temporary, "manifest.json", json.dumps({**manifest, "output": None}, indent=2, allow_nan=False) + "\n"
+                )
+                _close(self._arrays["manifest.json"])
+                fsync_directory(self._temporary)
+                rename_new(self._temporary, self.directory)
+            if self._lines is not None and self._per_item is not None:
+                _close(self._lines)
+                Path(self._lines.name).replace(self._per_item)
+                fsync_directory(self._per_item.absolute().parent)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for stream in (*self._arrays.values(), *((self._lines,) if self._lines is not None else ())):
+            with contextlib.suppress(OSError):
+                stream.close()
+        if self._lines is not None:
+            Path(self._lines.name).unlink(missing_ok=True)
+        if self._temporary is not None and self._temporary.exists():
+            remove_tree(self._temporary)
+
+    def _begin(self, folder: Path, name: str, text: str) -> None:
+        stream = (folder / name).open("x", encoding="utf-8")
+        self._arrays[name] = stream
+        stream.write(text)
+
+
+def _close(stream: IO[str]) -> None:
+    stream.flush()
+    os.fsync(stream.fileno())
+    stream.close()
+
+
+def _sources(path: Path | None) -> list[dict[str, Any]]:
+    """Return the files behind ``path`` with their hashes; none for stdin, which cannot be read again."""
+    if path is None or str(path) == "-":
+        return []
+    files = sorted(one for one in path.iterdir() if one.suffix.lower() == ".txt") if path.is_dir() else [path]
+    return [{"path": str(one), "sha256": sha256_file(one.resolve()), "bytes": one.stat().st_size} for one in files]

@@ -1,0 +1,156 @@
+"""``jumar evaluate``: a score for every item of a file."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jumar.cli.common import json_option, print_json, print_text, quiet_option, shown_path
+from jumar.errors import NothingEvaluatedError
+from jumar.text import plural
+
+if TYPE_CHECKING:
+    from jumar.app.evaluation import CheapEvaluation, Mode
+
+__all__ = ["evaluate_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar evaluate stories.jsonl --mode cheap
+  jumar evaluate stories.jsonl --mode cheap --patterns patterns.json --per-item scores.jsonl
+  jumar evaluate answers.jsonl --mode cheap --field text=answer --field prompt=question
+  jumar evaluate backlog.parquet --mode cheap --rubric my-story.toml --jobs 2 --json
+
+ITEMS is JSON Lines, a JSON array, .csv, .tsv, .parquet, or a folder of .txt files with a story a line; - is stdin. A
+record with title and acceptance_criteria is a story; of others text is judged, and prompt where there is one."""
+
+_PATH = click.Path(path_type=Path)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+class _Scale(click.ParamType[tuple[float, float]]):
+    """``LO,HI``: two finite numbers, the first one smaller."""
+
+    name = "LO,HI"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        if isinstance(value, tuple):
+            return value  # pyright: ignore[reportUnknownVariableType]
+        try:
+            low, high = (float(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail("write LO,HI, such as 0,100", param, ctx)
+        if not low < high or low - low != 0.0 or high - high != 0.0:
+            self.fail("write two finite numbers, the smaller one first, such as 0,100", param, ctx)
+        return low, high
+
+
+@click.command("evaluate", epilog=_EPILOG)
+@click.argument("items", type=click.Path(path_type=Path, allow_dash=True), metavar="ITEMS")
+@click.option(
+    "--mode", type=click.Choice(["cheap", "expensive", "dual"]), default="dual", show_default=True, help="Which judges are asked."
+)
+@click.option("--patterns", type=_FILE, metavar="FILE", help="What the cheap judge has learned.")
+@click.option("--rubric", metavar="story|text|FILE", help="How to judge.  [default: story for stories, else text]")
+@click.option(
+    "--field", "fields", multiple=True, type=click.STRING, metavar="NAME=KEY", help="A key that has another name; repeatable."
+)
+@click.option("--per-item", type=_FILE, metavar="FILE", help="Write a line of JSON for each item here.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write iteration_N here.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes for the cheap judge.")
+@click.option("--executor", metavar="SPEC", help="Where else the cheap judge works: dask://HOST:PORT.")
+@click.option("--judge", metavar="SPEC", help="The expensive judge, such as openai:MODEL or replay:FILE.")
+@click.option(
+    "--repeat", type=click.IntRange(1, 99), default=1, show_default=True, help="Ask the judge so often; the median counts."
+)
+@click.option("--max-cost", type=click.FloatRange(0), metavar="USD", help="Stop asking the judge at this cost.")
+@click.option("--concurrency", type=click.IntRange(1, 1024), default=8, show_default=True, help="Questions to the judge at once.")
+@click.option("--max-retries", type=click.IntRange(0, 100), default=3, show_default=True, help="For a judge that is busy.")
+@click.option("--backoff-base", type=click.FloatRange(0), default=2.0, show_default=True, help="Seconds before the first retry.")
+@click.option("--judge-scale", type=_Scale(), metavar="LO,HI", help="The judge's scale, mapped to 1 to 5.")
+@json_option
+@quiet_option
+def evaluate_command(items: Path, mode: Mode, *, as_json: bool, quiet: bool, **options: Any) -> int:
+    """Score every item from 1 to 5.
+
+    Ends with 0 when it ran, with 12 when nothing could be scored.
+    """
+    from jumar.app.evaluation import CheapRequest, check_mode, evaluate_cheaply
+    from jumar.app.items import field_map
+
+    check_mode(mode, options["judge"])
+    names = ("patterns", "rubric", "per_item", "output", "jobs", "executor")
+    request = CheapRequest(items=items, fields=field_map(options["fields"]), **{name: options[name] for name in names})
+    with _progress(items, shown=not (as_json or quiet)) as hear:
+        found = evaluate_cheaply(request, hear)
+    for name in found.unused_weights:
+        print_text(f"jumar: warning: scoring_weights of the patterns name '{name}', which no component here is called", err=True)
+    if as_json:
+        print_json(found.document())
+    else:
+        _print(found, options["per_item"], quiet=quiet)
+    return 0 if found.tally.scored else NothingEvaluatedError.exit_code
+
+
+@contextlib.contextmanager
+def _progress(items: Path, *, shown: bool) -> Generator[Callable[[int, int], None] | None]:
+    """Give what is told of bytes and items; a bar on stderr where that is a terminal, else nothing."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    from jumar.app.item_sources import size_of
+
+    words = TextColumn("{task.fields[items]:,} items")
+    bar = Progress(BarColumn(), TaskProgressColumn(), words, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    with bar:
+        task = bar.add_task("", total=size_of(items), items=0)
+        yield lambda read, count: bar.update(task, completed=read, items=count)
+
+
+def _print(found: CheapEvaluation, per_item: Path | None, *, quiet: bool) -> None:
+    tally = found.tally
+    left = tally.items - tally.scored
+    mean = "—" if tally.mean is None else f"{tally.mean:.2f}"
+    print_text(f"cheap  {mean}  {plural(tally.scored, 'item')} scored{f', {left:,} not' if left else ''}")
+    if quiet:
+        return
+    from jumar.app.evaluation_tally import BIN_WIDTH
+    from jumar.cli.tabular import Column, Row, print_table
+
+    columns = (Column(name=""), Column(name="items", right=True), Column(name="share", right=True), Column(name=""))
+
+    def table(name: str, rows: list[tuple[str, int]], whole: int) -> None:
+        if rows:
+            heads = (Column(name=name, fold=True), *columns[1:])
+            print_table(
+                heads, [Row(cells=(label, f"{n:,}", f"{n / whole:.0%}", "█" * round(20 * n / whole))) for label, n in rows]
+            )
+
+    bounds = [1.0 + BIN_WIDTH * index for index in range(len(tally.bins))]
+    if tally.scored:
+        table(
+            "gestalt", [(f"{low:.1f}–{low + BIN_WIDTH:.1f}", n) for low, n in zip(bounds, tally.bins, strict=True)], tally.scored
+        )
+    table("reason", tally.most_frequent(tally.reasons), tally.scored)
+    fired: list[tuple[str, int]] = [(found.pattern_ids[index], n) for index, n in tally.most_frequent(tally.fired)]
+    if found.pattern_ids:
+        print_text(
+            f"patterns  {len(fired):,} of {len(found.pattern_ids):,} fired, {found.active_patterns:,} are active; "
+            f"on {tally.with_pattern:,} of {plural(tally.scored, 'item')}"
+        )
+    table("pattern", fired[:10], tally.scored)
+    table("not scored", tally.most_frequent(tally.unscored), tally.items)
+    health = tally.health(len(found.pattern_ids))
+    if health.flags:
+        print_text(f"health  {', '.join(health.flags)}")
+    for path in (per_item, found.directory):
+        if path is not None:
+            print_text(f"wrote {shown_path(path)}")
