@@ -43,6 +43,7 @@ class Scripted:
         self.latency = latency
         self.requests: list[JudgeRequest] = []
         self.closed = 0
+        self.recorded = False
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
         self.requests.append(request)
@@ -59,21 +60,18 @@ def failing(kind: Any, **options: Any) -> JudgeFailure:
     return JudgeFailure(kind, f"it is {kind}", **options)
 
 
+WAITS: list[float] = []
+
+
 def run(given: Any, judge: Any, *, options: dict[str, Any] | None = None, **settings: Any) -> Evaluation:
-    waits: list[float] = []
+    WAITS.clear()
 
     async def pause(seconds: float) -> None:
-        waits.append(seconds)
+        WAITS.append(seconds)
         await asyncio.sleep(0)
 
     chosen = {"pause": pause, "random": Random(1), **(options or {})}
-    evaluation = asyncio.run(judge_items(given, judge, RUBRIC, JudgeSettings(**settings), **chosen))
-    run.waits = waits  # type: ignore[attr-defined] # pyright: ignore[reportFunctionMemberAccess]
-    return evaluation
-
-
-def waits() -> list[float]:
-    return run.waits  # type: ignore[attr-defined] # pyright: ignore[reportFunctionMemberAccess]
+    return asyncio.run(judge_items(given, judge, RUBRIC, JudgeSettings(**settings), **chosen))
 
 
 def scores(evaluation: Evaluation) -> list[float | str]:
@@ -138,7 +136,7 @@ def test_a_reader_that_stops_early_leaves_nothing_running():
         results = judging.results()
         async for _ in results:
             break
-        await results.aclose()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+        await results.aclose()
         return len(asyncio.all_tasks())
 
     assert 1 == asyncio.run(work())
@@ -170,12 +168,11 @@ def test_waits_grow_exponentially_with_full_jitter():
 
     with pytest.raises(EvaluationUnreliableError):
         run(items(1), judge, max_retries=4, backoff_base=3.0, max_wait=20.0)
-    # the error leaves run before it notes the waits, so that they are drawn again
     assert 5 == len(judge.requests)
 
     evaluation = run(items(1), judge, max_retries=4, backoff_base=3.0, max_wait=20.0, max_unscored=1.0)
     assert 4 == evaluation.retries
-    assert [drawn.uniform(0, most) for most in (1, 3, 9, 20)] == waits()
+    assert [drawn.uniform(0, most) for most in (1, 3, 9, 20)] == WAITS
 
 
 def test_the_judges_own_time_to_wait_is_honoured_up_to_a_cap(caplog: pytest.LogCaptureFixture):
@@ -189,7 +186,7 @@ def test_the_judges_own_time_to_wait_is_honoured_up_to_a_cap(caplog: pytest.LogC
     with caplog.at_level(logging.WARNING, "jumar.judging.expensive"):
         assert [3.0] == scores(run(items(1), Scripted(answer), max_wait=30.0))
 
-    own = [one for one in waits() if one > 5]
+    own = [one for one in WAITS if one > 5]
     assert 7.0 <= own[0] <= 8.0
     assert 30.0 in own
     assert "asks to wait 3600 s; waiting 30 s" in caplog.text
@@ -279,6 +276,7 @@ def test_a_rejected_key_ends_everything_at_once():
 
     assert len(judge.requests) <= 4
     assert isinstance(raised.value, ConfigError)
+    assert raised.value.evaluation is not None
     assert "rejected" in raised.value.evaluation.unscored_kinds
 
 
@@ -416,7 +414,7 @@ def test_a_noisy_judge_is_asked_three_times_when_nobody_says_how_often(noise: fl
 
 def test_a_judge_on_record_is_asked_once():
     judge = Scripted(lambda *_: '{"readings": [{"gestalt": 1}, {"gestalt": 2}]}')
-    judge.recorded = True  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+    judge.recorded = True
 
     result = run(items(1), judge, repeat=3).results[0]
 

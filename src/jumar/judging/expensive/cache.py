@@ -15,7 +15,7 @@ import logging
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from jumar.files import as_write_error
 from jumar.model.judges import JudgeReply, JudgeRequest
@@ -99,8 +99,9 @@ def _decoded(entry: dict[str, Any], key: str) -> JudgeReply:
     if entry["format"] != FORMAT or entry["key"] != key:
         raise ValueError(entry["format"])
     text, usage = entry["text"], entry["usage"]
-    if not isinstance(text, str):
+    if not isinstance(text, str) or not isinstance(usage, dict):
         raise TypeError(text)
+    usage = cast("dict[str, Any]", usage)
     known = {name: usage[name] for name in ("tokens_used", "input_tokens", "output_tokens", "model") if name in usage}
     for name in ("tokens_used", "input_tokens", "output_tokens"):
         if not (known.get(name) is None or (isinstance(known[name], int) and known[name] >= 0)):

@@ -16,8 +16,9 @@ import json
 import math
 import os
 import signal
+import subprocess
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 from jumar.errors import ConfigError
 from jumar.judging.expensive.parse import MAX_REPLY
@@ -55,23 +56,26 @@ class CommandJudge:
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._argv,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+            process = subprocess.Popen(  # noqa: ASYNC220 - it takes a millisecond, and its pipes are read below
+                self._argv,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it holds a NUL byte"
             raise JudgeFailure("rejected", f"the command {self._shown()} cannot be run: {reason}") from None
-        try:
-            out, err = await _talk(process, _request(request))
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-        return self._reply(process.returncode or 0, out, err)
+        with process, _Talk(process, _request(request)) as talk:
+            try:
+                await talk.until_exit()
+            finally:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                code = process.wait()
+            await talk.rest()
+        return self._reply(code, bytes(talk.out), bytes(talk.err))
 
     def _reply(self, code: int, out: bytes, err: bytes) -> JudgeReply:
         text = out.decode("utf-8", errors="backslashreplace")
@@ -109,33 +113,86 @@ def _request(request: JudgeRequest) -> bytes:
     return json.dumps(content, default=str).encode() + b"\n"
 
 
-async def _talk(process: asyncio.subprocess.Process, data: bytes) -> tuple[bytes, bytes]:
-    """Send ``data``, and return what the program printed until it ended; what is longer than an answer is dropped."""
-    assert process.stdin is not None  # noqa: S101 - for the type checker: they are pipes
-    assert process.stdout is not None  # noqa: S101
-    assert process.stderr is not None  # noqa: S101
-    out, err = bytearray(), bytearray()
-    readers = [
-        asyncio.create_task(_keep(process.stdout, out, MAX_REPLY)),
-        asyncio.create_task(_keep(process.stderr, err, MAX_REPLY)),
-    ]
-    try:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it need not read everything
-            process.stdin.write(data)
-            await process.stdin.drain()
-            process.stdin.close()
-        await process.wait()
-        await asyncio.wait(readers, timeout=_DRAIN)
-    finally:
-        for reader in readers:
-            reader.cancel()
-        await asyncio.gather(*readers, return_exceptions=True)
-    return bytes(out), bytes(err)
+class _Talk:
+    """The pipes of a program, written and read by the event loop as they are ready; what is longer than an answer is dropped.
 
+    What counts is the end of the program itself: a child of its that keeps a pipe open delays nothing.
+    """
 
-async def _keep(stream: asyncio.StreamReader, kept: bytearray, most: int) -> None:
-    while chunk := await stream.read(1 << 16):
-        kept += chunk[: most - len(kept)]
+    def __init__(self, process: subprocess.Popen[bytes], data: bytes) -> None:
+        self._process = process
+        self._unsent = memoryview(data)
+        self._loop = asyncio.get_running_loop()
+        self._writing = False
+        self._reading: set[int] = set()
+        self.out = bytearray()
+        self.err = bytearray()
+
+    def __enter__(self) -> Self:
+        for pipe, kept in ((self._process.stdout, self.out), (self._process.stderr, self.err)):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
+                self._loop.add_reader(pipe.fileno(), self._read, pipe.fileno(), kept)
+                self._reading.add(pipe.fileno())
+        if self._process.stdin is not None:
+            os.set_blocking(self._process.stdin.fileno(), False)
+            self._loop.add_writer(self._process.stdin.fileno(), self._write)
+            self._writing = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for fd in list(self._reading):
+            self._done(fd)
+        self._sent()
+
+    async def until_exit(self) -> None:
+        """Wait for the end of the program without reaping it: a zombie keeps its group's number from being given away."""
+        pause = 0.001
+        while not self._has_exited():
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, 0.02)
+
+    async def rest(self) -> None:
+        """Read what is left in the pipes."""
+        deadline = self._loop.time() + _DRAIN
+        while self._reading and self._loop.time() < deadline:  # noqa: ASYNC110 - as until_exit: the end is the kernel's to tell
+            await asyncio.sleep(0.001)
+
+    def _has_exited(self) -> bool:
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return self._process.poll() is not None
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # somebody else waits for this program's children
+            return True
+
+    def _read(self, fd: int, kept: bytearray) -> None:
+        with contextlib.suppress(BlockingIOError):
+            chunk = os.read(fd, 1 << 16)
+            kept += chunk[: MAX_REPLY - len(kept)]
+            if not chunk:
+                self._done(fd)
+
+    def _done(self, fd: int) -> None:
+        self._loop.remove_reader(fd)
+        self._reading.discard(fd)
+
+    def _write(self) -> None:
+        assert self._process.stdin is not None  # noqa: S101 - for the type checker: it is a pipe
+        try:
+            self._unsent = self._unsent[os.write(self._process.stdin.fileno(), self._unsent[: 1 << 16]) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # it need not read everything
+            self._unsent = memoryview(b"")
+        if not self._unsent:
+            self._sent()
+
+    def _sent(self) -> None:
+        if self._writing and self._process.stdin is not None:
+            self._writing = False
+            self._loop.remove_writer(self._process.stdin.fileno())
+            self._process.stdin.close()
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class JudgeRun:
         self._tally = Tally()
         self._ended: str | None = None
 
-    async def results(self) -> AsyncIterator[Result]:
+    async def results(self) -> AsyncGenerator[Result, None]:
         """Yield a result an item, in the items' order.
 
         Errors, after the last result that there is: :class:`jumar.errors.EvaluationUnreliableError`,
