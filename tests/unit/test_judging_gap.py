@@ -79,6 +79,12 @@ def test_exactly_half_a_point_is_no_large_gap_and_the_largest_comes_first() -> N
             dual("a", 4.5, 3.2),
             "anything",
             "Cheap mode was too strict; the expensive judge gave no reason",
+            "Read the item: there is nothing to look for in its text",
+        ),
+        (
+            dual("a", 4.5, 3.2, strengths=("well shaped",)),
+            "anything",
+            "Cheap mode was too strict; the expensive judge saw: well shaped",
             "Read the item: none of the judge's words stand in its text, so no phrase of them can fire",
         ),
     ],

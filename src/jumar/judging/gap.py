@@ -130,11 +130,11 @@ def explain_gap(result: DualModeResult, item: Item) -> LargeGap:
     direction = "too strict" if stricter else "too generous"
     saw = f"the expensive judge saw: {missed[0]}" if missed else "the expensive judge gave no reason"
     kind = "good" if stricter else "bad"
-    action = (
-        f'Add a {kind} pattern for "{phrases[0]}"'
-        if phrases
-        else "Read the item: none of the judge's words stand in its text, so no phrase of them can fire"
-    )
+    action = "Read the item: there is nothing to look for in its text"
+    if phrases:
+        action = f'Add a {kind} pattern for "{phrases[0]}"'
+    elif missed:
+        action = "Read the item: none of the judge's words stand in its text, so no phrase of them can fire"
     return LargeGap(
         story_id=result.story_id,
         expensive=result.expensive.gestalt,

@@ -8,11 +8,11 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from jumar.judging.expensive.noise import JudgeNoise, judge_noise
 from jumar.judging.tracking.agreement import HALF, Agreement, Scores, agreement, spearman
 from jumar.judging.tracking.baselines import BASELINES, predict_baselines
 from jumar.judging.tracking.folds import Numbers
 from jumar.judging.tracking.intervals import Interval, bootstrap
-from jumar.judging.tracking.noise import JudgeNoise, judge_noise
 
 __all__ = ["FEWEST_ITEMS", "Check", "Tracking", "TrackingVerdict", "track"]
 

@@ -87,7 +87,7 @@ def _tracking(tracking: Tracking | None) -> list[str]:
     lines = ["", "TRACKING:", f"  {'':<22}{'cheap':>8}{'constant':>10}{'length':>8}"]
     lines += [f"  {name:<22}{_number(own):>8}{_number(one):>10}{_number(other):>8}" for name, own, one, other in rows]
     if tracking.noise is not None:
-        lines += [f"  The expensive judge is {_number(tracking.noise.mae)} from itself when it is asked again"]
+        lines += [f"  The expensive judge is {_number(tracking.noise.mean_abs_difference)} from itself when it is asked again"]
     lines += [f"  {_MARK[one.held]} {one.says}" for one in tracking.checks]
     return [*lines, f"  Verdict: {tracking.verdict.replace('_', ' ')}"]
 

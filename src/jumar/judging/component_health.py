@@ -1,0 +1,72 @@
+"""The health of every component of a dual evaluation, by the names of the first design."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jumar.judging.expensive.health import check_expensive_evaluator
+from jumar.judging.expensive.summary import Result
+from jumar.judging.health import check_cheap_evaluator
+from jumar.judging.models import CheapModeResult, ComponentHealthStatus, DualModeResult, Unscored
+from jumar.patterns.models import PatternSet
+
+__all__ = ["COMPONENTS", "check_components", "check_gap_calculator", "check_patterns"]
+
+COMPONENTS = ("pattern_migration", "cheap_evaluator", "expensive_evaluator", "gap_calculator", "pattern_learner")
+
+
+def check_components(
+    expensive: Sequence[Result],
+    cheap: Sequence[CheapModeResult | Unscored],
+    both: Sequence[DualModeResult],
+    patterns: PatternSet | None,
+) -> dict[str, ComponentHealthStatus]:
+    """Return the health of all five; the learner did not run here and says so in its details."""
+    live = 0 if patterns is None else sum(one.status in {"active", "provisional"} for one in patterns.patterns)
+    found = (
+        check_patterns(patterns),
+        check_cheap_evaluator(cheap, patterns=live),
+        check_expensive_evaluator(expensive),
+        check_gap_calculator(both, asked=len(cheap)),
+        ComponentHealthStatus(healthy=True, details={"ran": False}),
+    )
+    return dict(zip(COMPONENTS, found, strict=True))
+
+
+def check_patterns(patterns: PatternSet | None) -> ComponentHealthStatus:
+    """Return whether the patterns are of use.
+
+    Flags: ``no_patterns`` (a file that has none; healthy when no file was asked for), ``cannot_fire`` (patterns without phrase,
+    expression or
+    keyword), ``all_provisional`` (none takes part in a score: right after a migration that is as it should be, so it is no
+    illness).
+    """
+    if patterns is None:
+        return ComponentHealthStatus(healthy=True, details={"patterns": 0})
+    count = {
+        status: sum(one.status == status for one in patterns.patterns)
+        for status in ("active", "provisional", "rejected", "pruned")
+    }
+    mute = [one.id for one in patterns.patterns if not (one.phrases or one.regex or one.keywords)]
+    noticed = {
+        "no_patterns": not patterns.patterns,
+        "cannot_fire": bool(mute),
+        "all_provisional": bool(patterns.patterns) and count["provisional"] == len(patterns.patterns),
+    }
+    flags = [flag for flag, is_so in noticed.items() if is_so]
+    return ComponentHealthStatus(
+        healthy=not (noticed["no_patterns"] or noticed["cannot_fire"]),
+        flags=flags,
+        details={"patterns": len(patterns.patterns), **count, "cannot_fire": mute[:20]},
+    )
+
+
+def check_gap_calculator(both: Sequence[DualModeResult], *, asked: int) -> ComponentHealthStatus:
+    """Return whether a gap could be told. Flags: ``nothing_in_common`` (no item has both scores), ``few_items`` (below 30)."""
+    noticed = {"nothing_in_common": asked > 0 and not both, "few_items": 0 < len(both) < 30}
+    gaps = [one.gap for one in both]
+    return ComponentHealthStatus(
+        healthy=not noticed["nothing_in_common"],
+        flags=[flag for flag, is_so in noticed.items() if is_so],
+        details={"items": len(both), "gap_range": [min(gaps), max(gaps)] if gaps else None},
+    )
