@@ -25,7 +25,7 @@ class Duplicate:
     same_type: bool
 
 
-def same_wording(patterns: Sequence[PatternV2], *, threshold: float = 0.9, limit: int = 1_000) -> list[Duplicate]:
+def same_wording(patterns: Sequence[PatternV2], *, threshold: float = 0.8, limit: int = 1_000) -> list[Duplicate]:
     """Return the pairs whose descriptions are alike whatever the order of their words, most similar first, at most ``limit``.
 
     The similarity is rapidfuzz's ``token_sort_ratio`` of the words in lower case. All pairs are compared: 10,000 patterns take

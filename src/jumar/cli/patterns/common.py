@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,7 +39,7 @@ def on_option(function: F) -> F:
 
 
 @contextmanager
-def warned() -> Iterator[None]:
+def warned() -> Generator[None]:
     """Print the warnings of the body as ours, one line each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text
+from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.patterns.common import file_argument, warned
 from jumar.text import escape
 
@@ -20,7 +20,8 @@ __all__ = ["diff_command"]
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", required=False, metavar="[AFTER]")
 @json_option
-def diff_command(file: Path, before: str, after: str | None, *, as_json: bool) -> int:
+@quiet_option
+def diff_command(file: Path, before: str, after: str | None, *, as_json: bool, quiet: bool) -> int:
     """Say what differs from one version to another, by default to the file as it is.
 
     Versions are those of `jumar patterns log`.
@@ -39,7 +40,8 @@ def diff_command(file: Path, before: str, after: str | None, *, as_json: bool) -
     for one in found.changed:
         lines += [f"~ {escape(one.id)}  {escape(name)}: {_shown(old)} → {_shown(new)}" for name, (old, new) in one.fields.items()]
     lines += [f"~ section {escape(name)}" for name in found.sections]
-    print_text("\n".join(lines) or "no difference")
+    if lines or not quiet:
+        print_text("\n".join(lines) or "no difference")
     return 0
 
 

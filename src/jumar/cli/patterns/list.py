@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from jumar.cli.common import json_option, print_json
+from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.patterns.common import file_argument, warned
 from jumar.cli.tabular import Column, Row, print_table
+from jumar.text import plural
 
 __all__ = ["list_command"]
 
@@ -20,7 +21,8 @@ _STATUSES = ("active", "provisional", "rejected", "pruned")
 @click.option("--type", "kind", type=click.Choice(["good", "bad"]), help="Only these.")
 @click.option("--status", type=click.Choice(_STATUSES), help="Only these.")
 @json_option
-def list_command(file: Path, kind: str | None, status: str | None, *, as_json: bool) -> int:
+@quiet_option
+def list_command(file: Path, kind: str | None, status: str | None, *, as_json: bool, quiet: bool) -> int:
     """List the patterns of a file."""
     from jumar.patterns.storage import load_patterns_safely
 
@@ -35,4 +37,6 @@ def list_command(file: Path, kind: str | None, status: str | None, *, as_json: b
         (*columns, Column(name="fired", right=True), Column(name="description", fold=True)),
         [Row(cells=(one.id, one.type, one.status, f"{one.weight:g}", f"{one.times_fired:,}", one.description)) for one in chosen],
     )
+    if not quiet:
+        print_text(f"{len(chosen):,} of {plural(len(found), 'pattern')}")
     return 0

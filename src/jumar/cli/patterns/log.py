@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text
+from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.patterns.common import file_argument
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.text import escape
@@ -18,7 +18,8 @@ __all__ = ["log_command"]
 @click.command("log")
 @file_argument
 @json_option
-def log_command(file: Path, *, as_json: bool) -> int:
+@quiet_option
+def log_command(file: Path, *, as_json: bool, quiet: bool) -> int:
     """List every recorded save of a patterns file, the last one first."""
     from jumar.patterns.storage import load_pattern_set
     from jumar.patterns.versions import PatternStore
@@ -30,6 +31,8 @@ def log_command(file: Path, *, as_json: bool) -> int:
     if as_json:
         print_json({"versions": [asdict(one) for one in found]})
     elif not found:
+        if quiet:
+            return 0
         print_text(f"{escape(str(file))} was never saved by jumar: there is no version of it yet")
     else:
         columns = (Column(name="version"), Column(name="saved"), Column(name="patterns", right=True), Column(name="", fold=True))

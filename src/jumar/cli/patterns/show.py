@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text
+from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.patterns.common import file_argument, warned
 from jumar.errors import NotFoundError
 from jumar.text import escape, nearest
@@ -19,7 +19,8 @@ __all__ = ["show_command"]
 @file_argument
 @click.argument("pattern_id", metavar="ID")
 @json_option
-def show_command(file: Path, pattern_id: str, *, as_json: bool) -> int:
+@quiet_option
+def show_command(file: Path, pattern_id: str, *, as_json: bool, quiet: bool) -> int:
     """Show everything about one pattern."""
     from jumar.patterns.storage import load_patterns_safely
 
@@ -34,6 +35,8 @@ def show_command(file: Path, pattern_id: str, *, as_json: bool) -> int:
         return 0
     width = max(map(len, document))
     for name, value in document.items():
+        if quiet and value in (None, "", []):
+            continue
         shown = ", ".join(map(str, cast("list[Any]", value))) if isinstance(value, list) else value
         print_text(f"{escape(name):<{width}}  {'—' if shown is None or shown == '' else escape(str(shown))}")
     return 0

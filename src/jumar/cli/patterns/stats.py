@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text
+from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.patterns.common import coverage_lines, file_argument, on_option, texts_of, warned
 from jumar.text import escape, plural
 
@@ -24,7 +24,8 @@ Examples:
 @file_argument
 @on_option
 @json_option
-def stats_command(file: Path, on: Path | None, *, as_json: bool) -> int:
+@quiet_option
+def stats_command(file: Path, on: Path | None, *, as_json: bool, quiet: bool) -> int:
     """Count the patterns of a file; with --on, say what fires, what never does, and what says the same."""
     from jumar.patterns.coverage import measure_coverage
     from jumar.patterns.storage import load_pattern_set
@@ -41,7 +42,7 @@ def stats_command(file: Path, on: Path | None, *, as_json: bool) -> int:
         "expressions": sum(one.regex is not None for one in patterns),
         "without_keywords": sum(not one.keywords for one in patterns),
     }
-    lines = [f"{escape(str(file))}: {plural(len(patterns), 'pattern')}"]
+    lines = [] if quiet else [f"{escape(str(file))}: {plural(len(patterns), 'pattern')}"]
     for name in ("types", "statuses", "sources"):
         counts = ", ".join(f"{escape(key)} {count:,}" for key, count in document[name].items())
         lines.append(f"{name:<32} {counts or 'none'}")
