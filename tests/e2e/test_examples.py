@@ -17,7 +17,7 @@ def test_every_example_is_listed_and_tested() -> None:
     directories = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
     listed = (EXAMPLES / "README.md").read_text()
 
-    assert {"case-chain", "headline", "own-loop"} == directories  # case-chain: test_case_chain_example.py
+    assert {"case-chain", "headline", "local-llm", "own-loop"} == directories  # test_case_chain_example.py, test_local_llm.py
     assert all(f"`{name}/`" in listed for name in directories)
 
 

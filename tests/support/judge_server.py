@@ -45,8 +45,6 @@ class JudgeServer:
         self.in_flight = 0
         self.in_flight_most = 0
         self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
         self.port = 0
 
     @property
@@ -54,6 +52,8 @@ class JudgeServer:
         return f"http://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
         assert self._ready.wait(10)
         return self

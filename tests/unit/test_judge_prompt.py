@@ -49,6 +49,12 @@ def test_the_score_comes_after_the_reasoning():
     assert ["reasoning", "strengths", "weaknesses", "gestalt"] == list(reply_schema((1, 5))["properties"])
 
 
+def test_a_score_alone_may_be_asked_for():
+    assert ["gestalt"] == reply_schema((1, 5), explain=False)["required"]
+    assert 'nothing else: {"gestalt": 1 to 5}' in build_prompt(RUBRIC, Item("a", "x"), nonce="n0", explain=False).system
+    assert '{"reasoning": "why' in build_prompt(RUBRIC, Item("a", "x"), nonce="n0").system
+
+
 def test_nonces_differ():
     assert len({new_nonce() for _ in range(100)}) == 100
 

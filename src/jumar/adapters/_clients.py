@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Generic, TypeVar
 
 from jumar.judging.expensive.endpoint import kind_of_status, retry_after_seconds
@@ -46,14 +46,18 @@ class Features:
         self._words = names
         self.left_out: set[str] = set()
 
-    def drop(self, message: str) -> bool:
-        """Leave out what ``message`` complains about; return whether there was something new to leave out."""
+    def drop(self, message: str, sent: Collection[str]) -> bool:
+        """Leave out what ``message`` complains about; return whether any of it was ``sent``, so that asking again makes sense."""
         said = message.lower()
-        new = {name for name, words in self._words.items() if any(word in said for word in words)} - self.left_out
-        for name in sorted(new):
+        refused = {name for name in sent if any(word in said for word in self._words.get(name, ()))}
+        for name in sorted(refused - self.left_out):
             _log.warning("jumar.judge_parameter_refused: the judge does not take '%s'; asking without it", name)
-        self.left_out |= new
-        return bool(new)
+        self.left_out |= refused
+        return bool(refused)
+
+    def wanted(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return those of ``values`` that are set and not left out."""
+        return {name: value for name, value in values.items() if value is not None and name not in self.left_out}
 
 
 def failure_of_status(status: int, body: object, message: str, headers: Any, key: str | None) -> JudgeFailure:

@@ -29,8 +29,8 @@ _OPTIONAL: Final = {"output_config": ("output_config", "output_format", "structu
 class AnthropicJudge:
     """Asks ``model`` with the key in ``ANTHROPIC_API_KEY``. ``max_tokens`` bounds an answer.
 
-    A model that refuses structured output or a temperature is asked without. Errors: :class:`jumar.errors.ConfigError` without
-    a key.
+    A model that refuses structured output or a temperature, as recent ones do, is asked without. Errors:
+    :class:`jumar.errors.ConfigError` without a key.
     """
 
     def __init__(
@@ -59,30 +59,29 @@ class AnthropicJudge:
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
         while True:
+            optional = self._optional(request)
+            create: Any = self._clients.get().messages.create
             try:
-                create: Any = self._clients.get().messages.create
-                message: Any = await create(**self._arguments(request))
+                message: Any = await create(
+                    model=self._model,
+                    max_tokens=self._max_tokens,
+                    system=request.system,
+                    messages=[{"role": "user", "content": request.user}],
+                    extra_body=optional,  # the client has no parameter for a temperature, which only older models take
+                )
             except anthropic.BadRequestError as error:
-                if self._features.drop(error.message):
+                if self._features.drop(error.message, optional):
                     continue
                 raise self._failure(error) from None
             except anthropic.AnthropicError as error:
                 raise self._failure(error) from None
-            except (ValueError, TypeError, AttributeError):
+            except ValueError:
                 raise JudgeFailure("unavailable", "the answer of the server is no message") from None
             return self._reply(message)
 
-    def _arguments(self, request: JudgeRequest) -> dict[str, Any]:
+    def _optional(self, request: JudgeRequest) -> dict[str, Any]:
         form = {"format": {"type": "json_schema", "schema": anthropic.transform_schema(dict(request.schema))}}
-        optional = {"output_config": form, "temperature": request.temperature}
-        given = {name: value for name, value in optional.items() if value is not None and name not in self._features.left_out}
-        return {
-            "model": self._model,
-            "max_tokens": self._max_tokens,
-            "system": request.system,
-            "messages": [{"role": "user", "content": request.user}],
-            **given,
-        }
+        return self._features.wanted({"output_config": form, "temperature": request.temperature})
 
     def _reply(self, message: Any) -> JudgeReply:
         try:

@@ -75,32 +75,34 @@ class OpenAIJudge:
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
         while True:
+            optional = self._optional(request)
+            create: Any = self._clients.get().chat.completions.create
             try:
-                create: Any = self._clients.get().chat.completions.create
-                completion: Any = await create(**self._arguments(request))
+                completion: Any = await create(
+                    model=self._model,
+                    messages=[{"role": "system", "content": request.system}, {"role": "user", "content": request.user}],
+                    **{(self._limit if name == "max_tokens" else name): value for name, value in optional.items()},
+                )
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if self._features.drop(error.message):
+                if self._features.drop(error.message, optional):
                     continue
                 raise self._failure(error) from None
             except openai.OpenAIError as error:
                 raise self._failure(error) from None
-            except (ValueError, TypeError, AttributeError):
+            except ValueError:
                 raise JudgeFailure("unavailable", "the answer of the server is no chat completion") from None
             return self._reply(completion)
 
-    def _arguments(self, request: JudgeRequest) -> dict[str, Any]:
+    def _optional(self, request: JudgeRequest) -> dict[str, Any]:
         form = {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": dict(request.schema)}}
-        optional = {
-            "response_format": ("response_format", form),
-            "temperature": ("temperature", request.temperature),
-            "seed": ("seed", request.seed),
-            "max_tokens": (self._limit, self._max_tokens),
-        }
-        given = {
-            name: value for key, (name, value) in optional.items() if value is not None and key not in self._features.left_out
-        }
-        messages = [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}]
-        return {"model": self._model, "messages": messages, **given}
+        return self._features.wanted(
+            {
+                "response_format": form,
+                "temperature": request.temperature,
+                "seed": request.seed,
+                "max_tokens": self._max_tokens,
+            }
+        )
 
     def _reply(self, completion: Any) -> JudgeReply:
         try:

@@ -109,8 +109,13 @@ class Asker:
                 failure = last  # it was asked, in vain; there is only no further try
             if failure.kind not in _PASSING or attempt == self._settings.max_retries or self._stop.is_set():
                 times = f" ({attempt + 1} times)" if attempt else ""
-                _log.warning(
-                    "jumar.judge_failed: %s: %s: %s%s", escape(request.item_id), failure.kind, escape(failure.message), times
+                _log.log(
+                    logging.DEBUG if failure.kind == "budget" else logging.WARNING,
+                    "jumar.judge_failed: %s: %s: %s%s",
+                    escape(request.item_id),
+                    failure.kind,
+                    escape(failure.message),
+                    times,
                 )
                 return NoAnswer(failure.kind, f"{failure.message}{times}", failure.usage, spent)
             await self._before_retry(request, failure, retry_after, attempt)

@@ -56,7 +56,7 @@ class Reader:
         self._asker = asker
         self._rubric = rubric
         self._settings = settings
-        self._schema = reply_schema(settings.scale)
+        self._schema = reply_schema(settings.scale, explain=settings.explain)
         self._nonce = nonce or new_nonce
         self._last: dict[str | None, str] = {}
 
@@ -95,7 +95,7 @@ class Reader:
 
     def _request(self, item: Item, number: int, nonce: str | None) -> JudgeRequest:
         settings = self._settings
-        prompt = build_prompt(self._rubric, item, scale=settings.scale, nonce=nonce, fresh=self._nonce)
+        prompt = build_prompt(self._rubric, item, scale=settings.scale, explain=settings.explain, nonce=nonce, fresh=self._nonce)
         return JudgeRequest(
             item_id=item.id,
             item=item_record(item),

@@ -23,7 +23,8 @@ class JudgeSettings:
     at most ``max_wait``; a judge that names a time is given that, up to ``max_wait``. ``timeout`` is seconds a call. ``repeat``:
     readings an item; None reads the first five items twice, and then all of them three times if those differ much, once if not.
     ``max_cost`` is in USD. ``scale`` is what the judge scores on. ``seed`` counts up with the repeats: a judge that heeds it and
-    is asked three times would otherwise say the same thing three times.
+    is asked three times would otherwise say the same thing three times. ``explain=False`` asks for the score alone: fewer tokens,
+    and nothing to learn from.
     """
 
     concurrency: int = 8
@@ -36,6 +37,7 @@ class JudgeSettings:
     scale: tuple[float, float] = (1.0, 5.0)
     temperature: float | None = 0.0
     seed: int | None = 0
+    explain: bool = True
     max_unscored: float = MAX_UNSCORED
 
     def __post_init__(self) -> None:
