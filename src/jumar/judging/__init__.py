@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Story,
         Unscored,
     )
-    from jumar.judging.rubric import Rubric, StoryRubric, TextRubric, builtin_rubric
+    from jumar.judging.rubric import JudgeRubric, Rubric, StoryRubric, TextRubric, builtin_rubric
 
 __all__ = [
     "CheapModeEvaluator",
