@@ -137,6 +137,7 @@ def test_a_pattern_fires_on_what_it_is_about(description: str, text: str):
     [
         ("Include error handling within the same slice", "As a clerk, I want a story about the same slice of bread"),
         ("No backend changes are needed for the label colours", "As a clerk, I want backend changes"),
+        ("It belongs here when it doesn't require backend changes", "As a clerk, I want the backend changed"),
         ("Story correctly identifies the single root cause", "As a user, I want a single story that identifies me correctly"),
         ("Keep it in one service", "As a cook, I want one good service"),
         ("ALL criteria must hold TO BE good", "I want to be able to see all of my good data"),

@@ -39,6 +39,11 @@ _WORD: Final = re.compile(r"[A-Za-z][\w'’-]*")
 _NEGATORS: Final = {"no": 3, "without": 3, "not": 1, "never": 1, "avoid": 1, "don't": 1, "doesn't": 2, "non": 1}
 """How many words after it a negator reaches."""
 
+_WANTING: Final = frozenset(
+    ["affect", "change", "involve", "involving", "need", "needing", "require", "requiring", "touch", "touching"]
+)
+"""After these it reaches their object too: "doesn't require backend changes"."""
+
 _JUDGING: Final = frozenset(
     """accurate acceptable acceptance account accurately actual add address affect align all appropriate area aspect attempt avoid
     based belong boundary bounded bring broad bundle call case cause chain change claim clarity clean clear cleanly clearly code
@@ -117,7 +122,10 @@ def _negated(words: list[str]) -> frozenset[int]:
     for position, word in enumerate(words):
         if word in _NEGATORS:
             content = [at for at in range(position + 1, len(words)) if words[at] not in FUNCTION_WORDS]
-            reached.update(content[: _NEGATORS[word]])
+            reach = _NEGATORS[word]
+            if content and words[content[0]] in _WANTING:
+                reach += 2
+            reached.update(content[:reach])
     return frozenset(reached)
 
 
@@ -213,7 +221,7 @@ def _concepts() -> tuple[_Concept, ...]:
         _Concept(
             name,
             frozenset(tuple(stem(part) for part in re.split(r"[ -]", trigger)) for trigger in one["when"]),
-            tuple(dict.fromkeys(form for phrase in one["says"] for form in _said(phrase))),
+            tuple(dict.fromkeys([*one.get("exactly", ()), *(form for phrase in one["says"] for form in _said(phrase))])),
             one.get("regex"),
         )
         for name, one in document.items()
