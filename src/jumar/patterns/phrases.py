@@ -64,6 +64,11 @@ _JUDGING: Final = frozenset(
 )
 """Words that say how a pattern judges, or that stand in every rule about stories. They are no topic by themselves."""
 
+_LINKING: Final = frozenset(
+    ["a", "an", "at", "between", "by", "for", "from", "in", "into", "its", "of", "on", "the", "to", "with", "within"]
+)
+"""Words that may stand inside a pair; on the two sides of "and" there are two subjects."""
+
 _NO_NOUN: Final = ("ly", "able", "ible", "ive", "ous", "ful", "less", "ed", "ing", "al", "ic", "est", "ant")
 
 
@@ -172,7 +177,9 @@ def _of_noun(word: str) -> list[str]:
 def _neighbours(words: list[str]) -> list[tuple[int, int]]:
     """Return the positions of content words that follow each other, with one function word between them at most."""
     content = [position for position, word in enumerate(words) if word not in FUNCTION_WORDS and len(word) > 1]
-    return [(one, other) for one, other in pairwise(content) if other - one <= 2]
+    return [
+        (one, other) for one, other in pairwise(content) if other - one == 1 or (other - one == 2 and words[one + 1] in _LINKING)
+    ]
 
 
 def _tells(one: str, other: str) -> bool:
