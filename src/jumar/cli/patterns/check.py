@@ -14,7 +14,12 @@ from jumar.text import escape, plural
 __all__ = ["check_command"]
 
 
-@click.command("check")
+_EPILOG = """\b
+Examples:
+  jumar patterns check patterns.json"""
+
+
+@click.command("check", epilog=_EPILOG)
 @file_argument
 @json_option
 @quiet_option

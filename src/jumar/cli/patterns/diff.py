@@ -15,7 +15,13 @@ from jumar.text import escape
 __all__ = ["diff_command"]
 
 
-@click.command("diff")
+_EPILOG = """\b
+Examples:
+  jumar patterns diff patterns.json 1275882d
+  jumar patterns diff patterns.json 1275882d 90ab"""
+
+
+@click.command("diff", epilog=_EPILOG)
 @file_argument
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", required=False, metavar="[AFTER]")

@@ -16,7 +16,12 @@ __all__ = ["list_command"]
 _STATUSES = ("active", "provisional", "rejected", "pruned")
 
 
-@click.command("list")
+_EPILOG = """\b
+Examples:
+  jumar patterns list patterns.json --type bad --status active"""
+
+
+@click.command("list", epilog=_EPILOG)
 @file_argument
 @click.option("--type", "kind", type=click.Choice(["good", "bad"]), help="Only these.")
 @click.option("--status", type=click.Choice(_STATUSES), help="Only these.")

@@ -15,7 +15,12 @@ from jumar.text import escape
 __all__ = ["log_command"]
 
 
-@click.command("log")
+_EPILOG = """\b
+Examples:
+  jumar patterns log patterns.json"""
+
+
+@click.command("log", epilog=_EPILOG)
 @file_argument
 @json_option
 @quiet_option

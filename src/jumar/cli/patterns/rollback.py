@@ -13,7 +13,12 @@ from jumar.text import escape
 __all__ = ["rollback_command"]
 
 
-@click.command("rollback")
+_EPILOG = """\b
+Examples:
+  jumar patterns rollback patterns.json 1275882d"""
+
+
+@click.command("rollback", epilog=_EPILOG)
 @file_argument
 @click.argument("version", metavar="HASH")
 @json_option

@@ -15,7 +15,12 @@ from jumar.text import escape, nearest
 __all__ = ["show_command"]
 
 
-@click.command("show")
+_EPILOG = """\b
+Examples:
+  jumar patterns show patterns.json p_017"""
+
+
+@click.command("show", epilog=_EPILOG)
 @file_argument
 @click.argument("pattern_id", metavar="ID")
 @json_option
