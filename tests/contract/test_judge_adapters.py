@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import logging
 import socket
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,7 @@ from judge_server import GOOD, Answer, JudgeServer, Seen, serving
 from jumar.adapters.anthropic_judge import AnthropicJudge
 from jumar.adapters.openai_judge import OpenAIJudge
 from jumar.app.judges import make_judge
-from jumar.errors import EvaluationUnreliableError, JumarError
+from jumar.errors import ConfigError, EvaluationUnreliableError, JumarError
 from jumar.judging import evaluate_expensive
 from jumar.judging.expensive.cache import ReplyCache
 from jumar.judging.expensive.endpoint import kind_of_status, retry_after_seconds
@@ -121,12 +123,9 @@ def test_a_cost_that_the_server_says_and_one_from_prices():
         assert found["cost_usd"] == pytest.approx(0.0045)
 
 
-@both
-def test_an_answer_without_usage_has_unknown_cost_and_tokens(make: Make):
-    if make is anthropic_judge:
-        pytest.skip("that interface always says it")
+def test_an_answer_without_usage_has_unknown_cost_and_tokens():
     with serving(Answer(usage=None)) as server:
-        evaluation = run(make(server))
+        evaluation = run(openai_judge(server))
     assert (None, None) == (evaluation.cost_usd, evaluation.input_tokens)
 
 
@@ -363,6 +362,29 @@ def test_a_key_never_reaches_logs_files_results_or_errors(
     assert KEY not in said
     assert KEY not in "\n".join(record.getMessage() + repr(record.exc_info) for record in caplog.records)
     assert KEY not in "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_a_judges_name_says_what_decides_about_its_answers():
+    assert "openai:m@h:1/v1" == OpenAIJudge("m", base_url="http://h:1/v1").identity
+    assert "openai:m@h:1/v1,max_tokens=9" == OpenAIJudge("m", base_url="http://h:1/v1", max_tokens=9).identity
+    assert "anthropic:m,unstructured" == AnthropicJudge("m", api_key=KEY, structured=False).identity
+
+
+def test_a_judge_may_be_asked_without_structured_output():
+    with serving(Answer()) as server:
+        assert 1 == run(OpenAIJudge("m", base_url=f"{server.base}/v1", structured=False)).scored
+        assert 1 == run(AnthropicJudge("m", base_url=server.base, api_key=KEY, structured=False)).scored
+
+    assert not any("response_format" in one.json or "output_config" in one.json for one in server.seen)
+
+
+@pytest.mark.parametrize(("module", "extra"), [("openai_judge", "openai"), ("anthropic_judge", "anthropic")])
+def test_a_missing_extra_says_how_to_get_it(module: str, extra: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, extra, None)
+    monkeypatch.delitem(sys.modules, f"jumar.adapters.{module}")
+
+    with pytest.raises(ConfigError, match=rf"pip install 'jumar\[{extra}\]'"):
+        importlib.import_module(f"jumar.adapters.{module}")
 
 
 @both

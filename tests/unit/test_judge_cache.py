@@ -158,6 +158,16 @@ def test_a_directory_that_cannot_be_made_is_an_error_that_names_it(tmp_path: Pat
         ReplyCache(tmp_path / "file" / "below")
 
 
+def test_a_reply_that_cannot_be_kept_is_an_error_and_leaves_nothing_behind(tmp_path: Path):
+    cache = ReplyCache(tmp_path / "cache")
+    cache.path("ab12").mkdir(parents=True)
+
+    with pytest.raises(StoreWriteError, match="keep a reply"):
+        cache.put("ab12", REPLY, {})
+
+    assert ["12.json"] == os.listdir(tmp_path / "cache" / "ab")
+
+
 def test_an_unreadable_entry_is_asked_again(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     cache = ReplyCache(tmp_path)
     cache.path("ab12").mkdir(parents=True)

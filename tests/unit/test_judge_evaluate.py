@@ -352,6 +352,12 @@ def test_free_calls_never_reach_a_limit():
     assert 30 == run(items(30), MockJudge(), max_cost=0.01).scored
 
 
+def test_prices_without_tokens_leave_the_cost_unknown():
+    prices = Prices(input_per_million=2.0, output_per_million=10.0)
+
+    assert run(items(1), Scripted(lambda *_: 4, Usage()), options={"prices": prices}).cost_usd is None
+
+
 def test_failed_calls_are_charged_when_they_say_so():
     def answer(_request: JudgeRequest, number: int) -> Any:
         if number == 1:
@@ -494,6 +500,21 @@ def test_errors_cross_the_thread():
 def test_a_record_that_is_none_names_its_place_and_field(wrong: Any, message: str):
     with pytest.raises(ItemError, match=message):
         evaluate_expensive([wrong], judge=MockJudge())
+
+
+def test_items_and_rubrics_of_any_kind_are_taken():
+    from jumar.judging.rubric import builtin_rubric
+
+    asked = Scripted(lambda *_: 4)
+    whole = builtin_rubric("story")
+    evaluate_expensive([Item("a", "x")], judge=asked, rubric=whole)
+    evaluate_expensive([{"id": 7, "text": "x", "prompt": "y", "group": "g"}], judge=asked, rubric=RUBRIC)
+    evaluate_expensive([STORY], judge=asked)
+
+    assert asked.requests[0].system.startswith(whole.judge.task)
+    assert asked.requests[1].system.startswith("Judge.")
+    assert ("7", {"id": "7", "prompt": "y", "text": "x"}) == (asked.requests[1].item_id, asked.requests[1].item)
+    assert asked.requests[2].system.startswith(whole.judge.task)
 
 
 def test_settings_are_given_once():

@@ -24,6 +24,8 @@ READ = Reading(4.0, "why", ("a",), ("b", "c"))
         f"Here is my verdict:\n```\n{json.dumps(WHOLE)}\n```\nHope it helps.",
         f"I think {json.dumps(WHOLE)} is fair, {{really}}.",
         json.dumps({**WHOLE, "gestalt": 4.0, "score": 4}),
+        f'<think>Perhaps {{"gestalt": 2}}? No.</think>\n{json.dumps(WHOLE)}',
+        f"{{not this}} but {json.dumps({**WHOLE, 'more': {'gestalt': 1}})}",
         f"{json.dumps(WHOLE)}\n{json.dumps(WHOLE)}",
     ],
 )
@@ -60,6 +62,9 @@ def test_several_readings_at_once():
         '{"gestalt": 4, "score": 5}',
         '{"gestalt": 4} or rather {"gestalt": 5}',
         '{"gestalt": 4',
+        '{"item": {"gestalt": 5}, "gestalt": ',
+        '{"reasoning": "{", "item": {"gestalt": 5',
+        '{"reasoning": {"gestalt": 4}}',
         '{"gestalt": 4, "strengths": [1]}',
         '{"gestalt": 4, "reasoning": 7}',
         '{"readings": []}',

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from jumar.judging.expensive.endpoint import kind_of_status, retry_after_seconds
 from jumar.judging.expensive.keys import scrub
 from jumar.model.judges import FailureKind, JudgeFailure
 from jumar.text import escape
 
-__all__ = ["Clients", "Features", "failure_of_status"]
+__all__ = ["MAX_TOKENS", "Clients", "Features", "describe", "failure_of_status"]
+
+MAX_TOKENS: Final = 2000
+"""Of an answer, where nobody says otherwise."""
 
 _log = logging.getLogger("jumar.judging.expensive")
 _Client = TypeVar("_Client")
@@ -67,3 +70,9 @@ def failure_of_status(status: int, body: object, message: str, headers: Any, key
         kind = "rejected"
     shown = escape(scrub(message, (key,) if key else ()))[:_SHOWN]
     return JudgeFailure(kind, f"HTTP {status}: {shown}", retry_after=retry_after_seconds(headers))
+
+
+def describe(max_tokens: int | None, *, structured: bool) -> str:
+    """Return what else decides about an answer, for the judge's name: a longer limit is another question. Empty by default."""
+    limit = "" if max_tokens == MAX_TOKENS else f",max_tokens={max_tokens}"
+    return limit if structured else f"{limit},unstructured"

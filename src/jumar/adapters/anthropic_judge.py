@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
-from jumar.adapters._clients import Clients, Features, failure_of_status
+from jumar.adapters._clients import MAX_TOKENS, Clients, Features, describe, failure_of_status
 from jumar.errors import ConfigError
 from jumar.judging.expensive.keys import scrub
 from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
@@ -39,7 +39,7 @@ class AnthropicJudge:
         *,
         base_url: str | None = None,
         api_key: str | None = None,
-        max_tokens: int = 2000,
+        max_tokens: int = MAX_TOKENS,
         structured: bool = True,
     ) -> None:
         if not model:
@@ -55,7 +55,7 @@ class AnthropicJudge:
         self._clients = Clients(
             lambda: anthropic.AsyncAnthropic(api_key=self._key, base_url=base_url, max_retries=0, timeout=None)
         )
-        self.identity = f"anthropic:{model}"
+        self.identity = f"anthropic:{model}{describe(max_tokens, structured=structured)}"
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
         while True:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from jumar.adapters._clients import Clients, Features, failure_of_status
+from jumar.adapters._clients import MAX_TOKENS, Clients, Features, describe, failure_of_status
 from jumar.errors import ConfigError
 from jumar.judging.expensive.keys import scrub
 from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
@@ -48,7 +48,7 @@ class OpenAIJudge:
         *,
         base_url: str | None = None,
         api_key: str | None = None,
-        max_tokens: int | None = 2000,
+        max_tokens: int | None = MAX_TOKENS,
         structured: bool = True,
     ) -> None:
         if not model:
@@ -71,7 +71,8 @@ class OpenAIJudge:
             # a server of one's own wants no key, but the client does
             lambda: openai.AsyncOpenAI(api_key=self._key or "none", base_url=address, max_retries=0, timeout=None)
         )
-        self.identity = f"openai:{model}" + (f"@{_place(address)}" if address else "")
+        where = f"@{_place(address)}" if address else ""
+        self.identity = f"openai:{model}{where}{describe(max_tokens, structured=structured)}"
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
         while True:

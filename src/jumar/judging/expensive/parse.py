@@ -24,6 +24,7 @@ MAX_REPLY: Final = 1 << 20
 
 _SCORES: Final = ("gestalt", "score")
 _FENCE: Final = re.compile(r"```[a-zA-Z]*\n(.*?)```", re.DOTALL)
+_THOUGHTS: Final = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)  # what some models say before they answer
 _REFUSAL: Final = re.compile(
     r"\s*(?:i['’]?m sorry|sorry|i (?:can['’]?t|cannot|can not|won['’]?t|am (?:un|not )able to)|i['’]?m (?:un|not )able to)\b",
     re.IGNORECASE,
@@ -57,7 +58,7 @@ class _NoVerdictError(Exception):
 def parse_reply(text: str, scale: tuple[float, float] = (1.0, 5.0)) -> tuple[Reading, ...] | NoReading:
     """Return the readings in ``text``, one or more, or why there is none. Nothing is raised, whatever the text is."""
     try:
-        return _readings(_verdict(text[:MAX_REPLY]), scale)
+        return _readings(_verdict(_THOUGHTS.sub("", text[:MAX_REPLY], count=1)), scale)
     except _NoVerdictError as error:
         return error.found
 
@@ -91,13 +92,21 @@ def _has_verdict(found: dict[str, Any]) -> bool:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the outermost JSON objects in ``text``."""
-    place, tries = text.find("{"), 0
-    while place >= 0 and tries < 200:  # a text of a million braces is no answer
+    """Yield the JSON objects in ``text`` that are not inside of another brace: a part of a broken answer is no answer."""
+    place, before, depth = text.find("{"), 0, 0
+    for _ in range(200):  # a text of a million braces is no answer
+        if place < 0:
+            return
+        depth = max(0, depth - text.count("}", before, place))
         found, end = _decoded_at(text, place)
         if isinstance(found, dict):
-            yield cast("dict[str, Any]", found)
-        place, tries = text.find("{", max(end, place + 1)), tries + 1
+            if not depth:
+                yield cast("dict[str, Any]", found)
+            before = end
+        else:
+            depth += 1
+            before = place + 1
+        place = text.find("{", before)
 
 
 def _no_constant(name: str) -> NoReturn:
