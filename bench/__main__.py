@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PARTS = ("startup", "record", "snapshot", "engine", "cases")
+PARTS = ("startup", "record", "snapshot", "engine", "cases", "cheap")
 
 
 def machine() -> str:

@@ -48,18 +48,21 @@ class CheapModeEvaluator:
         """Return an item's score without the details of a report, which take longer than the score; :meth:`result` adds them."""
         return (self._of_texts if item.story is None else self._of_stories).read(item)
 
-    def result(self, reading: Reading) -> CheapModeResult:
-        """Return a reading with what each component and pattern gave, and the sub-scores."""
-        return (self._of_texts if reading.item.story is None else self._of_stories).result(reading)
+    def result(self, reading: Reading, *, parts: bool = True) -> CheapModeResult:
+        """Return a reading with what each component and pattern gave, and the sub-scores unless ``parts`` is False."""
+        return (self._of_texts if reading.item.story is None else self._of_stories).result(reading, parts=parts)
 
-    def evaluate_item(self, item: Item) -> CheapModeResult | Unscored:
+    def evaluate_item(self, item: Item, *, parts: bool = True) -> CheapModeResult | Unscored:
         """Return an item's score with everything that led to it, or ``Unscored`` when there is nothing to judge."""
         reading = self.read(item)
-        return reading if isinstance(reading, Unscored) else self.result(reading)
+        return reading if isinstance(reading, Unscored) else self.result(reading, parts=parts)
 
-    def evaluate(self, items: Iterable[Item]) -> Iterator[CheapModeResult | Unscored]:
-        """Yield a result for each item, in their order; nothing is kept."""
-        return map(self.evaluate_item, items)
+    def evaluate(self, items: Iterable[Item], *, parts: bool = True) -> Iterator[CheapModeResult | Unscored]:
+        """Yield a result for each item, in their order; nothing is kept.
+
+        Sub-scores take about as long as the score itself; ``parts=False`` leaves them out.
+        """
+        return (self.evaluate_item(item, parts=parts) for item in items)
 
     def evaluate_story(self, story: Mapping[str, Any] | Story) -> CheapModeResult | Unscored:
         """Return a story's score. Of a mapping only what is there counts: a missing field is empty.

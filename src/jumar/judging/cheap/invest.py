@@ -15,8 +15,8 @@ __all__ = ["Known", "sub_scores"]
 
 _DEPENDS: Final = ("depends on", "depend on", "dependent on", "blocked by", "prerequisite", "waits for", "waiting for")
 _DEPENDS_IN: Final = ("depend", "blocked", "prereq", "wait")
-_PRESCRIBES: Final = ("must use", "has to use", "exactly as in", "pixel perfect", "pixel-perfect", "no other way", "```")
-_PRESCRIBES_IN: Final = ("to use", "must use", "exactly as", "pixel", "no other way", "```")
+_PRESCRIBES: Final = ("must use", "exactly as in", "pixel perfect", "pixel-perfect", "```")
+_PRESCRIBES_IN: Final = ("must use", "exactly as", "pixel", "```")
 _CHECKABLE: Final = frozenset(
     {
         *("given", "when", "then", "should", "must", "shall", "can", "cannot", "if", "only", "never", "always", "exactly"),
@@ -49,7 +49,7 @@ def sub_scores(told: str, criteria: Sequence[str], known: Known) -> dict[str, fl
     *valuable* the score of user value; *estimable* the mean of technical area and criteria; *small* 1 within the upper bounds;
     *testable* the share of criteria that say something checkable: a number, a condition, or what has to be seen.
     """
-    checkable = sum(map(_is_checkable, criteria)) / known.criteria if known.criteria else 0.0
+    checkable = _checkable(criteria) / known.criteria if known.criteria else 0.0
     independent = 0.0 if _says(told, _DEPENDS_IN, _DEPENDS) else 1.0
     negotiable = 0.0 if _says(told, _PRESCRIBES_IN, _PRESCRIBES) else 1.0
     estimable = (known.area + known.criteria_score) / 2.0
@@ -67,8 +67,13 @@ def sub_scores(told: str, criteria: Sequence[str], known: Known) -> dict[str, fl
     }
 
 
-def _is_checkable(criterion: str) -> bool:
-    return not _CHECKABLE.isdisjoint(criterion.lower().split()) or _DIGIT.search(criterion) is not None
+def _checkable(criteria: Sequence[str]) -> int:
+    """Return how many criteria have a digit or one of the words; a word with punctuation right after it is another word."""
+    found, none_of, digit = 0, _CHECKABLE.isdisjoint, _DIGIT.search
+    for one in criteria:
+        if not none_of(one.lower().split()) or digit(one):
+            found += 1
+    return found
 
 
 def _says(told: str, hints: Sequence[str], phrases: Sequence[str]) -> bool:

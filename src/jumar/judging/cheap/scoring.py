@@ -90,8 +90,8 @@ class Scorer:
                 raw = _clamped(raw + sum(points for _, points in evidence.points))
         return Reading(item, gestalt_of(raw), raw, base, scores, fired, evidence)
 
-    def result(self, reading: Reading) -> CheapModeResult:
-        """Return everything about a score: what each component and each active pattern gave, and the sub-scores."""
+    def result(self, reading: Reading, *, parts: bool = True) -> CheapModeResult:
+        """Return everything about a score: what each component and each active pattern gave, and the sub-scores if asked for."""
         evidence, patterns = reading.evidence, self._patterns
         moved = () if evidence is None else tuple(evidence.points)
         return CheapModeResult(
@@ -101,7 +101,7 @@ class Scorer:
             reasons=list(reading.base.reasons),
             patterns_matched=[] if patterns is None else [patterns.ids[index] for index in reading.fired],
             contributions=list(self._contributions((*reading.base.points, *moved))),
-            sub_scores=self._panel.parts(reading.item, reading.scores),
+            sub_scores=self._panel.parts(reading.item, reading.scores) if parts else {},
         )
 
     def _weigh(self, scores: tuple[float | None, ...]) -> Base | None:

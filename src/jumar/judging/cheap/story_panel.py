@@ -60,7 +60,9 @@ class StoryPanel:
         if item.story is None:
             return {}
         title, count, area, value, scope = (score or 0.0 for score in scores)
-        criteria = [one for one in item.story.acceptance_criteria if one and not one.isspace()]
+        criteria = item.story.acceptance_criteria
+        if count_criteria(criteria) < len(criteria):
+            criteria = [one for one in criteria if one and not one.isspace()]
         fits = len(item.story.description) <= self._bounds.longest and len(criteria) <= self._bounds.most_criteria
         known = Known(title, count, area, value, scope, len(criteria), 1.0 if fits else 0.0)
         return sub_scores(item.text.lower(), criteria, known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 
@@ -36,6 +37,7 @@ def technical_scorer(rules: TechnicalRules, known: TechValidation) -> Callable[[
     named = [(name, tuple(paths)) for name, paths in repositories.items() if name]
     is_file = file_pattern(rules, known).search
 
+    @functools.lru_cache(maxsize=4096)  # a product has few areas
     def score(area: str | None) -> float:
         if not area:
             return 0.0
