@@ -14,7 +14,7 @@ import pytest
 from jumar.app.items import read_items
 from jumar.errors import PatternLoadError
 from jumar.patterns import PatternMatcher, PatternSet, PatternV2, extract_keywords, migrate_existing_patterns
-from jumar.patterns.coverage import measure_coverage, naive_coverage
+from jumar.patterns.coverage import NaiveCount, measure_coverage
 from jumar.patterns.duplicates import same_firing, same_wording
 from jumar.patterns.english import bits, compound, forms
 from jumar.patterns.keywords import domain_terms
@@ -175,8 +175,9 @@ def test_the_recorded_patterns_fire_where_the_naive_ones_do_not(recorded_data: P
     legacy = json.loads((recorded_data / "patterns" / "learned_patterns_v1.json").read_text())
     found = PatternSet.model_validate(migrate_existing_patterns(legacy))
     texts = [item.text for item in read_items(recorded_data / "stories")]
-    assert (len(texts), 0, 0) == naive_coverage(found, texts)
-    measured = measure_coverage(found, texts)
+    naive = NaiveCount(found)
+    measured = measure_coverage(found, naive.seen(texts))
+    assert {"items": len(texts), "fired_items": 0, "fired_patterns": 0} == naive.as_json()
     assert 0.15 < measured.fired_items / measured.items < 0.4
     assert measured.fired_patterns > 300
     assert measured.largest_share < 0.05  # nothing fires on everything
@@ -249,6 +250,13 @@ def test_coverage_counts_items_and_patterns():
         found.never,
     )
     assert {"items": 3, "fired_items": 2, "fired_patterns": 2, "largest_share": 2 / 3} == found.as_json()
+
+
+def test_the_naive_count_wants_all_keywords():
+    patterns = [pattern(1, "a", keywords=["Red", "blue"]), pattern(2, "b", keywords=[])]
+    naive = NaiveCount(PatternSet(version="2.0", patterns=patterns))
+    assert ["red", "RED and bluest"] == list(naive.seen(["red", "RED and bluest"]))
+    assert {"items": 2, "fired_items": 1, "fired_patterns": 1} == naive.as_json()
 
 
 def test_coverage_of_nothing():

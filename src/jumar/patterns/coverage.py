@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from jumar.patterns.duplicates import Duplicate, same_firing, same_wording
 from jumar.patterns.matcher import MATCHED, PatternMatcher
 from jumar.patterns.models import PatternSet
 
-__all__ = ["Coverage", "measure_coverage", "naive_coverage"]
+__all__ = ["Coverage", "NaiveCount", "measure_coverage"]
 
 _REMEMBERED: Final = 10_000  # items a pattern remembers for finding duplicates; beyond, the first ones stand for all
 
@@ -72,18 +72,27 @@ def measure_coverage(patterns: PatternSet, texts: Iterable[str]) -> Coverage:
     return Coverage(items, fired_items, {patterns.patterns[index].id: counts[index] for index in looked_for}, tuple(found))
 
 
-def naive_coverage(patterns: PatternSet, texts: Iterable[str]) -> tuple[int, int, int]:
-    """Return items, items on which something fired, and patterns that fired, when a pattern needs all its keywords somewhere.
+class NaiveCount:
+    """What fires when a pattern needs all its keywords somewhere in the text: the figure to compare with.
 
-    That is what the first design's patterns amount to: the figure to compare with. Patterns without keywords never fire.
+    That is what the first design's patterns amount to. Patterns without keywords never fire.
     """
-    wanted = [[keyword.lower() for keyword in pattern.keywords] for pattern in patterns.patterns]
-    items = fired_items = 0
-    seen: set[int] = set()
-    for text in texts:
-        items += 1
-        low = text.lower()
-        fired = {index for index, keywords in enumerate(wanted) if keywords and all(keyword in low for keyword in keywords)}
-        fired_items += bool(fired)
-        seen |= fired
-    return items, fired_items, len(seen)
+
+    def __init__(self, patterns: PatternSet) -> None:
+        self._wanted = [[keyword.lower() for keyword in pattern.keywords] for pattern in patterns.patterns]
+        self._fired: set[int] = set()
+        self.items = self.fired_items = 0
+
+    def seen(self, texts: Iterable[str]) -> Iterator[str]:
+        """Yield ``texts`` as they are, counted."""
+        for text in texts:
+            self.items += 1
+            low = text.lower()
+            fired = [index for index, words in enumerate(self._wanted) if words and all(word in low for word in words)]
+            self.fired_items += bool(fired)
+            self._fired.update(fired)
+            yield text
+
+    def as_json(self) -> dict[str, int]:
+        """Return ``items``, ``fired_items`` and ``fired_patterns``."""
+        return {"items": self.items, "fired_items": self.fired_items, "fired_patterns": len(self._fired)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -50,14 +50,15 @@ def warned() -> Generator[None]:
                 print_text(f"jumar: warning: {one.message}", err=True)
 
 
-def texts_of(path: Path) -> list[str]:
-    """Return the texts of items, in their order. Errors: :class:`jumar.errors.ItemError`, also when there is none."""
+def texts_of(path: Path) -> Iterator[str]:
+    """Yield the texts of items, in their order. Errors: :class:`jumar.errors.ItemError`, also when there is none."""
     from jumar.app.items import read_items
 
-    texts = [item.text for item in read_items(path)]
-    if not texts:
+    number = 0
+    for number, item in enumerate(read_items(path), start=1):  # noqa: B007 - the last one is looked at
+        yield item.text
+    if not number:
         raise ItemError(f"{escape(str(path))}: no items; give a file with one item a line, or a folder of .txt files")
-    return texts
 
 
 def share(part: int, whole: int) -> str:

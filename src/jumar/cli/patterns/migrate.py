@@ -47,7 +47,6 @@ def migrate_command(source: Path, output: Path, on: Path | None, *, as_json: boo
     if output.exists() and source.exists() and output.samefile(source):
         raise UsageError(f"-o {where}: that is the file to be migrated; give the new one another name")
     legacy = parse_json(_text(source, where), where)
-    texts = None if on is None else texts_of(on)
     migrated = PatternSet.model_validate(migrate_existing_patterns(legacy, where=where))
     document: dict[str, Any] = {
         "migrated": len(migrated.patterns),
@@ -56,7 +55,7 @@ def migrate_command(source: Path, output: Path, on: Path | None, *, as_json: boo
         "provisional": sum(pattern.status == "provisional" for pattern in migrated.patterns),
         "without_keywords": sum(not pattern.keywords for pattern in migrated.patterns),
     }
-    lines = _try(migrated, texts, document)
+    lines = _try(migrated, on, document)
     with warned():
         document["version"] = PatternStore(output).save(migrated, f"migrated from {source.name}")
     document["output"] = str(output.absolute())
@@ -81,17 +80,17 @@ def _text(source: Path, where: str) -> str:
         raise PatternLoadError(f"{where}: {error.strerror}") from error
 
 
-def _try(migrated: PatternSet, texts: list[str] | None, document: dict[str, Any]) -> list[str]:
+def _try(migrated: PatternSet, on: Path | None, document: dict[str, Any]) -> list[str]:
     """Add what fires to ``document``, and return it for people; without items the coverage is null."""
-    if texts is None:
+    if on is None:
         document["coverage"] = None
         return []
-    from jumar.patterns.coverage import measure_coverage, naive_coverage
+    from jumar.patterns.coverage import NaiveCount, measure_coverage
 
-    found = measure_coverage(migrated, texts)
-    items, naive_items, naive_patterns = naive_coverage(migrated, texts)
+    naive = NaiveCount(migrated)
+    found = measure_coverage(migrated, naive.seen(texts_of(on)))
     document["coverage"] = found.as_json()
-    document["naive_coverage"] = {"items": items, "fired_items": naive_items, "fired_patterns": naive_patterns}
+    document["naive_coverage"] = naive.as_json()
     document["never_fired"] = found.never
     document["near_duplicates"] = [[one.first, one.second] for one in found.duplicates if one.by == "wording"]
-    return [*coverage_lines(found), f"with all keywords at once        {share(naive_items, items)}"]
+    return [*coverage_lines(found), f"with all keywords at once        {share(naive.fired_items, naive.items)}"]
