@@ -1,7 +1,7 @@
 """``make bench``: what jumar costs, always as a ratio against a peer or a limit measured in the same run.
 
-Run all of it, or name parts: ``python bench record snapshot startup engine topk cases patterns``. Sizes are for two shared cores
-and some five minutes.
+Run all of it, or name parts: ``python bench record snapshot startup engine topk cases patterns judge``. Sizes are for two
+shared cores and some five minutes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PARTS = ("startup", "record", "snapshot", "engine", "cases", "cheap")
+PARTS = ("startup", "record", "snapshot", "engine", "cases", "cheap", "judge")
 
 
 def machine() -> str:
