@@ -76,6 +76,19 @@ def test_a_value_out_of_bounds_is_not_saved():
     assert ["p_001"] == ids(load_patterns_safely(FILE))
 
 
+def test_a_mapping_is_a_whole_set():
+    document = a_set(1, scoring_weights={"title": 0.5}).model_dump(mode="json")
+    save_patterns_safely(a_set(2, more="m"), FILE)
+    save_patterns_safely(document, FILE)
+    assert a_set(1, scoring_weights={"title": 0.5}) == load_pattern_set(FILE)
+    PatternStore(FILE).save({**document, "patterns": []}, "none")
+    assert [] == load_patterns_safely(FILE)
+    with pytest.raises(
+        PatternSaveError, match=r"not saved, .*patterns.json is as it was: what is to be saved: 'patterns' is missing"
+    ):
+        save_patterns_safely({"version": "2.0"}, FILE)
+
+
 def test_a_damaged_file_never_becomes_the_backup():
     for number in (1, 2):
         save_patterns_safely(a_set(number), FILE)

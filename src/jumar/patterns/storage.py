@@ -22,12 +22,13 @@ from jumar.errors import PatternLoadError, PatternSaveError
 from jumar.files import fsync_directory, replace_file, write_all
 from jumar.patterns.locking import writing
 from jumar.patterns.models import FORMAT_VERSION, PatternSet, PatternV2
-from jumar.patterns.reading import WrongFormatError, parse_pattern_text
+from jumar.patterns.reading import WrongFormatError, parse_pattern_text, parse_patterns
 from jumar.text import escape
 
 __all__ = [
     "MAX_CALIBRATION_HISTORY",
     "PatternBackupWarning",
+    "as_set",
     "load_pattern_set",
     "load_patterns_safely",
     "read_pattern_set",
@@ -104,16 +105,28 @@ def read_pattern_set(file: Path) -> PatternSet:
     return parse_pattern_text(text, where)
 
 
-def save_patterns_safely(patterns: Sequence[PatternV2] | PatternSet, path: str | Path) -> None:
+def save_patterns_safely(patterns: Sequence[PatternV2] | PatternSet | Mapping[str, Any], path: str | Path) -> None:
     """Write patterns so that they can be read again, or leave the file as it was.
 
-    A list replaces the patterns of an existing file and keeps its other sections. Errors: :class:`PatternSaveError` when a value
+    A list replaces the patterns of an existing file and keeps its other sections; a mapping is a whole set, such as
+    :func:`jumar.patterns.migrate_existing_patterns` returns. Errors: :class:`PatternSaveError` when a value
     is out of bounds, the disk refuses, or the other sections of a damaged file would be lost;
     :class:`jumar.errors.LockedError` while another process writes it.
     """
     file = real_path(path)
+    wanted = as_set(patterns, file) if isinstance(patterns, Mapping) else patterns
     with writing(file):
-        write_patterns(patterns, file)
+        write_patterns(wanted, file)
+
+
+def as_set(patterns: PatternSet | Mapping[str, Any], file: Path) -> PatternSet:
+    """Return a set of patterns, from a mapping too. Errors: :class:`PatternSaveError` when it is none."""
+    if isinstance(patterns, PatternSet):
+        return patterns
+    try:
+        return parse_patterns(dict(patterns), "what is to be saved")
+    except PatternLoadError as error:
+        raise PatternSaveError(f"not saved, {escape(str(file))} is as it was: {error}") from error
 
 
 def real_path(path: str | Path) -> Path:

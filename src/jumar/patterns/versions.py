@@ -7,7 +7,7 @@ record a save. Both are only ever added to. What somebody else wrote into the fi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from jumar.files import make_directory, sha256_bytes, write_once
 from jumar.patterns.locking import writing
 from jumar.patterns.models import PatternSet, PatternV2
 from jumar.patterns.reading import parse_pattern_text
-from jumar.patterns.storage import load_pattern_set, real_path, serialised, write_patterns
+from jumar.patterns.storage import as_set, load_pattern_set, real_path, serialised, write_patterns
 from jumar.text import escape
 
 __all__ = ["FORMAT", "PatternChange", "PatternDiff", "PatternStore", "Version"]
@@ -83,14 +83,15 @@ class PatternStore:
         """Return what the file holds; as :func:`jumar.patterns.load_pattern_set`."""
         return load_pattern_set(self.path)
 
-    def save(self, patterns: PatternSet, message: str = "") -> str:
+    def save(self, patterns: PatternSet | Mapping[str, Any], message: str = "") -> str:
         """Save a set, record it, and return the hash of its content, 64 characters.
 
         Saving what the file holds already is recorded too. Errors: :class:`PatternSaveError`, after which file and log are as
         they were, or the file is and the log has what somebody else had written into it; :class:`jumar.errors.LockedError`.
         """
+        wanted = as_set(patterns, self.path)
         with writing(self.path):
-            return self._save(patterns, message)
+            return self._save(wanted, message)
 
     def log(self) -> list[Version]:
         """Return the saves, oldest first. Errors: :class:`StoreDamagedError`, :class:`FormatTooNewError`."""
