@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, shown_path
+from jumar.cli.judged import judge_options, run_judged
 from jumar.errors import NothingEvaluatedError
 from jumar.text import plural
 
@@ -22,6 +23,9 @@ __all__ = ["evaluate_command"]
 _EPILOG = """\b
 Examples:
   jumar evaluate stories.jsonl --mode cheap
+  jumar evaluate stories.jsonl --judge openai:gpt-5-mini --patterns patterns.json -o outputs/
+  jumar evaluate answers.jsonl --mode expensive --judge http://localhost:8080/v1#model --repeat 3
+  jumar evaluate answers.jsonl --judge replay:judged.jsonl
   jumar evaluate stories.jsonl --mode cheap --patterns patterns.json --per-item scores.jsonl
   jumar evaluate answers.jsonl --mode cheap --field text=answer --field prompt=question
   jumar evaluate backlog.parquet --mode cheap --rubric my-story.toml --jobs 2 --json
@@ -31,23 +35,6 @@ record with title and acceptance_criteria is a story; of others text is judged, 
 
 _PATH = click.Path(path_type=Path)
 _FILE = click.Path(path_type=Path, dir_okay=False)
-
-
-class _Scale(click.ParamType[tuple[float, float]]):
-    """``LO,HI``: two finite numbers, the first one smaller."""
-
-    name = "LO,HI"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
-        if isinstance(value, tuple):
-            return value  # pyright: ignore[reportUnknownVariableType]
-        try:
-            low, high = (float(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail("write LO,HI, such as 0,100", param, ctx)
-        if not low < high or low - low != 0.0 or high - high != 0.0:
-            self.fail("write two finite numbers, the smaller one first, such as 0,100", param, ctx)
-        return low, high
 
 
 @click.command("evaluate", epilog=_EPILOG)
@@ -64,15 +51,7 @@ class _Scale(click.ParamType[tuple[float, float]]):
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write iteration_N here.")
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes for the cheap judge.")
 @click.option("--executor", metavar="SPEC", help="Where else the cheap judge works: dask://HOST:PORT.")
-@click.option("--judge", metavar="SPEC", help="The expensive judge, such as openai:MODEL or replay:FILE.")
-@click.option(
-    "--repeat", type=click.IntRange(1, 99), default=1, show_default=True, help="Ask the judge so often; the median counts."
-)
-@click.option("--max-cost", type=click.FloatRange(0), metavar="USD", help="Stop asking the judge at this cost.")
-@click.option("--concurrency", type=click.IntRange(1, 1024), default=8, show_default=True, help="Questions to the judge at once.")
-@click.option("--max-retries", type=click.IntRange(0, 100), default=3, show_default=True, help="For a judge that is busy.")
-@click.option("--backoff-base", type=click.FloatRange(0), default=2.0, show_default=True, help="Seconds before the first retry.")
-@click.option("--judge-scale", type=_Scale(), metavar="LO,HI", help="The judge's scale, mapped to 1 to 5.")
+@judge_options
 @json_option
 @quiet_option
 def evaluate_command(items: Path, mode: Mode, *, as_json: bool, quiet: bool, **options: Any) -> int:
@@ -84,6 +63,8 @@ def evaluate_command(items: Path, mode: Mode, *, as_json: bool, quiet: bool, **o
     from jumar.app.items import field_map
 
     check_mode(mode, options["judge"])
+    if mode != "cheap":
+        return run_judged(items, mode, field_map(options["fields"]), options, as_json=as_json, quiet=quiet)
     names = ("patterns", "rubric", "per_item", "output", "jobs", "executor")
     request = CheapRequest(items=items, fields=field_map(options["fields"]), **{name: options[name] for name in names})
     with _progress(items, shown=not (as_json or quiet)) as hear:

@@ -30,7 +30,7 @@ _LOCKS: Final = "locks"
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _PREFIX: Final = "iteration-"
 _IGNORE: Final = ".gitignore"
-_OURS: Final = frozenset({LOOPS, _LOCKS, "runs", "work", _IGNORE})
+_OURS: Final = frozenset({LOOPS, _LOCKS, "runs", "work", "replies", _IGNORE})
 
 
 def check_loop_id(loop_id: str) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 
 from jumar.judging.gap import GAP_TARGET, QUALITY_TARGET, GapSummary, LargeGap
 from jumar.judging.tracking.track import Tracking
+from jumar.report.judging.numbers import number, shortened, signed
 from jumar.text import escape, plural
 
-__all__ = ["DualView", "render_dashboard"]
+__all__ = ["DualView", "decision", "render_dashboard"]
 
 _MOST_GAPS = 10
 _TICK: dict[bool | None, str] = {True: "✓", False: "✗", None: "(not known)"}
@@ -40,12 +41,12 @@ def render_dashboard(view: DualView) -> str:
     """Return the dashboard: averages, gap, the items that are far apart, whether the cheap judge tracks, and a decision."""
     summary = view.summary
     lines = [f"=== Iteration {view.iteration} Results ===", "", "EXPENSIVE MODE:"]
-    lines += [f"  Gestalt avg: {_number(summary.expensive_avg)}"]
+    lines += [f"  Gestalt avg: {number(summary.expensive_avg)}"]
     lines += [f"  Cost: {'unknown' if view.cost_usd is None else f'${view.cost_usd:.4f}'}"]
     lines += [
         "",
         "CHEAP MODE:",
-        f"  Gestalt avg: {_number(summary.cheap_avg)} (target: >= {QUALITY_TARGET}) {_TICK[summary.quality_met]}",
+        f"  Gestalt avg: {number(summary.cheap_avg)} (target: >= {QUALITY_TARGET}) {_TICK[summary.quality_met]}",
     ]
     lines += [f"  Pattern match: {'no patterns' if view.match is None else f'{view.match:.0%}'}"]
     lines += [
@@ -53,10 +54,10 @@ def render_dashboard(view: DualView) -> str:
         "GAP ANALYSIS:",
         f"  Scored by both: {summary.scored} of {plural(view.items, 'item')}{_unscored(view.unscored)}",
     ]
-    lines += [f"  Gap: {_number(summary.abs_gap_mean)} (target: <= {GAP_TARGET}) {_TICK[summary.gap_met]}"]
-    lines += [f"  Signed: {_signed(summary.gap)} (positive: cheap mode is too strict)"]
+    lines += [f"  Gap: {number(summary.abs_gap_mean)} (target: <= {GAP_TARGET}) {_TICK[summary.gap_met]}"]
+    lines += [f"  Signed: {signed(summary.gap)} (positive: cheap mode is too strict)"]
     lines += _large(summary.large) + _tracking(view.tracking)
-    return "\n".join([*lines, "", f"DECISION: {_decision(view)}", ""])
+    return "\n".join([*lines, "", f"DECISION: {decision(view)}", ""])
 
 
 def _large(large: tuple[LargeGap, ...]) -> list[str]:
@@ -66,7 +67,7 @@ def _large(large: tuple[LargeGap, ...]) -> list[str]:
     for one in large[:_MOST_GAPS]:
         lines += [
             f"    - {escape(one.story_id)}: exp={one.expensive:.2f}, cheap={one.cheap:.2f} (gap={one.gap:+.2f})",
-            f"      Issue: {escape(one.issue)}",
+            f"      Issue: {escape(shortened(one.issue))}",
             f"      Action: {escape(one.action)}",
         ]
     more = len(large) - _MOST_GAPS
@@ -85,14 +86,14 @@ def _tracking(tracking: Tracking | None) -> list[str]:
         ("quadratic kappa", figures.quadratic_kappa, constant.quadratic_kappa, length.quadratic_kappa),
     ]
     lines = ["", "TRACKING:", f"  {'':<22}{'cheap':>8}{'constant':>10}{'length':>8}"]
-    lines += [f"  {name:<22}{_number(own):>8}{_number(one):>10}{_number(other):>8}" for name, own, one, other in rows]
+    lines += [f"  {name:<22}{number(own):>8}{number(one):>10}{number(other):>8}" for name, own, one, other in rows]
     if tracking.noise is not None:
-        lines += [f"  The expensive judge is {_number(tracking.noise.mean_abs_difference)} from itself when it is asked again"]
+        lines += [f"  The expensive judge is {number(tracking.noise.mean_abs_difference)} from itself when it is asked again"]
     lines += [f"  {_MARK[one.held]} {one.says}" for one in tracking.checks]
     return [*lines, f"  Verdict: {tracking.verdict.replace('_', ' ')}"]
 
 
-def _decision(view: DualView) -> str:
+def decision(view: DualView) -> str:
     """Return what to do next, in a sentence."""
     summary, tracking = view.summary, view.tracking
     if summary.abs_gap_mean is None or tracking is None:
@@ -108,14 +109,6 @@ def _decision(view: DualView) -> str:
     if summary.gap_met:
         return "The mean gap is small, but that the cheap judge tracks is not proven: look at the checks above"
     return "Gap over its target: look at the items above, and learn patterns from them"
-
-
-def _number(value: float | None) -> str:
-    return "—" if value is None else f"{value:.2f}"
-
-
-def _signed(value: float | None) -> str:
-    return "—" if value is None else f"{value:+.2f}"
 
 
 def _unscored(unscored: Mapping[str, int]) -> str:

@@ -1,0 +1,45 @@
+"""``iteration_N``: a new folder that appears whole, below the one that ``-o`` names."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, Final
+
+from jumar.files import TEMPORARY, as_write_error, make_directory, remove_tree, sha256_file
+
+__all__ = ["new_iteration", "sources_of"]
+
+_ITERATION: Final = re.compile(r"iteration_(\d+)")
+
+
+@contextlib.contextmanager
+def new_iteration(output: Path) -> Generator[tuple[int, Path, Path]]:
+    """Give the number of a new iteration, a temporary folder for its files, and the name that the folder is to get.
+
+    The number is one more than the highest below ``output``, which is made when it is missing. A folder that was not renamed is
+    removed.
+    Errors: :class:`jumar.errors.StoreWriteError`.
+    """
+    with as_write_error("write into", output):
+        make_directory(output)
+        known = (int(found[1]) for one in output.iterdir() if (found := _ITERATION.fullmatch(one.name)))
+        number = max(known, default=0) + 1
+        temporary = output / f"{TEMPORARY}{secrets.token_hex(6)}"
+        temporary.mkdir()
+    try:
+        yield number, temporary, output / f"iteration_{number}"
+    finally:
+        if temporary.exists():
+            remove_tree(temporary)
+
+
+def sources_of(path: Path | None) -> list[dict[str, Any]]:
+    """Return the files behind ``path`` with their hashes; none for stdin, which cannot be read again."""
+    if path is None or str(path) == "-":
+        return []
+    files = sorted(one for one in path.iterdir() if one.suffix.lower() == ".txt") if path.is_dir() else [path]
+    return [{"path": str(one), "sha256": sha256_file(one.resolve()), "bytes": one.stat().st_size} for one in files]

@@ -1,0 +1,104 @@
+"""``jumar evaluate`` with an expensive judge: alone, or beside the cheap one.
+
+Items are held in memory, unlike in cheap mode: each of them costs a call, so there are never so many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from jumar.app.items import read_items
+from jumar.app.judged_files import check_outputs, row_of, write_iteration, write_rows
+from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
+from jumar.app.judges import make_judge
+from jumar.app.rubrics import load_rubric
+from jumar.errors import EvaluationUnreliableError, ItemError
+from jumar.files import write_once
+from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.dual import combine
+from jumar.judging.expensive.cache import ReplyCache
+from jumar.judging.expensive.evaluate import judge_items
+from jumar.judging.expensive.given import rubric_of
+from jumar.judging.expensive.summary import Evaluation, JudgeRejectedError, Result
+from jumar.judging.rubric import JudgeRubric
+from jumar.judging.tracking import require_statistics
+from jumar.model.judges import Judge
+from jumar.text import escape
+
+__all__ = ["evaluate_judged"]
+
+Hear = Callable[[Result, int], None]
+"""Told after each item: its result, and how many items there are."""
+
+
+def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedEvaluation:
+    """Ask the expensive judge about every item of a file and, in dual mode, the cheap one afterwards.
+
+    Errors: :class:`jumar.errors.ConfigError` of judge, rubric and settings and :class:`ItemError` of the file, before anything is
+    asked; :class:`EvaluationUnreliableError` and :class:`JudgeRejectedError`, after what was judged has been written to
+    ``per_item``.
+    """
+    evaluator = None
+    rubric = load_rubric(request.rubric)
+    if request.mode == "dual":
+        require_statistics()
+        evaluator = CheapModeEvaluator(request.patterns, rubric=rubric)
+    judge = make_judge(request.judge)
+    check_outputs(request.per_item, request.output)
+    kind = "story" if rubric is not None and rubric.kind == "story" else None
+    items = list(read_items(request.items, request.fields, kind=kind))
+    if not items:
+        raise ItemError(f"{escape(str(request.items))}: there are no items in it; give one JSON object a line")
+    question = rubric_of(rubric, items)
+
+    cache = _cache(request, judge)
+
+    def told(result: Result) -> None:
+        if hear is not None:
+            hear(result, len(items))
+
+    async def ask() -> Evaluation:
+        async with contextlib.aclosing(judge):
+            return await judge_items(
+                items,
+                judge,
+                question,
+                request.settings,
+                on_result=told,
+                cache=cache,
+                prices=request.prices,
+                total=len(items),
+            )
+
+    try:
+        expensive = asyncio.run(ask())
+    except (EvaluationUnreliableError, JudgeRejectedError) as error:
+        if request.per_item is not None and error.evaluation is not None:
+            write_rows(request.per_item, [row_of(one, None) for one in error.evaluation.results])
+        raise
+    dual = None if evaluator is None else combine(items, expensive, list(evaluator.evaluate(items)), evaluator.patterns)
+    return _written(request, question, JudgedEvaluation(items=tuple(items), expensive=expensive, dual=dual, directory=None))
+
+
+def _cache(request: JudgedRequest, judge: Judge) -> ReplyCache | None:
+    """Return where replies are kept, with a ``.gitignore`` in it; None for a judge whose answers are on file anyway."""
+    if request.cache is None or getattr(judge, "recorded", False):
+        return None
+    cache = ReplyCache(request.cache)
+    ignore = cache.directory / ".gitignore"
+    if not ignore.exists():
+        with contextlib.suppress(FileExistsError):
+            write_once(ignore, b"*\n")
+    return cache
+
+
+def _written(request: JudgedRequest, question: JudgeRubric, found: JudgedEvaluation) -> JudgedEvaluation:
+    """Write what was asked for, and return the evaluation with its folder."""
+    if request.per_item is not None:
+        cheap = found.dual.cheap if found.dual is not None else (None,) * len(found.items)
+        write_rows(request.per_item, [row_of(one, other) for one, other in zip(found.expensive.results, cheap, strict=True)])
+    if request.output is None:
+        return found
+    return write_iteration(request.output, request, question, found)

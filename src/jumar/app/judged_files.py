@@ -1,0 +1,182 @@
+"""What an evaluation with an expensive judge leaves behind: a line an item, and the folder of one iteration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jumar.app.evaluation_files import item_row
+from jumar.app.iteration_folder import new_iteration, sources_of
+from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
+from jumar.errors import UsageError
+from jumar.files import as_write_error, fsync_directory, rename_new, replace_file
+from jumar.judging.dual import DualEvaluation
+from jumar.judging.expensive.summary import Evaluation
+from jumar.judging.models import CheapModeResult, ExpensiveModeResult, IterationLog, IterationMetrics, Unscored
+from jumar.judging.rubric import JudgeRubric
+from jumar.learning.history import check_convergence, detect_divergence
+from jumar.report.judging.dashboard import DualView, render_dashboard
+from jumar.report.judging.gap_report import render_gap_report
+from jumar.text import escape
+from jumar.version import __version__
+
+__all__ = ["check_outputs", "dual_view", "row_of", "write_iteration", "write_rows"]
+
+
+def row_of(expensive: ExpensiveModeResult | Unscored, cheap: CheapModeResult | Unscored | None) -> dict[str, Any]:
+    """Return an item's line for ``--per-item``; ``cheap`` is None where only the expensive judge was asked."""
+    judged = expensive if isinstance(expensive, ExpensiveModeResult) else None
+    other = cheap if isinstance(cheap, CheapModeResult) else None
+    return {
+        "id": expensive.story_id,
+        "cheap": None if other is None else other.gestalt,
+        "expensive": None if judged is None else judged.gestalt,
+        "gap": None if judged is None or other is None else judged.gestalt - other.gestalt,
+        "reasons": [] if other is None else other.reasons,
+        "patterns_matched": [] if other is None else other.patterns_matched,
+        "patterns_missed": [] if other is None else other.patterns_missed,
+        "readings": [] if judged is None else judged.readings,
+        "reasoning": None if judged is None else judged.reasoning,
+        "strengths": [] if judged is None else judged.strengths,
+        "weaknesses": [] if judged is None else judged.weaknesses,
+        "contributions": [] if other is None else [one.model_dump() for one in other.contributions],
+        "sub_scores": {} if other is None else other.sub_scores,
+        "cost_usd": expensive.cost_usd,
+        "unscored": {
+            mode: {"kind": one.kind, "message": one.message, "raw": one.raw}
+            for mode, one in (("expensive", expensive), ("cheap", cheap))
+            if isinstance(one, Unscored)
+        }
+        or None,
+    }
+
+
+def check_outputs(per_item: Path | None, output: Path | None) -> None:
+    """Refuse what could not be written, before anything is paid for. Errors: :class:`UsageError`, :class:`StoreWriteError`."""
+    if per_item is not None:
+        if not per_item.absolute().parent.is_dir():
+            raise UsageError(f"--per-item {escape(str(per_item))}: its folder does not exist; make it first")
+        if per_item.is_dir():
+            raise UsageError(f"--per-item {escape(str(per_item))}: is a folder; name a file")
+    if output is not None:
+        with new_iteration(output):
+            pass
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write ``--per-item``: whole, or not at all."""
+    lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows]
+    replace_file(path, "".join(lines).encode())
+
+
+def write_iteration(output: Path, request: JudgedRequest, question: JudgeRubric, found: JudgedEvaluation) -> JudgedEvaluation:
+    """Write ``iteration_N`` below ``output``; N is one more than the highest there. It appears whole.
+
+    Returns the evaluation with its folder and what came before it.
+    """
+    with as_write_error("write into", output), new_iteration(output) as (number, temporary, directory):
+        found = replace(found, directory=directory, history=tuple(_history(output, number)))
+        documents = _documents(number, found)
+        documents["manifest.json"] = _json(_manifest(request, question, found))
+        for name, text in documents.items():
+            replace_file(temporary / name, text.encode())
+        fsync_directory(temporary)
+        rename_new(temporary, directory)
+    return found
+
+
+def _documents(number: int, found: JudgedEvaluation) -> dict[str, str]:
+    stories = "[\n" + ",\n".join(item_row(item) for item in found.items) + "\n]\n"
+    documents = {"stories.json": stories, "expensive_eval.json": _json(found.expensive.to_json())}
+    if found.dual is None:
+        return documents
+    figures = found.dual.to_json()
+    documents["cheap_eval.json"] = _json(figures["cheap"])
+    gap_keys = ("scored", "unscored", "gap", "abs_gap_mean", "large_gaps", "tracking", "quality", "health")
+    documents["gap_analysis.json"] = _json({"iteration": number, **{key: figures[key] for key in gap_keys}})
+    log = _log(number, found.dual, found.history)
+    if log is not None:
+        documents["iteration_log.json"] = _json(log.model_dump(mode="json"))
+    view = dual_view(number, found.dual, found.history)
+    documents["dashboard.txt"] = render_dashboard(view)
+    documents["gap_report.md"] = render_gap_report(view, found.dual)
+    return documents
+
+
+def _history(output: Path, number: int) -> list[dict[str, Any]]:
+    """Return the metrics of the iterations before ``number``, oldest first; those without a readable log are left out."""
+    found: list[dict[str, Any]] = []
+    for one in range(1, number):
+        try:
+            known = json.loads((output / f"iteration_{one}" / "iteration_log.json").read_text("utf-8"))
+            found.append(IterationMetrics.model_validate(known["metrics"]).model_dump(mode="json"))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def _log(number: int, dual: DualEvaluation, history: Sequence[Mapping[str, Any]]) -> IterationLog | None:
+    """Return the iteration's log, None when no item was scored by both judges: there are no metrics then."""
+    previous = history[-1]["gap"] if history else None
+    metrics = dual.metrics(number, datetime.now(UTC), previous)
+    if metrics is None:
+        return None
+    records = [*history, metrics]
+    return IterationLog(
+        iteration=number,
+        timestamp=metrics.timestamp,
+        component_health=dict(dual.health),
+        metrics=metrics,
+        divergence_check=detect_divergence(records),
+        per_story_results=list(dual.results),
+        actions_taken=[],
+        convergence_check=check_convergence(records),
+        next_iteration_plan=_plan(dual),
+    )
+
+
+def _plan(dual: DualEvaluation) -> dict[str, Any]:
+    phrases = [phrase for one in dual.summary.large for phrase in one.phrases[:1]]
+    return {"focus": "items with a large gap" if dual.summary.large else "none", "proposed_patterns": len(set(phrases))}
+
+
+def dual_view(number: int, dual: DualEvaluation, history: Sequence[Mapping[str, Any]] = ()) -> DualView:
+    """Return what the dashboard shows of an evaluation."""
+    unscored = {
+        "expensive": dual.expensive.unscored,
+        "cheap": sum(isinstance(one, Unscored) for one in dual.cheap),
+    }
+    previous = history[-1].get("abs_gap") if history else None
+    return DualView(
+        iteration=number,
+        items=len(dual.items),
+        summary=dual.summary,
+        tracking=dual.tracking,
+        match=dual.pattern_match,
+        unscored=unscored,
+        cost_usd=dual.expensive.cost_usd,
+        previous=previous,
+    )
+
+
+def _manifest(request: JudgedRequest, question: JudgeRubric, found: JudgedEvaluation) -> dict[str, Any]:
+    """Return what the figures come from: files with their hashes, the judge, what it was asked, and how."""
+    evaluation: Evaluation = found.expensive
+    return {
+        **found.document(),
+        "output": None,
+        "jumar": __version__,
+        "sources": sources_of(request.items),
+        "patterns": sources_of(request.patterns),
+        "judge": evaluation.judge,
+        "question": question.model_dump(mode="json"),
+        "settings": evaluation.settings,
+    }
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

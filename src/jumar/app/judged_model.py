@@ -1,0 +1,72 @@
+"""What ``jumar evaluate`` with an expensive judge is asked, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from jumar.judging.dual import DualEvaluation
+from jumar.judging.expensive.health import check_expensive_evaluator
+from jumar.judging.expensive.ledger import Prices
+from jumar.judging.expensive.settings import JudgeSettings
+from jumar.judging.expensive.summary import Evaluation
+from jumar.judging.items import Item
+
+__all__ = ["JudgedEvaluation", "JudgedRequest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedRequest:
+    """What to evaluate, and by what. ``cache`` is the folder of replies, None for none."""
+
+    items: Path
+    mode: Literal["expensive", "dual"]
+    judge: str
+    settings: JudgeSettings
+    fields: Mapping[str, str] = field(default_factory=dict[str, str])
+    patterns: Path | None = None
+    rubric: str | None = None
+    per_item: Path | None = None
+    output: Path | None = None
+    cache: Path | None = None
+    prices: Prices | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedEvaluation:
+    """What came out. ``dual`` is None in expensive mode; ``directory`` is where ``-o`` wrote to.
+
+    ``history`` are the metrics of the iterations that were there before, oldest first.
+    """
+
+    items: tuple[Item, ...]
+    expensive: Evaluation
+    dual: DualEvaluation | None
+    directory: Path | None
+    history: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def scored(self) -> int:
+        """Items that every judge of the mode scored."""
+        return self.expensive.scored if self.dual is None else self.dual.summary.scored
+
+    def document(self) -> dict[str, Any]:
+        """Return what ``--json`` prints: the figures without the single items."""
+        found = self._expensive_document() if self.dual is None else self.dual.to_json()
+        for mode in ("cheap", "expensive"):
+            for name in ("individual_scores", "unscored_items"):
+                found.get(mode, {}).pop(name, None)
+        found.pop("large_gaps", None)
+        return {**found, "output": None if self.directory is None else str(self.directory.absolute())}
+
+    def _expensive_document(self) -> dict[str, Any]:
+        return {
+            "mode": "expensive",
+            "story_count": len(self.items),
+            "scored": self.expensive.scored,
+            "unscored": len(self.items) - self.expensive.scored,
+            "expensive": self.expensive.to_json(),
+            "health": {"expensive_evaluator": check_expensive_evaluator(self.expensive.results).model_dump()},
+        }

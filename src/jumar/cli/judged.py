@@ -1,0 +1,196 @@
+"""``jumar evaluate`` with an expensive judge: its options, its progress, what it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from jumar.cli.common import print_json, print_text, shown_path
+from jumar.errors import NothingEvaluatedError
+from jumar.text import plural
+
+if TYPE_CHECKING:
+    from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
+    from jumar.judging.expensive.summary import Result
+
+__all__ = ["judge_options", "run_judged"]
+
+REPLIES = Path(".jumar/replies")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Pair(click.ParamType[tuple[float, float]]):
+    """Two finite numbers with a comma between them; ``ordered``: the first one is smaller."""
+
+    def __init__(self, name: str, example: str, *, ordered: bool) -> None:
+        self.name = name
+        self._example = example
+        self._ordered = ordered
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        if isinstance(value, tuple):
+            return value  # pyright: ignore[reportUnknownVariableType]
+        try:
+            one, other = (float(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"write {self.name}, such as {self._example}", param, ctx)
+        if one - one != 0.0 or other - other != 0.0 or (self._ordered and not one < other):
+            order = ", the smaller one first" if self._ordered else ""
+            self.fail(f"write two finite numbers{order}, such as {self._example}", param, ctx)
+        return one, other
+
+
+def judge_options(function: F) -> F:
+    """Add the options of the expensive judge."""
+    options = (
+        click.option("--judge", metavar="SPEC", help="The expensive judge, such as openai:MODEL or replay:FILE."),
+        click.option(
+            "--repeat",
+            type=click.IntRange(1, 99),
+            metavar="N",
+            help="Ask so often; the median counts.  [default: once, 3 times a noisy judge]",
+        ),
+        click.option("--max-cost", type=click.FloatRange(0), metavar="USD", help="Stop asking the judge at this cost."),
+        click.option(
+            "--price",
+            type=_Pair("IN,OUT", "0.15,0.60", ordered=False),
+            metavar="IN,OUT",
+            help="USD for a million tokens, where the judge tells no cost.",
+        ),
+        click.option(
+            "--concurrency", type=click.IntRange(1, 1024), default=8, show_default=True, help="Questions to the judge at once."
+        ),
+        click.option(
+            "--timeout", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, help="Seconds a call."
+        ),
+        click.option(
+            "--max-retries", type=click.IntRange(0, 100), default=3, show_default=True, help="For a judge that is busy."
+        ),
+        click.option(
+            "--backoff-base",
+            type=click.FloatRange(0, min_open=True),
+            default=2.0,
+            show_default=True,
+            help="Base of the waits between retries.",
+        ),
+        click.option(
+            "--judge-scale",
+            type=_Pair("LO,HI", "0,100", ordered=True),
+            metavar="LO,HI",
+            help="The judge's scale, mapped to 1 to 5.",
+        ),
+        click.option(
+            "--cache",
+            type=click.Path(path_type=Path, file_okay=False),
+            metavar="DIR",
+            default=REPLIES,
+            show_default=True,
+            help="Replies of the judge: the same question is asked once.",
+        ),
+        click.option("--no-cache", is_flag=True, help="Ask again, and keep no reply."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def run_judged(
+    items: Path, mode: str, fields: Mapping[str, str], options: Mapping[str, Any], *, as_json: bool, quiet: bool
+) -> int:
+    """Evaluate in expensive or dual mode, print what came of it, and return the exit code."""
+    from jumar.app.judged import evaluate_judged
+
+    request = _request(items, mode, fields, options)
+    with _progress(shown=not (as_json or quiet)) as hear:
+        found = evaluate_judged(request, hear)
+    if as_json:
+        print_json(found.document())
+    else:
+        _print(found, quiet=quiet)
+        for path in (request.per_item, found.directory):
+            if path is not None and not quiet:
+                print_text(f"wrote {shown_path(path)}")
+    return 0 if found.scored else NothingEvaluatedError.exit_code
+
+
+def _request(items: Path, mode: str, fields: Mapping[str, str], options: Mapping[str, Any]) -> JudgedRequest:
+    from jumar.app.judged_model import JudgedRequest
+    from jumar.judging.expensive.ledger import Prices
+    from jumar.judging.expensive.settings import JudgeSettings
+
+    taken = ("repeat", "max_cost", "concurrency", "timeout", "max_retries", "backoff_base")
+    price: tuple[float, float] | None = options["price"]
+    return JudgedRequest(
+        items=items,
+        mode="dual" if mode == "dual" else "expensive",
+        judge=options["judge"],
+        settings=JudgeSettings(**{name: options[name] for name in taken}, scale=options["judge_scale"] or (1.0, 5.0)),
+        fields=fields,
+        patterns=options["patterns"],
+        rubric=options["rubric"],
+        per_item=options["per_item"],
+        output=options["output"],
+        cache=None if options["no_cache"] else options["cache"],
+        prices=None if price is None else Prices(input_per_million=price[0], output_per_million=price[1]),
+    )
+
+
+@contextlib.contextmanager
+def _progress(*, shown: bool) -> Generator[Callable[[Result, int], None] | None]:
+    """Give what is told of each result; a bar on stderr where that is a terminal, else nothing."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    spent = TextColumn("{task.fields[spent]}")
+    bar = Progress(BarColumn(), MofNCompleteColumn(), spent, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    with bar:
+        task = bar.add_task("", total=None, spent="")
+        cost: list[float] = []
+
+        def hear(result: Result, total: int) -> None:
+            if result.cost_usd is not None:
+                cost.append(result.cost_usd)
+            bar.update(task, advance=1, total=total, spent=f"${sum(cost):.4f}" if cost else "")
+
+        yield hear
+
+
+def _print(found: JudgedEvaluation, *, quiet: bool) -> None:
+    expensive = found.expensive
+    mean = "—" if expensive.gestalt_avg is None else f"{expensive.gestalt_avg:.2f}"
+    cost = "unknown cost" if expensive.cost_usd is None else f"${expensive.cost_usd:.4f}"
+    left = f", {expensive.unscored:,} not" if expensive.unscored else ""
+    cached = f", {expensive.cached:,} from the cache" if expensive.cached else ""
+    calls = f"{plural(expensive.calls, 'call')}{cached}"
+    if found.dual is None or quiet:
+        print_text(f"expensive  {mean}  {plural(expensive.scored, 'item')} scored{left} · {cost} · {calls}")
+    if found.dual is not None:
+        _print_dual(found, quiet=quiet)
+    if quiet:
+        return
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in expensive.unscored_kinds.items())
+    if kinds:
+        print_text(f"not scored  {kinds}")
+    if expensive.stopped:
+        print_text(f"stopped  {expensive.stopped}")
+    if expensive.high_variance:
+        print_text("noise  the judge's own readings of one item differ by more than half a point: high_variance")
+
+
+def _print_dual(found: JudgedEvaluation, *, quiet: bool) -> None:
+    from jumar.app.judged_files import dual_view
+    from jumar.report.judging.dashboard import decision, render_dashboard
+
+    assert found.dual is not None  # noqa: S101 - the caller looked
+    number = 1 if found.directory is None else int(found.directory.name.rpartition("_")[2])
+    view = dual_view(number, found.dual, found.history)
+    print_text(f"DECISION: {decision(view)}" if quiet else render_dashboard(view).rstrip("\n"))

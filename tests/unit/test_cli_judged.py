@@ -1,0 +1,190 @@
+"""``jumar evaluate`` with an expensive judge: what it prints and writes, what is paid for, what is refused before that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import call
+
+from jumar.judging import IterationLog
+
+STORIES = [
+    {
+        "id": f"s{number}",
+        "title": f"Add export {number}" if number % 2 else f"Thing {number}",
+        "description": "Users will export tables, which saves time in every monthly report that they write.",
+        "acceptance_criteria": ["It is there"] * (number % 5),
+    }
+    for number in range(12)
+]
+
+
+@pytest.fixture(autouse=True)
+def _here(fresh_place: Path) -> Path:
+    return fresh_place
+
+
+def rows(*records: Any, name: str = "in.jsonl") -> Path:
+    path = Path(name)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def judged(**scores: Any) -> str:
+    rows(*({"id": one, "judge_scores": value} for one, value in scores.items()), name="judged.jsonl")
+    return "replay:judged.jsonl"
+
+
+def evaluate(*options: object, check: int = 0) -> Any:
+    return call("evaluate", "in.jsonl", *options, "--json", check=check).document
+
+
+def lines_of(name: str) -> list[Any]:
+    return [json.loads(line) for line in Path(name).read_text("utf-8").splitlines()]
+
+
+def read(path: str) -> Any:
+    return json.loads(Path(path).read_text("utf-8"))
+
+
+def test_dual_is_the_default_and_covers_what_both_scored() -> None:
+    rows(*STORIES)
+    found = evaluate("--judge", judged(**{f"s{n}": [3, 4, 5] for n in range(11)}))
+    assert ("dual", 12, 11, 1) == tuple(found[name] for name in ("mode", "story_count", "scored", "unscored"))
+    assert {"missing": 1} == found["expensive"]["unscored_kinds"]
+    assert 4.0 == found["expensive"]["gestalt_avg"]
+    assert {"mae", "bias", "spearman", "kendall", "off_by_more_than_half", "baselines", "judge_noise"} <= set(found["tracking"])
+    assert found["tracking"]["spearman"] is None
+    assert ["all_same_score", "high_variance"] == found["health"]["expensive_evaluator"]["flags"]
+    assert "individual_scores" not in found["cheap"]
+
+
+def test_expensive_alone_has_no_gap() -> None:
+    rows(*STORIES)
+    found = evaluate("--mode", "expensive", "--judge", "mock:cost=0.01", "--repeat", 1)
+    assert ("expensive", 12) == (found["mode"], found["scored"])
+    assert found["expensive"]["cost_usd"] == pytest.approx(0.12)
+    assert {"gap", "cheap", "tracking"}.isdisjoint(found)
+
+
+def test_the_same_question_is_paid_for_once() -> None:
+    rows(*STORIES)
+    options = ("--mode", "expensive", "--judge", "mock:cost=0.01", "--repeat", 1, "--per-item")
+    first, second = evaluate(*options, "a.jsonl"), evaluate(*options, "b.jsonl")
+    assert [12, 0] == [one["expensive"]["calls"] for one in (first, second)]
+    assert 0.0 == second["expensive"]["cost_usd"]
+    assert [one["expensive"] for one in lines_of("a.jsonl")] == [one["expensive"] for one in lines_of("b.jsonl")]
+    assert "*\n" == Path(".jumar/replies/.gitignore").read_text()
+    assert 12 == evaluate(*options[:-1], "--no-cache")["expensive"]["calls"]
+
+
+def test_a_noisy_judge_is_asked_three_times_unless_told_otherwise() -> None:
+    rows(*STORIES)
+    noisy = ("--mode", "expensive", "--judge", "mock:noise=1.5", "--no-cache")
+    assert (3, 36) == ((found := evaluate(*noisy)["expensive"])["repeat"], found["calls"])
+    assert (1, 12) == ((found := evaluate(*noisy, "--repeat", 1)["expensive"])["repeat"], found["calls"])
+    assert (1, 17) == ((found := evaluate(*noisy[:2], "--judge", "mock:", "--no-cache")["expensive"])["repeat"], found["calls"])
+
+
+def test_the_limit_of_cost_leaves_items_unasked() -> None:
+    rows(*STORIES)
+    found = evaluate("--mode", "expensive", "--judge", "mock:cost=0.01", "--max-cost", 0.05, "--repeat", 1)
+    assert (5, {"budget": 7}) == (found["scored"], found["expensive"]["unscored_kinds"])
+    assert found["expensive"]["cost_usd"] <= 0.05
+    assert found["expensive"]["stopped"]
+
+
+def test_another_scale_is_mapped() -> None:
+    rows(*STORIES[:2])
+    found = evaluate("--mode", "expensive", "--judge", judged(s0=0, s1=75), "--judge-scale", "0,100", "--per-item", "o.jsonl")
+    assert [1.0, 4.0] == [one["expensive"] for one in lines_of("o.jsonl")]
+    assert 2.5 == found["expensive"]["gestalt_avg"]
+
+
+def test_an_iteration_is_written_whole_and_the_next_knows_it() -> None:
+    rows(*STORIES)
+    call("evaluate", "in.jsonl", "--judge", "mock:", "-o", "outputs", check=0)
+    called = call("evaluate", "in.jsonl", "--judge", "mock:", "-o", "outputs", check=0)
+    assert "=== Iteration 2 Results ===" in called.out
+    assert {
+        "stories.json",
+        "expensive_eval.json",
+        "cheap_eval.json",
+        "gap_analysis.json",
+        "iteration_log.json",
+        "manifest.json",
+        "dashboard.txt",
+        "gap_report.md",
+    } == {one.name for one in Path("outputs/iteration_2").iterdir()}
+    assert ["iteration_1", "iteration_2"] == sorted(one.name for one in Path("outputs").iterdir())
+    assert [story["id"] for story in STORIES] == [one["id"] for one in read("outputs/iteration_1/stories.json")]
+    log = IterationLog.model_validate(read("outputs/iteration_2/iteration_log.json"))
+    assert (2, 0.0) == (log.iteration, log.metrics.gap_delta)
+    assert {"diverging": False, "reason": "insufficient_data"} == log.divergence_check
+    assert log.convergence_check["checks"]["same_items"]
+    assert "tracks" in log.convergence_check["proof"] or not log.convergence_check["converged"]
+    manifest = read("outputs/iteration_2/manifest.json")
+    assert ["in.jsonl"] == [one["path"] for one in manifest["sources"]]
+    assert manifest["judge"].startswith("mock:")
+    assert Path("outputs/iteration_2/gap_report.md").read_text("utf-8").startswith("# Iteration 2: the gap between two judges\n")
+
+
+def test_per_item_has_both_scores_and_their_reasons() -> None:
+    rows(*STORIES[:3])
+    call("evaluate", "in.jsonl", "--judge", judged(s0=3, s1=5), "--per-item", "o.jsonl", check=0)
+    first, second, third = lines_of("o.jsonl")
+    assert first["gap"] == pytest.approx(first["expensive"] - first["cheap"])
+    assert "good_title" in second["reasons"]
+    assert (None, None, "missing") == (third["expensive"], third["gap"], third["unscored"]["expensive"]["kind"])
+
+
+def test_an_unreliable_judge_ends_with_1_and_loses_nothing() -> None:
+    rows(*STORIES)
+    options = ("--judge", "mock:fail=0.5", "--max-retries", 0, "--no-cache", "--per-item", "o.jsonl", "-o", "outputs")
+    called = call("evaluate", "in.jsonl", *options, check=1)
+    assert "could not be judged" in called.err
+    assert any(one["unscored"] for one in lines_of("o.jsonl"))
+    assert [] == list(Path("outputs").iterdir())
+
+
+def test_nothing_scored_ends_with_12() -> None:
+    rows(*STORIES)
+    assert 0 == evaluate("--judge", judged(other=3), check=12)["scored"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--judge", "replay:nowhere.jsonl"], "there is no file nowhere.jsonl"),
+        (["--judge", "opnai:gpt"], "there is no judge 'opnai' (did you mean 'openai'?)"),
+        (["--judge", "mock:", "--patterns", "nowhere.json"], "nowhere.json"),
+        (["--judge", "mock:", "--per-item", "no/such.jsonl"], "its folder does not exist"),
+        (["--judge", "mock:", "--per-item", "."], "is a directory"),
+        (["--judge", "mock:", "--price", "1"], "write IN,OUT"),
+        (["--judge", "mock:", "--price=-1,2"], "should be 0 or more"),
+        (["--judge", "mock:", "--judge-scale", "5,1"], "the smaller one first"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_is_paid_for(options: list[str], message: str) -> None:
+    rows(*STORIES)
+    called = call("evaluate", "in.jsonl", *options, check=2)
+    assert message in called.err
+    assert not Path(".jumar").exists()
+
+
+def test_quiet_says_the_figures_and_the_decision_in_two_lines() -> None:
+    rows(*STORIES)
+    lines = call("evaluate", "in.jsonl", "--judge", "mock:cost=0.001", "-q", check=0).out.splitlines()
+    assert ["expensive", "DECISION:"] == [line.split()[0] for line in lines]
+
+
+def test_what_stopped_or_scattered_is_told() -> None:
+    rows(*STORIES)
+    out = call(
+        "evaluate", "in.jsonl", "--mode", "expensive", "--judge", "mock:noise=1.5,cost=0.01", "--max-cost", 0.2, check=0
+    ).out
+    for word in ("not scored  ", "stopped  ", "noise  "):
+        assert any(line.startswith(word) for line in out.splitlines())
