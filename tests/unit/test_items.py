@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from jumar.app.item_chunks import CHUNK_BYTES, LIMIT
-from jumar.app.items import field_map, read_items
+from jumar.app.items import SeenIds, field_map, read_items
 from jumar.errors import ConfigError, ItemError, UsageError
 from jumar.judging import Item
 
@@ -246,3 +246,12 @@ def test_files_that_cannot_be_read():
             read(path)
     with pytest.raises(ItemError, match="lines of text have no fields"):
         read(write("one\n", "a.txt"), fields={"text": "x"})
+
+
+def test_ids_are_told_apart_however_many_there_are():
+    seen = SeenIds()
+    seen.add((f"i{number}", "there") for number in range(20_000))
+    seen.add((f"j{number}", "there") for number in range(20_000))
+    for again in ("i0", "i19999", "j0", "j12345"):
+        with pytest.raises(ItemError, match=f"here: the id '{again}' was there before"):
+            seen.add([(again, "here")])
