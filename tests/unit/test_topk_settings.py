@@ -300,10 +300,25 @@ def test_an_upper_file_with_a_key_of_another_strategy_is_a_mistake():
     )
 
 
+@pytest.mark.parametrize("others", [(), ("lower.toml",), ("lower.toml", "upper.toml")])
+def test_what_is_no_table_is_a_mistake_in_every_layer(others):
+    wrote('[pipeline.retrieval.rule_selection]\nstrategy = "otsu"\n', "lower.toml")
+    wrote("[pipeline.retrieval.rule_selection]\nmin_score = 0.1\n", "upper.toml")
+    wrong = wrote('[pipeline.retrieval]\nrule_selection = "elbow"\n', "wrong.toml")
+    variable = {"JUMAR_PIPELINE__RETRIEVAL": '{"rule_selection": "elbow"}'}
+    said = "pipeline.retrieval.rule_selection is 'elbow': allowed: a table"
+
+    assert [f"wrong.toml:2: {said}"] * 2 == [refused(*others[:1], wrong, *others[1:]), refused(wrong, *others)]
+    assert f"JUMAR_PIPELINE__RETRIEVAL: {said}" == refused(*others, environ=variable)
+    assert f"JUMAR_PIPELINE__RETRIEVAL: {said}" == refused(*others, environ={**variable, RULE + "STRATEGY": "otsu"})
+
+
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
         ("JUMAR_PIPELINE__RETRIEVAL__MAX_K", "12", 12),
+        ("JUMAR_PIPELINE__RETRIEVAL__MAX_K", "+5", 5),
+        ("JUMAR_PIPELINE__RETRIEVAL__MAX_K", "05", 5),
         ("jumar_pipeline__retrieval__max_k", " 12 ", 12),
         ("JUMAR_PIPELINE__RETRIEVAL__MAX_K", "", 30),
         ("JUMAR_PIPELINE__RETRIEVAL", '{"max_k": 11}', 11),
@@ -371,6 +386,44 @@ def test_a_table_may_be_one_variable_and_its_keys_go_before_it():
 )
 def test_a_mistake_in_the_environment_names_the_variable(name, text, expected):
     assert expected == refused(wrote(SEED), environ={name: text})[: len(expected)]
+
+
+@pytest.mark.parametrize("name", ["JUMAR_PIPELINE__GENERATION__X", "jumar_pipeline__generation", "JUMAR_PIPELINE__A__B__C"])
+def test_variables_of_other_tables_of_the_pipeline_are_passed_over_as_in_a_file(name, recwarn):
+    assert RetrievalConfig() == load_retrieval(environ={name: "1"})
+    assert [] == list(recwarn)
+
+
+def test_a_level_that_was_left_out_is_told():
+    message = refused(environ={"JUMAR_PIPELINE__MAX_K": "3"})
+
+    assert message.startswith(
+        "JUMAR_PIPELINE__MAX_K: [pipeline] has no 'max_k'; settings are written JUMAR_PIPELINE__RETRIEVAL__KEY"
+    )
+
+
+def test_one_variable_in_two_cases_is_no_guess():
+    upper, lower = "JUMAR_PIPELINE__RETRIEVAL__MAX_K", "jumar_pipeline__retrieval__max_k"
+
+    assert f"{upper} and {lower} are one setting with two values: unset one of them" == refused(environ={lower: "3", upper: "4"})
+    assert 3 == load_retrieval(environ={lower: "3", upper: " 3"}).max_k
+    assert 4 == load_retrieval(environ={lower: "", upper: "4"}).max_k
+
+
+def test_a_value_that_is_no_json_by_far_is_text():
+    deep = "[" * 100_000
+
+    assert refused(environ={"JUMAR_PIPELINE__RETRIEVAL__MAX_K": deep}).endswith("allowed: whole numbers from 1")
+    assert "this is a table; give a JSON object" in refused(environ={"JUMAR_PIPELINE__RETRIEVAL": deep})
+    assert refused(environ={"JUMAR_PIPELINE__RETRIEVAL__MAX_K": "9" * 5000}).endswith("allowed: whole numbers from 1")
+
+
+@pytest.mark.parametrize("name", ["JUMAR_PIPELINE__RETRIEVAL__\x1b[31mK", RULE + "\x1b[31mK"])
+def test_the_name_of_a_variable_is_shown_without_control_characters(name):
+    message = refused(environ={name: "1"})
+
+    assert "\x1b" not in message
+    assert message.startswith(name.replace("\x1b", "\\x1b") + ": pipeline.retrieval")
 
 
 def test_a_variable_with_levels_that_nobody_reads_is_told():

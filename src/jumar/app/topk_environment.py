@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
 from jumar.errors import ConfigError
@@ -29,15 +31,20 @@ def read_environment(environ: Mapping[str, str]) -> tuple[list[Setting], list[st
     """Return what ``environ`` sets, tables before their keys, and a sentence on each variable that nobody reads.
 
     Names are read without regard to case. An empty variable sets nothing. A value is a number, ``true``, ``none`` or text; that
-    of a table is a JSON object. Errors: :class:`jumar.errors.ConfigError` for names that mean no place, with the way to write it,
-    and for a table that is no JSON object.
+    of a table is a JSON object. Other tables of ``[pipeline]`` are passed over, as in a file. Errors:
+    :class:`jumar.errors.ConfigError` for names that mean no place, with the way to write it, for two that differ in case alone
+    and have different values, and for a table that is no JSON object.
     """
     found: list[Setting] = []
     unread: list[str] = []
+    spelt: dict[str, str] = {}
     for variable in sorted(environ, key=lambda name: (name.count("__"), name)):
         upper = variable.upper()
         if not upper.startswith(PREFIX) or not environ[variable].strip():
             continue
+        other = spelt.setdefault(upper, variable)
+        if "__" in upper and environ[other].strip() != environ[variable].strip():
+            raise ConfigError(f"{escape(other)} and {escape(variable)} are one setting with two values: unset one of them")
         parts = upper[len(PREFIX) :].lower().split("__")
         if parts[0] == _START[0] and len(parts) > 1:
             found.extend(_settings(variable, parts, environ[variable].strip()))
@@ -58,6 +65,8 @@ def _way() -> str:
 def _settings(variable: str, parts: list[str], text: str) -> list[Setting]:
     """Return what one variable sets. ``parts`` start with ``pipeline``."""
     if parts[1] != _START[1]:
+        if not _misspelt(parts):
+            return []
         raise ConfigError(f"{escape(variable)}: [pipeline] has no '{escape(parts[1])}'{nearest(parts[1], _START[1:])}; {_way()}")
     place = tuple(parts[2:])
     if not place:
@@ -70,10 +79,17 @@ def _settings(variable: str, parts: list[str], text: str) -> list[Setting]:
     raise ConfigError(f"{escape(variable)}: there is no table '{escape('.'.join(parts[:-1]))}'{hint}; {_way()}")
 
 
+def _misspelt(parts: list[str]) -> bool:
+    """Return whether a table of ``[pipeline]`` is likelier ours than somebody else's: nearly its name, or one of its keys."""
+    from jumar.topk.config import RetrievalConfig
+
+    return parts[1] in RetrievalConfig.model_fields or SequenceMatcher(None, parts[1], _START[1]).ratio() > 0.8
+
+
 def _table(variable: str, text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise ConfigError(f"{escape(variable)}: this is a table; give a JSON object, or set its keys: {escape(variable)}__KEY")
@@ -88,9 +104,9 @@ def _value(key: str, text: str) -> Any:
         return None
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     try:
-        return float(text)  # .5, 1e-1, +2
+        return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else float(text)  # +5, 05; .5, 1e-1
     except ValueError:
         return text

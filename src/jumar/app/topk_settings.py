@@ -157,7 +157,7 @@ def _environment_layer(environ: Mapping[str, str]) -> tuple[_Layer, list[str]]:
     keys: dict[str, _Value] = {}
     selections: dict[str, dict[str, _Value]] = {}
     for setting in found:
-        origin = setting.variable
+        origin = escape(setting.variable)
         if len(setting.place) == 2 and setting.place[0] in SELECTIONS:
             selections.setdefault(setting.place[0], {})[setting.place[1]] = _Value(setting.value, origin)
         elif setting.place[0] in SELECTIONS and isinstance(setting.value, dict):
@@ -284,7 +284,8 @@ def _checked(merged: _Layer) -> RetrievalConfig:
 
     data: dict[str, Any] = {key: value.value for key, value in merged.keys.items()}
     for name, values in merged.selections.items():
-        data[name] = {key: value.value for key, value in values.items()}
+        if name not in data:  # what is no table stays, in whichever layer it stands, and is refused
+            data[name] = {key: value.value for key, value in values.items()}
     try:
         return RetrievalConfig.model_validate(data)
     except ValidationError as error:
@@ -296,7 +297,7 @@ def _explain(detail: ErrorDetails, merged: _Layer) -> str:
     from jumar.topk.config import CONFIGS, RetrievalConfig
 
     first, *rest = (str(part) for part in detail["loc"])
-    if first in merged.selections:
+    if first in merged.selections and first not in merged.keys:
         values = merged.selections[first]
         strategy = str(values["strategy"].value)
         key = rest[1] if len(rest) > 1 else ("strategy" if detail["type"] == "union_tag_invalid" else "")
