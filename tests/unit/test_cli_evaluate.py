@@ -146,6 +146,7 @@ def test_a_folder_of_text_and_fields(fresh_place: Path):
         (["--mode", "cheap", "--rubric", "own.toml"], "--rubric own.toml: no such file"),
         (["--mode", "cheap", "--field", "txt=a"], "no field 'txt'"),
         (["--mode", "cheap", "--per-item", "no/such.jsonl"], "--per-item no/such.jsonl: its folder does not exist"),
+        (["--mode", "cheap", "--per-item", "."], "'.' is a directory"),
         (["--mode", "cheap", "--jobs", "2", "--executor", "threads:2"], "choose one"),
         (["--mode", "cheap", "--executor", "cloud"], "--executor cloud: write threads:N"),
         (["--mode", "cheap", "--judge-scale", "5,1"], "the smaller one first"),

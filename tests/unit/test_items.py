@@ -12,6 +12,7 @@ from unittest import mock
 import pytest
 
 from jumar.app.item_chunks import CHUNK_BYTES, LIMIT
+from jumar.app.item_sources import read_chunks, size_of
 from jumar.app.items import SeenIds, field_map, read_items
 from jumar.errors import ConfigError, ItemError, UsageError
 from jumar.judging import Item
@@ -255,3 +256,33 @@ def test_ids_are_told_apart_however_many_there_are():
     for again in ("i0", "i19999", "j0", "j12345"):
         with pytest.raises(ItemError, match=f"here: the id '{again}' was there before"):
             seen.add([(again, "here")])
+
+
+def test_sizes_are_known_before_reading_where_they_can_be():
+    folder = Path("stories")
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(b"x" * 7)
+    (folder / "b.txt").write_bytes(b"y\n" * 2)
+    assert [11, 3, None, None] == [size_of(path) for path in (folder, write("abc"), Path("-"), Path("nowhere"))]
+    assert [7, 11] == [chunk.end for chunk in read_chunks(folder)]
+
+
+def test_halves_of_pairs_are_replaced_in_everything_that_a_record_holds():
+    (only,) = read(
+        write(r'[{"id": 1, "title": "\ud83d", "description": "", "acceptance_criteria": ["a\udc00"], "x": {"\ud800": 1}}]')
+    )
+    assert "\ufffd\n\na\ufffd" == only.text
+
+
+def test_an_element_over_the_limit_is_refused_where_it_is_read_at_once():
+    with pytest.raises(ItemError, match=r"element 2: longer than 50 characters"):
+        read(write(json.dumps([{"id": 1, "text": "x"}, {"id": 2, "text": "y" * 60}])), limit=50)
+
+
+def test_blank_rows_of_a_table_are_skipped():
+    assert ["1", "2"] == [one.id for one in read(write("id,text\n1,x\n\n2,y\n", "in.csv"))]
+
+
+def test_a_parquet_file_that_is_not_there():
+    with pytest.raises(ItemError, match="no such file"):
+        read(Path("nowhere.parquet"))

@@ -187,10 +187,10 @@ class ItemReader:
 
 
 class SeenIds:
-    """Which ids there were, as eight bytes of a hash each: a million take 17 MB, where a set would take 120.
+    """Which ids there were, as eight bytes of a hash each: a million take 17 MB, in a set 120.
 
-    A table with open addressing, at most half full; 0 is a free place. That two ids of a million share a hash happens once in some
-    forty million files.
+    A table with open addressing, at most half full; 0 is a free place. Two ids of a million share a hash once in forty million
+    files.
     """
 
     def __init__(self) -> None:
