@@ -10,6 +10,7 @@ from importlib import import_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.judging.cheap.evaluator import CheapModeEvaluator, evaluate_cheap
+    from jumar.judging.dual import DualEvaluation, evaluate_dual, judge_both
     from jumar.judging.expensive.cache import ReplyCache
     from jumar.judging.expensive.evaluate import evaluate_expensive, judge_items
     from jumar.judging.expensive.health import check_expensive_evaluator
@@ -34,6 +35,7 @@ __all__ = [
     "CheapModeEvaluator",
     "CheapModeResult",
     "ComponentHealthStatus",
+    "DualEvaluation",
     "DualModeResult",
     "ExpensiveModeResult",
     "Item",
@@ -53,7 +55,9 @@ __all__ = [
     "check_cheap_evaluator",
     "check_expensive_evaluator",
     "evaluate_cheap",
+    "evaluate_dual",
     "evaluate_expensive",
+    "judge_both",
     "judge_items",
 ]
 
@@ -61,6 +65,7 @@ _ELSEWHERE = {
     "CheapModeEvaluator": "cheap.evaluator",
     "CheapModeResult": "models",
     "ComponentHealthStatus": "models",
+    "DualEvaluation": "dual",
     "DualModeResult": "models",
     "ExpensiveModeResult": "models",
     "Item": "items",
@@ -80,7 +85,9 @@ _ELSEWHERE = {
     "check_cheap_evaluator": "health",
     "check_expensive_evaluator": "expensive.health",
     "evaluate_cheap": "cheap.evaluator",
+    "evaluate_dual": "dual",
     "evaluate_expensive": "expensive.evaluate",
+    "judge_both": "dual",
     "judge_items": "expensive.evaluate",
 }
 """Where a name is defined, below this package."""
