@@ -248,6 +248,18 @@ def test_empty_rankings_are_fine():
         ([{"scores": [float("nan")], "relevant": [1]}], {}, "position 0 is nan"),
         ([{"scores": ["a"], "relevant": [1]}], {}, "query 0: the score at position 0 is 'a'"),
         ([{"scores": [0.2], "relevant": [1], "relevant_total": 1.5}], {}, "'relevant_total' is 1.5"),
+        ([{"scores": [0.2], "relevant": [1], "relevant_total": np.bool_(True)}], {}, "'relevant_total' is True"),
+        (
+            [{"scores": [0.2], "relevant": [1], "relevant_total": 10**20}],
+            {},
+            "query 0: relevant_total is 100000000000000000000; no",
+        ),
+        ([{"scores": np.array(0.2), "relevant": [1]}], {}, "query 0: 'scores' is array(0.2); give a list"),
+        ([{"scores": np.array([[0.2]]), "relevant": [1]}], {}, "query 0: the score at position 0 is [0.2]: give a number"),
+        ([{"scores": [0.2], "relevant": "1"}], {}, "query 0: 'relevant' is '1'; give a list"),
+        ([{"scores": [0.2], "relevant": [1], "missed": 1}], {}, "query 0: 'missed' is 1; give a list of grades"),
+        ([query("+")], {"resamples": 0}, "resamples is 0: give 1 or more"),
+        ([query("+")], {"seed": -1}, "seed is -1: give 0 or more"),
     ],
 )
 def test_errors_name_the_query(rows: list[Any], options: dict[str, Any], message: str):
@@ -275,6 +287,43 @@ def test_mappings_and_grades():
         LabelledQuery("q", (0.2,), (True,), 1, (0.0,))
     with pytest.raises(ScoreError, match="a grade is not finite"):
         LabelledQuery("q", (0.2,), (True,), 2, (), (math.inf,))
+
+
+def test_arrays_and_their_numbers_are_lists_and_numbers():
+    plain = [{"scores": [0.5, 0.25], "relevant": [2, 0], "relevant_total": 2, "missed": [3]}]
+    arrays = [
+        {
+            "scores": np.array([0.5, 0.25], dtype=np.float32),
+            "relevant": np.array([2, 0]),
+            "relevant_total": np.int64(2),
+            "missed": np.array([3.0]),
+        }
+    ]
+    assert labelled(plain) == labelled(arrays)
+    signs = [{"scores": np.array([0.5, 0.25]), "relevant": labels} for labels in (np.array([True, False]), [np.True_, np.False_])]
+    assert [LabelledQuery("0", (0.5, 0.25), (True, False), 1), LabelledQuery("1", (0.5, 0.25), (True, False), 1)] == list(
+        labelled(signs)
+    )
+    assert (LabelledQuery("0", (), (), 0),) == labelled(
+        [{"scores": np.array([]), "relevant": np.array([]), "missed": np.array([])}]
+    )
+    assert compare(plain, ["fixed_k"]) == compare(arrays, ["fixed_k"])
+
+
+@pytest.mark.parametrize("total", [10**12, 2**53])
+@pytest.mark.parametrize("relevant", [[1, 0], [2, 0]])
+def test_as_many_relevant_items_as_one_likes_take_no_room(total: int, relevant: list[int]):
+    few, many = ([{"scores": [0.9, 0.8], "relevant": relevant, "relevant_total": count}] for count in (20, total))
+    expected, found = (Labels.of(labelled(rows), 5) for rows in (few, many))
+
+    assert (expected.prefix_quality("ndcg") == found.prefix_quality("ndcg")).all()
+    assert pytest.approx(2 / (1 + total)) == found.prefix_quality("f1")[0, 1]
+
+
+@pytest.mark.parametrize("options", [{"resamples": 0}, {"resamples": 1.5}, {"seed": -1}, {"level": 1.0}])
+def test_what_cannot_be_drawn_is_refused(options: dict[str, Any]):
+    with pytest.raises(StrategyError, match=next(iter(options))):
+        Resamples(4, **options)
 
 
 def test_metrics_have_names():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from jumar.errors import ScoreError
 from jumar.text import escape
@@ -12,6 +12,9 @@ from jumar.topk.contract import as_float, read_scores, shown
 from jumar.topk.types import Scale
 
 __all__ = ["LabelledQuery", "graded", "labelled"]
+
+_MOST: Final = 2**53
+"""Items that are counted exactly: up to here, a float is every whole number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,8 @@ class LabelledQuery:
 
     Where relevance has grades, ``grades`` holds each item's, above 0 exactly for the relevant ones, and ``missed`` those of the
     relevant items that were not retrieved. Only nDCG looks at them; without them every relevant item has grade 1. Errors:
-    :class:`jumar.errors.ScoreError` when the lengths differ, a score or grade is not finite, or more is relevant than there is.
+    :class:`jumar.errors.ScoreError` when the lengths differ, a score or grade is not finite, more is relevant than there is, or
+    there is more than 2^53.
     """
 
     query_id: str
@@ -43,6 +47,10 @@ class LabelledQuery:
         found = sum(self.relevant)
         if self.relevant_total < found:
             raise ScoreError(f"{where}: relevant_total is {self.relevant_total}, but {found} retrieved items are relevant")
+        if self.relevant_total > _MOST:
+            raise ScoreError(
+                f"{where}: relevant_total is {shown(self.relevant_total)}; no collection is that large, give its count"
+            )
         if self.grades or self.missed:
             self._check_grades(where, self.relevant_total - found)
 
@@ -68,8 +76,9 @@ def labelled(runs: Iterable[LabelledQuery | Mapping[str, Any]], *, scale: Scale 
 
     A mapping has ``scores`` and ``relevant`` (0/1 or graded: above 0 is relevant), and may have ``query_id`` (default: its
     number), ``relevant_total`` (default: those among the retrieved, which flatters recall) and ``missed``, the grades of the
-    relevant items that were not retrieved (default: 1 for each). Scores are best first: descending, of scale ``distance``
-    ascending. Errors: :class:`jumar.errors.ScoreError` that names the query.
+    relevant items that were not retrieved (default: 1 for each). Lists may be arrays of one dimension, and numbers those of
+    numpy. Scores are best first: descending, of scale ``distance`` ascending. Errors: :class:`jumar.errors.ScoreError` that
+    names the query.
     """
     found = tuple(one if isinstance(one, LabelledQuery) else _query(one, number) for number, one in enumerate(runs))
     sign = -1.0 if scale == "distance" else 1.0
@@ -86,16 +95,18 @@ def labelled(runs: Iterable[LabelledQuery | Mapping[str, Any]], *, scale: Scale 
 def _query(row: Mapping[str, Any], number: int) -> LabelledQuery:
     query_id = str(row.get("query_id", number))
     where = f"query {escape(query_id)}"
-    for name in ("scores", "relevant"):
-        if not isinstance(row.get(name), Sequence) or isinstance(row[name], str):
+    given = {name: _listed(row.get(name)) for name in ("scores", "relevant")}
+    for name, values in given.items():
+        if values is None:
             raise ScoreError(f"{where}: '{name}' is {shown(row.get(name))}; give a list, one entry an item")
     try:
-        scores = tuple(read_scores(row["scores"]))
+        scores = tuple(read_scores(given["scores"] or ()))
     except ScoreError as error:
         raise ScoreError(f"{where}: {error}") from error
-    grades, missed = _grades(row["relevant"], "relevant", where), _grades(row.get("missed") or (), "missed", where)
+    missing = row.get("missed")
+    grades, missed = _grades(given["relevant"], "relevant", where), _grades(() if missing is None else missing, "missed", where)
     relevant = tuple(grade > 0 for grade in grades)
-    total = row.get("relevant_total")
+    total = _plain(row.get("relevant_total"))
     if total is None:
         total = sum(relevant) + len(missed)
     if isinstance(total, bool) or not isinstance(total, int):
@@ -113,13 +124,27 @@ def graded(grades: tuple[float, ...], missed: tuple[float, ...]) -> tuple[tuple[
     )
 
 
+def _listed(values: Any) -> Sequence[Any] | None:
+    """Return a list, or an array as one; None for what is neither. An array is told by its methods: there may be no numpy."""
+    if not isinstance(values, Sequence) and hasattr(values, "tolist"):
+        values = values.tolist()
+    return values if isinstance(values, Sequence) and not isinstance(values, str) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def _plain(value: Any) -> Any:
+    """Return the number that is in an array without dimensions, as numpy's numbers are; anything else as it is."""
+    return value.item() if getattr(value, "shape", None) == () else value
+
+
 def _grades(labels: Any, name: str, where: str) -> tuple[float, ...]:
-    if not isinstance(labels, Sequence) or isinstance(labels, str):
+    values = _listed(labels)
+    if values is None:
         raise ScoreError(f"{where}: '{name}' is {shown(labels)}; give a list of grades")
     found: list[float] = []
-    for position, label in enumerate(labels):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        grade = float(label) if isinstance(label, bool) else as_float(label)  # pyright: ignore[reportUnknownArgumentType]
+    for position, value in enumerate(values):
+        label = _plain(value)
+        grade = float(label) if isinstance(label, bool) else as_float(label)
         if grade - grade != 0.0:
-            raise ScoreError(f"{where}: '{name}' has {shown(label)} at position {position}; give 0, 1 or a grade")  # pyright: ignore[reportUnknownArgumentType]
+            raise ScoreError(f"{where}: '{name}' has {shown(label)} at position {position}; give 0, 1 or a grade")
         found.append(grade)
     return tuple(found)

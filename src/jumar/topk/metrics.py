@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jumar.errors import StrategyError
 from jumar.topk.batch.select import select_batch
-from jumar.topk.contract import shown
+from jumar.topk.contract import check_number, check_size, shown
 from jumar.topk.labelled import LabelledQuery
 
 if TYPE_CHECKING:
@@ -137,11 +137,10 @@ def _ideal(queries: Sequence[LabelledQuery], max_k: int) -> Floats:
     found = table[[min(query.relevant_total, max_k) for query in queries]]
     for row, query in enumerate(queries):
         if query.grades or query.missed:
-            known = [*(query.grades or map(float, query.relevant)), *query.missed]
-            best = np.zeros(max(len(known), query.relevant_total + len(query.relevant), max_k))
+            unseen = 0 if query.missed else query.relevant_total - sum(query.relevant)
+            known = [*(query.grades or map(float, query.relevant)), *query.missed, *[1.0] * min(unseen, max_k)]
+            best = np.zeros(max(len(known), max_k))
             best[: len(known)] = known
-            if not query.missed:
-                best[len(known) : len(known) + query.relevant_total - sum(query.relevant)] = 1.0
             found[row] = float(np.cumsum(np.sort(best)[::-1][:max_k] / _discounts(max_k))[-1])
     return np.where(found > 0, found, 1.0)
 
@@ -191,7 +190,14 @@ class Resamples:
     """Bootstrap resamples of queries, the same ones for everything that is asked of them, so that differences are paired."""
 
     def __init__(self, size: int, *, resamples: int = 2000, seed: int = 0, level: float = 0.95) -> None:
-        """Draw ``resamples`` resamples of ``size`` queries with a generator of their own."""
+        """Draw ``resamples`` resamples of ``size`` queries with a generator of their own.
+
+        Errors: :class:`jumar.errors.StrategyError`, a ValueError, unless ``resamples`` is a whole number from 1, ``seed`` one
+        from 0 and ``level`` between 0 and 1.
+        """
+        check_size("resamples", resamples)
+        check_size("seed", seed, least=0)
+        check_number("level", level, above=0, below=1)
         self.size, self._resamples, self._seed, self._level = size, resamples, seed, level
         self._kept: Floats | None = None
 
