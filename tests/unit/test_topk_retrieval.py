@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.errors import ScoreError
+from jumar.errors import ScoreError, StrategyError, UsageError
 from jumar.topk import OtsuSelectionStrategy, ScoredItem
 from jumar.topk.config import ElbowSelectionConfig, FixedKSelectionConfig, RetrievalConfig
 from jumar.topk.retrieval import (
@@ -128,6 +128,41 @@ def test_the_forms_that_are_awaited_do_the_same_with_either_kind_of_store(make):
 def test_a_store_that_must_be_awaited_is_refused_where_nobody_awaits():
     with pytest.raises(TypeError, match=r"AsyncFakeStore\.search must be awaited: use the form without _sync"):
         retrieve_rules_sync(QUERY, Session(), AsyncFakeStore())  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(("wait", "now"), [(retrieve_rules, retrieve_rules_sync), (retrieve_scenarios, retrieve_scenarios_sync)])
+def test_a_session_without_a_tenant_is_refused_unless_the_store_has_only_one(wait, now):
+    session, store = Session(tenant_id=None), FakeStore()
+    with pytest.raises(UsageError, match=r"no tenant_id.* say single_tenant=True"):
+        now(QUERY, session, store)
+    with pytest.raises(UsageError, match=r"no tenant_id.* say single_tenant=True"):
+        asyncio.run(wait(QUERY, session, store))
+    assert [] == store.asked, "nothing was asked for"
+
+    assert now(QUERY, session, store, single_tenant=True) == asyncio.run(wait(QUERY, session, store, single_tenant=True)) != []
+    assert [(None, "a1")] * 2 == [(one["tenant"], one["agent"]) for one in store.asked]
+    now(QUERY, Session(), store, single_tenant=True)
+    assert "t1" == store.asked[-1]["tenant"], "a tenant that is given is asked for"
+
+
+def test_the_memory_of_no_group_is_not_that_of_all():
+    for form in (retrieve_memory_sync, lambda *how: asyncio.run(retrieve_memory(*how))):
+        with pytest.raises(UsageError, match="group_id is None"):
+            form(QUERY, None, FakeStore())  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("rule", r"kind is 'rule' \(did you mean 'rules'\?\): choose rules, scenarios, memory"), ([], r"kind is \[\]: choose")],
+)
+def test_a_kind_that_there_is_not_names_those_that_there_are(kind, message):
+    store = FakeStore()
+    for form in (retrieve_sync, lambda *how: asyncio.run(retrieve(*how))):
+        with pytest.raises(StrategyError, match=message):
+            form(kind, QUERY, store)
+    with pytest.raises(StrategyError, match=message):
+        select_candidates(kind, [])
+    assert [] == store.asked
 
 
 def test_each_kind_has_its_own_selection_and_the_limits_are_the_settings():
@@ -309,6 +344,24 @@ def test_embeddings_that_cannot_be_compared_are_refused_and_nothing_is_stored(em
         store.add(["a", "b"], embeddings)
 
     assert ["first"] == [one.item for one in store.search(QUERY, limit=9)]
+
+
+@pytest.mark.parametrize("ids", [{"tenant_id": ["t1"]}, {"agent_id": {}}, {"group_id": 3}])
+def test_an_id_that_is_no_text_is_refused_before_anything_is_stored(ids):
+    store = NumpyVectorStore[str]()
+    with pytest.raises(TypeError, match=f"{next(iter(ids))} is .*: give a text, or None"):
+        store.add(["x"], [[1.0, 0.0, 0.0]], **ids)
+    store.add(["y"], [QUERY])
+    with pytest.raises(TypeError, match="give a text"):
+        store.search(QUERY, limit=3, **ids)
+
+    assert ["y"] == [one.item for one in store.search(QUERY, limit=3)]
+
+
+@pytest.mark.parametrize("embeddings", [[["a", "b"]], [[1.0, 0.0], [1.0]], [None], [[10**400, 1]]])
+def test_embeddings_that_are_no_numbers_are_refused(embeddings):
+    with pytest.raises(ScoreError, match=r"no table of numbers|shape \(1,\) for"):
+        NumpyVectorStore[str]().add(["x"] * len(embeddings), embeddings)
 
 
 def test_nothing_to_add_is_no_error():

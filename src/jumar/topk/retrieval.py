@@ -19,7 +19,10 @@ from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeVar
 
+from jumar.errors import StrategyError, UsageError
+from jumar.text import nearest
 from jumar.topk.base import SelectionStrategy
+from jumar.topk.contract import shown
 from jumar.topk.registry import create_selection_strategy
 from jumar.topk.types import ScoredItem, SelectionResult
 from jumar.topk.vectors import AsyncVectorStore, VectorStore
@@ -132,9 +135,12 @@ def retrieve_sync(
 ) -> SelectionResult[T]:
     """Fetch ``candidate_k`` items, keep ``min_k`` … ``max_k`` of them by the selection that ``config`` has for ``kind``.
 
-    ``turn`` is the log of a turn, or the id to log at once. Errors: whatever the store raises; TypeError for one that must be
-    awaited; :class:`jumar.errors.ScoreError` for candidates whose scores are no finite numbers.
+    ``turn`` is the log of a turn, or the id to log at once. An id of None does not filter: here it is the caller who sees to it
+    that nobody gets what is another tenant's. Errors: whatever the store raises; TypeError for one that must be awaited;
+    :class:`jumar.errors.StrategyError`, a ValueError, for a ``kind`` that there is not; :class:`jumar.errors.ScoreError` for
+    candidates whose scores are no finite numbers.
     """
+    _check_kind(kind)
     settings = _settings(config)
     found = _search(store, query_embedding, settings, tenant_id, agent_id, group_id)
     if inspect.isawaitable(found):
@@ -156,6 +162,7 @@ async def retrieve(
     turn: TurnLog | str | None = None,
 ) -> SelectionResult[T]:
     """Do what :func:`retrieve_sync` does, and await the store; a store that blocks may be given, too, and then blocks."""
+    _check_kind(kind)
     settings = _settings(config)
     found = _search(store, query_embedding, settings, tenant_id, agent_id, group_id)
     if inspect.isawaitable(found):
@@ -170,7 +177,11 @@ def select_candidates(
     *,
     turn: TurnLog | str | None = None,
 ) -> SelectionResult[T]:
-    """Return what is kept of ``candidates``, which may be in any order and from anywhere, and log it."""
+    """Return what is kept of ``candidates``, which may be in any order and from anywhere, and log it.
+
+    Errors: :class:`jumar.errors.StrategyError` and :class:`jumar.errors.ScoreError`, as :func:`retrieve_sync`.
+    """
+    _check_kind(kind)
     settings = _settings(config)
     strategy = _strategy(getattr(settings, _SELECTION[kind]))
     result = strategy.select(candidates, max_k=settings.max_k, min_k=settings.min_k, assume_sorted=False)
@@ -189,6 +200,12 @@ def log_selection(kind: str, input_count: int, result: SelectionResult[Any], *, 
     elif _log.isEnabledFor(logging.INFO):
         with TurnLog(turn) as alone:
             alone.add(kind, input_count, result)
+
+
+def _check_kind(kind: object) -> None:
+    if not isinstance(kind, str) or kind not in _SELECTION:
+        close = nearest(kind, list(_SELECTION)) if isinstance(kind, str) else ""
+        raise StrategyError(f"kind is {shown(kind)}{close}: choose {', '.join(_SELECTION)}")
 
 
 def _search(
@@ -220,8 +237,18 @@ def _strategy(selection: object) -> SelectionStrategy:
     return create_selection_strategy(selection)
 
 
-def _owner(session: Session) -> dict[str, str | None]:
+def _owner(session: Session, *, single_tenant: bool) -> dict[str, str | None]:
+    if session.tenant_id is None and not single_tenant:
+        raise UsageError(
+            "the session has no tenant_id, so that those of all tenants would be found: give it one, or say single_tenant=True "
+            "if the store has only one tenant"
+        )
     return {"tenant_id": session.tenant_id, "agent_id": session.agent_id}
+
+
+def _check_group(group_id: object) -> None:
+    if group_id is None:
+        raise UsageError("group_id is None, so that the memory of all groups would be found: give the id of one")
 
 
 def _items(result: SelectionResult[T]) -> list[T]:
@@ -238,9 +265,17 @@ async def retrieve_rules(
     config: RetrievalConfig | None = None,
     *,
     turn: TurnLog | str | None = None,
+    single_tenant: bool = False,
 ) -> list[T]:
-    """Return the rules to apply, best first: those of the session's tenant and agent."""
-    return _items(await retrieve("rules", query_embedding, store, config, turn=turn, **_owner(session)))
+    """Return the rules to apply, best first: those of the session's tenant and agent.
+
+    A session without an agent gets those of all agents of its tenant. One without a tenant is refused, since without a filter
+    it would get those of all tenants; ``single_tenant=True`` says that the store has only one. Errors:
+    :class:`jumar.errors.UsageError`.
+    """
+    return _items(
+        await retrieve("rules", query_embedding, store, config, turn=turn, **_owner(session, single_tenant=single_tenant))
+    )
 
 
 async def retrieve_scenarios(
@@ -250,9 +285,17 @@ async def retrieve_scenarios(
     config: RetrievalConfig | None = None,
     *,
     turn: TurnLog | str | None = None,
+    single_tenant: bool = False,
 ) -> list[T]:
-    """Return the scenarios that the turn may be in, best first: those of the session's tenant and agent."""
-    return _items(await retrieve("scenarios", query_embedding, store, config, turn=turn, **_owner(session)))
+    """Return the scenarios that the turn may be in, best first: those of the session's tenant and agent.
+
+    A session without an agent gets those of all agents of its tenant. One without a tenant is refused, since without a filter
+    it would get those of all tenants; ``single_tenant=True`` says that the store has only one. Errors:
+    :class:`jumar.errors.UsageError`.
+    """
+    return _items(
+        await retrieve("scenarios", query_embedding, store, config, turn=turn, **_owner(session, single_tenant=single_tenant))
+    )
 
 
 async def retrieve_memory(
@@ -263,7 +306,11 @@ async def retrieve_memory(
     *,
     turn: TurnLog | str | None = None,
 ) -> list[T]:
-    """Return the episodes to remember, best first: those of the group."""
+    """Return the episodes to remember, best first: those of the group.
+
+    Errors: :class:`jumar.errors.UsageError` for None, which would find those of all groups.
+    """
+    _check_group(group_id)
     return _items(await retrieve("memory", query_embedding, store, config, group_id=group_id, turn=turn))
 
 
@@ -274,9 +321,12 @@ def retrieve_rules_sync(
     config: RetrievalConfig | None = None,
     *,
     turn: TurnLog | str | None = None,
+    single_tenant: bool = False,
 ) -> list[T]:
     """Return as :func:`retrieve_rules`, without awaiting anything."""
-    return _items(retrieve_sync("rules", query_embedding, store, config, turn=turn, **_owner(session)))
+    return _items(
+        retrieve_sync("rules", query_embedding, store, config, turn=turn, **_owner(session, single_tenant=single_tenant))
+    )
 
 
 def retrieve_scenarios_sync(
@@ -286,9 +336,12 @@ def retrieve_scenarios_sync(
     config: RetrievalConfig | None = None,
     *,
     turn: TurnLog | str | None = None,
+    single_tenant: bool = False,
 ) -> list[T]:
     """Return as :func:`retrieve_scenarios`, without awaiting anything."""
-    return _items(retrieve_sync("scenarios", query_embedding, store, config, turn=turn, **_owner(session)))
+    return _items(
+        retrieve_sync("scenarios", query_embedding, store, config, turn=turn, **_owner(session, single_tenant=single_tenant))
+    )
 
 
 def retrieve_memory_sync(
@@ -300,4 +353,5 @@ def retrieve_memory_sync(
     turn: TurnLog | str | None = None,
 ) -> list[T]:
     """Return as :func:`retrieve_memory`, without awaiting anything."""
+    _check_group(group_id)
     return _items(retrieve_sync("memory", query_embedding, store, config, group_id=group_id, turn=turn))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jumar.errors import ScoreError
+from jumar.text import escape
+from jumar.topk.contract import shown
 from jumar.topk.extra import need_numpy
 from jumar.topk.types import ScoredItem
 
@@ -35,7 +37,7 @@ class NumpyVectorStore(Generic[T]):
         self._items: list[T] = []
         self._rows: NDArray[np.float32] = np.empty((0, 0), dtype=np.float32)
         self._codes: NDArray[np.int64] = np.empty((0, len(_FILTERS)), dtype=np.int64)
-        self._names: dict[tuple[int, Hashable], int] = {}
+        self._names: dict[tuple[int, str | None], int] = {}
 
     def __len__(self) -> int:
         return len(self._items)
@@ -52,20 +54,22 @@ class NumpyVectorStore(Generic[T]):
         """Store ``items`` with one embedding each (items × dimensions); all of them, or none when there is an error.
 
         Errors: :class:`jumar.errors.ScoreError`, a ValueError, when the numbers of both or of the dimensions differ, and for an
-        embedding that is not finite or all zeros: it has no direction.
+        embedding that is not numbers, not finite or all zeros: it has no direction; TypeError for an id that is no text.
         """
-        rows = self._unit_rows(embeddings, len(items))
-        if not len(items):
+        new_items = list(items)
+        rows = self._unit_rows(embeddings, len(new_items))
+        names = _filters(tenant_id, agent_id, group_id)
+        if not new_items:
             return
-        size, new = len(self._items), len(self._items) + len(items)
+        size, new = len(self._items), len(self._items) + len(new_items)
         if new > len(self._rows):
             room = max(new, 2 * len(self._rows), _FIRST_ROOM)
-            self._rows = _grown(self._rows, (room, rows.shape[1]), size)
-            self._codes = _grown(self._codes, (room, len(_FILTERS)), size)
+            grown = _grown(self._rows, (room, rows.shape[1]), size), _grown(self._codes, (room, len(_FILTERS)), size)
+            self._rows, self._codes = grown  # both or none, where memory is short
         self._rows[size:new] = rows
-        for column, value in enumerate((tenant_id, agent_id, group_id)):
+        for column, value in enumerate(names):
             self._codes[size:new, column] = self._names.setdefault((column, value), len(self._names))
-        self._items.extend(items)
+        self._items.extend(new_items)
 
     def search(
         self,
@@ -79,12 +83,13 @@ class NumpyVectorStore(Generic[T]):
         """Return at most ``limit`` items with their cosine similarity, best first; those of the given filters only.
 
         An empty store, a filter that nothing fits and a ``limit`` of 0 or less give an empty list. Errors:
-        :class:`jumar.errors.ScoreError`, as :meth:`add`, for the query.
+        :class:`jumar.errors.ScoreError` and TypeError, as :meth:`add`, for the query and the ids.
         """
+        wanted = _filters(tenant_id, agent_id, group_id)
         if not self._items or limit <= 0:
             return []
         query = self._unit_rows([query_embedding], 1)[0]  # pyright: ignore[reportArgumentType]
-        where = self._fitting(tenant_id, agent_id, group_id)
+        where = self._fitting(wanted)
         if where is not None and not len(where):
             return []
         rows = self._rows[: len(self._items)]
@@ -94,7 +99,7 @@ class NumpyVectorStore(Generic[T]):
         kept: list[tuple[int, float]] = list(zip(places.tolist(), scores[best].tolist(), strict=True))
         return [ScoredItem(self._items[place], score) for place, score in kept]
 
-    def _fitting(self, *wanted: str | None) -> NDArray[np.intp] | None:
+    def _fitting(self, wanted: tuple[str | None, ...]) -> NDArray[np.intp] | None:
         """Return the places of the items that fit; None for all of them."""
         if all(value is None for value in wanted):
             return None
@@ -105,7 +110,10 @@ class NumpyVectorStore(Generic[T]):
         return np.flatnonzero(fits)
 
     def _unit_rows(self, embeddings: ArrayLike, count: int) -> NDArray[np.float32]:
-        rows: NDArray[Any] = np.asarray(embeddings, dtype=np.float64)
+        try:
+            rows: NDArray[Any] = np.asarray(embeddings, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ScoreError(f"the embeddings are no table of numbers ({escape(str(error))}): give each item one row") from error
         if not count and not rows.size:
             return np.empty((0, self._rows.shape[1]), dtype=np.float32)
         if rows.ndim != 2 or len(rows) != count:
@@ -121,6 +129,13 @@ class NumpyVectorStore(Generic[T]):
             raise ScoreError(f"the embedding at position {bad[0]} is not finite or all zeros; it has no direction")
         rows = rows / largest  # so that squares neither overflow nor vanish
         return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def _filters(*ids: str | None) -> tuple[str | None, ...]:
+    for name, value in zip(_FILTERS, ids, strict=True):
+        if value is not None and not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"{name} is {shown(value)}: give a text, or None")
+    return ids
 
 
 def _grown(old: NDArray[Any], shape: tuple[int, int], size: int) -> NDArray[Any]:

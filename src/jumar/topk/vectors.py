@@ -31,7 +31,7 @@ class VectorStore(Protocol[T]):
         """Return at most ``limit`` items with their scores, best first.
 
         Only items that were stored with the same ``tenant_id``, ``agent_id`` and ``group_id`` are looked at; None does not
-        filter. Nothing that fits is an empty sequence.
+        filter, so that None for all of them finds the items of every tenant. Nothing that fits is an empty sequence.
         """
         ...
 
