@@ -5,22 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Self
 
+from jumar.app.iteration_folder import new_iteration, sources_of
 from jumar.errors import UsageError
-from jumar.files import as_write_error, fsync_directory, make_directory, remove_tree, rename_new, sha256_file
+from jumar.files import as_write_error, fsync_directory, rename_new
 from jumar.judging.items import Item
 from jumar.text import escape
 from jumar.version import __version__
 
 __all__ = ["EvaluationFiles", "item_row"]
-
-_ITERATION: Final = re.compile(r"iteration_(\d+)")
 
 
 def item_row(item: Item) -> str:
@@ -47,6 +45,7 @@ class EvaluationFiles:
         self._arrays: dict[str, IO[str]] = {}
         self._temporary: Path | None = None
         self._count = 0
+        self._stack = contextlib.ExitStack()
         self.directory: Path | None = None
 
     def __enter__(self) -> Self:
@@ -59,14 +58,8 @@ class EvaluationFiles:
             with as_write_error("write", self._per_item):
                 self._lines = self._per_item.with_name(self._per_item.name + token).open("x", encoding="utf-8")
         if self._output is not None:
+            _, self._temporary, self.directory = self._stack.enter_context(new_iteration(self._output))
             with as_write_error("write into", self._output):
-                make_directory(self._output)
-                number = max(
-                    (int(found[1]) for one in self._output.iterdir() if (found := _ITERATION.fullmatch(one.name))), default=0
-                )
-                self.directory = self._output / f"iteration_{number + 1}"
-                self._temporary = self._output / token
-                self._temporary.mkdir()
                 self._begin(self._temporary, "stories.json", "[")
                 self._begin(self._temporary, "cheap_eval.json", '{"mode": "cheap", "individual_scores": [')
         return self
@@ -95,7 +88,7 @@ class EvaluationFiles:
                 self._arrays["stories.json"].write("\n]\n")
                 for stream in self._arrays.values():
                     _close(stream)
-                manifest = {**document, "jumar": __version__, "sources": _sources(items), "patterns": _sources(patterns)}
+                manifest = {**document, "jumar": __version__, "sources": sources_of(items), "patterns": sources_of(patterns)}
                 self._begin(
                     self._temporary, "manifest.json", json.dumps({**manifest, "output": None}, indent=2, allow_nan=False) + "\n"
                 )
@@ -113,8 +106,7 @@ class EvaluationFiles:
                 stream.close()
         if self._lines is not None:
             Path(self._lines.name).unlink(missing_ok=True)
-        if self._temporary is not None and self._temporary.exists():
-            remove_tree(self._temporary)
+        self._stack.close()
 
     def _begin(self, folder: Path, name: str, text: str) -> None:
         stream = (folder / name).open("x", encoding="utf-8")
@@ -126,11 +118,3 @@ def _close(stream: IO[str]) -> None:
     stream.flush()
     os.fsync(stream.fileno())
     stream.close()
-
-
-def _sources(path: Path | None) -> list[dict[str, Any]]:
-    """Return the files behind ``path`` with their hashes; none for stdin, which cannot be read again."""
-    if path is None or str(path) == "-":
-        return []
-    files = sorted(one for one in path.iterdir() if one.suffix.lower() == ".txt") if path.is_dir() else [path]
-    return [{"path": str(one), "sha256": sha256_file(one.resolve()), "bytes": one.stat().st_size} for one in files]
