@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import subprocess
 import sys
 import uuid
 import warnings
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 
 from jumar.errors import ScoreError
+from jumar.topk import create_selection_strategy
+from jumar.topk.base import RuleStrategy
 from jumar.topk.config import ElbowSelectionConfig
+from jumar.topk.registry import CLASSES
 
 PROBLEM = [
     ("Customer wants refund", 0.92),
@@ -32,6 +37,38 @@ def loaded(name: str) -> Any:
         warnings.simplefilter("ignore")
         pytest.importorskip(library, reason=f"needs the extra: jumar[{name}]")
         return __import__(f"jumar.adapters.{name}", fromlist=["*"])
+
+
+@dataclass(frozen=True)
+class Own(RuleStrategy):
+    """A strategy that jumar does not know by name."""
+
+    NAME: ClassVar[str] = "own"
+    count: int = 1
+
+    def cut(self, scores, max_k, min_k):  # noqa: ARG002
+        return self.count, {}
+
+
+STRATEGIES = [
+    *sorted(CLASSES),
+    {"strategy": "elbow", "scale": "bm25", "drop_threshold": 0.3, "min_score": 2.5},
+    {"strategy": "largest_gap", "scale": "distance"},
+]
+
+
+def check_settings(made):
+    with pytest.raises(ValueError, match="min_k is 2 and max_k 1"):
+        made(max_k=1, min_k=2)
+    with pytest.raises(ValueError, match="min_k is 30 and max_k 20"):
+        made(min_k=30)
+    one = made(max_k=4, min_k=2)
+    for name, value in (("max_k", 1), ("min_k", 5), ("max_k", 0), ("strategy", "elbo"), ("strategy", None)):
+        with pytest.raises(ValueError):
+            setattr(one, name, value)
+    assert (4, 2, create_selection_strategy("adaptive_k")) == (one.max_k, one.min_k, one.strategy), "nothing was set"
+    one.strategy, one.max_k, one.min_k = "elbow", 9, 9
+    assert (create_selection_strategy("elbow"), 9, 9) == (one.strategy, one.max_k, one.min_k)
 
 
 # ---------------------------------------------------------------------------------------------------------- LangChain
@@ -59,6 +96,24 @@ def embeddings(langchain):
             return DIRECTIONS[text]
 
     return Directions()
+
+
+def compared(langchain, asked, vectors) -> list[float]:
+    """The scores that documents with these embeddings get, in their order."""
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+
+    class Given(Embeddings):
+        def embed_documents(self, texts):  # noqa: ARG002
+            return vectors
+
+        def embed_query(self, text):  # noqa: ARG002
+            return asked
+
+    compressor = langchain.TopkCompressor(embeddings=Given(), strategy="fixed_k", min_k=max(2, len(vectors)))
+    given = [Document(page_content=str(place)) for place in range(compressor.min_k)]
+    kept = {one.page_content: one.metadata["relevance_score"] for one in compressor.compress_documents(given, "q")}
+    return [kept[one.page_content] for one in given]
 
 
 def test_langchain_keeps_the_documents_that_the_scores_of_a_reranker_speak_for(langchain):
@@ -153,6 +208,72 @@ def test_langchain_refuses_what_it_does_not_know_at_once(langchain, options):
         langchain.TopkCompressor(**options)
 
 
+def test_langchain_refuses_limits_and_strategies_when_they_are_set(langchain):
+    check_settings(langchain.TopkCompressor)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_langchain_reads_again_what_it_wrote(langchain, strategy):
+    compressor = langchain.TopkCompressor(strategy=strategy, max_k=9, min_k=2, score_key="s", log_as="tools")
+
+    for again in (
+        langchain.TopkCompressor.model_validate_json(compressor.model_dump_json()),
+        langchain.TopkCompressor.model_validate(compressor.model_dump()),
+        compressor.model_copy(deep=True),
+        pickle.loads(pickle.dumps(compressor)),
+    ):
+        assert (compressor.strategy, 9, 2, "s", "tools") == (
+            again.strategy,
+            again.max_k,
+            again.min_k,
+            again.score_key,
+            again.log_as,
+        )
+
+
+def test_langchain_uses_a_strategy_of_ones_own_but_does_not_write_it_without_its_name(langchain):
+    compressor = langchain.TopkCompressor(strategy=Own(2))
+
+    assert 2 == len(compressor.compress_documents(documents(langchain), "q"))
+    assert Own(2) == compressor.model_copy().strategy == pickle.loads(pickle.dumps(compressor)).strategy
+    for write in (compressor.model_dump, compressor.model_dump_json):
+        with pytest.raises(ValueError, match="Own is a strategy of your own, which has no name to be found by"):
+            write()
+
+
+def test_langchain_does_not_lose_its_embeddings_without_a_word(langchain):
+    compressor = langchain.TopkCompressor(embeddings=embeddings(langchain), max_k=3)
+    for write in (compressor.model_dump, compressor.model_dump_json):
+        with pytest.raises(ValueError, match="embeddings cannot be written: exclude="):
+            write()
+    again = langchain.TopkCompressor(**compressor.model_dump(exclude={"embeddings"}), embeddings=compressor.embeddings)
+
+    assert compressor == again
+
+
+@pytest.mark.parametrize(
+    ("asked", "vectors", "message"),
+    [
+        ([1.0, 0.0], [[1.0, 0.0], [1.0, 0.0, 0.0]], "document at position 1 has 3 dimensions and that of the query 2"),
+        ([1.0, 0.0], [[1.0, 0.0], [1.0]], "document at position 1 has 1 dimensions"),
+        ([1.0, 0.0], [[1.0, 0.0]], "gave 1 vectors for 2 documents"),
+        ([float("nan"), 0.0], [[1.0, 0.0]] * 2, "embedding of the query is"),
+        ([1.0, 0.0], [[1.0, 0.0], [float("inf"), 0.0]], "document at position 1 is"),
+        ([1.0, 0.0], [None, [1.0, 0.0]], "document at position 0 is None: give finite numbers"),
+    ],
+)
+def test_langchain_refuses_embeddings_that_cannot_be_compared(langchain, asked, vectors, message):
+    with pytest.raises(ScoreError, match=message):
+        compared(langchain, asked, vectors)
+
+
+def test_langchain_compares_numbers_of_any_size(langchain):
+    vectors = [[1e200, 1e200], [1e-200, 1e-200], [5e-324, 0.0], [-1e308, -1e308], [0.0, 0.0]]
+
+    for asked in ([1e200, 1e200], [1e-200, 1e-200], [1.0, 1.0]):
+        assert pytest.approx([1.0, 1.0, 0.5**0.5, -1.0, 0.0]) == compared(langchain, asked, vectors)
+
+
 # --------------------------------------------------------------------------------------------------------- LlamaIndex
 
 
@@ -216,6 +337,31 @@ def test_llamaindex_says_which_node_has_no_score(llamaindex):
 def test_llamaindex_refuses_what_it_does_not_know_at_once(llamaindex, options):
     with pytest.raises(ValueError):
         llamaindex.TopkPostprocessor(**options)
+
+
+def test_llamaindex_refuses_limits_and_strategies_when_they_are_set(llamaindex):
+    check_settings(llamaindex.TopkPostprocessor)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_llamaindex_reads_again_what_it_wrote(llamaindex, strategy):
+    processor = llamaindex.TopkPostprocessor(strategy=strategy, max_k=9, min_k=2, log_as="tools")
+
+    for again in (
+        llamaindex.TopkPostprocessor.from_dict(processor.to_dict()),
+        llamaindex.TopkPostprocessor.from_json(processor.to_json()),
+        pickle.loads(pickle.dumps(processor)),
+    ):
+        assert (processor.strategy, 9, 2, "tools") == (again.strategy, again.max_k, again.min_k, again.log_as)
+
+
+def test_llamaindex_uses_a_strategy_of_ones_own_but_does_not_write_it_without_its_name(llamaindex):
+    processor = llamaindex.TopkPostprocessor(strategy=Own(2))
+
+    assert 2 == len(processor.postprocess_nodes(nodes(llamaindex)))
+    for write in (processor.to_dict, processor.to_json):
+        with pytest.raises(ValueError, match="Own is a strategy of your own, which has no name to be found by"):
+            write()
 
 
 def test_llamaindex_runs_it_in_a_retriever_query_engine(llamaindex):

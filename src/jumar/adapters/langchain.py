@@ -16,11 +16,13 @@ try:
     from langchain_core.embeddings import Embeddings  # noqa: TC002 - the type of a field
 except ImportError as error:
     raise ImportError("jumar.adapters.langchain needs the extra: pip install 'jumar[langchain]'") from error
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_serializer, field_validator
 
-from jumar.errors import ScoreError
+from jumar.adapters._selection import check_pair, written_strategy
+from jumar.errors import ScoreError, StrategyError
 from jumar.text import escape
 from jumar.topk.base import SelectionStrategy
+from jumar.topk.contract import shown
 from jumar.topk.registry import create_selection_strategy
 from jumar.topk.retrieval import log_selection
 from jumar.topk.types import ScoredItem
@@ -37,13 +39,18 @@ class TopkCompressor(BaseDocumentCompressor):
 
     ``strategy`` is a name, a configuration or a strategy. Scores are read from ``document.metadata[score_key]``, where rerankers
     put them; with ``embeddings`` they are the cosine similarities of query and documents instead, and are put there. Errors, in
-    :meth:`compress_documents`: :class:`jumar.errors.ScoreError`, a ValueError, for a document without a score.
+    :meth:`compress_documents`: :class:`jumar.errors.ScoreError`, a ValueError, for a document without a score, and for embeddings
+    that are not finite numbers, not as many as the documents or not of the query's dimensions.
+
+    What is built or set is checked at once: pydantic's ``ValidationError``, a ValueError. ``model_validate_json`` of
+    ``model_dump_json`` gives the same again; embeddings cannot be written, nor a strategy of your own, which has no name to be
+    found by.
 
     Each selection is logged as ``jumar.topk_selected`` (:mod:`jumar.topk.retrieval`), its kind ``log_as``, its
     ``logical_turn_id`` the id of the run that the callbacks belong to, if there is one.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", validate_assignment=True)
 
     strategy: Any = Field(default="adaptive_k", validate_default=True)
     max_k: int = Field(default=20, ge=1)
@@ -56,6 +63,20 @@ class TopkCompressor(BaseDocumentCompressor):
     @classmethod
     def _as_strategy(cls, value: object) -> SelectionStrategy:
         return create_selection_strategy(value)
+
+    @field_serializer("strategy")
+    def _as_data(self, strategy: SelectionStrategy) -> dict[str, Any]:
+        return written_strategy(strategy)
+
+    @field_serializer("embeddings")
+    def _no_data(self, embeddings: Embeddings | None) -> None:
+        if embeddings is not None:  # left out without a word, the same compressor would look for scores in the metadata
+            raise StrategyError("embeddings cannot be written: exclude={'embeddings'}, and give them again where it is read")
+
+    @field_validator("max_k", "min_k")
+    @classmethod
+    def _fits(cls, value: int, info: ValidationInfo) -> int:
+        return check_pair(info.field_name, value, info.data)
 
     def compress_documents(
         self,
@@ -104,15 +125,34 @@ class TopkCompressor(BaseDocumentCompressor):
     def _compared(
         self, documents: Sequence[Document], asked: list[float], vectors: list[list[float]]
     ) -> list[ScoredItem[Document]]:
+        if len(vectors) != len(documents):
+            raise ScoreError(f"the embeddings gave {len(vectors)} vectors for {len(documents)} documents: they give one a text")
+        query = _direction(asked, "query")
         items: list[ScoredItem[Document]] = []
-        for document, vector in zip(documents, vectors, strict=True):
-            score = _cosine(asked, vector)
+        for place, (document, vector) in enumerate(zip(documents, vectors, strict=True)):
+            found = _direction(vector, f"document at position {place}")
+            if len(found) != len(query):
+                raise ScoreError(
+                    f"the embedding of the document at position {place} has {len(found)} dimensions and that of the query "
+                    f"{len(query)}: use one model for both"
+                )
+            score = math.fsum(map(mul, query, found))
             metadata: dict[str, Any] = document.metadata
             items.append(ScoredItem(document.model_copy(update={"metadata": {**metadata, self.score_key: score}}), score))
         return items
 
 
-def _cosine(one: list[float], other: list[float]) -> float:
-    """Return the cosine of two vectors, 0.0 when one of them is all zeros: what has no direction is like nothing."""
-    lengths = math.hypot(*one) * math.hypot(*other)
-    return math.fsum(map(mul, one, other)) / lengths if lengths else 0.0
+def _direction(vector: Sequence[float], whose: str) -> list[float]:
+    """Return the vector of length 1, or zeros for zeros: what has no direction is like nothing."""
+    try:
+        found = list(map(float, vector))
+    except (TypeError, ValueError, OverflowError):
+        found = [math.nan]
+    if not all(map(math.isfinite, found)):
+        raise ScoreError(f"the embedding of the {whose} is {shown(vector)}: give finite numbers")
+    largest = max(map(abs, found), default=0.0)
+    if not largest:
+        return found
+    scaled = [one / largest for one in found]  # so that squares neither overflow nor vanish
+    length = math.hypot(*scaled)
+    return [one / length for one in scaled]

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 try:
-    from llama_index.core.bridge.pydantic import Field, field_validator
+    from llama_index.core.bridge.pydantic import ConfigDict, Field, ValidationInfo, field_serializer, field_validator
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
 except ImportError as error:
     raise ImportError("jumar.adapters.llamaindex needs the extra: pip install 'jumar[llamaindex]'") from error
 
+from jumar.adapters._selection import check_pair, written_strategy
 from jumar.errors import ScoreError
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.registry import create_selection_strategy
@@ -31,9 +32,14 @@ class TopkPostprocessor(BaseNodePostprocessor):
     ``strategy`` is a name, a configuration or a strategy. Errors, in :meth:`postprocess_nodes`: :class:`jumar.errors.ScoreError`,
     a ValueError, for a node without a score.
 
+    What is built or set is checked at once: pydantic's ``ValidationError``, a ValueError. ``from_dict`` of ``to_dict``, and the
+    same as JSON, gives the same again; a strategy of your own, which has no name to be found by, cannot be written.
+
     Each selection is logged as ``jumar.topk_selected`` (:mod:`jumar.topk.retrieval`), its kind ``log_as``; LlamaIndex does not
     say whose turn it is.
     """
+
+    model_config = ConfigDict(validate_assignment=True)
 
     strategy: Any = Field(default="adaptive_k", validate_default=True)
     max_k: int = Field(default=20, ge=1)
@@ -44,6 +50,15 @@ class TopkPostprocessor(BaseNodePostprocessor):
     @classmethod
     def _as_strategy(cls, value: object) -> SelectionStrategy:
         return create_selection_strategy(value)
+
+    @field_serializer("strategy")
+    def _as_data(self, strategy: SelectionStrategy) -> dict[str, Any]:
+        return written_strategy(strategy)
+
+    @field_validator("max_k", "min_k")
+    @classmethod
+    def _fits(cls, value: int, info: ValidationInfo) -> int:
+        return check_pair(info.field_name, value, info.data)
 
     @classmethod
     def class_name(cls) -> str:
