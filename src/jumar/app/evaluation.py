@@ -181,8 +181,8 @@ def _work(task: _Task, evaluator: CheapModeEvaluator, chunk: Chunk) -> _Done:
         tally.add(reading)
         if task.details:
             result = reading if isinstance(reading, Unscored) else evaluator.result(reading)
-            whole = (result.model_dump_json(), item_row(item)) if task.stories else ("", "")
-            rows.append((_row(result), *whole))
+            whole, judged = (result.model_dump_json(), item_row(item)) if task.stories else ("", "")
+            rows.append((_row(result), whole, judged))
     return _Done(tally, [item.id for item in items], rows)
 
 
