@@ -9,6 +9,7 @@ import pytest
 
 from jumar.testing.topk import Untouchable, check_strategy, score_lists
 from jumar.topk import STRATEGIES, ScoredItem, SelectionResult, SelectionStrategy, create_selection_strategy
+from jumar.topk.base import similarity_defaults
 
 OTHERS: list[tuple[str, dict[str, Any]]] = [
     ("adaptive_k", {"alpha": 1.0, "min_score": None}),
@@ -51,6 +52,7 @@ def test_every_scale_that_a_strategy_knows_keeps_the_contract(name: str, scale: 
             found(scale=scale, **({"min_score": None} if "min_score" in found.__dataclass_fields__ else {}))
         return
     params: dict[str, Any] = {"min_score": None} if "min_score" in found.__dataclass_fields__ else {}
+    params |= {key: float(value) / 5 for key, value in similarity_defaults(found).items() if key in found.NEEDED}
     assert 0 < check_strategy(found(scale=scale, **params), count=60, seed=2)
 
 

@@ -77,7 +77,18 @@ def test_numbers_of_other_libraries_are_read_as_floats():
 
 
 def test_huge_scores_do_not_overflow_the_check():
-    assert [0, 1] == kept(FixedKSelectionStrategy(), [1e308, 1e308])
+    assert [0, 1] == kept(FixedKSelectionStrategy(), [1e150, 1e150])
+
+
+@pytest.mark.parametrize("scores", [[1.7e308, 1.7e308], [1e151], [0.5, -1e151]])
+def test_scores_that_no_search_gives_are_refused_alone_and_in_a_batch(scores: list[float]):
+    place = next(position for position, score in enumerate(scores) if abs(score) > 1)
+    for strategy in STRATEGIES:
+        for options in ({}, {"assume_sorted": False}):
+            with pytest.raises(ValueError, match=f"the score at position {place} is .*: scores are from -1e150 to 1e150"):
+                create_selection_strategy(strategy).select(items(scores), **options)
+            with pytest.raises(ValueError, match=f"query 1: the score at position {place} is .*: scores are from"):
+                select_batch([[0.5] * len(scores), scores], strategy, **options)
 
 
 def test_ties_are_kept_when_asked_as_long_as_there_is_room():

@@ -11,11 +11,32 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from jumar.errors import ScoreError
-from jumar.topk.contract import SCALES, check_limits, check_modes, check_scale, raise_unsorted, read_scores
+from jumar.errors import ScoreError, StrategyError
+from jumar.topk.contract import (
+    LARGEST,
+    SCALES,
+    SimilarityDefault,
+    check_limits,
+    check_modes,
+    check_scale,
+    check_sizes,
+    plain_number,
+    raise_unsorted,
+    read_scores,
+    shown,
+)
 from jumar.topk.types import OnInvalid, Scale, ScoredItem, SelectionResult, Ties
 
-__all__ = ["Evidence", "PositionStrategy", "RuleStrategy", "SelectionStrategy", "parameters"]
+__all__ = [
+    "Evidence",
+    "PositionStrategy",
+    "RuleStrategy",
+    "SelectionStrategy",
+    "parameters",
+    "refuse_untold",
+    "similarity_defaults",
+    "unusual",
+]
 
 T = TypeVar("T")
 
@@ -25,6 +46,28 @@ def parameters(strategy: type[SelectionStrategy]) -> tuple[str, ...]:
     if not is_dataclass(strategy):
         return ()
     return tuple(one.name for one in fields(strategy) if one.init)
+
+
+def similarity_defaults(strategy: type[SelectionStrategy]) -> dict[str, SimilarityDefault]:
+    """Return the defaults that hold for similarities only, by the names of their parameters."""
+    known = fields(strategy) if is_dataclass(strategy) else ()
+    return {one.name: one.default for one in known if isinstance(one.default, SimilarityDefault)}
+
+
+def unusual(**options: str | bool) -> dict[str, Any]:
+    """Return the options of ``select`` that are not the default ones, so that a strategy need not know what nobody asks of it."""
+    usual = {"assume_sorted": True, "on_invalid": "raise", "ties": "split"}
+    return {name: value for name, value in options.items() if value != usual[name]}
+
+
+def refuse_untold(strategy: str, names: Sequence[str], scale: object) -> None:
+    """Do nothing without ``names``, else raise: these have no default on ``scale``. Errors: :class:`StrategyError`."""
+    if names:
+        known = " and ".join(names)
+        raise StrategyError(
+            f"{strategy} has no default {known} for scale {shown(scale)}, only for similarities: give {known}, or let "
+            "`jumar topk tune` find what fits your labelled queries"
+        )
 
 
 class Evidence(NamedTuple):
@@ -72,10 +115,11 @@ class SelectionStrategy(ABC):
     ) -> SelectionResult[T]:
         """Return the items to keep.
 
-        ``items`` are sorted, best first; with ``assume_sorted=False`` a copy is sorted, items of the same score in the given
-        order. No items give an empty result. Errors: :class:`jumar.errors.ScoreError` for scores that are no numbers, not finite
-        (unless ``on_invalid="drop"``) or not sorted, :class:`jumar.errors.StrategyError` for limits with ``min_k`` above
-        ``max_k``, below 0 or, for ``max_k``, below 1. Both are ValueErrors.
+        ``items``, a list or anything to go through once, are sorted, best first; with ``assume_sorted=False`` a copy is sorted,
+        items of the same score in the given order. No items give an empty result. Errors: TypeError for what has no score;
+        :class:`jumar.errors.ScoreError` for scores that are no numbers, not finite (unless ``on_invalid="drop"``), beyond ±1e150
+        or not sorted; :class:`jumar.errors.StrategyError` for limits with ``min_k`` above ``max_k``, below 0 or, for ``max_k``,
+        below 1. Both are ValueErrors.
         """
 
     def params(self) -> dict[str, Any]:
@@ -88,6 +132,8 @@ class RuleStrategy(SelectionStrategy):
 
     NAME: ClassVar[str]
     SCALES: ClassVar[tuple[Scale, ...]] = SCALES
+    NEEDED: ClassVar[tuple[str, ...]] = ()
+    """Parameters that cannot be None: where their default is made for similarities, other scales have to be given one."""
 
     @property
     def name(self) -> str:
@@ -103,6 +149,13 @@ class RuleStrategy(SelectionStrategy):
 
     def __post_init__(self) -> None:
         check_scale(self.NAME, self.scale, self.SCALES)
+        for name in parameters(type(self)):
+            object.__setattr__(self, name, plain_number(getattr(self, name)))
+        untold = [name for name in similarity_defaults(type(self)) if isinstance(getattr(self, name), SimilarityDefault)]
+        if self.scale != "similarity":
+            refuse_untold(self.NAME, [name for name in untold if name in self.NEEDED], self.scale)
+        for name in untold:
+            object.__setattr__(self, name, float(getattr(self, name)) if self.scale == "similarity" else None)
         self._check()
 
     def _check(self) -> None:
@@ -135,19 +188,25 @@ class RuleStrategy(SelectionStrategy):
         ties: Ties = "split",
     ) -> SelectionResult[T]:
         """Return the items to keep; see :meth:`SelectionStrategy.select`."""
-        scores = [item.score for item in items]
+        if not isinstance(items, list):
+            items = list(items)
+        try:
+            scores = [item.score for item in items]
+        except AttributeError as error:
+            raise _no_item(items) from error
         try:
             # NaN and infinities stay in a sum; one that overflows, or is of another type, is only looked at again
             total = sum(scores)
             plain = type(total) is float and total - total == 0.0 and scores == sorted(scores, reverse=True)
+            plain = plain and scores[-1] >= -LARGEST and scores[0] <= LARGEST
         except (TypeError, OverflowError):
             plain = False
         if (
             plain
-            and isinstance(items, list)
             and type(max_k) is type(min_k) is int
             and 0 <= min_k <= max_k != 0
             and assume_sorted
+            and type(ties) is str
             and ties == "split"
             and on_invalid == "raise"
             and self.scale != "distance"
@@ -235,6 +294,7 @@ def _ready(
     max_k, min_k = check_limits(*limits)
     check_modes(ties, on_invalid)
     found = read_scores(scores)
+    check_sizes(found)
     finite = [position for position, score in enumerate(found) if score - score == 0.0]
     dropped = len(found) - len(finite)
     if dropped and on_invalid == "raise":
@@ -246,8 +306,17 @@ def _ready(
         finite.sort(key=found.__getitem__, reverse=True)
     kept = [found[position] for position in finite]
     if assume_sorted:
-        raise_unsorted(kept, negated=scale == "distance")
+        raise_unsorted(kept, negated=scale == "distance", positions=finite)
     return _Ready([items[position] for position in finite], kept, max_k, min_k, dropped)
+
+
+def _no_item(items: Sequence[Any]) -> TypeError:
+    """Return the error for what has no score."""
+    position, found = next((position, one) for position, one in enumerate(items) if not hasattr(one, "score"))
+    return TypeError(
+        f"the item at position {position} is {shown(found)}: give ScoredItem(item, score), best first; `select_batch` takes "
+        "scores without items"
+    )
 
 
 def _with_ties(scores: list[float], kept: int, max_k: int) -> int:

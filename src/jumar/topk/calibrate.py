@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from jumar.errors import ScoreError, StrategyError
-from jumar.topk.contract import check_number
+from jumar.topk.contract import check_limits, check_number
 from jumar.topk.labelled import LabelledQuery, labelled
 from jumar.topk.strategies.conformal import ConformalSelectionStrategy
 from jumar.topk.strategies.expected_f1 import ExpectedF1SelectionStrategy
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Points", "calibrate_conformal", "calibrate_expected_f1", "fit_probabilities"]
+__all__ = ["Points", "Realised", "calibrate_conformal", "calibrate_expected_f1", "fit_probabilities", "realised_recall"]
 
 _STEPS = 50
 _RIDGE = 1.0
@@ -147,6 +147,46 @@ def calibrate_conformal(
     strategy = ConformalSelectionStrategy(recall=recall, on=on, queries=len(queries), scale=scale)
     return type(strategy)(
         threshold=-best if scale == "distance" else best, recall=recall, on=on, queries=len(queries), scale=scale
+    )
+
+
+class Realised(NamedTuple):
+    """What a fitted ``conformal`` does with ``max_k`` in its way, on the ``queries`` with something relevant retrieved."""
+
+    recall: float  # of the relevant items that were retrieved, mean over the queries
+    queries: int
+    truncated: int  # queries whose threshold lets more through than max_k
+    max_k: int  # the smallest that is enough for the recall it was fitted for, never below the one that was given
+
+
+def realised_recall(
+    strategy: ConformalSelectionStrategy, runs: Iterable[LabelledQuery | Mapping[str, Any]], *, max_k: int = 20, min_k: int = 1
+) -> Realised:
+    """Return the recall that ``strategy`` reaches on labelled queries, and how many of them ``max_k`` cuts off.
+
+    Errors: :class:`jumar.errors.ScoreError` for labels that do not fit, and when nothing relevant was retrieved for any query;
+    :class:`jumar.errors.StrategyError` for the limits.
+    """
+    import numpy as np
+
+    max_k, min_k = check_limits(max_k, min_k)
+    queries = [query for query in labelled(runs, scale=strategy.scale) if any(query.relevant)]
+    if not queries:
+        raise ScoreError("there is no query with anything relevant retrieved: give at least one")
+    sign = -1.0 if strategy.scale == "distance" else 1.0
+    wanted = [max(strategy.cut([sign * score for score in query.scores], max_k, min_k)[0], min_k) for query in queries]
+    most = max(max_k, *wanted)
+    found = np.zeros(most + 1)
+    for query, count in zip(queries, wanted, strict=True):
+        hits = np.cumsum([0, *query.relevant])
+        found += hits[np.minimum(np.arange(most + 1), min(count, len(query.scores)))] / hits[-1]
+    found /= len(queries)
+    enough = np.flatnonzero(found[max_k:] >= strategy.recall - 1e-9)
+    return Realised(
+        recall=float(found[max_k]),
+        queries=len(queries),
+        truncated=sum(count > max_k for count in wanted),
+        max_k=max_k + int(enough[0]) if len(enough) else most,
     )
 
 

@@ -25,10 +25,10 @@ __all__ = ["Comparison", "ComparisonRow", "compare"]
 class ComparisonRow:
     """How one strategy did.
 
-    F1, precision, recall, nDCG@max_k, skill and the gap are means over the queries in scope; ``mean_k`` over all. ``skill`` is F1
-    minus F1 with the same numbers dealt out among the queries; ``oracle_gap`` is what the best number for each query, known
-    in hindsight, would have added. ``wrongly_empty`` is the share of queries in scope for which nothing was kept,
-    ``wrongly_answered`` the share of those out of scope for which something was.
+    F1, precision, recall, nDCG@max_k, skill and the gap are means over the queries in scope, those with anything relevant;
+    ``mean_k`` over all. ``skill`` is F1 minus F1 with the same numbers dealt out among the queries; ``oracle_gap`` is what the
+    best number for each query, known in hindsight, would have added. ``wrongly_empty`` is the share of queries in scope for
+    which nothing was kept, ``wrongly_answered`` the share of those out of scope for which something was.
     """
 
     strategy: str
@@ -71,15 +71,17 @@ def compare(
     """Return how every strategy does on labelled queries, with 95 % intervals.
 
     ``strategies`` are names, configurations or strategies; all there are by default, with their defaults. A name that cannot work
-    on ``scale`` has no row but a reason in ``refused``. Intervals are percentile bootstraps over queries, the same resamples for
-    all. Errors: :class:`jumar.errors.ScoreError` for labels that do not fit or no queries at all,
-    :class:`jumar.errors.StrategyError` for strategies and limits.
+    on ``scale``, or has no defaults there, has no row but a reason in ``refused``; when none is left, that is an error. Intervals
+    are percentile bootstraps over queries, the same resamples for all. Errors: :class:`jumar.errors.ScoreError` for labels that
+    do not fit or no queries at all, :class:`jumar.errors.StrategyError` for strategies and limits.
     """
     max_k, min_k = check_limits(max_k, min_k)
     queries = labelled(runs, scale=scale)
     if not queries:
         raise ScoreError("there are no queries to compare on: give at least one labelled query")
     built, refused = build(CLASSES if strategies is None else strategies, scale)
+    if not built:
+        raise StrategyError("; ".join(refused.values()) or "there are no strategies to compare: name at least one")
     frame = _Frame(Labels.of(queries, max_k), min_k, resamples, seed)
     rows = [frame.row(strategy) for strategy in built]
     rows.sort(key=lambda row: -(row.f1.value or 0.0))

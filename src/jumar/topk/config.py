@@ -12,7 +12,9 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from jumar.topk.registry import create_selection_strategy
+from jumar.topk.base import refuse_untold, similarity_defaults
+from jumar.topk.contract import SCALES
+from jumar.topk.registry import create_selection_strategy, strategy_class
 from jumar.topk.types import Scale
 
 __all__ = [
@@ -44,12 +46,28 @@ class SelectionConfig(BaseModel):
     """What the configurations of all strategies share.
 
     ``scale`` says what the scores are. A ``min_score`` for similarities is from 0 to 1; what it may be on other scales, and which
-    scales a strategy takes, the strategy itself says. Errors: pydantic's ``ValidationError``, a ValueError.
+    scales a strategy takes, the strategy itself says. Defaults in the unit of similarities hold for these alone: on other scales
+    ``min_score`` is none, and ``threshold``, ``eps``, ``slope`` and ``intercept`` have to be given. Errors: pydantic's
+    ``ValidationError``, a ValueError.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     scale: Scale = Field(default="similarity", description="What the scores are")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_the_scale(cls, given: Any) -> Any:
+        """Leave out the defaults that are made for similarities where the scores are none."""
+        scale: object = given.get("scale", "similarity") if isinstance(given, dict) else "similarity"  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if scale == "similarity" or scale not in SCALES:
+            return given  # pyright: ignore[reportUnknownVariableType]
+        strategy: str = cls.model_fields["strategy"].default
+        found = strategy_class(strategy)
+        untold = [name for name in similarity_defaults(found) if name not in given]
+        refuse_untold(strategy, [name for name in untold if name in getattr(found, "NEEDED", ())], scale)
+        values: dict[str, Any] = dict(given)  # pyright: ignore[reportUnknownArgumentType]
+        return {**dict.fromkeys(untold), **values}
 
     @field_validator("min_score", check_fields=False)
     @classmethod

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from numbers import Real
+from itertools import pairwise
+from numbers import Integral, Real
 from typing import Any, Final, get_args
 
 from jumar.errors import ScoreError, StrategyError
@@ -17,18 +18,24 @@ from jumar.text import escape
 from jumar.topk.types import OnInvalid, Scale, Ties
 
 __all__ = [
+    "LARGEST",
     "SCALES",
+    "SimilarityDefault",
     "as_float",
     "check_limits",
     "check_modes",
     "check_number",
     "check_scale",
     "check_size",
+    "check_sizes",
     "check_threshold",
     "count_valid",
+    "plain_number",
     "raise_unsorted",
     "read_scores",
     "shown",
+    "too_large",
+    "unsorted_hint",
 ]
 
 SCALES: Final[tuple[Scale, ...]] = get_args(Scale)
@@ -37,15 +44,28 @@ _THRESHOLDS: Final[dict[Scale, tuple[float, float, str]]] = {
     "similarity": (-1.0, 1.0, "similarities are about 0 to 1; for other scores say scale='bm25', 'rrf', 'logit' or 'distance'"),
     "distance": (0.0, math.inf, "it is the largest distance that is kept"),
     "bm25": (0.0, math.inf, "BM25 scores are 0 or more"),
-    "rrf": (0.0, 0.5, "fused scores are sums of 1/(60 + rank): 0.5 would take more than 30 lists; None is no minimum"),
+    "rrf": (0.0, 0.5, "fused scores are sums of 1/(60 + rank): 0.5 would take more than 30 lists; none is no minimum"),
     "logit": (-math.inf, math.inf, "give a finite number"),
 }
-"""Lowest and highest threshold that can mean something on a scale, and what to say of others."""
+"""Lowest and highest threshold that can mean something on a scale, and what to say of others; 0.5 is too high for ``rrf``."""
+
+
+LARGEST: Final = 1e150
+"""The largest size of a score: squares and sums of larger ones are no longer finite, and no search engine gives any."""
+
+
+class SimilarityDefault(float):
+    """A default in the unit of similarities. Scores of another scale have another unit, and there it is no default at all."""
+
+    __slots__ = ()
 
 
 def shown(value: object) -> str:
     """Return ``value`` for a message: short, on one line, without control characters."""
-    text = escape(repr(value))
+    try:
+        text = escape(repr(value))
+    except ValueError:  # a number of more digits than Python writes
+        text = f"a number of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "…"
 
 
@@ -64,7 +84,7 @@ def check_limits(max_k: object, min_k: object) -> tuple[int, int]:
 def check_modes(ties: object, on_invalid: object) -> None:
     """Refuse unknown words. Errors: :class:`jumar.errors.StrategyError`."""
     for name, value, known in (("ties", ties, get_args(Ties)), ("on_invalid", on_invalid, get_args(OnInvalid))):
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise StrategyError(f"{name} is {shown(value)}: choose {' or '.join(map(repr, known))}")
 
 
@@ -131,8 +151,27 @@ def check_threshold(name: str, value: object, scale: Scale) -> None:
         return
     number = as_float(value)
     low, high, advice = _THRESHOLDS[scale]
-    if not math.isfinite(number) or not low <= number <= high:
+    if not math.isfinite(number) or not low <= number <= high or (scale == "rrf" and number == high):
         raise StrategyError(f"{name} is {shown(value)}, which means nothing for scale {scale!r}: {advice}")
+
+
+def plain_number(value: Any) -> Any:
+    """Return numbers of other libraries, fractions too, as Python's own; all else as it is."""
+    if isinstance(value, (bool, SimilarityDefault)) or type(value) in {int, float} or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else as_float(value)
+
+
+def check_sizes(scores: Sequence[float]) -> None:
+    """Refuse finite scores beyond ±1e150. Errors: :class:`jumar.errors.ScoreError` with the position of the first."""
+    for position, score in enumerate(scores):
+        if LARGEST < abs(score) < math.inf:
+            raise ScoreError(too_large(position, score))
+
+
+def too_large(position: int, score: float) -> str:
+    """Return the message about a finite score that is too large."""
+    return f"the score at position {position} is {score!r}: scores are from -1e150 to 1e150; divide them all by the same number"
 
 
 def read_scores(scores: Sequence[Any]) -> list[float]:
@@ -142,6 +181,8 @@ def read_scores(scores: Sequence[Any]) -> list[float]:
     """
     found: list[float] = []
     for position, score in enumerate(scores):
+        if type(score) is not float and isinstance(score, _NO_NUMBERS):
+            raise ScoreError(f"the score at position {position} is {shown(score)}: give a number")
         try:
             found.append(float(score))
         except (TypeError, ValueError, OverflowError) as error:
@@ -149,19 +190,39 @@ def read_scores(scores: Sequence[Any]) -> list[float]:
     return found
 
 
-def raise_unsorted(scores: Sequence[float], *, negated: bool = False, query: int | None = None) -> None:
+_NO_NUMBERS: Final = (str, bytes, bytearray, complex)
+"""What float() would take all the same, or some library's would."""
+
+
+def raise_unsorted(
+    scores: Sequence[float], *, negated: bool = False, query: int | None = None, positions: Sequence[int] | None = None
+) -> None:
     """Do nothing when ``scores`` descend, else raise the error that says where they don't.
 
-    ``negated`` distances are shown as they were given. Errors: :class:`jumar.errors.ScoreError`.
+    ``negated`` distances are shown as they were given; ``positions`` are those before some were dropped. Errors:
+    :class:`jumar.errors.ScoreError`.
     """
     for position in range(1, len(scores)):
         if scores[position] > scores[position - 1]:
             where = "" if query is None else f"query {query}: "
             before, after = (-scores[k] if negated else scores[k] for k in (position - 1, position))
+            there, here = (position - 1, position) if positions is None else (positions[position - 1], positions[position])
             raise ScoreError(
-                f"{where}the scores are not sorted, best first: position {position} ({after!r}) is better than position "
-                f"{position - 1} ({before!r}); sort them, or pass assume_sorted=False"
+                f"{where}the scores are not sorted, best first: position {here} ({after!r}) is better than position "
+                f"{there} ({before!r}); {unsorted_hint(scores, negated=negated)}sort them, or pass assume_sorted=False"
             )
+
+
+def unsorted_hint(scores: Sequence[float], *, negated: bool) -> str:
+    """Return what to say of a list that is worst first from end to end: another scale is likelier than another order.
+
+    ``negated`` says that these are distances with their sign changed. Empty for any other list.
+    """
+    if any(after < before for before, after in pairwise(scores)):
+        return ""
+    if negated:
+        return "they descend throughout: if larger is better, leave out scale='distance', else "
+    return "they ascend throughout: are these distances? pass scale='distance', else "
 
 
 def count_valid(scores: list[float], floor: float | None) -> int:

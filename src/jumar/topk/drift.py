@@ -35,13 +35,14 @@ class Reading:
 class Change:
     """The place in a stream that splits it into the two most different parts, and how different they are.
 
-    ``since`` is the number of the first selection after it, from 0, ``where`` what that one was labelled with. ``before`` and
-    ``after`` are medians, for ``abstained`` shares. ``effect`` is 0–1: how much more often a value of one part exceeds one of the
-    other than the other way round. ``p`` is how often chance alone makes a split as clear as this one, at most.
+    ``since`` is the number of the first selection after it, the stream's first is 1; None where no place parts them, because all
+    values are the same. ``where`` is what that one was labelled with. ``before`` and ``after`` are medians, for ``abstained``
+    shares. ``effect`` is 0–1: how much more often a value of one part exceeds one of the other than the other way round. ``p`` is
+    how often chance alone makes a split as clear as this one, at most.
     """
 
     measure: Measure
-    since: int
+    since: int | None
     where: str
     before: float
     after: float
@@ -109,11 +110,11 @@ def _change(measure: Measure, column: list[tuple[int, float]], rows: Sequence[Re
     p = min(1.0, 2.0 * math.exp(-6.0 * statistic**2 / (size**3 + size**2)))
     effect = statistic / (split * (size - split)) if 0 < split < size else 0.0
     middle = _mean if measure == "abstained" else _median
-    number = column[split][0] if split < size else 0
+    number = column[split][0] if 0 < split < size else None
     return Change(
         measure=measure,
-        since=number,
-        where=rows[number].where,
+        since=None if number is None else number + 1,
+        where="" if number is None else rows[number].where,
         before=middle(values[:split] or values),
         after=middle(values[split:] or values),
         effect=effect,

@@ -8,6 +8,8 @@ from typing import Any
 
 from jumar.text import plural
 from jumar.topk.base import Evidence, RuleStrategy, SelectionStrategy
+from jumar.topk.registry import create_selection_strategy
+from jumar.topk.types import ScoredItem, Ties
 
 __all__ = ["Explanation", "Stage", "StagedBasis", "explain"]
 
@@ -29,10 +31,11 @@ class Stage:
 class Explanation:
     """Why so many. ``str()`` is for a terminal, :meth:`as_dict` is plain JSON.
 
-    ``by_rule`` is how many the rule alone would keep and ``truncated_by`` what changed that: ``max_k``, ``min_k``,
-    ``min_score``, ``ties``, ``budget``, ``gate``. ``runner_up`` is the number that the rule would keep next, ``margin`` how far
-    it was from that, in ``unit``; both None where there is no second. ``scores`` are all that there were and ``kept_positions``
-    those kept.
+    ``by_rule`` is how many the rule keeps without ``min_k`` and ties. ``truncated_by`` names what made it another number: with a
+    larger ``max_k`` or without ``min_score`` more would be kept, with ``min_k`` 0 or ``ties="split"`` fewer; and ``budget`` and
+    ``gate``. ``runner_up`` is the number that the rule would keep next, ``margin`` (0 or more) how far it was from that, in
+    ``unit``; both None where there is no second, or where something else than the rule decided. ``scores`` are all that there
+    were and ``kept_positions`` those kept.
     """
 
     method: str
@@ -95,31 +98,91 @@ class StagedBasis:
 
 
 def explain(result: Any, basis: Sequence[Any] | StagedBasis | None) -> Explanation:
-    """Return the explanation of ``result``, made from ``basis``: strategy, scores, limits, ties and, if any, positions."""
+    """Return the explanation of ``result``, made from ``basis``: strategy, scores, limits, ties and, if any, positions.
+
+    What limits and minimum did is found by selecting again without each of them, never by guessing from the numbers.
+    """
     if isinstance(basis, StagedBasis):
         return _explain_stages(result, basis)
     if basis is None:
-        return Explanation(result.method, "there was nothing to choose from", 0, 0.0, 0, None, None, "", (), (), ())
+        return _unknown(result)
     strategy, scores, max_k, min_k, ties, *rest = basis
     kept = len(result.selected)
+    again = _Again(strategy, scores, max_k, min_k, ties)
     positions: tuple[int, ...] = tuple(rest[0]) if rest else tuple(range(kept))
-    evidence = strategy.evidence(scores, max_k, min_k) if isinstance(strategy, RuleStrategy) else None
-    sign = -1 if strategy.scale == "distance" else 1
-    by_rule = None if evidence is None or evidence.kept_by_rule is None else min(evidence.kept_by_rule, len(scores))
-    runner_up, margin = (None, None) if evidence is None else _runner_up(evidence)
+    evidence = strategy.evidence(scores, max_k, 0) if isinstance(strategy, RuleStrategy) else None
+    truncated_by = again.truncated(kept)
+    by_rule = again.count(min_k=0, ties="split", max_k=len(scores) if "max_k" in truncated_by else max_k)
+    runner_up, margin = (None, None) if evidence is None or by_rule != kept else _runner_up(evidence, kept, again)
     return Explanation(
         method=result.method,
-        rule=_words(result) if evidence is None else evidence.rule,
+        rule=_rule(result, evidence, again, kept, truncated_by),
         kept=kept,
         cutoff_score=result.cutoff_score,
         by_rule=by_rule,
         runner_up=runner_up,
         margin=margin,
         unit="" if evidence is None else evidence.unit,
-        truncated_by=_truncated(strategy, scores, (max_k, min_k), kept, by_rule, ties),
-        scores=tuple(float(sign * score) for score in scores),
+        truncated_by=truncated_by,
+        scores=tuple(float(again.sign * score) for score in scores),
         kept_positions=positions,
     )
+
+
+@dataclass(frozen=True)
+class _Again:
+    """The selection that is explained, to be made again with one thing changed. ``scores`` descend, distances negated."""
+
+    strategy: SelectionStrategy
+    scores: Sequence[float]
+    max_k: int
+    min_k: int
+    ties: Ties
+
+    @property
+    def sign(self) -> int:
+        return -1 if self.strategy.scale == "distance" else 1
+
+    @property
+    def floor(self) -> float | None:
+        """The lowest score that ``min_score`` lets through; None without a minimum."""
+        least = getattr(self.strategy, "min_score", None)
+        return self.sign * least if isinstance(least, (int, float)) else None
+
+    @property
+    def valid(self) -> int:
+        """How many scores ``min_score`` lets through."""
+        floor = self.floor
+        return len(self.scores) if floor is None else sum(score >= floor for score in self.scores)
+
+    def count(self, **changed: Any) -> int:
+        """Return how many are kept with ``changed`` limits, ties or strategy."""
+        now: dict[str, Any] = {"strategy": self.strategy, "max_k": self.max_k, "min_k": self.min_k, "ties": self.ties, **changed}
+        items = [ScoredItem(None, self.sign * score) for score in self.scores]
+        strategy: SelectionStrategy = now.pop("strategy")
+        return len(strategy.select(items, **now).selected)
+
+    def truncated(self, kept: int) -> tuple[str, ...]:
+        """Return what made the answer another one than the rule's: what would change it if it were not there."""
+        found: list[str] = []
+        if len(self.scores) > self.max_k and self.count(max_k=len(self.scores)) > kept:
+            found.append("max_k")
+        if self.valid < len(self.scores) and self.count(strategy=create_selection_strategy(self.strategy, min_score=None)) > kept:
+            found.append("min_score")
+        if self.count(min_k=0) != kept:
+            found.append("min_k")
+        if self.ties == "keep" and self.count(ties="split") < kept:
+            found.append("ties")
+        return tuple(found)
+
+
+def _unknown(result: Any) -> Explanation:
+    """Return what can be said of a result that does not know what it was chosen from, as that of a strategy of your own."""
+    scores = tuple(float(one.score) for one in result.selected)
+    rule = "there was nothing to choose from" if not scores else f"{_words(result)}; what was left out is not known"
+    kept = len(scores)
+    by_rule = None if kept else 0
+    return Explanation(result.method, rule, kept, result.cutoff_score, by_rule, None, None, "", (), scores, tuple(range(kept)))
 
 
 def _explain_stages(result: Any, basis: StagedBasis) -> Explanation:
@@ -140,33 +203,51 @@ def _words(result: Any) -> str:
     return str(reason).replace("_", " ")
 
 
-def _runner_up(evidence: Evidence) -> tuple[int | None, float | None]:
-    """Return the number that would have been kept next, and how far away it was."""
-    cut, values, threshold = evidence.kept_by_rule, evidence.values, evidence.threshold
-    others = {k: value for k, value in values.items() if k != cut}
-    if cut is None or not others:
-        return None, None
+def _rule(result: Any, evidence: Evidence | None, again: _Again, kept: int, truncated_by: tuple[str, ...]) -> str:
+    """Return the rule that fired: the strategy's own, or the minimum where that came first."""
+    valid, floor = again.valid, again.floor
+    if floor is not None and valid < min(len(again.scores), again.max_k):
+        least = f"min_score {again.sign * floor:g}"
+        word = "at most" if again.sign < 0 else "at least"
+        if evidence is None or not valid:
+            who = f"only {valid} of {len(again.scores)} scores {'is' if valid == 1 else 'are'}" if valid else "no score is"
+            end = f"; min_k {again.min_k} is kept all the same" if valid < kept else ", which leaves nothing to compare"
+            return f"{who} {word} {least}{end}"
+        if "min_score" in truncated_by and kept == valid and not _fired(evidence, kept):
+            return f"scores of {word} {least}, which came before {evidence.rule}"
+    return _words(result) if evidence is None else evidence.rule
+
+
+def _fired(evidence: Evidence, kept: int) -> bool:
+    """Return whether the rule itself cuts there."""
+    value = evidence.values.get(kept)
+    return evidence.threshold is None or evidence.at_least or (value is not None and value > evidence.threshold)
+
+
+def _runner_up(evidence: Evidence, kept: int, again: _Again) -> tuple[int | None, float | None]:
+    """Return the number that would have been kept next, and how far away it was; both None where there is none.
+
+    ``kept`` is what the rule itself says. A margin is never below 0.
+    """
+    least, most = again.min_k, min(again.max_k, len(again.scores))
+    threshold = evidence.threshold
+    values = {k: value for k, value in evidence.values.items() if least <= k <= most}
     if evidence.at_least and threshold is not None:
-        near = {k: abs(values[k] - threshold) for k in (cut, cut + 1) if k in values}
-        closest = min(near, key=near.__getitem__) if near else None
-        return (None, None) if closest is None else (cut - 1 if closest == cut else closest, near[closest])
-    second = max(others, key=others.__getitem__)
-    decisive = values.get(cut)
-    if decisive is None:  # nothing was large enough to cut: how far the largest was from it
-        return (second, threshold - others[second]) if threshold is not None else (second, None)
-    return second, decisive - (others[second] if threshold is None else threshold)
-
-
-def _truncated(
-    strategy: SelectionStrategy, scores: list[float], limits: tuple[int, int], kept: int, by_rule: int | None, ties: str
-) -> tuple[str, ...]:
-    max_k, min_k = limits
-    found: list[str] = []
-    floor = getattr(strategy, "floor", getattr(strategy, "min_score", None))
-    if kept == max_k < len(scores) and (by_rule is None or by_rule >= max_k):
-        found.append("max_k")
-    elif isinstance(floor, (int, float)) and kept < len(scores) and kept == sum(score >= floor for score in scores):
-        found.append("min_score")
-    if by_rule is not None and by_rule < kept:
-        found.append("min_k" if kept == min(min_k, len(scores)) else "ties" if ties == "keep" else "min_k")
-    return tuple(found)
+        near: dict[int, float] = {}
+        if kept in values and kept > least:  # it might have failed to reach the threshold
+            near[kept - 1] = values[kept] - threshold
+        if kept + 1 in values:  # it might have reached it
+            near[kept + 1] = threshold - values[kept + 1]
+        if not near:
+            return None, None
+        closest = min(near, key=near.__getitem__)
+        return closest, near[closest]
+    decisive = values.pop(kept, None)
+    if not values:
+        return None, None
+    second = max(values, key=values.__getitem__)
+    if threshold is None:
+        return (None, None) if decisive is None else (second, decisive - values[second])
+    # nothing was large enough to cut: how far the largest was from it
+    margin = threshold - values[second] if decisive is None else decisive - threshold
+    return (second, margin) if margin >= 0 and (decisive is None or margin) else (None, None)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from jumar.errors import ScoreError
 from jumar.text import escape
-from jumar.topk.contract import as_float, read_scores, shown
+from jumar.topk.contract import as_float, read_scores, shown, unsorted_hint
 from jumar.topk.types import Scale
 
 __all__ = ["LabelledQuery", "graded", "labelled"]
@@ -87,7 +87,8 @@ def labelled(runs: Iterable[LabelledQuery | Mapping[str, Any]], *, scale: Scale 
             if sign * query.scores[position] > sign * query.scores[position - 1]:
                 raise ScoreError(
                     f"query {escape(query.query_id)}: the scores are not sorted, best first: position {position} "
-                    f"({query.scores[position]!r}) is better than the one before it ({query.scores[position - 1]!r})"
+                    f"({query.scores[position]!r}) is better than the one before it ({query.scores[position - 1]!r}); "
+                    f"{unsorted_hint([sign * score for score in query.scores], negated=scale == 'distance')}sort them"
                 )
     return found
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from jumar.errors import StrategyError
 from jumar.text import nearest
-from jumar.topk.base import SelectionStrategy, parameters
+from jumar.topk.base import SelectionStrategy, parameters, similarity_defaults
 from jumar.topk.contract import shown
 
 __all__ = ["CLASSES", "create_selection_strategy", "strategy_class"]
@@ -50,6 +50,11 @@ def create_selection_strategy(config_or_name: object, **params: Any) -> Selectio
         return _changed(config_or_name, params)
     if isinstance(config_or_name, str):
         return _built(config_or_name, params)
+    if callable(getattr(config_or_name, "select", None)):
+        raise StrategyError(
+            f"{type(config_or_name).__name__} has a select, but is no strategy: derive it from jumar.topk.SelectionStrategy, or "
+            "from jumar.topk.RuleStrategy; of a StagedSelection give the selector"
+        )
     settings = _settings(config_or_name)
     name = settings.pop("strategy", None)
     if name is None:
@@ -63,6 +68,9 @@ def _changed(strategy: SelectionStrategy, params: dict[str, Any]) -> SelectionSt
     if not is_dataclass(strategy):
         raise StrategyError(f"{type(strategy).__name__} takes no parameters here: build it with those that you want")
     _check_names(strategy.name, type(strategy), params)
+    if strategy.scale == "similarity" != params.get("scale", "similarity"):  # a default is none on another scale
+        left = {name: value for name, value in similarity_defaults(type(strategy)).items() if getattr(strategy, name) == value}
+        params = {**left, **params}
     return replace(strategy, **params)
 
 

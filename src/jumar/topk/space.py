@@ -16,30 +16,36 @@ from jumar.topk.labelled import LabelledQuery
 from jumar.topk.registry import create_selection_strategy
 from jumar.topk.types import Scale
 
-__all__ = ["STATIC", "space"]
+__all__ = ["STATIC", "default", "space"]
 
 
 class _Scores(NamedTuple):
     floors: tuple[float, ...]  # the first one drops nothing
     tops: tuple[float, ...]
     max_k: int
+    unit: float  # 1 for similarities; elsewhere how far the scores reach from the best to the worst
 
 
 Params = dict[str, Any]
 
 
 def space(name: str, queries: Sequence[LabelledQuery], *, max_k: int, scale: Scale) -> list[SelectionStrategy]:
-    """Return the candidates of the strategy called ``name``, its defaults first; none when it refuses the scale."""
-    seen = _seen(queries, max_k, scale)
-    rows: list[Params] = [{}, *STATIC[name](seen)]
-    found: list[SelectionStrategy] = []
-    for row in rows:
-        try:
-            found.append(create_selection_strategy(name, **row, **({} if scale == "similarity" else {"scale": scale})))
-        except StrategyError:
-            if not row:
-                return []
-    return found
+    """Return the candidates of the strategy called ``name``, its defaults first if it has any; none if it refuses the scale."""
+    rows: list[Params] = [{}, *STATIC[name](_seen(queries, max_k, scale))]
+    found = (_built(name, row, scale) for row in rows)
+    return [one for one in found if one is not None and getattr(one, "k", 1) <= max_k]  # a number above max_k is none
+
+
+def default(name: str, scale: Scale) -> SelectionStrategy | None:
+    """Return the strategy called ``name`` with its defaults; None where it has none for the scale."""
+    return _built(name, {}, scale)
+
+
+def _built(name: str, row: Params, scale: Scale) -> SelectionStrategy | None:
+    try:
+        return create_selection_strategy(name, **row, **({} if scale == "similarity" else {"scale": scale}))
+    except StrategyError:
+        return None
 
 
 def _seen(queries: Sequence[LabelledQuery], max_k: int, scale: Scale) -> _Scores:
@@ -54,7 +60,8 @@ def _seen(queries: Sequence[LabelledQuery], max_k: int, scale: Scale) -> _Scores
         none = min(0.0, float(pooled.min()))
     lowest = 0.0 if scale == "similarity" else -np.inf  # a file of settings takes no lower minimum for similarities
     floors, tops = ((none, *_rounded(np.quantile(values, shares))) for values in (pooled, tops))
-    return _Scores(tuple(dict.fromkeys(max(floor, lowest) for floor in floors)), tops, max_k)
+    unit = 1.0 if scale == "similarity" else float(pooled.max() - pooled.min()) or 1.0
+    return _Scores(tuple(dict.fromkeys(max(floor, lowest) for floor in floors)), tops, max_k, unit)
 
 
 def _rounded(values: Any) -> tuple[float, ...]:
@@ -87,7 +94,10 @@ STATIC: Final[dict[str, Callable[[_Scores], list[Params]]]] = {
     "fixed_k": lambda seen: _grid(k=range(1, seen.max_k + 1)),
     "adaptive_k": lambda seen: _grid(alpha=(1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0), min_score=seen.floors),
     "clustering": lambda seen: _grid(
-        eps=(0.01, 0.02, 0.05, 0.1), min_cluster_size=(2, 3), top_per_cluster=(3, 5, 10, 20), min_score=seen.floors[::2]
+        eps=_rounded(seen.unit * share for share in (0.01, 0.02, 0.05, 0.1)),
+        min_cluster_size=(2, 3),
+        top_per_cluster=(3, 5, 10, 20),
+        min_score=seen.floors[::2],
     ),
     "elbow": lambda seen: _grid(drop_threshold=(0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5), min_score=seen.floors),
     "entropy": _entropy,

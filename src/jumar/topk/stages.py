@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from jumar.errors import StrategyError
+from jumar.topk.base import unusual
 from jumar.topk.contract import check_threshold
 from jumar.topk.explain import Stage, StagedBasis
 from jumar.topk.registry import create_selection_strategy
@@ -64,8 +65,10 @@ class StagedSelection:
         ties: Ties = "split",
     ) -> SelectionResult[T]:
         """Return what goes through all stages; see :meth:`jumar.topk.SelectionStrategy.select` for parameters and errors."""
-        chosen = self.selector.select(items, max_k, min_k, assume_sorted=assume_sorted, on_invalid=on_invalid, ties=ties)
-        first = chosen.selected or self.selector.select(items, 1, 1, assume_sorted=assume_sorted, on_invalid=on_invalid).selected
+        items = list(items)
+        given = unusual(assume_sorted=assume_sorted, on_invalid=on_invalid)
+        chosen = self.selector.select(items, max_k, min_k, **given, **unusual(ties=ties))
+        first = chosen.selected or self.selector.select(items, 1, 1, **given).selected
         stages: list[Stage] = []
         selected = chosen.selected
         if self.gate is not None and first:

@@ -18,7 +18,7 @@ from jumar.topk.calibrate import Points, fit_probabilities
 from jumar.topk.contract import check_limits
 from jumar.topk.labelled import LabelledQuery, labelled
 from jumar.topk.metrics import Estimate, Labels, Resamples, check_metric, choose
-from jumar.topk.space import STATIC, space
+from jumar.topk.space import STATIC, default, space
 from jumar.topk.strategies.expected_f1 import ExpectedF1SelectionStrategy
 from jumar.topk.types import Scale
 
@@ -57,20 +57,29 @@ _BETAS: Final = (0.5, 0.7, 1.0, 1.4, 2.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
-    """A strategy with the parameters that are best on all queries; ``quality`` is what such tuning reached on held-out ones."""
+    """A strategy with the parameters that are best on all queries; ``quality`` is what such tuning reached on held-out ones.
+
+    ``in_scope_quality`` is the same of the queries in scope alone: what ``compare`` calls F1.
+    """
 
     strategy: SelectionStrategy
     quality: Estimate
+    in_scope_quality: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
     """What was chosen and what it is worth.
 
-    ``quality`` is the metric, on held-out queries, of choosing strategy and parameters this way. ``fixed_k`` is the best fixed
-    number, tuned the same way, ``gain`` the difference to it, query by query. ``default`` is the best of all untuned strategies,
-    picked with the labels in hand, ``over_default`` the difference to that. ``oracle`` is the best number for each query in
-    hindsight. ``alternatives`` are all strategies, best first. A query out of scope counts 1 when nothing is kept for it, else 0.
+    ``quality`` is what is made as large as possible, on held-out queries, of choosing strategy and parameters this way: the mean
+    over all queries, in which a query in scope counts its metric and one out of scope 1 when nothing is kept for it, else 0.
+    ``in_scope_quality`` is the metric of the queries in scope alone, as ``compare`` has it, and ``wrongly_answered`` the share of
+    the others that got something; without queries out of scope the first two are the same.
+
+    ``fixed_k`` is the best fixed number, tuned the same way, ``gain`` the difference to it, query by query. ``default`` is the
+    best of all untuned strategies, picked with the labels in hand, ``over_default`` the difference to that; a strategy that has
+    no defaults on the scale is not among them. ``oracle`` is the best number for each query in hindsight. ``alternatives`` are
+    all strategies, best first.
     """
 
     strategy: SelectionStrategy
@@ -83,11 +92,14 @@ class Tuning:
     folds: int
     repeats: int
     quality: Estimate
+    in_scope_quality: Estimate
+    wrongly_answered: Estimate
     fixed_k: Tuned
     gain: Estimate
     default: Tuned
     over_default: Estimate
     oracle: Estimate
+    in_scope_oracle: Estimate
     alternatives: tuple[Tuned, ...]
 
     @property
@@ -125,18 +137,24 @@ def tune(
         raise ScoreError(f"there are {len(queries)} labelled queries: give at least {LEAST}, better 10 to 50")
     labels = Labels.of(queries, max_k)
     search = _Search(labels, metric, min_k, scale, seed)
-    everything = search.everything
     left_out = search.held_out()
-    best = search.best_of(everything)
-    resampled = Resamples(len(queries), resamples=resamples, seed=seed)
+    best = search.best_of(search.everything)
     names = list(search.families)
     alone = {name: search.held_out_of(name) for name in names}
-    defaults = {name: search.families[name].defaults() for name in names}
-    default = max(names, key=lambda name: float(defaults[name].mean()))
-    columns = [left_out, left_out - alone["fixed_k"], left_out - defaults[default], defaults[default], search.oracle()]
-    quality, gain, over_default, of_default, oracle = resampled.means(_stacked(columns))
-    estimates = dict(zip(names, resampled.means(_stacked(list(alone.values()))), strict=True))
-    tuned = {name: Tuned(strategy=search.fitted(name, everything), quality=estimates[name]) for name in names}
+    untuned = {name: found for name in names if (found := default(name, scale)) is not None}
+    defaults = {name: search.quality(one) for name, one in untuned.items()}
+    easiest = max(defaults, key=lambda name: float(defaults[name].mean()))
+    columns = [left_out, defaults[easiest], search.oracle(), *alone.values()]
+    resampled = Resamples(len(queries), resamples=resamples, seed=seed)
+    of_all = resampled.means(_stacked(columns))
+    gain, over_default = resampled.means(_stacked([left_out - alone["fixed_k"], left_out - defaults[easiest]]))
+    inside = labels.in_scope
+    of_inside = Resamples(int(inside.sum()), resamples=resamples, seed=seed).means(_stacked(columns)[inside])
+    outside = Resamples(int((~inside).sum()), resamples=resamples, seed=seed)
+    tuned = {
+        name: Tuned(strategy=search.fitted(name, search.everything), quality=quality, in_scope_quality=in_scope)
+        for name, quality, in_scope in zip(names, of_all[3:], of_inside[3:], strict=True)
+    }
     return Tuning(
         strategy=tuned[best].strategy,
         metric=metric,
@@ -144,15 +162,18 @@ def tune(
         min_k=min_k,
         scale=scale,
         queries=len(queries),
-        in_scope=int(labels.in_scope.sum()),
+        in_scope=int(inside.sum()),
         folds=search.folds,
         repeats=search.repeats,
-        quality=quality,
+        quality=of_all[0],
+        in_scope_quality=of_inside[0],
+        wrongly_answered=outside.means(1.0 - left_out[~inside][:, None])[0],
         fixed_k=tuned["fixed_k"],
         gain=gain,
-        default=Tuned(strategy=search.families[default].first, quality=of_default),
+        default=Tuned(strategy=untuned[easiest], quality=of_all[1], in_scope_quality=of_inside[1]),
         over_default=over_default,
-        oracle=oracle,
+        oracle=of_all[2],
+        in_scope_oracle=of_inside[2],
         alternatives=tuple(sorted(tuned.values(), key=lambda one: -(one.quality.value or 0.0))),
     )
 
@@ -177,25 +198,18 @@ class _Family:
         self._search, self._candidates = search, candidates
         self._scored: _Scored | None = None
 
-    @property
-    def first(self) -> SelectionStrategy:
-        return self._candidates[0]
-
     def scored(self, train: Rows) -> _Scored:  # noqa: ARG002 - those that are fitted need it
         if self._scored is None:
             self._scored = _Scored(self._candidates, _stacked([self._search.quality(one) for one in self._candidates]).T)
         return self._scored
-
-    def defaults(self) -> Floats:
-        """Return what the strategy reaches with its defaults."""
-        return self._search.quality(self.first)
 
 
 class _FittedFamily(_Family):
     """``expected_f1``: its probabilities are fitted to the training queries, only ``beta`` is searched."""
 
     def __init__(self, search: _Search, scale: Scale) -> None:
-        super().__init__(search, [ExpectedF1SelectionStrategy(scale=scale)])
+        super().__init__(search, [])
+        self._scale: Scale = scale
         self._points = Points.of(search.labels.queries, scale)
         self._known: dict[bytes, _Scored] = {}
 
@@ -207,12 +221,12 @@ class _FittedFamily(_Family):
             mine = np.isin(self._points.query, train)
             slope, rank_slope, intercept = fit_probabilities(self._points.features[mine], self._points.relevant[mine])
             unseen = float(self._points.unseen[train].mean())
-            base = replace(
-                ExpectedF1SelectionStrategy(scale=self.first.scale),
+            base = ExpectedF1SelectionStrategy(
                 slope=float(f"{slope:.4g}"),
                 rank_slope=float(f"{rank_slope:.4g}"),
                 intercept=float(f"{intercept:.4g}"),
                 unseen=float(f"{unseen:.4g}"),
+                scale=self._scale,
             )
             candidates = [replace(base, beta=beta) for beta in _BETAS]
             self._known[key] = _Scored(candidates, _stacked([self._search.quality(one) for one in candidates]).T)

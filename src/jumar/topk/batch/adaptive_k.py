@@ -21,7 +21,7 @@ def keep(table: Floats, strategy: AdaptiveKSelectionStrategy, max_k: int, min_k:
     last = pick(table, np.maximum(valid, 1) - 1)
     mean = (first - last) / np.maximum(valid - 1, 1)
     margin = (np.abs(first) + np.abs(last)) * (4.5e-16 * alpha) * valid
-    close = np.where(mean > 0, mean * alpha - margin, np.inf)
+    close = np.where(first > last, mean * alpha - margin, np.inf)
     gaps = table[:-1] - table[1:]
     hits = gaps > close
     if floor is not None:

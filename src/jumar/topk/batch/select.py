@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from jumar.errors import ScoreError
-from jumar.topk.base import RuleStrategy, SelectionStrategy
+from jumar.topk.base import RuleStrategy, SelectionStrategy, unusual
 from jumar.topk.batch.common import Bools, Counts, Floats, Kept, tally
-from jumar.topk.contract import check_limits, check_modes, raise_unsorted, read_scores
+from jumar.topk.contract import LARGEST, check_limits, check_modes, raise_unsorted, read_scores, too_large
 from jumar.topk.registry import CLASSES, create_selection_strategy, strategy_class
 from jumar.topk.types import OnInvalid, ScoredItem, Ties
 
@@ -154,7 +154,7 @@ class _Job:
         """Ask the strategy about one query; distances are given back their sign."""
         sign = -1 if self.strategy.scale == "distance" else 1
         items = [ScoredItem(position, sign * score) for position, score in enumerate(row)]
-        result = self.strategy.select(items, self.max_k, self.min_k, ties=self.ties)
+        result = self.strategy.select(items, self.max_k, self.min_k, **unusual(ties=self.ties))
         flags = [False] * len(row)
         for one in result.selected:
             flags[one.item] = True
@@ -218,7 +218,7 @@ def _check(block: Floats, numbers: Sequence[int], *, negated: bool) -> None:
     fine = np.empty(flat.size, np.bool_)
     np.greater_equal(flat[:-1], flat[1:], out=fine[:-1])
     fine[size - 1 :: size] = True  # the last of a row and the first of the next
-    if fine.all() and np.isfinite(block[:, 0]).all() and np.isfinite(block[:, -1]).all():
+    if fine.all() and (np.abs(block[:, 0]) <= LARGEST).all() and (np.abs(block[:, -1]) <= LARGEST).all():
         return
     _check_finite(block, numbers)
     query = int(np.argmin(fine)) // size
@@ -226,13 +226,12 @@ def _check(block: Floats, numbers: Sequence[int], *, negated: bool) -> None:
 
 
 def _check_finite(block: Floats, numbers: Sequence[int]) -> None:
-    bad = np.argwhere(~np.isfinite(block))
+    bad = np.argwhere(~(np.abs(block) <= LARGEST))
     if len(bad):
         query, position = bad[0].tolist()
-        raise ScoreError(
-            f"query {numbers[query]}: the score at position {position} is {float(block[query, position])!r}: "
-            "scores are finite, or pass on_invalid='drop'"
-        )
+        score = float(block[query, position])
+        what = f"the score at position {position} is {score!r}: scores are finite, or pass on_invalid='drop'"
+        raise ScoreError(f"query {numbers[query]}: {too_large(position, score) if np.isfinite(score) else what}")
 
 
 def _with_ties(block: Floats, counts: Counts, most: int) -> Counts:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_number, check_threshold, count_valid
+from jumar.topk.contract import SimilarityDefault, check_number, check_threshold, count_valid
 from jumar.topk.types import Scale
 
 __all__ = ["AdaptiveKSelectionStrategy", "exact_mean", "pairwise_sum"]
@@ -28,7 +28,7 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
     NAME: ClassVar[str] = "adaptive_k"
 
     alpha: float = 1.5
-    min_score: float | None = 0.4
+    min_score: float | None = SimilarityDefault(0.4)
     scale: Scale = "similarity"
 
     def _check(self) -> None:
@@ -70,7 +70,7 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
             previous = score
         if kept < min_k:  # noqa: PLR1730 - as above
             kept = min_k
-        return kept, {"alpha": alpha, "mean_drop": mean, "cutoff_idx": kept}
+        return kept, {"alpha": alpha, "mean_drop": float(mean), "cutoff_idx": kept}
 
     def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence | None:
         """Return the gap after each rank."""

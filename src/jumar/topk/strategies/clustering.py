@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from jumar.topk.base import Evidence, PositionStrategy
-from jumar.topk.contract import check_number, check_size, check_threshold, count_valid
+from jumar.topk.contract import SimilarityDefault, check_number, check_size, check_threshold, count_valid
 from jumar.topk.types import Scale
 
 __all__ = ["ClusterSelectionStrategy", "cluster"]
@@ -26,11 +26,12 @@ class ClusterSelectionStrategy(PositionStrategy):
     """
 
     NAME: ClassVar[str] = "clustering"
+    NEEDED: ClassVar[tuple[str, ...]] = ("eps",)
 
-    eps: float = 0.1
+    eps: float = SimilarityDefault(0.1)
     min_cluster_size: int = 2
     top_per_cluster: int = 3
-    min_score: float | None = 0.4
+    min_score: float | None = SimilarityDefault(0.4)
     scale: Scale = "similarity"
 
     def _check(self) -> None:
@@ -79,12 +80,11 @@ class ClusterSelectionStrategy(PositionStrategy):
         return chosen, {"num_clusters": len(groups), "cluster_sizes": sizes, "noise_count": len(noise)}
 
     def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
-        """Return the gap after each rank: one above ``eps`` parts two groups."""
-        gaps = {k: scores[k - 1] - scores[k] for k in range(1, min(len(scores), max_k))}
+        """Return the rule: there is no runner-up, because what is kept need not be the first ones."""
         positions, metadata = self.pick(scores, max_k, min_k)
         groups = metadata["num_clusters"]
         rule = f"the best {self.top_per_cluster} of each of {groups} cluster{'s' * (groups != 1)} (gaps up to {self.eps:g})"
-        return Evidence(rule, "gap", gaps, self.eps, len(positions))
+        return Evidence(rule, "", {}, None, len(positions))
 
 
 def cluster(scores: list[float], count: int, eps: float, least: int) -> tuple[list[tuple[int, int]], list[int]]:

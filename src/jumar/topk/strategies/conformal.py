@@ -35,7 +35,7 @@ class ConformalSelectionStrategy(RuleStrategy):
     def _check(self) -> None:
         check_number("recall", self.recall, above=0, below=1)
         check_size("queries", self.queries, least=0)
-        if self.on not in {"score", "ratio"}:
+        if self.on not in ("score", "ratio"):
             raise StrategyError(f"on is {shown(self.on)}: choose 'score' or 'ratio'")
         if self.on == "ratio":
             if self.scale not in {"similarity", "bm25", "rrf"}:

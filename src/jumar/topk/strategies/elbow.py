@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_number, check_threshold
+from jumar.topk.contract import SimilarityDefault, check_number, check_threshold
 from jumar.topk.types import Scale
 
 __all__ = ["ElbowSelectionStrategy"]
@@ -25,7 +25,7 @@ class ElbowSelectionStrategy(RuleStrategy):
     SCALES: ClassVar[tuple[Scale, ...]] = ("similarity", "bm25", "rrf")
 
     drop_threshold: float = 0.15
-    min_score: float | None = 0.5
+    min_score: float | None = SimilarityDefault(0.5)
     scale: Scale = "similarity"
 
     def _check(self) -> None:

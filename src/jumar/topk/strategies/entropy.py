@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from jumar.errors import StrategyError
 from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_size, check_threshold, count_valid
+from jumar.topk.contract import SimilarityDefault, check_size, check_threshold, count_valid
 from jumar.topk.types import Scale
 
 __all__ = ["EntropySelectionStrategy", "entropy_of"]
@@ -33,7 +33,7 @@ class EntropySelectionStrategy(RuleStrategy):
     low_entropy_k: int = 3
     medium_entropy_k: int = 5
     high_entropy_k: int = 10
-    min_score: float | None = 0.3
+    min_score: float | None = SimilarityDefault(0.3)
     scale: Scale = "similarity"
 
     def _check(self) -> None:
@@ -72,13 +72,19 @@ class EntropySelectionStrategy(RuleStrategy):
         kept, metadata = self.cut(scores, max_k, min_k)
         entropy = float(metadata["entropy"])
         low, high = self.BOUNDS
-        near = {
-            self.high_entropy_k: entropy - high,
-            self.medium_entropy_k: min(entropy - low, high - entropy),
-            self.low_entropy_k: low - entropy,
-        }
+        most = min(count_valid(scores, self.min_score), max_k)
+        near: dict[int, float] = {}  # by the numbers that these scores have room for
+        for size, distance in (
+            (self.high_entropy_k, entropy - high),
+            (self.medium_entropy_k, min(entropy - low, high - entropy)),
+            (self.low_entropy_k, low - entropy),
+        ):
+            near[min(size, most)] = max(distance, near.get(min(size, most), distance))
+        others = [value for size, value in near.items() if size != kept]
+        if kept in near and others:  # where several sizes come to the same, only a bound to another one counts
+            near[kept] = -max(others)
         rule = f"an entropy of {entropy:.3f}; below {low:g} keeps {self.low_entropy_k}, below {high:g} {self.medium_entropy_k}, "
-        return Evidence(f"{rule}else {self.high_entropy_k}", "distance from the bound", near, None, kept)
+        return Evidence(f"{rule}else {self.high_entropy_k}", "distance from the bound", near, 0.0, kept)
 
 
 def entropy_of(scores: list[float]) -> float:

@@ -74,14 +74,20 @@ class NormalizedEntropySelectionStrategy(RuleStrategy):
         if "entropy" not in metadata:
             return None
         value = float(metadata["entropy"])
-        near = {
-            self.high_entropy_k: value - self.high,
-            self.medium_entropy_k: min(value - self.low, self.high - value),
-            self.low_entropy_k: self.low - value,
-        }
+        most = min(count_valid(scores, self.floor), max_k)
+        near: dict[int, float] = {}  # by the numbers that these scores have room for
+        for size, distance in (
+            (self.high_entropy_k, value - self.high),
+            (self.medium_entropy_k, min(value - self.low, self.high - value)),
+            (self.low_entropy_k, self.low - value),
+        ):
+            near[min(size, most)] = max(distance, near.get(min(size, most), distance))
+        others = [value for size, value in near.items() if size != kept]
+        if kept in near and others:  # where several sizes come to the same, only a bound to another one counts
+            near[kept] = -max(others)
         sizes = f"below {self.low:g} keeps {self.low_entropy_k}, below {self.high:g} {self.medium_entropy_k}"
         return Evidence(
-            f"an evenness of {value:.3f}; {sizes}, else {self.high_entropy_k}", "distance from the bound", near, None, kept
+            f"an evenness of {value:.3f}; {sizes}, else {self.high_entropy_k}", "distance from the bound", near, 0.0, kept
         )
 
 

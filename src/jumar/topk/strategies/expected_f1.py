@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_number, check_threshold, count_valid
+from jumar.topk.contract import SimilarityDefault, check_number, check_threshold, count_valid
 from jumar.topk.types import Scale
 
 __all__ = ["ExpectedF1SelectionStrategy"]
+
+
+_LARGEST: Final = 1e100
+_STRONGEST: Final = 1e6
+"""Up to these every product and sum of the rule is finite; nobody has a use for more."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +32,10 @@ class ExpectedF1SelectionStrategy(RuleStrategy):
     """
 
     NAME: ClassVar[str] = "expected_f1"
+    NEEDED: ClassVar[tuple[str, ...]] = ("slope", "intercept")
 
-    slope: float = 8.0
-    intercept: float = -4.0
+    slope: float = SimilarityDefault(8.0)
+    intercept: float = SimilarityDefault(-4.0)
     rank_slope: float = -0.5
     unseen: float = 0.0
     beta: float = 1.0
@@ -38,9 +44,9 @@ class ExpectedF1SelectionStrategy(RuleStrategy):
 
     def _check(self) -> None:
         for name in ("slope", "intercept", "rank_slope"):
-            check_number(name, getattr(self, name))
-        check_number("unseen", self.unseen, above=0, closed=True)
-        check_number("beta", self.beta, above=0)
+            check_number(name, getattr(self, name), above=-_LARGEST, below=_LARGEST)
+        check_number("unseen", self.unseen, above=0, below=_LARGEST, closed=True)
+        check_number("beta", self.beta, above=0, below=_STRONGEST)
         check_threshold("min_score", self.min_score, self.scale)
 
     @cached_property

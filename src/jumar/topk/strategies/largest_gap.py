@@ -54,7 +54,7 @@ class LargestGapSelectionStrategy(RuleStrategy):
                 widest = previous - score
                 kept = index
             previous = score
-        return kept, {"cutoff_idx": kept, "gap": widest} if widest else {"reason": "no_variance"}
+        return kept, {"cutoff_idx": kept, "gap": float(widest)} if widest else {"reason": "no_variance"}
 
     def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence | None:
         """Return the gap after each rank."""

@@ -45,6 +45,10 @@ class RatioToTopSelectionStrategy(RuleStrategy):
         top = scores[0]
         shares = {k: score / top for k, score in enumerate(scores[:max_k], 1)} if top > 0 else {}
         kept, _ = self.cut(scores, max_k, min_k)
+        if top > 0 and self.min_score is not None and self.min_score > self.ratio * top:
+            values = dict(enumerate(scores[:max_k], 1))
+            rule = f"scores of at least min_score {self.min_score:g}, more than {self.ratio:g} × the best"
+            return Evidence(rule, "score", values, self.min_score, kept, at_least=True)
         return Evidence(
             f"scores of at least {self.ratio:g} × the best", "share of the best score", shares, self.ratio, kept, at_least=True
         )

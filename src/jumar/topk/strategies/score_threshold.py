@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from jumar.errors import StrategyError
 from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_threshold, count_valid
+from jumar.topk.contract import SimilarityDefault, check_threshold, count_valid
 from jumar.topk.types import Scale
 
 __all__ = ["ScoreThresholdSelectionStrategy"]
@@ -22,8 +22,9 @@ class ScoreThresholdSelectionStrategy(RuleStrategy):
     """
 
     NAME: ClassVar[str] = "score_threshold"
+    NEEDED: ClassVar[tuple[str, ...]] = ("threshold",)
 
-    threshold: float = 0.5
+    threshold: float = SimilarityDefault(0.5)
     scale: Scale = "similarity"
 
     def _check(self) -> None:
