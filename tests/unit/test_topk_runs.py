@@ -71,7 +71,7 @@ def test_tables(here: Path):
         ("r.jsonl", LINE + "{", "r.jsonl, line 2: not JSON"),
         ("r.jsonl", LINE + "[1]", "r.jsonl, line 2: [1] is no object"),
         ("r.jsonl", LINE + '\n{"scores": [0.1, 0.2], "relevant": [0, 0]}', "r.jsonl, line 3: query 1: the scores are not sorted"),
-        ("r.jsonl", LINE + '{"query_id": "z", "scores": [0.1]}', "line 2: query z: 'relevant' is None"),
+        ("r.jsonl", LINE + '{"query_id": "z", "scores": [0.1]}', "line 2: 'relevant' is missing; the line has query_id, scores"),
         ("r.jsonl", LINE + '{"query_id": [1], "scores": [], "relevant": []}', "r.jsonl, line 2: 'query_id' is [1]"),
         (
             "r.jsonl",
@@ -132,7 +132,7 @@ def test_errors_name_the_line(here: Path, name: str, text: str | bytes, message:
         (RUN, "a 0 d1 yes\n", "a.qrels, line 1: 'grade' is 'yes'"),
         (RUN, QRELS + "a 0 d1 0\n", "a.qrels, line 6: query a has document d1 with another grade before"),
         (RUN + "zz Q0 d1 1 inf x\n", QRELS, "a.run, line 6: 'score' is 'inf'; give a finite number"),
-        (RUN, "", "a.run: there are no queries in it that a.qrels judges"),
+        (RUN, "", "a.qrels: there is no judgement in it"),
     ],
 )
 def test_errors_of_trec_files(here: Path, run: str, qrels: str, message: str):
@@ -159,9 +159,9 @@ def test_files_that_are_not_there(here: Path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"scores": [1]}', "'query_id' is None"),
+        ('{"scores": [1]}', "'query_id' is missing; the line has scores"),
         ('{"query_id": true, "scores": [1]}', "'query_id' is True"),
-        ('{"query_id": 1}', "'scores' is None"),
+        ('{"query_id": 1}', "'scores' is missing; the line has query_id"),
         ('{"query_id": 1, "scores": ["1"]}', "the score at position 0 is '1'"),
         ('{"query_id": 1, "scores": [1, null]}', "the score at position 1 is None"),
         ('{"query_id": 1, "scores": [1], "items": []}', "'items' is []; give a list with one entry for each of the 1 scores"),

@@ -10,6 +10,8 @@ drop_threshold = 0.1
 
 [evidence]                 # where it comes from; for people, never read
 
+TOML has no word for none: where a parameter may be none, the text "none" stands for it.
+
 Or, with ``--table rule_selection``, as a layer of the settings that :mod:`jumar.app.topk_settings` loads: ``max_k`` and ``min_k``
 in ``[pipeline.retrieval]``, the strategy in ``[pipeline.retrieval.rule_selection]``.
 """
@@ -29,7 +31,7 @@ from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import check_limits, shown
 from jumar.topk.registry import create_selection_strategy
 
-__all__ = ["FORMAT", "SELECTIONS", "Selection", "check_replaceable", "read_selection", "render_selection"]
+__all__ = ["FORMAT", "SELECTIONS", "Selection", "check_replaceable", "plain_value", "read_selection", "render_selection"]
 
 FORMAT = 1
 
@@ -79,12 +81,17 @@ def read_selection(path: Path, use: str | None = None) -> Selection:
             raise ConfigError(f"{where}: unknown key '{escape(key)}'{nearest(key, known)}; there are {', '.join(known)}")
     if not isinstance(found.get("selection"), dict) or "strategy" not in found["selection"]:
         raise ConfigError(f"{where}: a table [selection] with a key 'strategy' is needed, or one of [pipeline.retrieval]")
-    table: dict[str, Any] = found["selection"]
+    table: dict[str, Any] = {key: plain_value(value) for key, value in found["selection"].items()}
     try:
         max_k, min_k = check_limits(found.get("max_k", 20), found.get("min_k", 1))
         return Selection(strategy=create_selection_strategy(table), max_k=max_k, min_k=min_k)
     except JumarError as error:
         raise ConfigError(f"{where}: {error}") from error
+
+
+def plain_value(value: Any) -> Any:
+    """Return None for the text ``none`` or ``null``, in any case, since TOML has no word for it; any other value as it is."""
+    return None if isinstance(value, str) and value.strip().lower() in {"none", "null"} else value
 
 
 def _from_settings(path: Path, use: str | None) -> Selection:
@@ -95,17 +102,24 @@ def _from_settings(path: Path, use: str | None) -> Selection:
     return Selection(strategy=strategy, max_k=found.max_k, min_k=found.min_k, warnings=found.said)
 
 
-def check_replaceable(path: Path, table: str) -> None:
-    """Refuse to replace a file that holds more than ``tune`` writes for ``table``.
+def check_replaceable(path: Path, table: str | None) -> None:
+    """Refuse to replace a file that is anything else than what ``tune`` wrote before, for ``table`` or as a ``topk.toml``.
 
     Errors: :class:`jumar.errors.ExistsError` that names what would be lost.
     """
     try:
-        found: Any = tomllib.loads(path.read_bytes().decode("utf-8"))
+        found: Any = tomllib.loads(path.read_bytes().decode("utf-8")) if path.is_file() or not path.exists() else {}
     except FileNotFoundError:
         return
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
         found = {}
+    if table is None:
+        if _more(found, _KEYS, "") or found.get("format") != FORMAT or not isinstance(found.get("selection"), dict):
+            raise ExistsError(
+                f"-o {escape(str(path))}: exists already and is nothing that `jumar topk tune` wrote; it would be lost: write to "
+                "another file, or delete this one first"
+            )
+        return
     more = _more(found, ("format", "pipeline", "evidence"), "")
     more += _more(found.get("pipeline"), ("retrieval",), "pipeline.")
     more += _more(_below(found, "pipeline", "retrieval"), ("max_k", "min_k", table), "pipeline.retrieval.")
@@ -131,19 +145,19 @@ def _more(table: Any, known: tuple[str, ...], before: str) -> list[str]:
 def render_selection(selection: Selection, evidence: Mapping[str, Any], comment: str = "", *, table: str | None = None) -> str:
     """Return the text of a ``topk.toml``, or of a layer of settings whose ``table`` is one of ``SELECTIONS``.
 
-    A parameter that is None has to be its default, because TOML has no word for it. Errors: :class:`jumar.errors.ConfigError` for
-    a strategy that settings cannot hold.
+    ``comment`` stands at the top, a line each. A parameter that is None is left out where that is its default and ``"none"``
+    elsewhere, because TOML has no word for it. Errors: :class:`jumar.errors.ConfigError` for what settings cannot hold.
     """
-    head = [f"# {escape(line)}" for line in comment.splitlines()]
+    head = [f"# {escape(line)}".rstrip() for line in comment.splitlines()]
     limits = [f"max_k = {selection.max_k}", f"min_k = {selection.min_k}", ""]
-    params = {"strategy": selection.strategy.name, **selection.strategy.params()}
+    params = {"strategy": selection.strategy.name, **_written(selection.strategy)}
     if table is None:
         lines = [*head, f"format = {FORMAT}", *limits, "[selection]"]
     else:
         from jumar.app.topk_settings import read_selection as check
 
         try:
-            check({name: value for name, value in params.items() if value is not None})
+            check(params)
         except ValueError as error:
             raise ConfigError(
                 f"[pipeline.retrieval.{table}] cannot hold what was found: {error}; write without --table"
@@ -153,6 +167,14 @@ def render_selection(selection: Selection, evidence: Mapping[str, Any], comment:
     if evidence:
         lines += ["", "[evidence]", *_pairs(evidence)]
     return "\n".join(lines) + "\n"
+
+
+def _written(strategy: SelectionStrategy) -> dict[str, Any]:
+    """Return the parameters as TOML can hold them: none that is no default as ``"none"``, none that is one not at all."""
+    params = strategy.params()
+    told = {name: value for name, value in params.items() if value is not None}
+    left = create_selection_strategy({"strategy": strategy.name, **told}).params()
+    return {name: "none" if value is None else value for name, value in params.items() if value != left[name] or name in told}
 
 
 def _pairs(values: Mapping[str, Any]) -> list[str]:

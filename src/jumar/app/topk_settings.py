@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from jumar.app.load import read_toml
 from jumar.app.topk_environment import read_environment
-from jumar.app.topk_file import SELECTIONS
+from jumar.app.topk_file import SELECTIONS, plain_value
 from jumar.errors import ConfigError
 from jumar.text import escape, nearest
 
@@ -212,6 +212,13 @@ def _known_to_some() -> set[str]:
     return {key for config in CONFIGS.values() for key in config.model_fields}
 
 
+def _in_unit_of_scores(strategy: str) -> set[str]:
+    from jumar.topk.base import similarity_defaults
+    from jumar.topk.registry import strategy_class
+
+    return set(similarity_defaults(strategy_class(strategy)))
+
+
 def _over(name: str, lower: dict[str, _Value], upper: dict[str, _Value], said: list[str]) -> dict[str, _Value]:
     """Return ``lower`` with ``upper`` over it; when the strategy changes, without the keys that the new one does not know."""
     new = upper.get("strategy")
@@ -242,6 +249,8 @@ def _complete(name: str, found: dict[str, _Value], environment: dict[str, _Value
 
     if "strategy" not in found:
         built_in = getattr(RetrievalConfig(), name).model_dump()
+        if "scale" in found and found["scale"].value != built_in["scale"]:  # what is in the unit of similarities holds for them
+            built_in = {key: value for key, value in built_in.items() if key not in _in_unit_of_scores(built_in["strategy"])}
         found = {**{key: _Value(value, "built in") for key, value in built_in.items()}, **found}
     strategy = found["strategy"].value
     known = _known(strategy)
@@ -265,7 +274,9 @@ def read_selection(values: Mapping[str, Any]) -> SelectionStrategyConfig:
     from jumar.topk.config import CONFIGS, SelectionStrategyConfig
 
     try:
-        return TypeAdapter[Any](SelectionStrategyConfig).validate_python(dict(values))
+        return TypeAdapter[Any](SelectionStrategyConfig).validate_python(
+            {key: plain_value(value) for key, value in values.items()}
+        )
     except ValidationError as error:
         strategy = str(values.get("strategy"))
         whose = f" for the strategy '{escape(strategy)}'"
@@ -285,7 +296,7 @@ def _checked(merged: _Layer) -> RetrievalConfig:
     data: dict[str, Any] = {key: value.value for key, value in merged.keys.items()}
     for name, values in merged.selections.items():
         if name not in data:  # what is no table stays, in whichever layer it stands, and is refused
-            data[name] = {key: value.value for key, value in values.items()}
+            data[name] = {key: plain_value(value.value) for key, value in values.items()}
     try:
         return RetrievalConfig.model_validate(data)
     except ValidationError as error:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from jumar.errors import ConfigError, UsageError
-from jumar.text import escape
+from jumar.app.topk_file import plain_value
+from jumar.cli.common import print_text
+from jumar.errors import ConfigError, ScoreError, UsageError
+from jumar.text import escape, nearest
 from jumar.topk.contract import SCALES, check_limits
 from jumar.topk.extra import need_numpy
 
@@ -20,12 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Labelled",
+    "as_options",
     "check_output",
     "labelled_options",
     "limit_options",
     "parameters",
+    "print_note",
     "read_labelled",
     "runs_argument",
+    "say_unlikely_scale",
+    "say_unread_variables",
     "scale_option",
 ]
 
@@ -90,18 +98,80 @@ def read_labelled(
 ) -> Labelled:
     """Return what the options of :func:`labelled_options` say.
 
-    Errors: :class:`jumar.errors.ConfigError` without numpy, those of ``check_limits`` and ``read_runs``.
+    What was left out, and scores that cannot be what ``scale`` says, are told on stderr. Errors:
+    :class:`jumar.errors.ConfigError` without numpy, those of ``check_limits`` and ``read_runs``.
     """
+    say_unread_variables()
     need_numpy(f"`jumar topk {command}`")
     from jumar.app.topk_runs import read_runs
 
     most, least = check_limits(20 if max_k is None else max_k, 1 if min_k is None else min_k)
     known: Scale = scale or "similarity"
-    return Labelled(read_runs(runs, qrels=qrels, grade=grade, scale=known), most, least, known)
+    notes: list[str] = []
+    with as_options():
+        queries = read_runs(runs, qrels=qrels, grade=grade, scale=known, notes=notes)
+    for note in notes:
+        print_note(note)
+    say_unlikely_scale((query.scores for query in queries), known)
+    return Labelled(queries, most, least, known)
+
+
+def print_note(text: str) -> None:
+    """Print what a person should know on stderr, where it is in nobody's way."""
+    print_text(f"jumar: note: {text}", err=True)
+
+
+@contextmanager
+def as_options() -> Generator[None]:
+    """Have what is raised about scores name options of the command line in place of arguments of a function."""
+    words = {
+        "pass assume_sorted=False": "pass --sort",
+        "on_invalid='drop'": "--on-invalid drop",
+        "pass scale='distance'": "pass --scale distance",
+        "leave out scale='distance'": "leave out --scale distance",
+    }
+    try:
+        yield
+    except ScoreError as error:
+        message = str(error)
+        for word, option in words.items():
+            message = message.replace(word, option)
+        raise ScoreError(message) from error
+
+
+def say_unlikely_scale(scores: Iterable[Iterable[float]], scale: Scale) -> None:
+    """Tell the person when scores that are said to be similarities are far outside −1 to 1, or all next to nothing."""
+    if scale != "similarity":
+        return
+    every = [abs(score) for row in scores for score in row if score - score == 0.0]
+    most = max(every, default=1.0)
+    if most > _FAR:
+        print_note(f"scores up to {most:.4g} are no similarities: say what they are with --scale bm25, logit or distance")
+    elif 0 < most < _NEAR:
+        print_note(f"no score is above {most:.2g}: if they are fused ranks, say --scale rrf")
+
+
+_FAR = 1.5
+_NEAR = 0.1
+
+
+def say_unread_variables() -> None:
+    """Tell the person of variables that begin as those of this command and set none of its options."""
+    context = click.get_current_context(silent=True)
+    start = None if context is None else context.auto_envvar_prefix
+    if context is None or start is None:
+        return
+    known = [f"{start}_{one.name}".upper() for one in context.command.params if one.name]
+    for name in sorted(os.environ):
+        if name.startswith(f"{start}_") and name not in known:
+            print_text(f"jumar: warning: {escape(name)} sets no option of this command{nearest(name, known)}", err=True)
 
 
 def parameters(given: tuple[str, ...]) -> dict[str, Any]:
-    """Return ``NAME=VALUE`` options as parameters; a value is JSON, else text. Errors: :class:`jumar.errors.ConfigError`."""
+    """Return ``NAME=VALUE`` options as parameters; a value is ``none``, JSON, else text.
+
+    Errors: :class:`jumar.errors.ConfigError`.
+    """
     found: dict[str, Any] = {}
     for item in given:
         name, equals, text = item.partition("=")
@@ -110,11 +180,19 @@ def parameters(given: tuple[str, ...]) -> dict[str, Any]:
         try:
             found[name.strip()] = json.loads(text)
         except ValueError:
-            found[name.strip()] = text
+            found[name.strip()] = plain_value(text)
     return found
 
 
-def check_output(output: Path | None) -> None:
-    """Refuse a file whose folder does not exist, before any work. Errors: :class:`jumar.errors.UsageError`."""
-    if output is not None and not output.absolute().parent.is_dir():
+def check_output(output: Path | None, *read: Path | None) -> None:
+    """Refuse a file whose folder does not exist, or that is one of those to be ``read``, before any work.
+
+    Errors: :class:`jumar.errors.UsageError`.
+    """
+    if output is None:
+        return
+    if not output.absolute().parent.is_dir():
         raise UsageError(f"-o {escape(str(output))}: the folder {escape(str(output.parent))} does not exist")
+    for one in read:
+        if one is not None and one.exists() and output.exists() and output.samefile(one):
+            raise UsageError(f"-o {escape(str(output))}: this is what is read, and would be lost; write to another file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -107,6 +108,10 @@ def _print(found: Comparison, *, quiet: bool) -> None:
     outside = found.queries - found.in_scope
     beside = f", {outside:,} of them out of scope" if outside else ""
     print_text(f"{plural(found.queries, 'query').replace('querys', 'queries')}{beside}; max_k {found.max_k}, min_k {found.min_k}")
+    if outside:
+        print_text("F1, precision, recall, nDCG, skill and gap are of the others: `wrongly answered` is about those out of scope")
+    if outside and found.min_k:
+        print_text(f"with min_k {found.min_k} every query gets something: --min-k 0 allows an empty answer")
     if found.oracle_f1.value is not None:
         print_text(f"best number for each query in hindsight: F1 {figure(found.oracle_f1)} {interval(found.oracle_f1)}")
     for name, reason in found.refused.items():
@@ -114,9 +119,10 @@ def _print(found: Comparison, *, quiet: bool) -> None:
 
 
 def _print_parts(columns: list[Column], rows: list[tuple[str, ...]]) -> None:
-    """Print the table, in two parts on a terminal that is too narrow for it: how good, and how it compares."""
+    """Print the table, in two parts where the window is too narrow for it: how good, and how it compares."""
     cut = len(columns)
-    if sys.stdout.isatty() and shutil.get_terminal_size().columns < _width(columns, rows):
+    narrow = sys.stdout.isatty() or os.environ.get("COLUMNS")  # in a pipe only a width that somebody asked for counts
+    if narrow and shutil.get_terminal_size().columns < _width(columns, rows):
         cut = [column.name for column in columns].index("skill")
     print_table(columns[:cut], [Row(cells=row[:cut]) for row in rows])
     if cut < len(columns):

@@ -82,7 +82,7 @@ def _cells(stream: Stream, change: Change) -> tuple[str, ...]:
         change.measure,
         form.format(change.before),
         form.format(change.after),
-        f"{change.since + 1:,}" + (f" ({change.where})" if change.where else ""),
+        "—" if change.since is None else f"{change.since:,}" + (f" ({change.where})" if change.where else ""),
         f"{change.effect:.2f}",
         "<0.0001" if change.p < 0.0001 else f"{change.p:.4f}",
         "DRIFT" if change.drifted else "",

@@ -10,13 +10,15 @@ import click
 from jumar.app.topk_file import SELECTIONS, Selection, check_replaceable, render_selection
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.tabular import Column, Row, print_table
-from jumar.cli.topk.common import check_output, labelled_options, read_labelled, runs_argument
+from jumar.cli.topk.common import Labelled, check_output, labelled_options, read_labelled, runs_argument
 from jumar.cli.topk.figures import estimated, figure, interval
 from jumar.errors import StoreWriteError, UsageError
 from jumar.text import escape
+from jumar.topk.space import default
 
 if TYPE_CHECKING:
     from jumar.topk.base import SelectionStrategy
+    from jumar.topk.metrics import Estimate
     from jumar.topk.tuning import Tuning
     from jumar.topk.types import Scale
 
@@ -46,9 +48,7 @@ RUNS as for `jumar topk compare`; `jumar topk select --config topk.toml` uses wh
 @click.option(
     "--metric",
     type=click.Choice(["f1", "precision", "recall", "ndcg"]),
-    default="f1",
-    show_default=True,
-    help="What to make as large as possible.",
+    help="What to make as large as possible.  [default: f1]",
 )
 @click.option(
     "--recall", type=float, metavar="SHARE", help="Fit `conformal` to this recall of what was retrieved, instead of searching."
@@ -60,7 +60,7 @@ def tune_command(
     runs: Path,
     output: Path | None,
     table: str | None,
-    metric: str,
+    metric: str | None,
     recall: float | None,
     max_k: int | None,
     min_k: int | None,
@@ -75,37 +75,55 @@ def tune_command(
     """Find the strategy and parameters that suit labelled queries best.
 
     The figures are of held-out queries: everything is chosen again in each fold of a cross-validation. A fixed number is taken
-    unless another strategy is better by more than chance.
+    unless another strategy is better by more than chance. A query with nothing relevant counts 1 when nothing is kept for it.
     """
-    check_output(output)
-    if table is not None:
-        if output is None:
-            raise UsageError("--table says how -o FILE is written: give both, or neither")
+    if recall is not None and metric is not None:
+        raise UsageError("--recall fits a threshold and --metric searches for the best: choose one")
+    check_output(output, runs, qrels)
+    if table is not None and output is None:
+        raise UsageError("--table says how -o FILE is written: give both, or neither")
+    if output is not None:
         check_replaceable(output, table)
     given = read_labelled("tune", runs, max_k=max_k, min_k=min_k, scale=scale, qrels=qrels, grade=grade)
     target = _Target(output, table, given.max_k, given.min_k)
     if recall is not None:
-        from jumar.topk.calibrate import calibrate_conformal
-
-        fitted = calibrate_conformal(given.queries, recall=recall, scale=given.scale)
-        target.write(fitted, {"queries": fitted.queries}, f"fitted on {runs}, for a mean recall of {recall:g}")
-        if as_json:
-            limits = {"max_k": given.max_k, "min_k": given.min_k}
-            print_json({"strategy": fitted.name, "params": fitted.params(), **limits, "output": target.shown()})
-        else:
-            print_text(f"keep {_described(fitted)}: a recall of {recall:g} on queries of the same kind, where max_k lets it")
-            _say_where(output, quiet=quiet)
+        _promise(given, recall, target, runs, as_json=as_json, quiet=quiet)
         return 0
     from jumar.topk.tuning import tune
 
-    found = tune(given.queries, metric, given.max_k, given.min_k, scale=given.scale, seed=seed)
-    target.write(found.strategy, _evidence(found), f"tuned on {runs}\n{_verdict(found)}")
+    found = tune(given.queries, metric or "f1", given.max_k, given.min_k, scale=given.scale, seed=seed)
+    target.write(found.strategy, _evidence(found), f"tuned on {runs}\n{_verdict(found)}{_beside(found)}")
     if as_json:
         print_json({**_document(found), "output": target.shown()})
     else:
         _print(found, quiet=quiet)
         _say_where(output, quiet=quiet)
     return 0
+
+
+def _promise(given: Labelled, recall: float, target: _Target, runs: Path, *, as_json: bool, quiet: bool) -> None:
+    """Fit ``conformal`` to a recall, write it, and say what it comes to on these queries with ``max_k`` in the way."""
+    from jumar.topk.calibrate import calibrate_conformal, realised_recall
+
+    fitted = calibrate_conformal(given.queries, recall=recall, scale=given.scale)
+    reached = realised_recall(fitted, given.queries, max_k=given.max_k, min_k=given.min_k)
+    cut = {"realised_recall": reached.recall, "truncated": reached.truncated, "max_k_needed": reached.max_k}
+    evidence = {"queries": reached.queries, **cut}
+    said = f"on these {reached.queries:,} queries: a recall of {reached.recall:.3f} of what was retrieved"
+    if reached.truncated:
+        said += f"; max_k {given.max_k} cuts {reached.truncated:,} of them off"
+    short = reached.recall < recall - 1e-9
+    if short:
+        said += f". The promise does not hold so: --max-k {reached.max_k} is enough for it"
+    target.write(fitted, evidence, f"fitted on {runs}, for a mean recall of {recall:g}\n{said}")
+    if as_json:
+        limits = {"max_k": given.max_k, "min_k": given.min_k}
+        print_json({"strategy": fitted.name, "params": fitted.params(), **limits, **evidence, "output": target.shown()})
+        return
+    print_text(f"keep {_described(fitted)}: a recall of {recall:g} on queries of the same kind, where max_k lets it")
+    if not quiet or short:
+        print_text(said)
+    _say_where(target.output, quiet=quiet)
 
 
 class _Target(NamedTuple):
@@ -139,16 +157,29 @@ def _say_where(output: Path | None, *, quiet: bool) -> None:
         print_text(f"wrote {name}; use it with: jumar topk select FILE --config {name}")
 
 
-def _described(strategy: SelectionStrategy) -> str:
-    values = (f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in strategy.params().items())
+def _described(strategy: SelectionStrategy, *, all_of_it: bool = True) -> str:
+    """Return the strategy with its parameters as ``--param`` takes them; without ``all_of_it`` only what is no default."""
+    params = strategy.params()
+    if not all_of_it:
+        usual = default(strategy.name, strategy.scale)
+        known = {} if usual is None else usual.params()
+        params = {name: value for name, value in params.items() if name == "k" or (name != "scale" and value != known.get(name))}
+    values = (f"{name}={_typed(value)}" for name, value in params.items())
     return f"{strategy.name}({', '.join(values)})"
+
+
+def _typed(value: object) -> str:
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _evidence(found: Tuning) -> dict[str, Any]:
     """Return the figures for the file: what a person asks who finds it a year later."""
     document = _document(found)
-    names = ("metric", "queries", "quality", "quality_interval", "fixed_k", "gain_over_fixed_k", "gain_over_fixed_k_interval")
-    return {name: document[name] for name in (*names, "fixed_k_as_good", "best_default")}
+    names = ["metric", "queries", "in_scope", "quality", "quality_interval"]
+    if found.in_scope < found.queries:
+        names += ["in_scope_quality", "in_scope_quality_interval", "wrongly_answered"]
+    names += ["fixed_k", "gain_over_fixed_k", "gain_over_fixed_k_interval", "fixed_k_as_good", "best_default"]
+    return {name: document[name] for name in names}
 
 
 def _document(found: Tuning) -> dict[str, Any]:
@@ -164,6 +195,8 @@ def _document(found: Tuning) -> dict[str, Any]:
         "folds": found.folds,
         "repeats": found.repeats,
         **estimated("quality", found.quality),
+        **estimated("in_scope_quality", found.in_scope_quality),
+        **estimated("wrongly_answered", found.wrongly_answered),
         "fixed_k": found.fixed_k.strategy.params()["k"],
         **estimated("fixed_k_quality", found.fixed_k.quality),
         **estimated("gain_over_fixed_k", found.gain),
@@ -173,7 +206,12 @@ def _document(found: Tuning) -> dict[str, Any]:
         **estimated("gain_over_best_default", found.over_default),
         **estimated("oracle", found.oracle),
         "alternatives": [
-            {"strategy": one.strategy.name, "params": one.strategy.params(), **estimated("quality", one.quality)}
+            {
+                "strategy": one.strategy.name,
+                "params": one.strategy.params(),
+                **estimated("quality", one.quality),
+                **estimated("in_scope_quality", one.in_scope_quality),
+            }
             for one in found.alternatives
         ],
     }
@@ -185,8 +223,19 @@ def _verdict(found: Tuning) -> str:
         return f"a fixed number, {fixed}, is as good as anything that looks at the scores, as far as {found.queries} queries tell"
     change = f"{figure(found.gain, '{:+.3f}')} ({interval(found.gain, '{:+.3f}')})"
     if found.fixed_k_as_good:
-        return f"{found.strategy.name} over a fixed number, {fixed}: {change}, which may be chance: the fixed number is as good"
+        return f"{found.strategy.name} over a fixed number, {fixed}: {change}, which may be chance"
     return f"{found.strategy.name} over a fixed number, {fixed}: {change}"
+
+
+def _beside(found: Tuning) -> str:
+    """Return the fixed number as TOML, below the reason to take it or not; empty where there is no choice to be made."""
+    if found.strategy.name == "fixed_k" or not found.fixed_k_as_good:
+        return ""
+    return (
+        f"\nUse {found.strategy.name}: it is ahead by more than one standard error. If you would rather have a constant, nothing "
+        "in these queries\nspeaks against the fixed number; label more of them to know. In place of the above:\n"
+        f'\n    strategy = "fixed_k"\n    k = {found.fixed_k.strategy.params()["k"]}'
+    )
 
 
 def _print(found: Tuning, *, quiet: bool) -> None:
@@ -194,24 +243,40 @@ def _print(found: Tuning, *, quiet: bool) -> None:
     print_text(_verdict(found))
     if quiet:
         return
-    columns = (
-        Column(name=""),
-        Column(name=found.metric, right=True),
-        Column(name="95 %", right=True),
-        Column(name="", fold=True),
-    )
-    lines = [
-        ("chosen so, held out", found.quality, f"{found.folds} folds, {found.repeats}×"),
-        ("best fixed number, held out", found.fixed_k.quality, ""),
-        ("best default, in hindsight", found.default.quality, found.default.strategy.name),
-        ("best number for each query", found.oracle, "nobody reaches it"),
-    ]
-    print_table(columns, [Row(cells=(name, figure(one), interval(one), remark)) for name, one, remark in lines])
-    print_text("each strategy tuned, held out:")
+    outside = found.queries - found.in_scope
+    title = "score" if outside else found.metric
+    columns = [Column(name=""), Column(name=title, right=True), Column(name="95 %", right=True)]
+    columns += [Column(name=found.metric, right=True)] if outside else []
+    columns += [Column(name="", fold=True)]
+
+    def row(name: str, score: Estimate, inside: Estimate, remark: str) -> Row:
+        return Row(cells=(name, figure(score), interval(score), *([figure(inside)] if outside else []), remark))
+
+    fixed, easiest = found.fixed_k, found.default
     print_table(
         columns,
         [
-            Row(cells=(one.strategy.name, figure(one.quality), interval(one.quality), _described(one.strategy)))
-            for one in found.alternatives
+            row("chosen so, held out", found.quality, found.in_scope_quality, f"{found.folds} folds, {found.repeats}×"),
+            row("best fixed number, held out", fixed.quality, fixed.in_scope_quality, ""),
+            row("best default, in hindsight", easiest.quality, easiest.in_scope_quality, easiest.strategy.name),
+            row("best number for each query", found.oracle, found.in_scope_oracle, "nobody reaches it"),
         ],
     )
+    print_text("each strategy tuned, held out:")
+    others = [(one, _described(one.strategy, all_of_it=False)) for one in found.alternatives]
+    print_table(columns, [row(one.strategy.name, one.quality, one.in_scope_quality, what) for one, what in others])
+    if outside:
+        _print_scope(found, outside)
+    if beside := _beside(found):
+        print_text(beside.lstrip("\n").replace("In place of the above", "In place of what is kept"))
+
+
+def _print_scope(found: Tuning, outside: int) -> None:
+    share = figure(found.wrongly_answered, "{:.1%}")
+    print_text(
+        f"{outside:,} of {found.queries:,} queries are out of scope, and {share} of these got something. {found.metric} is of "
+        f"the others, as in `jumar topk compare`;\nscore is of all, and is what was tuned: {found.metric} in scope, out of "
+        "scope 1 for an empty answer and else 0"
+    )
+    if found.min_k:
+        print_text(f"with min_k {found.min_k} every query gets something: --min-k 0 allows an empty answer")
