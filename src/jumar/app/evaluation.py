@@ -22,6 +22,7 @@ from jumar.app.items import ItemReader, SeenIds
 from jumar.app.rubrics import load_rubric
 from jumar.errors import ConfigError, ItemError, JumarError, UsageError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.component_health import check_patterns, every_component
 from jumar.judging.models import CheapModeResult, Unscored
 from jumar.judging.rubric import StoryRubric, TextRubric
 from jumar.patterns.models import PatternSet
@@ -62,6 +63,7 @@ class CheapEvaluation:
     pattern_ids: tuple[str, ...]
     active_patterns: int
     unused_weights: tuple[str, ...]
+    patterns: PatternSet | None
     directory: Path | None
 
     def document(self) -> dict[str, Any]:
@@ -83,9 +85,13 @@ class CheapEvaluation:
                 "rubrics": {rubric.name: rubric.digest for rubric in self.rubrics},
                 "patterns": self._patterns(),
             },
-            "health": {"cheap_evaluator": tally.health(len(self.pattern_ids)).model_dump()},
+            "health": self._health(),
             "output": None if self.directory is None else str(self.directory.absolute()),
         }
+
+    def _health(self) -> dict[str, Any]:
+        known = {"cheap_evaluator": self.tally.health(len(self.pattern_ids)), "pattern_migration": check_patterns(self.patterns)}
+        return {name: one.model_dump() for name, one in every_component(**known).items()}
 
     def _patterns(self) -> dict[str, Any]:
         tally = self.tally
@@ -132,6 +138,7 @@ def evaluate_cheaply(request: CheapRequest, hear: Callable[[int, int], None] | N
             pattern_ids=() if evidence is None else evidence.ids,
             active_patterns=0 if evidence is None else evidence.active,
             unused_weights=evaluator.unused_weights,
+            patterns=evaluator.patterns,
             directory=files.directory,
         )
         files.finish(found.document(), request.items, request.patterns)

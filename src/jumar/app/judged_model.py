@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from jumar.judging.component_health import every_component
 from jumar.judging.dual import DualEvaluation
 from jumar.judging.expensive.health import check_expensive_evaluator
 from jumar.judging.expensive.ledger import Prices
@@ -68,5 +69,8 @@ class JudgedEvaluation:
             "scored": self.expensive.scored,
             "unscored": len(self.items) - self.expensive.scored,
             "expensive": self.expensive.to_json(),
-            "health": {"expensive_evaluator": check_expensive_evaluator(self.expensive.results).model_dump()},
+            "health": {
+                name: one.model_dump()
+                for name, one in every_component(expensive_evaluator=check_expensive_evaluator(self.expensive.results)).items()
+            },
         }

@@ -10,7 +10,7 @@ from jumar.judging.health import check_cheap_evaluator
 from jumar.judging.models import CheapModeResult, ComponentHealthStatus, DualModeResult, Unscored
 from jumar.patterns.models import PatternSet
 
-__all__ = ["COMPONENTS", "check_components", "check_gap_calculator", "check_patterns"]
+__all__ = ["COMPONENTS", "check_components", "check_gap_calculator", "check_patterns", "every_component"]
 
 COMPONENTS = ("pattern_migration", "cheap_evaluator", "expensive_evaluator", "gap_calculator", "pattern_learner")
 
@@ -23,14 +23,17 @@ def check_components(
 ) -> dict[str, ComponentHealthStatus]:
     """Return the health of all five; the learner did not run here and says so in its details."""
     live = 0 if patterns is None else sum(one.status in {"active", "provisional"} for one in patterns.patterns)
-    found = (
-        check_patterns(patterns),
-        check_cheap_evaluator(cheap, patterns=live),
-        check_expensive_evaluator(expensive),
-        check_gap_calculator(both, asked=len(cheap)),
-        ComponentHealthStatus(healthy=True, details={"ran": False}),
+    return every_component(
+        pattern_migration=check_patterns(patterns),
+        cheap_evaluator=check_cheap_evaluator(cheap, patterns=live),
+        expensive_evaluator=check_expensive_evaluator(expensive),
+        gap_calculator=check_gap_calculator(both, asked=len(cheap)),
     )
-    return dict(zip(COMPONENTS, found, strict=True))
+
+
+def every_component(**known: ComponentHealthStatus) -> dict[str, ComponentHealthStatus]:
+    """Return the health of all five in their order; one that is not given did not run, which is no illness."""
+    return {name: known.get(name) or ComponentHealthStatus(healthy=True, details={"ran": False}) for name in COMPONENTS}
 
 
 def check_patterns(patterns: PatternSet | None) -> ComponentHealthStatus:
