@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,9 +33,10 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_every_strategy_keeps_the_contract(name: str):
-    checked = check_strategy(STRATEGIES[name](), count=150)
+    checked = check_strategy(STRATEGIES[name](), count=20_000 if os.environ.get("JUMAR_SWEEP") == "full" else 150)
     print(f"{name}: {checked:,} selections")
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from jumar.topk import Gate, ScoredItem, StagedSelection, TokenBudget, create_selection_strategy
+from jumar.testing.topk import score_lists
+from jumar.topk import STRATEGIES, Gate, ScoredItem, StagedSelection, TokenBudget, create_selection_strategy
 from jumar.topk.token_budget import about_tokens
 
 PROBLEM = [0.92, 0.89, 0.71, 0.45, 0.42]
@@ -180,3 +181,128 @@ def test_a_budget_that_means_nothing_is_refused(params: dict[str, Any]):
 def test_a_count_that_is_no_number_names_the_item():
     with pytest.raises(ValueError, match="item at position 0"):
         TokenBudget(5, count=lambda _: -1).fit([ScoredItem("a", 0.5)])
+
+
+# ------------------------------------------------------------------------------------------- nothing that is not so
+
+
+LIMITS: tuple[tuple[int, int, Any], ...] = ((20, 1, "split"), (5, 3, "split"), (20, 0, "keep"), (3, 2, "keep"))
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_an_explanation_agrees_with_selecting_again(name: str):
+    strategy = create_selection_strategy(name)
+    without = create_selection_strategy(name, min_score=None) if "min_score" in strategy.params() else strategy
+
+    def kept(chosen: Any, scores: list[float], max_k: int, min_k: int, ties: Any) -> int:
+        return len(chosen.select(items(scores), max_k, min_k, ties=ties).selected)
+
+    for scores in score_lists(11, 60):
+        for max_k, min_k, ties in LIMITS:
+            found = strategy.select(items(scores), max_k, min_k, ties=ties).explain()
+            size = max(len(scores), max_k)
+            named = [
+                *(["max_k"] if kept(strategy, scores, size, min_k, ties) > found.kept else []),
+                *(["min_score"] if kept(without, scores, max_k, min_k, ties) > found.kept else []),
+                *(["min_k"] if kept(strategy, scores, max_k, 0, ties) != found.kept else []),
+                *(["ties"] if kept(strategy, scores, max_k, min_k, "split") < found.kept else []),
+            ]
+            assert list(found.truncated_by) == named
+            alone = kept(strategy, scores, size if "max_k" in named else max_k, 0, "split")
+            assert found.by_rule == alone
+            assert found.margin is None or found.margin >= 0
+            assert found.runner_up != found.kept
+            assert found.runner_up is None or min_k <= found.runner_up <= min(max_k, len(scores))
+            assert str(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "scores", "options", "lines"),
+    [
+        (
+            "adaptive_k",
+            [0.9, 0.3, 0.29, 0.28, 0.27],
+            {"min_score": 0.0, "min_k": 3},
+            ["the first gap above 1.5 × the mean gap", "the rule alone: 1", "truncated by: min_k"],
+        ),
+        (
+            "adaptive_k",
+            [0.3, 0.2, 0.1],
+            {},
+            [
+                "no score is at least min_score 0.4; min_k 1 is kept all the same",
+                "the rule alone: 0",
+                "truncated by: min_score, min_k",
+            ],
+        ),
+        (
+            "adaptive_k",
+            [0.9, 0.1],
+            {},
+            ["only 1 of 2 scores is at least min_score 0.4, which leaves nothing to compare", "truncated by: min_score"],
+        ),
+        ("fixed_k", [0.9, 0.8, 0.7, 0.6], {"k": 3, "max_k": 3}, ["always 3"]),
+        ("elbow", [0.9, 0.88, 0.86, 0.49, 0.2], {}, ["the first drop above 0.15 of the score before", "runner-up: 4"]),
+        (
+            "elbow",
+            [0.52, 0.51, 0.5, 0.49],
+            {},
+            [
+                "scores of at least min_score 0.5, which came before the first drop above 0.15 of the score before",
+                "truncated by: min_score",
+            ],
+        ),
+        (
+            "entropy",
+            [0.9, 0.8, 0.7, 0.6, 0.5],
+            {},
+            ["an entropy of 1.589; below 1 keeps 3, below 2 5, else 10", "runner-up: 3, a margin of 0.58"],
+        ),
+        (
+            "ratio_to_top",
+            [0.9, 0.8, 0.7, 0.6],
+            {"min_score": 0.75},
+            [
+                "scores of at least min_score 0.75, more than 0.7 × the best",
+                "runner-up: 1, a margin of 0.05",
+                "truncated by: min_score",
+            ],
+        ),
+        (
+            "largest_gap",
+            [0.3, 0.2, 0.1],
+            {"min_top": 0.5},
+            ["the best score is below min_top 0.5", "the rule alone: 0", "truncated by: min_k"],
+        ),
+        (
+            "otsu",
+            [0.1, 0.6, 0.7],
+            {"scale": "distance", "min_score": 0.2},
+            ["only 1 of 3 scores is at most min_score 0.2, which leaves nothing to compare"],
+        ),
+        (
+            "entropy_normalized",
+            [0.3, 0.2],
+            {"min_score": 0.5},
+            [
+                "no score is at least min_score 0.5; min_k 1 is kept all the same",
+                "the rule alone: 0",
+                "truncated by: min_score, min_k",
+            ],
+        ),
+        (
+            "conformal",
+            [0.9, 0.5],
+            {"threshold": 0.4},
+            ["scores of at least 0.4, for a recall of 0.9", "runner-up: 1, a margin of 0.1"],
+        ),
+    ],
+)
+def test_it_says_what_cut(name: str, scores: list[float], options: dict[str, Any], lines: list[str]):
+    limits = {key: options[key] for key in ("max_k", "min_k") if key in options}
+    params = {key: value for key, value in options.items() if key not in limits}
+    said = str(create_selection_strategy(name, **params).select(items(scores), **limits).explain()).splitlines()
+    said = [line for line in said if not line.startswith(" ")]
+    assert len(lines) == len(said)
+    assert said[0].endswith(lines[0])
+    assert all(line.startswith(expected) for line, expected in zip(said[1:], lines[1:], strict=True)), said

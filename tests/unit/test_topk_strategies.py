@@ -84,7 +84,8 @@ def test_huge_scores_do_not_overflow_the_check():
 def test_scores_that_no_search_gives_are_refused_alone_and_in_a_batch(scores: list[float]):
     place = next(position for position, score in enumerate(scores) if abs(score) > 1)
     for strategy in STRATEGIES:
-        for options in ({}, {"assume_sorted": False}):
+        more: list[dict[str, Any]] = [{}, {"assume_sorted": False}]
+        for options in more:
             with pytest.raises(ValueError, match=f"the score at position {place} is .*: scores are from -1e150 to 1e150"):
                 create_selection_strategy(strategy).select(items(scores), **options)
             with pytest.raises(ValueError, match=f"query 1: the score at position {place} is .*: scores are from"):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Container
+from typing import Any, cast
 
 from jumar.errors import StrategyError
-from jumar.topk.base import SelectionStrategy
-from jumar.topk.contract import check_limits
+from jumar.topk.base import SelectionStrategy, parameters
+from jumar.topk.contract import check_limits, shown
 from jumar.topk.registry import CLASSES, strategy_class
 
-__all__ = ["check_pair", "written_strategy"]
+__all__ = ["check_pair", "refuse_parameters", "written_strategy"]
 
 
 def written_strategy(strategy: SelectionStrategy) -> dict[str, Any]:
@@ -23,6 +24,27 @@ def written_strategy(strategy: SelectionStrategy) -> dict[str, Any]:
         f"{type(strategy).__name__} is a strategy of your own, which has no name to be found by: write down its parameters, and "
         "build it again where they are read"
     )
+
+
+def refuse_parameters(given: Any, fields: Container[str]) -> Any:
+    """Return what a model is built from, unless it has a strategy's parameter beside the model's own ``fields``.
+
+    Errors: :class:`jumar.errors.StrategyError` with the place where it belongs.
+    """
+    if not isinstance(given, dict):
+        return given
+    told = cast("dict[str, Any]", given)
+    others = [name for name in told if name not in fields]
+    known = {name for strategy in CLASSES for name in parameters(strategy_class(strategy))} if others else set[str]()
+    for name in others:
+        if name in known:
+            chosen = told.get("strategy", "adaptive_k")
+            named = chosen if isinstance(chosen, str) else "adaptive_k"
+            raise StrategyError(
+                f"{name} is a parameter of the strategy: strategy={{'strategy': {named!r}, {name!r}: {shown(told[name])}}}, or "
+                "a strategy that was built with it"
+            )
+    return told
 
 
 def check_pair(name: str | None, value: int, others: dict[str, Any]) -> int:

@@ -16,9 +16,9 @@ try:
     from langchain_core.embeddings import Embeddings  # noqa: TC002 - the type of a field
 except ImportError as error:
     raise ImportError("jumar.adapters.langchain needs the extra: pip install 'jumar[langchain]'") from error
-from pydantic import ConfigDict, Field, ValidationInfo, field_serializer, field_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_serializer, field_validator, model_validator
 
-from jumar.adapters._selection import check_pair, written_strategy
+from jumar.adapters._selection import check_pair, refuse_parameters, written_strategy
 from jumar.errors import ScoreError, StrategyError
 from jumar.text import escape
 from jumar.topk.base import SelectionStrategy
@@ -37,7 +37,10 @@ __all__ = ["TopkCompressor"]
 class TopkCompressor(BaseDocumentCompressor):
     """Keeps ``min_k`` … ``max_k`` of the documents, best first, by a strategy of :mod:`jumar.topk`.
 
-    ``strategy`` is a name, a configuration or a strategy. Scores are read from ``document.metadata[score_key]``, where rerankers
+    ``strategy`` is a name, ``{"strategy": "adaptive_k", "alpha": 3}``, a configuration or a strategy. ``adaptive_k``, the
+    default, is for short lists with one clear break; for longer ones, and without labels, take ``entropy_normalized``.
+
+    Scores are read from ``document.metadata[score_key]``, where rerankers
     put them; with ``embeddings`` they are the cosine similarities of query and documents instead, and are put there. Errors, in
     :meth:`compress_documents`: :class:`jumar.errors.ScoreError`, a ValueError, for a document without a score, and for embeddings
     that are not finite numbers, not as many as the documents or not of the query's dimensions.
@@ -58,6 +61,11 @@ class TopkCompressor(BaseDocumentCompressor):
     score_key: str = "relevance_score"
     embeddings: Embeddings | None = None
     log_as: str = "documents"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_parameters(cls, given: Any) -> Any:
+        return refuse_parameters(given, cls.model_fields)
 
     @field_validator("strategy")
     @classmethod

@@ -8,12 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 try:
-    from llama_index.core.bridge.pydantic import ConfigDict, Field, ValidationInfo, field_serializer, field_validator
+    from llama_index.core.bridge.pydantic import (
+        ConfigDict,
+        Field,
+        ValidationInfo,
+        field_serializer,
+        field_validator,
+        model_validator,
+    )
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
 except ImportError as error:
     raise ImportError("jumar.adapters.llamaindex needs the extra: pip install 'jumar[llamaindex]'") from error
 
-from jumar.adapters._selection import check_pair, written_strategy
+from jumar.adapters._selection import check_pair, refuse_parameters, written_strategy
 from jumar.errors import ScoreError
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.registry import create_selection_strategy
@@ -29,7 +36,10 @@ __all__ = ["TopkPostprocessor"]
 class TopkPostprocessor(BaseNodePostprocessor):
     """Keeps ``min_k`` … ``max_k`` of the nodes, best first, by a strategy of :mod:`jumar.topk`.
 
-    ``strategy`` is a name, a configuration or a strategy. Errors, in :meth:`postprocess_nodes`: :class:`jumar.errors.ScoreError`,
+    ``strategy`` is a name, ``{"strategy": "adaptive_k", "alpha": 3}``, a configuration or a strategy. ``adaptive_k``, the
+    default, is for short lists with one clear break; for longer ones, and without labels, take ``entropy_normalized``.
+
+    Errors, in :meth:`postprocess_nodes`: :class:`jumar.errors.ScoreError`,
     a ValueError, for a node without a score.
 
     What is built or set is checked at once: pydantic's ``ValidationError``, a ValueError. ``from_dict`` of ``to_dict``, and the
@@ -45,6 +55,11 @@ class TopkPostprocessor(BaseNodePostprocessor):
     max_k: int = Field(default=20, ge=1)
     min_k: int = Field(default=1, ge=0)
     log_as: str = "nodes"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_parameters(cls, given: Any) -> Any:
+        return refuse_parameters(given, cls.model_fields)
 
     @field_validator("strategy")
     @classmethod

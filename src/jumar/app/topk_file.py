@@ -19,6 +19,7 @@ in ``[pipeline.retrieval]``, the strategy in ``[pipeline.retrieval.rule_selectio
 from __future__ import annotations
 
 import json
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -108,7 +109,11 @@ def check_replaceable(path: Path, table: str | None) -> None:
     Errors: :class:`jumar.errors.ExistsError` that names what would be lost.
     """
     try:
-        found: Any = tomllib.loads(path.read_bytes().decode("utf-8")) if path.is_file() or not path.exists() else {}
+        mode = path.lstat().st_mode
+        ours = (
+            stat.S_ISREG(mode) and mode & 0o222
+        )  # a link would be replaced by a file, and what is write-protected is meant to stay
+        found: Any = tomllib.loads(path.read_bytes().decode("utf-8")) if ours else {}
     except FileNotFoundError:
         return
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
@@ -116,8 +121,8 @@ def check_replaceable(path: Path, table: str | None) -> None:
     if table is None:
         if _more(found, _KEYS, "") or found.get("format") != FORMAT or not isinstance(found.get("selection"), dict):
             raise ExistsError(
-                f"-o {escape(str(path))}: exists already and is nothing that `jumar topk tune` wrote; it would be lost: write to "
-                "another file, or delete this one first"
+                f"-o {escape(str(path))}: exists already, and is no file that `jumar topk tune` wrote, or none to write to; it "
+                "would be lost: write to another file, or delete this one first"
             )
         return
     more = _more(found, ("format", "pipeline", "evidence"), "")

@@ -56,6 +56,13 @@ def _ranking(row: Mapping[str, Any], where: str) -> Ranking:
     items: list[Any] | None = row.get("items")
     if items is not None and (not isinstance(items, list) or len(items) != len(scores)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ScoreError(f"{where}: 'items' is {shown(items)}; give a list with one entry for each of the {len(scores)} scores")
+    if items is not None:
+        try:
+            json.dumps(items, allow_nan=False)
+        except (ValueError, RecursionError) as error:
+            raise ScoreError(
+                f"{where}: 'items' holds NaN, an infinity or too deep a nest, which JSON cannot say again"
+            ) from error
     return Ranking(query_id, scores, items, where)
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from jumar.topk.base import SelectionStrategy
+    from jumar.topk.base import RuleStrategy, SelectionStrategy
     from jumar.topk.batch.select import select_batch
     from jumar.topk.comparison import compare
     from jumar.topk.explain import Explanation
@@ -66,6 +66,7 @@ __all__ = [
     "NumpyVectorStore",
     "OtsuSelectionStrategy",
     "RatioToTopSelectionStrategy",
+    "RuleStrategy",
     "ScoreThresholdSelectionStrategy",
     "ScoredItem",
     "SelectionResult",
@@ -108,6 +109,7 @@ _ELSEWHERE = {
     "NumpyVectorStore": "store_numpy",
     "OtsuSelectionStrategy": "strategies.otsu",
     "RatioToTopSelectionStrategy": "strategies.ratio_to_top",
+    "RuleStrategy": "base",
     "ScoreThresholdSelectionStrategy": "strategies.score_threshold",
     "ScoredItem": "types",
     "SelectionResult": "types",
@@ -137,12 +139,31 @@ _ELSEWHERE = {
 if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would believe in every name
 
     def __getattr__(name: str) -> object:
-        """Load a public name when it is first used, and keep it."""
+        """Load a public name when it is first used, and keep it; one that needs numpy says so when it is called without."""
         if name not in _ELSEWHERE:
             raise AttributeError(f"module 'jumar.topk' has no attribute {name!r}")
-        value = getattr(import_module(f"jumar.topk.{_ELSEWHERE[name]}"), name)
+        try:
+            value = getattr(import_module(f"jumar.topk.{_ELSEWHERE[name]}"), name)
+        except ImportError as error:
+            from jumar.topk.extra import MissingExtraError
+
+            if error.name != "numpy" and not isinstance(error, MissingExtraError):
+                raise
+            return _without_numpy(name)
         globals()[name] = value
         return value
+
+
+def _without_numpy(name: str) -> object:
+    """Return what stands for ``name`` without numpy, so that ``from jumar.topk import *`` works."""
+
+    def missing(*_: object, **__: object) -> None:
+        from jumar.topk.extra import need_numpy
+
+        need_numpy(f"jumar.topk.{name}")
+
+    missing.__name__ = name
+    return missing
 
 
 def __dir__() -> list[str]:

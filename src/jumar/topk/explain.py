@@ -35,7 +35,7 @@ class Explanation:
     larger ``max_k`` or without ``min_score`` more would be kept, with ``min_k`` 0 or ``ties="split"`` fewer; and ``budget`` and
     ``gate``. ``runner_up`` is the number that the rule would keep next, ``margin`` (0 or more) how far it was from that, in
     ``unit``; both None where there is no second, or where something else than the rule decided. ``scores`` are all that there
-    were and ``kept_positions`` those kept.
+    were and ``kept_positions`` those kept; ``by_rule`` is None where only these are known.
     """
 
     method: str
@@ -59,7 +59,8 @@ class Explanation:
         return found
 
     def __str__(self) -> str:
-        lines = [f"{self.method} keeps {self.kept} of {plural(len(self.scores), 'item')}: {self.rule}"]
+        of = f" of {plural(len(self.scores), 'item')}" if self.by_rule is not None else ""  # else nobody knows of how many
+        lines = [f"{self.method} keeps {self.kept}{of}: {self.rule}"]
         if self.runner_up is not None and self.margin is not None:
             lines.append(f"runner-up: {self.runner_up}, a margin of {self.margin:.4g} in {self.unit}")
         if self.by_rule is not None and self.by_rule != self.kept:

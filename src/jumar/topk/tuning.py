@@ -138,25 +138,22 @@ def tune(
     labels = Labels.of(queries, max_k)
     search = _Search(labels, metric, min_k, scale, seed)
     left_out = search.held_out()
-    best = search.best_of(search.everything)
-    names = list(search.families)
-    alone = {name: search.held_out_of(name) for name in names}
-    untuned = {name: found for name in names if (found := default(name, scale)) is not None}
+    alone = {name: search.held_out_of(name) for name in search.families}
+    untuned = {name: found for name in alone if (found := default(name, scale)) is not None}
     defaults = {name: search.quality(one) for name, one in untuned.items()}
     easiest = max(defaults, key=lambda name: float(defaults[name].mean()))
-    columns = [left_out, defaults[easiest], search.oracle(), *alone.values()]
-    resampled = Resamples(len(queries), resamples=resamples, seed=seed)
-    of_all = resampled.means(_stacked(columns))
-    gain, over_default = resampled.means(_stacked([left_out - alone["fixed_k"], left_out - defaults[easiest]]))
+    gains = [left_out - alone["fixed_k"], left_out - defaults[easiest]]
+    columns = [*gains, left_out, defaults[easiest], search.oracle(), *alone.values()]
+    gain, over_default, *of_all = Resamples(len(queries), resamples=resamples, seed=seed).means(_stacked(columns))
     inside = labels.in_scope
-    of_inside = Resamples(int(inside.sum()), resamples=resamples, seed=seed).means(_stacked(columns)[inside])
-    outside = Resamples(int((~inside).sum()), resamples=resamples, seed=seed)
+    _, _, *of_inside = Resamples(int(inside.sum()), resamples=resamples, seed=seed).means(_stacked(columns)[inside])
+    outside = Resamples(int((~inside).sum()), resamples=resamples, seed=seed).means(1.0 - left_out[~inside][:, None])
     tuned = {
         name: Tuned(strategy=search.fitted(name, search.everything), quality=quality, in_scope_quality=in_scope)
-        for name, quality, in_scope in zip(names, of_all[3:], of_inside[3:], strict=True)
+        for name, quality, in_scope in zip(alone, of_all[3:], of_inside[3:], strict=True)
     }
     return Tuning(
-        strategy=tuned[best].strategy,
+        strategy=tuned[search.best_of(search.everything)].strategy,
         metric=metric,
         max_k=max_k,
         min_k=min_k,
@@ -167,7 +164,7 @@ def tune(
         repeats=search.repeats,
         quality=of_all[0],
         in_scope_quality=of_inside[0],
-        wrongly_answered=outside.means(1.0 - left_out[~inside][:, None])[0],
+        wrongly_answered=outside[0],
         fixed_k=tuned["fixed_k"],
         gain=gain,
         default=Tuned(strategy=untuned[easiest], quality=of_all[1], in_scope_quality=of_inside[1]),

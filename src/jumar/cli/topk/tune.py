@@ -75,7 +75,8 @@ def tune_command(
     """Find the strategy and parameters that suit labelled queries best.
 
     The figures are of held-out queries: everything is chosen again in each fold of a cross-validation. A fixed number is taken
-    unless another strategy is better by more than chance. A query with nothing relevant counts 1 when nothing is kept for it.
+    unless another strategy is ahead of it by more than one standard error, in folds inside of these; the interval says whether that
+    may be chance. A query with nothing relevant counts 1 when nothing is kept for it.
     """
     if recall is not None and metric is not None:
         raise UsageError("--recall fits a threshold and --metric searches for the best: choose one")
@@ -158,14 +159,14 @@ def _say_where(output: Path | None, *, quiet: bool) -> None:
 
 
 def _described(strategy: SelectionStrategy, *, all_of_it: bool = True) -> str:
-    """Return the strategy with its parameters as ``--param`` takes them; without ``all_of_it`` only what is no default."""
+    """Return the strategy with its parameters as ``--param`` takes them; without ``all_of_it`` only those that are no default."""
     params = strategy.params()
     if not all_of_it:
         usual = default(strategy.name, strategy.scale)
         known = {} if usual is None else usual.params()
         params = {name: value for name, value in params.items() if name == "k" or (name != "scale" and value != known.get(name))}
     values = (f"{name}={_typed(value)}" for name, value in params.items())
-    return f"{strategy.name}({', '.join(values)})"
+    return f"{strategy.name}({', '.join(values)})" if all_of_it else ", ".join(values)
 
 
 def _typed(value: object) -> str:

@@ -22,7 +22,8 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
     """Cut after the first gap between neighbours that is above ``alpha`` × the mean gap, among scores of at least ``min_score``.
 
     A higher ``alpha`` is less strict: it takes a larger gap to cut, so *more* is kept. With no such gap all are kept. The cut is
-    then raised to ``min_k``. Errors: :class:`jumar.errors.StrategyError` unless ``alpha`` is above 0.
+    then raised to ``min_k``. Errors: :class:`jumar.errors.StrategyError` unless ``alpha`` is above 0. Source: the first
+    version's rule; docs/topk/adaptive_k.md lists where this one differs.
     """
 
     NAME: ClassVar[str] = "adaptive_k"

@@ -19,6 +19,7 @@ class ElbowSelectionStrategy(RuleStrategy):
 
     The first ``min_k`` items are kept without looking at them. After a score of 0 every lower one is a drop; below 0, where a
     share means nothing, there are none. Errors: :class:`jumar.errors.StrategyError` unless 0 < ``drop_threshold`` < 1.
+    Source: the relative drop of the first version; docs/topk/elbow.md lists where this one differs.
     """
 
     NAME: ClassVar[str] = "elbow"

@@ -23,7 +23,8 @@ class EntropySelectionStrategy(RuleStrategy):
 
     The entropy is that of the scores from ``min_score`` up, the first ``max_k`` of them, divided by their sum. It cannot exceed
     ln n: with fewer than 8 such scores, "high" is out of reach. Scores below 0 count as 0. Errors:
-    :class:`jumar.errors.StrategyError` unless 1 ≤ low ≤ medium ≤ high.
+    :class:`jumar.errors.StrategyError` unless 1 ≤ low ≤ medium ≤ high. Source of the measure: C. E. Shannon, "A
+    mathematical theory of communication", Bell System Technical Journal 27 (1948), section 6; of the bounds: the first version.
     """
 
     NAME: ClassVar[str] = "entropy"
