@@ -20,6 +20,7 @@ TABLES = {
     "[stop]": config.StopConfig,
     "[override]": config.OverrideConfig,
     "[memory]": config.MemoryConfig,
+    "[evaluator]": config.EvaluatorConfig,
 }
 
 

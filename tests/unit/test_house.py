@@ -219,6 +219,8 @@ def test_the_page_of_exit_codes_has_every_error():
         model.IterationRecord,
         model.ArtifactDetail,
         model.ScoreReading,
+        model.JudgedItem,
+        model.Judgement,
         model.CheckResult,
         model.Analysis,
         model.Usage,

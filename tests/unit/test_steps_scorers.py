@@ -46,6 +46,7 @@ def test_the_dimensions_that_scorers_have_of_their_own():
         "command": None,
         "coverage": "coverage",
         "exit": "correctness",
+        "judge": "correctness",
         "junit": "correctness",
         "length": "efficiency",
         "python": None,

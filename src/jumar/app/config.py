@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from jumar.app.evaluator_config import EvaluatorConfig, check_judge_scorer
 from jumar.model.selection import SelectionCriteria
 from jumar.model.stopping import StopRules, TrendRule
 from jumar.ranking.stopping import DEFAULT_DECLINE, DEFAULT_DIMINISHING, DEFAULT_OSCILLATION, DEFAULT_PLATEAU, SMALLEST_WINDOW
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArtifactsConfig",
+    "EvaluatorConfig",
     "GeneratorConfig",
     "JumarConfig",
     "LoopConfig",
@@ -140,7 +142,13 @@ class ScorerConfig(BaseModel):
             raise ValueError("a built-in scorer takes no python")
         if self.builtin is None and self.dimension is None:
             raise ValueError("dimension is missing")
+        if self.builtin == "judge":
+            check_judge_scorer(self.judge_options())
         return self
+
+    def judge_options(self) -> dict[str, Any]:
+        """Return the options of a ``judge`` scorer, as they were given."""
+        return {**self.model_dump(include={"command", "timeout"}, exclude_unset=True), **self.options}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -279,6 +287,7 @@ class JumarConfig(_Section):
     generator: GeneratorConfig
     validators: list[ValidatorConfig] = Field(default_factory=list[ValidatorConfig])
     scorers: list[ScorerConfig] = Field(default_factory=list[ScorerConfig])
+    evaluator: EvaluatorConfig | None = None
     weights: dict[str, float] = Field(default_factory=dict)
     selection: SelectionConfig = Field(default_factory=SelectionConfig)
     stop: StopConfig = Field(default_factory=StopConfig)
@@ -298,9 +307,9 @@ class JumarConfig(_Section):
     def _one_limit(self) -> Self:
         if self.loop.max_iterations is not None and self.stop.max_iterations is not None:
             raise ValueError("[loop] max_iterations and [stop] max_iterations are one limit; keep one")
-        if not self.validators and not self.scorers:
+        if not self.validators and not self.scorers and self.evaluator is None:
             raise ValueError(
-                "nothing would be evaluated: add [[validators]] or [[scorers]] (or --check 'COMMAND'), "
+                "nothing would be evaluated: add [[validators]], [[scorers]] or [evaluator] (or --check 'COMMAND'), "
                 "so that there is something to choose by"
             )
         return self
@@ -314,6 +323,12 @@ class JumarConfig(_Section):
     def apply(self) -> Literal["auto", "never"]:
         """``auto`` in place and ``never`` in a copy, unless the file says otherwise."""
         return self.loop.apply or ("auto" if self.loop.isolation == "none" else "never")
+
+    def reply_directories(self, base: Path) -> list[Path]:
+        """Return the directories that are named for the replies of judges."""
+        judged = [scorer.judge_options().get("cache") for scorer in self.scorers if scorer.builtin == "judge"]
+        named = [*judged, None if self.evaluator is None else self.evaluator.cache]
+        return [base / cache for cache in named if isinstance(cache, str)]
 
     def directory(self, base: Path) -> Path:
         """The work directory: relative to the configuration's own."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 
 from jumar.app.items import read_items
 from jumar.app.judged_files import check_outputs, row_of, write_iteration, write_rows
@@ -27,7 +28,7 @@ from jumar.judging.tracking import require_statistics
 from jumar.model.judges import Judge
 from jumar.text import escape
 
-__all__ = ["evaluate_judged"]
+__all__ = ["evaluate_judged", "reply_cache"]
 
 Hear = Callable[[Result, int], None]
 """Told after each item: its result, and how many items there are."""
@@ -53,7 +54,7 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
         raise ItemError(f"{escape(str(request.items))}: there are no items in it; give one JSON object a line")
     question = rubric_of(rubric, items)
 
-    cache = _cache(request, judge)
+    cache = reply_cache(request.cache, judge)
 
     def told(result: Result) -> None:
         if hear is not None:
@@ -82,11 +83,11 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
     return _written(request, question, JudgedEvaluation(items=tuple(items), expensive=expensive, dual=dual, directory=None))
 
 
-def _cache(request: JudgedRequest, judge: Judge) -> ReplyCache | None:
+def reply_cache(directory: Path | None, judge: Judge) -> ReplyCache | None:
     """Return where replies are kept, with a ``.gitignore`` in it; None for a judge whose answers are on file anyway."""
-    if request.cache is None or getattr(judge, "recorded", False):
+    if directory is None or getattr(judge, "recorded", False):
         return None
-    cache = ReplyCache(request.cache)
+    cache = ReplyCache(directory)
     ignore = cache.directory / ".gitignore"
     if not ignore.exists():
         with contextlib.suppress(FileExistsError):

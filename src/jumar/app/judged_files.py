@@ -24,7 +24,7 @@ from jumar.report.judging.gap_report import render_gap_report
 from jumar.text import escape
 from jumar.version import __version__
 
-__all__ = ["check_outputs", "dual_view", "row_of", "write_iteration", "write_rows"]
+__all__ = ["check_outputs", "dual_documents", "dual_view", "row_of", "write_iteration", "write_rows"]
 
 
 def row_of(expensive: ExpensiveModeResult | Unscored, cheap: CheapModeResult | Unscored | None) -> dict[str, Any]:
@@ -94,17 +94,23 @@ def _documents(number: int, found: JudgedEvaluation) -> dict[str, str]:
     documents = {"stories.json": stories, "expensive_eval.json": _json(found.expensive.to_json())}
     if found.dual is None:
         return documents
-    figures = found.dual.to_json()
-    documents["cheap_eval.json"] = _json(figures["cheap"])
-    gap_keys = ("scored", "unscored", "gap", "abs_gap_mean", "large_gaps", "tracking", "quality", "health")
-    documents["gap_analysis.json"] = _json({"iteration": number, **{key: figures[key] for key in gap_keys}})
     log = _log(number, found.dual, found.history)
     if log is not None:
         documents["iteration_log.json"] = _json(log.model_dump(mode="json"))
-    view = dual_view(number, found.dual, found.history)
-    documents["dashboard.txt"] = render_dashboard(view)
-    documents["gap_report.md"] = render_gap_report(view, found.dual)
-    return documents
+    return documents | dual_documents(number, found.dual, found.history)
+
+
+def dual_documents(number: int, dual: DualEvaluation, history: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
+    """Return what is written about both judges and the gap between them, by the names of the files."""
+    figures = dual.to_json()
+    gap_keys = ("scored", "unscored", "gap", "abs_gap_mean", "large_gaps", "tracking", "quality", "health")
+    view = dual_view(number, dual, history)
+    return {
+        "cheap_eval.json": _json(figures["cheap"]),
+        "gap_analysis.json": _json({"iteration": number, **{key: figures[key] for key in gap_keys}}),
+        "dashboard.txt": render_dashboard(view),
+        "gap_report.md": render_gap_report(view, dual),
+    }
 
 
 def _history(output: Path, number: int) -> list[dict[str, Any]]:

@@ -24,8 +24,10 @@ FORMS: Final = (
 )
 
 
-def make_judge(spec: str | None, *, max_tokens: int = 2000) -> Judge:
+def make_judge(spec: str | None, *, max_tokens: int = 2000, base: Path | None = None) -> Judge:
     """Return the judge that ``spec`` names. ``max_tokens`` bounds the answers of language models.
+
+    ``base`` is where the path of ``replay:`` starts, and where a program of ``command:`` runs; None is the current directory.
 
     Errors: :class:`jumar.errors.ConfigError` for no judge, one that does not exist, an extra or a key that is missing, a program
     that is not found; :class:`jumar.errors.NotFoundError` and :class:`jumar.errors.ItemError` of a recorded one.
@@ -48,9 +50,9 @@ def make_judge(spec: str | None, *, max_tokens: int = 2000) -> Judge:
 
         if not rest:
             raise ConfigError("replay: names no file; write replay:FILE")
-        return ReplayJudge(Path(rest))
+        return ReplayJudge(Path(rest) if base is None else base / rest)
     if kind == "command":
-        return _command(rest)
+        return _command(rest, base)
     if kind == "mock":
         from jumar.judging.expensive.mock import MockJudge
 
@@ -79,14 +81,15 @@ def _endpoint(spec: str, max_tokens: int) -> Judge:
     return OpenAIJudge(model, base_url=address, max_tokens=max_tokens)
 
 
-def _command(line: str) -> Judge:
+def _command(line: str, base: Path | None) -> Judge:
     from jumar.judging.expensive.command import CommandJudge
 
     try:
         argv = shlex.split(line)
     except ValueError as error:
         raise ConfigError(f"command: cannot be split into words: {error}; check its quotes") from None
-    judge = CommandJudge(argv)
-    if shutil.which(argv[0]) is None:
+    judge = CommandJudge(argv, directory=base)
+    program = argv[0] if base is None or "/" not in argv[0] else str(base / argv[0])
+    if shutil.which(program) is None:
         raise ConfigError(f"command: the program '{escape(argv[0])}' is not found, or not executable")
     return judge

@@ -116,7 +116,7 @@ def _explain_one(detail: ErrorDetails, model: type[BaseModel], where: str, text:
 
 def _without_union_tags(location: tuple[int | str, ...]) -> tuple[int | str, ...]:
     """Pydantic puts the name of the tried type of a union into the location; no key of ours looks like one."""
-    tags = re.compile(r"^(str|bool|int|float|list\[.*\]|constrained-.*|function-.*|TrendConfig)$")
+    tags = re.compile(r"^(str|bool|int|float|list\[.*\]|constrained-.*|function-.*|literal\[.*\]|TrendConfig)$")
     return tuple(part for part in location if not (isinstance(part, str) and tags.match(part)))
 
 
@@ -155,6 +155,10 @@ def _line_of(location: Sequence[int | str], text: str) -> int | None:
     if not names or not text:
         return None
     lines = text.splitlines()
+    if len(names) > 2:  # a table in a table has its own header, or stands in a line
+        inner = _header_line(lines, f"{names[0]}.{names[1]}", 0)
+        if inner is not None:
+            return _key_line(lines, inner + 1, names[2]) or inner + 1
     start = _header_line(lines, names[0], index)
     if start is None:
         return _key_line(lines, 0, names[0])

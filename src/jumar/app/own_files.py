@@ -1,4 +1,4 @@
-"""Files in the work directory that are jumar's own business: the configuration in use, and where its output goes.
+"""Files in the work directory that are jumar's own business: the configuration in use, judges' replies, where output goes.
 
 Neither is the work of a pass. Were they artifacts, putting a pass back would undo an edit of the configuration, and would
 take away the log that ``jumar run > run.log`` is writing at that moment.
@@ -17,9 +17,10 @@ __all__ = ["own_files"]
 _OUTPUTS = (1, 2)
 
 
-def own_files(workdir: Path, config: Path | None) -> tuple[str, ...]:
-    """Return patterns, in gitignore syntax, for those of these files that lie below ``workdir``; sorted."""
-    found = {_pattern(path, workdir) for path in (*_outputs(workdir), *([] if config is None else [config.resolve()]))}
+def own_files(workdir: Path, config: Path | None, others: Iterable[Path] = ()) -> tuple[str, ...]:
+    """Return patterns, in gitignore syntax, for those of these files and of ``others`` that lie below ``workdir``; sorted."""
+    known = [*([] if config is None else [config]), *others]
+    found = {_pattern(path, workdir) for path in (*_outputs(workdir), *(path.resolve() for path in known))}
     return tuple(sorted(pattern for pattern in found if pattern is not None))
 
 

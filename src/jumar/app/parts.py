@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jumar.app.config import GeneratorConfig, JumarConfig, ScorerConfig, ValidatorConfig
+from jumar.app.loop_evaluator import Evaluators, Place
 from jumar.app.memory import build_memory
 from jumar.loop.control import StopSwitch
 from jumar.loop.generators import CommandGenerator, PythonGenerator
@@ -16,16 +17,20 @@ from jumar.model.protocols import Generator, Scorer, Validator
 __all__ = ["build_parts"]
 
 
-def build_parts(config: JumarConfig, base: Path, switch: StopSwitch) -> LoopParts:
+def build_parts(config: JumarConfig, base: Path, switch: StopSwitch, *, root: Path | None = None) -> LoopParts:
     """Return the programs of ``config``; ``base`` is the directory of its file. Errors: :class:`jumar.errors.ConfigError`.
 
-    Without scorers the share of checks that pass is the score.
+    Without scorers and without an evaluator the share of checks that pass is the score. ``root`` holds the loops, and the replies
+    of judges; without it none are kept.
     """
-    scorers = config.scorers or [ScorerConfig(builtin="checks")]
+    evaluators = Evaluators(Place(base=base, root=root, stop=switch.immediate))
+    scorers = config.scorers or ([ScorerConfig(builtin="checks")] if config.evaluator is None else [])
+    runtime = ScorerRuntime(stop=switch.immediate, search=(base.resolve(),), evaluators=evaluators.of_options)
+    judged = () if config.evaluator is None else evaluators.scorers(config.evaluator)
     return LoopParts(
         generator=_generator(config.generator, base, switch),
         validators=tuple(_validator(validator, base, switch) for validator in config.validators),
-        scorers=tuple(_scorer(scorer, base, switch) for scorer in scorers),
+        scorers=(*(_scorer(scorer, runtime) for scorer in scorers), *judged),
         memory=build_memory(config.memory, base),
     )
 
@@ -58,8 +63,7 @@ def _validator(config: ValidatorConfig, base: Path, switch: StopSwitch) -> Valid
     )
 
 
-def _scorer(config: ScorerConfig, base: Path, switch: StopSwitch) -> Scorer:
+def _scorer(config: ScorerConfig, runtime: ScorerRuntime) -> Scorer:
     kind = config.builtin or ("python" if config.python is not None else "command")
     given = config.model_dump(include={"command", "python", "timeout"}, exclude_unset=True, exclude_none=True)
-    runtime = ScorerRuntime(stop=switch.immediate, search=(base.resolve(),))
     return build_scorer(kind, {**given, **config.options}, dimension=config.dimension, runtime=runtime)

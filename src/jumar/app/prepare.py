@@ -34,9 +34,13 @@ from jumar.text import escape
 
 __all__ = ["RunRequest", "prepare"]
 
-_FREE = ("loop.max_iterations", "loop.id")
-"""Keys that a resume may change freely: the limit, and the name by which the loop was found. So is all of ``[stop]``: when to end
-changes no score."""
+_FREE = (
+    "loop.max_iterations",
+    "loop.id",
+    *(f"evaluator.{key}" for key in ("cache", "concurrency", "timeout", "max_retries", "backoff_base", "max_cost", "price")),
+)
+"""Keys that a resume may change freely: the limit, the name by which the loop was found, and how a judge is asked. So is all of
+``[stop]``: when to end changes no score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +72,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     if not workdir.is_dir():
         raise ConfigError(f"the work directory {escape(str(workdir))} does not exist; see [loop] workdir")
     _refuse_missing_program(config, workdir)
-    parts = build_parts(config, request.base, switch)
+    parts = build_parts(config, request.base, switch, root=request.root)
     recorded = _recorded(config)
     loop_id = _loop_id(request, recorded, workdir)
     check_loop_id(loop_id)
@@ -79,7 +83,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         continue_from=config.loop.continue_from,
         isolation=config.loop.isolation,
         apply=config.apply,
-        artifacts=_rules(config, own_files(workdir, request.path)),
+        artifacts=_rules(config, own_files(workdir, request.path, config.reply_directories(request.base))),
         weights=config.weights,
         criteria=config.selection.criteria(),
         stop=config.stop.rules(config.max_iterations),

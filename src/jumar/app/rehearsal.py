@@ -22,12 +22,13 @@ from jumar.errors import JumarError
 from jumar.files import remove_tree
 from jumar.loop.control import StopSwitch
 from jumar.loop.environment import build_environment, left_out, step_variables
+from jumar.loop.scorers import JudgeScorer, SharedEvaluation
 from jumar.loop.settings import LoopParts
 from jumar.loop.verdict import verdict
-from jumar.model import CheckResult, GenerateOutcome, ScoreReading, StepContext
+from jumar.model import CheckResult, Evaluator, GenerateOutcome, ScoreReading, StepContext
 from jumar.ranking.score import resolve_weights
 from jumar.report.figures import dollars, duration
-from jumar.text import escape, last_line, points
+from jumar.text import escape, last_line, plural, points
 
 __all__ = ["AGENTS", "PROMPT", "Rehearsal", "generator_row", "rehearse", "throw_away_copy"]
 
@@ -233,10 +234,20 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
         checks.append(validator.validate(context))
         yield _validator_row(checks[-1])
     readings: list[ScoreReading] = []
+    scored = replace(context, checks=tuple(checks))
+    looked: list[SharedEvaluation] = []
     for scorer in parts.scorers:
-        readings.append(scorer.score(replace(context, checks=tuple(checks))))
+        if isinstance(scorer, JudgeScorer) and scorer.shared.evaluator.asks:
+            if scorer.shared not in looked:
+                looked.append(scorer.shared)
+                yield _judge_row(scorer.shared.evaluator, scored)
+            continue
+        readings.append(scorer.score(scored))
         yield _scorer_row(readings[-1])
-    yield _start_row(checks, readings, weights)
+    if looked:
+        yield Row(name="start state", state="green", detail="not scored here: no judge is asked, because that may cost")
+    else:
+        yield _start_row(checks, readings, weights)
     if run:
         yield from _run_generator(parts, rehearsal, timeout=limited.timeout)
 
@@ -262,6 +273,20 @@ def _scorer_row(reading: ScoreReading) -> Row:
     if reading.score is None:
         return Row(name=name, state="red", detail=f"no usable number: {reading.invalid or reading.reason}", fix=fix)
     return Row(name=name, state="green", detail=f"{reading.score:.2f} on the start state, {duration(reading.seconds)}")
+
+
+def _judge_row(evaluator: Evaluator, context: StepContext) -> Row:
+    """Return whether there is something to judge and somebody who could; nobody is asked."""
+    name = "evaluator"
+    try:
+        items = evaluator.look(context)
+    except JumarError as error:
+        return Row(name=name, state="red", detail=str(error), fix="mend the file, or edit items in [evaluator]")
+    who = f"the judge is configured ({escape(str(getattr(evaluator, 'judge', evaluator.name)))}) and not asked here"
+    if not items:
+        fix = "right where the first pass makes them; else edit items in [evaluator]"
+        return Row(name=name, state="yellow", detail=f"there are no items on the start state, which scores 0; {who}", fix=fix)
+    return Row(name=name, state="green", detail=f"{plural(items, 'item')} on the start state; {who}")
 
 
 def _start_row(checks: list[CheckResult], readings: list[ScoreReading], weights: Mapping[str, float]) -> Row:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jumar.errors import ConfigError
+from jumar.loop.evaluation_protocol import render_protocol
 from jumar.loop.memory import Note
 from jumar.loop.process import describe_exit, tail
 from jumar.model.codec import FORMAT, encode
@@ -31,6 +32,7 @@ PROMPT_FIELDS: Final = (
     "dimensions",
     "checks",
     "scorers",
+    "evaluation",
     "reflections",
     "memory",
     "budget",
@@ -106,6 +108,7 @@ def render_prompt(
         "dimensions": _dimensions(last, best),
         "checks": _checks(last),
         "scorers": _scorers(last),
+        "evaluation": _evaluation(last),
         "reflections": _reflections([*reflections, *([(last.iteration_number, last.reflections)] if last else [])]),
         "memory": _memory(memory),
         "budget": _budget(budget),
@@ -117,6 +120,7 @@ def render_prompt(
         "dimensions": "By dimension",
         "checks": "Failing checks",
         "scorers": "What the scorers said",
+        "evaluation": "Evaluation protocol",
         "reflections": "Reflections so far",
         "memory": "From earlier passes, what fits best first",
         "budget": "Budget left",
@@ -231,6 +235,11 @@ def _scorers(last: IterationRecord | None) -> str:
     if last is None:
         return ""
     return "\n".join(f"- {_reading(reading)}" for reading in last.readings[:_ITEMS] if reading.reason or reading.score is None)
+
+
+def _evaluation(last: IterationRecord | None) -> str:
+    readings = () if last is None else last.readings[:_ITEMS]
+    return render_protocol([reading.judgement for reading in readings if reading.judgement is not None])
 
 
 def _reading(reading: ScoreReading) -> str:

@@ -281,10 +281,10 @@ class Step:
             return ()
 
     def _reflections(self, parent: int | None) -> list[tuple[int, tuple[str, ...]]]:
-        """Return the notes of the iterations before ``parent``, whose own are shown as failing checks and dimensions."""
+        """Return the notes of the iterations before ``parent``; those of ``parent`` come with its record."""
         if parent is None:
             return []
-        newest_first = (view.number for view in reversed(self.store.views()) if view.number <= parent)
+        newest_first = (view.number for view in reversed(self.store.views()) if view.number < parent)
         earlier = reversed(list(itertools.islice(newest_first, _REFLECTED)))
         return [(number, self.store.record(number).reflections) for number in earlier]
 

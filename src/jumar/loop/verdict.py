@@ -16,6 +16,8 @@ from jumar.text import escape
 __all__ = ["Verdict", "verdict"]
 
 _REFLECTED = 0.999  # a dimension this good leaves nothing to reflect on
+_WEAKNESSES = 10  # of one evaluation: notes are for later passes, and their prompts stay short
+_LONGEST = 500  # characters of one
 
 
 def _nothing() -> Mapping[str, float]:
@@ -89,4 +91,10 @@ def _reflections(checks: Sequence[CheckResult], readings: Sequence[ScoreReading]
         for reading in readings
         if reading.score is not None and reading.score < _REFLECTED and reading.reason
     ]
-    return tuple(failing + weak)
+    judged = [
+        escape(text)[:_LONGEST]
+        for reading in readings
+        if reading.judgement is not None
+        for text in reading.judgement.weaknesses[:_WEAKNESSES]
+    ]
+    return tuple(failing + weak + judged)

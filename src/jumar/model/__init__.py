@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Spend
 from jumar.model.decisions import Decision
+from jumar.model.evaluators import Evaluated, Evaluator
+from jumar.model.judgement import JudgedItem, Judgement
 from jumar.model.protocols import Clock, GenerateOutcome, Generator, Scorer, StepContext, Validator
 from jumar.model.records import (
     Analysis,
@@ -35,10 +37,14 @@ __all__ = [
     "Decision",
     "Degradation",
     "DiminishingReturns",
+    "Evaluated",
+    "Evaluator",
     "GenerateOutcome",
     "Generator",
     "IterationRecord",
     "IterationView",
+    "JudgedItem",
+    "Judgement",
     "ScoreReading",
     "Scorer",
     "SelectionCriteria",

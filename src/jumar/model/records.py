@@ -6,11 +6,12 @@ Field names are those of seed 2's IterationRecord; ``None`` always means *unknow
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
 from jumar.model.codec import FORMAT, Fields
+from jumar.model.judgement import Judgement
 
 __all__ = [
     "ANALYSIS_UNKNOWN",
@@ -164,7 +165,7 @@ class ScoreReading:
     """One scorer's answer: ``score`` in [0, 1], or None with the reason why there is none.
 
     ``broken``: the scorer failed, which says nothing about the candidate. ``invalid``: it ran, and what it gave is no
-    number in [0, 1].
+    number in [0, 1]. ``judgement``: what an evaluator said about the items, in the first of its readings only.
     """
 
     dimension: str
@@ -174,12 +175,27 @@ class ScoreReading:
     seconds: float = 0.0
     broken: str | None = None
     invalid: str | None = None
+    judgement: Judgement | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {
+            "dimension": self.dimension,
+            "score": self.score,
+            "reason": self.reason,
+            "scorer": self.scorer,
+            "seconds": self.seconds,
+            "broken": self.broken,
+            "invalid": self.invalid,
+            "judgement": None if self.judgement is None else self.judgement.to_json(),
+        }
+
+    def with_judgement(self, judgement: Judgement | None) -> ScoreReading:
+        """Return the same reading with what an evaluator said."""
+        return self if judgement is None else replace(self, judgement=judgement)
 
     @classmethod
     def from_json(cls, fields: Fields) -> ScoreReading:
+        judgement = fields.section_or_none("judgement")
         return cls(
             dimension=fields.text("dimension"),
             score=fields.number_or_none("score"),
@@ -188,6 +204,7 @@ class ScoreReading:
             seconds=fields.number("seconds"),
             broken=fields.text_or_none("broken"),
             invalid=fields.text_or_none("invalid"),
+            judgement=None if judgement is None else Judgement.from_json(judgement),
         )
 
 

@@ -18,6 +18,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, Self, cast
 
 from jumar.errors import ConfigError
@@ -43,13 +44,14 @@ _DRAIN: Final = 0.2  # seconds to wait for the end of a pipe that somebody else 
 class CommandJudge:
     """Runs ``argv`` once a question, without a shell, in a process group of its own that is ended with it.
 
-    Errors: :class:`jumar.errors.ConfigError` for an empty command.
+    ``directory`` is where it runs, None the current one. Errors: :class:`jumar.errors.ConfigError` for an empty command.
     """
 
-    def __init__(self, argv: Sequence[str]) -> None:
+    def __init__(self, argv: Sequence[str], *, directory: Path | None = None) -> None:
         if not argv or not argv[0]:
             raise ConfigError("command: names no program; write command:PROGRAM with its arguments")
         self._argv = tuple(argv)
+        self._directory = directory
         # arguments may hold what nobody else should read, so that only their hash is on record
         digest = hashlib.sha256("\0".join(self._argv).encode(errors="surrogateescape")).hexdigest()
         self.identity = f"command:{os.path.basename(self._argv[0])}@{digest[:12]}"  # noqa: PTH119 - a name to show, not a path
@@ -63,6 +65,7 @@ class CommandJudge:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
+                cwd=self._directory,
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it holds a NUL byte"

@@ -12,6 +12,7 @@ from jumar.loop.scorers.checks import CHECKS, ChecksScorer
 from jumar.loop.scorers.command import COMMAND, CommandScorer
 from jumar.loop.scorers.coverage import COVERAGE
 from jumar.loop.scorers.exit_code import EXIT, ExitScorer
+from jumar.loop.scorers.judge import JUDGE, JudgeScorer, SharedEvaluation
 from jumar.loop.scorers.junit import JUNIT
 from jumar.loop.scorers.length import LENGTH
 from jumar.loop.scorers.options import Options
@@ -28,8 +29,10 @@ __all__ = [
     "ChecksScorer",
     "CommandScorer",
     "ExitScorer",
+    "JudgeScorer",
     "PythonScorer",
     "ScorerRuntime",
+    "SharedEvaluation",
     "build_scorer",
 ]
 
@@ -39,6 +42,7 @@ BUILTIN_SCORERS: Final[Mapping[str, Builtin]] = MappingProxyType(
         "command": COMMAND,
         "coverage": COVERAGE,
         "exit": EXIT,
+        "judge": JUDGE,
         "junit": JUNIT,
         "length": LENGTH,
         "python": PYTHON,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, run_command
 from jumar.loop.scorers.options import Options
@@ -14,16 +15,23 @@ from jumar.loop.workfiles import log_name
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 
+if TYPE_CHECKING:
+    from jumar.loop.scorers.judge import SharedEvaluation
+
 __all__ = ["Builder", "Builtin", "ScorerRuntime", "broken", "reading", "run_for_score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerRuntime:
-    """What a loop gives all its scorers: the stop event, the cap on output, where ``python`` functions are imported from."""
+    """What a loop gives all its scorers: the stop event, the cap on output, where ``python`` functions are imported from.
+
+    ``evaluators`` makes the evaluation of a ``judge`` scorer from its options; equal options give the same one.
+    """
 
     stop: threading.Event | None = None
     output_cap: int = DEFAULT_OUTPUT_CAP
     search: tuple[Path, ...] = ()
+    evaluators: Callable[[Mapping[str, object]], SharedEvaluation] | None = None
 
 
 Builder = Callable[[str, Options, ScorerRuntime], Scorer]

@@ -30,6 +30,11 @@ class Options:
                 has = f"it has {', '.join(known)}" if known else "it has none"
                 raise ConfigError(f"{self.where}: unknown option '{name}'{nearest(name, known)}; {has}")
 
+    @property
+    def values(self) -> Mapping[str, object]:
+        """All that was given, for a scorer whose options are checked elsewhere."""
+        return self._values
+
     def _fail(self, name: str, wanted: str) -> ConfigError:
         found = f"is {self._values[name]!r:.60}" if name in self._values else "is missing"
         return ConfigError(f"{self.where}: option '{name}' should be {wanted}, {found}")

@@ -1,0 +1,362 @@
+"""``[evaluator]`` and ``builtin = "judge"`` in a loop: the judges of ``jumar evaluate`` on what a candidate made.
+
+Everything that can be wrong with judge, rubric and patterns is found when the loop is put together. What fails later is told as
+what it is: a judge that cannot answer is broken, items that cannot be read are invalid, no file at all scores 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+import traceback
+from collections.abc import Coroutine, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from jumar.app.evaluator_config import EvaluatorConfig, JudgeOptions
+from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, JumarError, UsageError
+from jumar.files import as_write_error, make_directory, replace_file, sha256_file
+from jumar.loop.callables import describe_exception
+from jumar.loop.scorers import JudgeScorer, SharedEvaluation
+from jumar.loop.workfiles import UnreadableFileError
+from jumar.model.evaluators import Evaluated
+from jumar.model.judges import Judge
+from jumar.model.protocols import StepContext
+from jumar.text import escape
+
+if TYPE_CHECKING:
+    from jumar.app.evaluator_figures import Findings
+    from jumar.judging.cheap.evaluator import CheapModeEvaluator
+    from jumar.judging.dual import CheapResult
+    from jumar.judging.expensive.summary import Evaluation, Result
+    from jumar.judging.items import Item
+    from jumar.judging.rubric import StoryRubric, TextRubric
+
+__all__ = ["Evaluators", "LoopEvaluator", "Place"]
+
+_LOOK: Final = 0.1  # seconds between two looks at the request to stop
+_BUILTIN: Final = ("story", "text")
+REPLIES: Final = "replies"
+
+
+class _StoppedError(Exception):
+    """Somebody asked the loop to end now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an evaluator works: ``base`` is the configuration's directory, ``root`` holds the loops (None: no replies are kept).
+
+    ``stop`` ends an evaluation that is under way.
+    """
+
+    base: Path
+    root: Path | None = None
+    stop: threading.Event | None = None
+
+
+class Evaluators:
+    """Makes the evaluators of one configuration; equal options give the same one, so that nothing is judged twice."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._made: list[tuple[JudgeOptions, SharedEvaluation]] = []
+
+    def of_options(self, options: Mapping[str, object]) -> SharedEvaluation:
+        """Return the evaluation of a ``judge`` scorer. Errors: :class:`jumar.errors.ConfigError`."""
+        from pydantic import ValidationError
+
+        try:
+            checked = JudgeOptions.model_validate(dict(options))
+        except ValidationError as error:  # a configuration file was checked before; this is for other callers
+            first = error.errors(include_url=False)[0]
+            raise ConfigError(f"scorer 'judge': {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        return self._shared(checked, "scorer 'judge'")
+
+    def scorers(self, config: EvaluatorConfig) -> list[JudgeScorer]:
+        """Return a scorer for each dimension of ``[evaluator]``. Errors: :class:`jumar.errors.ConfigError`."""
+        shared = self._shared(config.options(), "[evaluator]")
+        return [JudgeScorer(dimension, shared, part=part) for dimension, part in config.dimensions.items()]
+
+    def _shared(self, options: JudgeOptions, where: str) -> SharedEvaluation:
+        for known, shared in self._made:
+            if known == options:
+                return shared
+        number = len(self._made) + 1
+        evaluator = LoopEvaluator(options, self._place, where=where, folder="evaluation" + (f"-{number}" if number > 1 else ""))
+        self._made.append((options, SharedEvaluation(evaluator)))
+        return self._made[-1][1]
+
+
+@contextlib.contextmanager
+def _named(where: str, key: str) -> Generator[None]:
+    """Put the table and the key in front of what is wrong."""
+    try:
+        yield
+    except UsageError as error:
+        raise ConfigError(f"{where} {key}: {error}") from error
+
+
+class LoopEvaluator:
+    """Judges the items that ``options`` name. ``folder`` is where, below a step's logs, the single results are kept.
+
+    Errors: :class:`jumar.errors.ConfigError` that begins with ``where`` and the key.
+    """
+
+    name = "judge"
+
+    def __init__(self, options: JudgeOptions, place: Place, *, where: str, folder: str) -> None:
+        from jumar.judging.cheap.evaluator import CheapModeEvaluator
+        from jumar.judging.tracking import require_statistics
+
+        self._options = options
+        self._place = place
+        self._folder = folder
+        self._rubric = _rubric(options.rubric, place.base, where)
+        self._patterns = None if options.patterns is None else place.base / options.patterns
+        self._cheap: CheapModeEvaluator | None = None
+        self._judge: Judge | None = None
+        self._digest: str | None = None
+        if options.mode != "cheap":
+            from jumar.app.judges import make_judge
+
+            with _named(where, "judge"):
+                self._judge = make_judge(options.judge, base=place.base)
+            with _named(where, "settings"):
+                self._settings, self._prices = _settings(options)
+        if options.mode != "expensive":
+            with _named(where, "patterns"):
+                self._cheap = CheapModeEvaluator(self._patterns, rubric=self._rubric)
+            self._digest = None if self._patterns is None else sha256_file(self._patterns)
+        if options.mode == "dual":
+            with _named(where, "mode"):
+                require_statistics()
+
+    @property
+    def asks(self) -> bool:
+        """Whether an evaluation asks a judge."""
+        return self._judge is not None
+
+    @property
+    def judge(self) -> str | None:
+        """Who is asked, None in cheap mode."""
+        return None if self._judge is None else self._judge.identity
+
+    def look(self, context: StepContext) -> int:
+        """Return how many items there are, 0 without a file, and ask nobody. Errors: :class:`jumar.errors.ItemError`."""
+        try:
+            return len(self._items(context) or ())
+        except UnreadableFileError as error:
+            raise ItemError(str(error)) from error
+
+    def evaluate(self, context: StepContext) -> Evaluated:
+        """Judge the items; see :class:`jumar.model.evaluators.Evaluator`."""
+        began = time.monotonic()
+        found = self._evaluated(context)
+        return replace(found, seconds=time.monotonic() - began)
+
+    def _items(self, context: StepContext) -> list[Item] | None:
+        from jumar.app.evaluator_items import collect_items
+
+        kind = "story" if self._rubric is not None and self._rubric.kind == "story" else None
+        options = self._options
+        return collect_items(context.workdir, options.paths, among=context.artifacts, fields=options.fields, kind=kind)
+
+    def _evaluated(self, context: StepContext) -> Evaluated:
+        named = ", ".join(escape(path) for path in self._options.paths)
+        try:
+            items = self._items(context)
+        except (UnreadableFileError, ItemError) as error:
+            return Evaluated(invalid=str(error))
+        if items is None:
+            return Evaluated(missing=f"missing: {named}")
+        if not items:
+            return Evaluated(invalid=f"{named}: there are no items in it")
+        try:
+            return self._judged(items, context)
+        except _StoppedError:
+            return Evaluated(broken="stopped before every item was judged")
+        except JumarError:
+            raise  # of the disk: that is no judge's fault
+        except Exception as error:  # noqa: BLE001 - whatever a judge of somebody else's may raise
+            with as_write_error("write", context.log_directory):
+                log = context.log_directory / f"score-{self._folder}.log"
+                log.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
+            return Evaluated(broken=describe_exception(error))
+
+    def _judged(self, items: Sequence[Item], context: StepContext) -> Evaluated:
+        from jumar.app.evaluator_figures import Findings, summarise, unreliable
+        from jumar.judging.expensive.summary import JudgeRejectedError
+
+        folder = context.log_directory / self._folder
+        with as_write_error("create", folder):
+            make_directory(folder)
+        read = tuple(item for item in items if not _empty(item))
+        empty = tuple(item.id for item in items if _empty(item))
+        found = Findings(mode=self._options.mode, read=read, empty=empty, recorded=self._recorded())
+        if self._judge is not None and read:
+            tally = _Spending(folder / "spent.jsonl")
+            try:
+                expensive = self._ask(self._judge, read, tally)
+            except (EvaluationUnreliableError, JudgeRejectedError) as error:
+                given = cast("Evaluation | None", error.evaluation)
+                found = replace(found, expensive=given, recorded={**found.recorded, **tally.correction(given)})
+                return unreliable(found, str(error))
+            found = replace(found, expensive=expensive, recorded={**found.recorded, **tally.correction(expensive)})
+        found = self._with_cheap(found)
+        self._write(folder, found, context.iteration)
+        return summarise(found)
+
+    def _recorded(self) -> dict[str, Any]:
+        from jumar.judging.rubric import builtin_rubric
+
+        rubric = self._rubric
+        digest = rubric.digest if rubric is not None else f"{builtin_rubric('story').digest} {builtin_rubric('text').digest}"
+        found: dict[str, Any] = {"rubric": digest, "patterns": self._digest, "details": f"logs/{self._folder}"}
+        return found if self._judge is None else {**found, "judge": self._judge.identity}
+
+    def _ask(self, judge: Judge, items: Sequence[Item], tally: _Spending) -> Evaluation:
+        from jumar.app.judged import reply_cache
+        from jumar.judging.expensive.evaluate import judge_items, run_async
+        from jumar.judging.expensive.given import rubric_of
+
+        cache = reply_cache(self._cache_directory(), judge)
+        question = rubric_of(self._rubric, items)
+
+        async def work() -> Evaluation:
+            async with contextlib.aclosing(judge):
+                return await judge_items(
+                    items, judge, question, self._settings, on_result=tally.add, cache=cache, prices=self._prices
+                )
+
+        return run_async(lambda: _until_stopped(work(), self._place.stop))
+
+    def _cache_directory(self) -> Path | None:
+        given = self._options.cache
+        if given is None:
+            return None if self._place.root is None else self._place.root / REPLIES
+        return None if given is False else self._place.base / given
+
+    def _with_cheap(self, found: Findings) -> Findings:
+        """Return the findings with those of the cheap judge, where the mode has one, and what lies between both."""
+        from jumar.app.evaluator_words import missing_overall, weaknesses_of
+        from jumar.judging.dual import combine
+        from jumar.judging.models import CheapModeResult
+
+        cheap = self._cheap
+        if cheap is None:
+            return found
+        results: list[CheapResult] = list(cheap.evaluate(found.read))
+        pairs = [
+            (one, _rubric_of(item, cheap))
+            for item, one in zip(found.read, results, strict=True)
+            if isinstance(one, CheapModeResult)
+        ]
+        return replace(
+            found,
+            cheap=tuple(results),
+            dual=None if found.expensive is None else combine(found.read, found.expensive, results, cheap.patterns),
+            patterns=0 if cheap.evidence is None else len(cheap.evidence.ids),
+            lacks={one.story_id: weaknesses_of(one, rubric, cheap.patterns) for one, rubric in pairs},
+            missing=missing_overall(pairs, cheap.patterns),
+        )
+
+    def _write(self, folder: Path, found: Findings, iteration: int) -> None:
+        """Keep every item's result beside the iteration's other logs, before it is acknowledged."""
+        from jumar.app.judged_files import dual_documents
+        from jumar.judging.dual import cheap_figures
+
+        documents: dict[str, str] = {}
+        if found.expensive is not None:
+            documents["expensive_eval.json"] = _json(found.expensive.to_json())
+        if found.dual is not None:
+            documents |= dual_documents(iteration, found.dual)
+        elif found.cheap is not None:
+            documents["cheap_eval.json"] = _json(cheap_figures(found.cheap, None))
+        for name, text in documents.items():
+            replace_file(folder / name, text.encode("utf-8", "backslashreplace"))
+
+
+def _rubric(spec: str | None, base: Path, where: str) -> StoryRubric | TextRubric | None:
+    from jumar.app.rubrics import load_rubric
+
+    if spec is None or spec in _BUILTIN:
+        return load_rubric(spec)
+    path = base / spec
+    if not path.exists():
+        raise ConfigError(f"{where} rubric: {escape(str(path))}: no such file; built in are {' and '.join(_BUILTIN)}")
+    with _named(where, "rubric"):
+        return load_rubric(str(path.absolute()))
+
+
+def _settings(options: JudgeOptions) -> tuple[Any, Any]:
+    from jumar.judging.expensive.ledger import Prices
+    from jumar.judging.expensive.settings import JudgeSettings
+
+    scale = (1.0, 5.0) if options.judge_scale is None else (options.judge_scale[0], options.judge_scale[1])
+    taken = ("repeat", "max_cost", "concurrency", "timeout", "max_retries", "backoff_base")
+    settings = JudgeSettings(**{name: getattr(options, name) for name in taken}, scale=scale)
+    price = options.price
+    return settings, None if price is None else Prices(input_per_million=price[0], output_per_million=price[1])
+
+
+def _rubric_of(item: Item, cheap: CheapModeEvaluator) -> StoryRubric | TextRubric:
+    wanted = "text" if item.story is None else "story"
+    return next((one for one in cheap.rubrics if one.kind == wanted), cheap.rubrics[0])
+
+
+def _empty(item: Item) -> bool:
+    return not item.text.strip() and not (item.story is not None and (item.story.technical_area or "").strip())
+
+
+async def _until_stopped(work: Coroutine[Any, Any, Evaluation], stop: threading.Event | None) -> Evaluation:
+    task = asyncio.create_task(work)
+    try:
+        while not task.done():
+            await asyncio.wait({task}, timeout=_LOOK)
+            if stop is not None and stop.is_set() and not task.done():
+                raise _StoppedError
+        return task.result()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class _Spending:
+    """What each item cost, written down as it becomes known: a run that is killed has been paid for, too.
+
+    What was in flight then may have cost something: after a try that was cut off the whole cost is unknown, unless every judge's
+    answer so far was free.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._earlier = _costs(path)
+
+    def add(self, result: Result) -> None:
+        with as_write_error("write", self._path), self._path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps({"id": result.story_id, "cost_usd": result.cost_usd}) + "\n")
+
+    def correction(self, given: Evaluation | None) -> dict[str, Any]:
+        """Return the cost with that of earlier tries; nothing where there were none."""
+        paid = [cost for cost in self._earlier if cost != 0.0]
+        if given is None or not paid:
+            return {}
+        return {"cost_usd": None, "known_cost_usd": given.known_cost_usd + sum(cost or 0.0 for cost in paid)}
+
+
+def _costs(path: Path) -> list[float | None]:
+    found: list[float | None] = []
+    with contextlib.suppress(FileNotFoundError):
+        for line in path.read_text("utf-8", "replace").splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                found.append(json.loads(line)["cost_usd"])
+    return found
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

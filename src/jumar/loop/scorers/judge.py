@@ -1,0 +1,100 @@
+"""``judge``: what an evaluator says about the items that a candidate made; one evaluation may give several dimensions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jumar.errors import ConfigError
+from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading
+from jumar.loop.scorers.options import Options
+from jumar.loop.values import ScoreValue
+from jumar.model.evaluators import Evaluated, Evaluator
+from jumar.model.protocols import Scorer, StepContext
+from jumar.model.records import ScoreReading
+
+__all__ = ["JUDGE", "JudgeScorer", "SharedEvaluation"]
+
+_OPTIONS: Final = (
+    "mode",
+    "items",
+    "part",
+    "judge",
+    "patterns",
+    "rubric",
+    "fields",
+    "repeat",
+    "max_cost",
+    "price",
+    "concurrency",
+    "timeout",
+    "max_retries",
+    "backoff_base",
+    "judge_scale",
+    "cache",
+)
+
+
+class SharedEvaluation:
+    """An evaluator that several scorers of one step ask: it judges once a context, and keeps the answer for the others."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self._last: tuple[StepContext, Evaluated] | None = None
+
+    def of(self, context: StepContext) -> tuple[Evaluated, bool]:
+        """Return the evaluation of this very context, and whether it was made now."""
+        last = self._last
+        if last is not None and last[0] is context:
+            return last[1], False
+        found = self.evaluator.evaluate(context)
+        self._last = (context, found)
+        return found, True
+
+
+class JudgeScorer:
+    """Scores one ``part`` of an evaluation, ``gestalt`` or another that the evaluator gives.
+
+    Nothing to judge scores 0.0, as a missing document does. Items that cannot be read are an invalid score. A judge that could
+    not answer for enough items, or a part that these items don't have, makes the scorer broken.
+    """
+
+    def __init__(self, dimension: str, shared: SharedEvaluation, *, part: str = "gestalt") -> None:
+        self.dimension = dimension
+        self.shared = shared
+        self.part = part
+
+    def score(self, context: StepContext) -> ScoreReading:
+        """Evaluate, unless another scorer of the same evaluation just did; the judgement is in the first reading only."""
+        found, fresh = self.shared.of(context)
+        name = self.shared.evaluator.name
+        seconds = found.seconds if fresh else 0.0
+        if found.broken is not None:
+            made = broken(self.dimension, name, found.broken, seconds=seconds)
+        elif found.invalid is not None:
+            made = reading(self.dimension, name, ScoreValue(score=None, invalid=found.invalid), seconds=seconds)
+        elif found.missing is not None:
+            made = reading(self.dimension, name, ScoreValue(score=0.0, reason=found.missing), seconds=seconds)
+        elif self.part in found.parts:
+            value = ScoreValue(score=found.parts[self.part], reason=self._reason(found))
+            made = reading(self.dimension, name, value, seconds=seconds)
+        else:
+            why = f"these items have no '{self.part}'; they have {', '.join(found.parts)}"
+            made = broken(self.dimension, name, why, seconds=seconds)
+        return made.with_judgement(found.judgement if fresh else None)
+
+    def _reason(self, found: Evaluated) -> str:
+        if self.part == "gestalt":
+            return found.reason
+        return f"mean {self.part.replace('_', ' ')} of the items, by the cheap judge"
+
+
+def _build(dimension: str, options: Options, runtime: ScorerRuntime) -> Scorer:
+    if runtime.evaluators is None:
+        raise ConfigError(f"{options.where}: it is put together by `jumar run`; in a program of your own, make a JudgeScorer")
+    given = dict(options.values)
+    part = options.text("part", "gestalt")
+    given.pop("part", None)
+    return JudgeScorer(dimension, runtime.evaluators(given), part=part)
+
+
+JUDGE = Builtin(build=_build, options=_OPTIONS, dimension="correctness")
