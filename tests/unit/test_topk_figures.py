@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from jumar.topk import STRATEGIES
@@ -81,8 +80,7 @@ def test_shares_are_written_without_a_leading_zero(figures: Any):
 def test_the_code_of_the_readme_runs(capsys: pytest.CaptureFixture[str]):
     blocks: list[str] = re.findall(r"```python\n(.*?)```", read("README.md"), flags=re.DOTALL)
     code = next(block for block in blocks if "jumar.topk" in block)
-    queries = [{"query_id": f"q{n}", "scores": [0.9, 0.8, 0.3, 0.2], "relevant": [1, 1, 0, n % 2]} for n in range(12)]
-    names: dict[str, Any] = {"scores": np.array([[0.9, 0.88, 0.2, 0.1]]), "runs": queries}
+    names: dict[str, Any] = {}
     exec(code, names)
     assert [2] == names["keep"].tolist()
     assert isinstance(names["best"], Tuning)
