@@ -390,3 +390,18 @@ def test_without_the_library_the_import_names_the_extra(name, library):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert f"ImportError: jumar.adapters.{name} needs the extra: pip install 'jumar[{name}]'" == done.stderr.splitlines()[-1]
+
+
+def test_a_parameter_beside_the_strategy_is_told_where_it_belongs():
+    for name in ("langchain", "llamaindex"):
+        library = loaded(name)
+        adapter = library.TopkCompressor if name == "langchain" else library.TopkPostprocessor
+        with pytest.raises(
+            ValueError, match=r"alpha is a parameter of the strategy: strategy=\{'strategy': 'adaptive_k', 'alpha': 3\}"
+        ):
+            adapter(alpha=3)
+        with pytest.raises(ValueError, match=r"strategy=\{'strategy': 'elbow', 'drop_threshold': 0\.2\}"):
+            adapter(strategy="elbow", drop_threshold=0.2)
+        assert 3 == adapter(strategy={"strategy": "adaptive_k", "alpha": 3}).strategy.alpha
+        with pytest.raises(ValueError, match="model_type"):
+            adapter.model_validate("otsu")

@@ -189,9 +189,12 @@ def _unknown(result: Any) -> Explanation:
 def _explain_stages(result: Any, basis: StagedBasis) -> Explanation:
     inner: Explanation = basis.chosen.explain()
     cutting = tuple(stage.name for stage in basis.stages if stage.name != "selector" and stage.kept < stage.given)
+    same = len(result.selected) == inner.kept  # else the rule did not decide, and there is no number that came second
     return replace(
         inner,
         kept=len(result.selected),
+        runner_up=inner.runner_up if same else None,
+        margin=inner.margin if same else None,
         cutoff_score=result.cutoff_score,
         truncated_by=(*inner.truncated_by, *cutting),
         kept_positions=tuple(inner.kept_positions[position] for position in basis.fitting) if result.selected else (),
