@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -65,17 +66,6 @@ class JudgeOptions(BaseModel):
                 raise ValueError(str(error).removeprefix("items: ")) from None
         return value
 
-    @field_validator("judge")
-    @classmethod
-    def _known_judge(cls, value: str | None) -> str | None:
-        kind = None if value is None else value.strip().partition(":")[0]
-        if kind is not None and (kind not in _JUDGES or ":" not in (value or "")):
-            raise ValueError(
-                f"there is no judge '{escape(kind)}'{nearest(kind, _JUDGES)}; there are openai:MODEL, anthropic:MODEL, "
-                "http://HOST:PORT/v1#MODEL, replay:FILE, command:PROGRAM … and mock:"
-            )
-        return value
-
     @field_validator("fields")
     @classmethod
     def _known_fields(cls, value: dict[str, str]) -> dict[str, str]:
@@ -102,6 +92,14 @@ class JudgeOptions(BaseModel):
 
     @model_validator(mode="after")
     def _has_a_judge(self) -> Self:
+        # here and not at the key, because what is wrong at a key is shown, and this may hold somebody's password
+        kind, colon, _ = (self.judge or "mock:").strip().partition(":")
+        if kind not in _JUDGES or not colon:
+            named = f" '{kind}'{nearest(kind, _JUDGES)}" if re.fullmatch(r"[a-z]{1,12}", kind) else " of this form"
+            raise ValueError(
+                f"judge: there is no judge{named}; there are openai:MODEL, anthropic:MODEL, http://HOST:PORT/v1#MODEL, "
+                "replay:FILE, command:PROGRAM … and mock:"
+            )
         if self.mode != "cheap" and self.judge is None:
             raise ValueError(
                 f"mode {self.mode!r} needs a judge: set judge = 'openai:MODEL' (or anthropic:MODEL, http://HOST:PORT/v1#MODEL, "
