@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 from commands import call
 
-import jumar.topk
 from jumar.app.topk_file import Selection, plain_value, read_selection, render_selection
 from jumar.app.topk_settings import load_retrieval
 from jumar.errors import ConfigError, StrategyError
@@ -233,27 +231,3 @@ def test_a_strategy_that_knows_only_limits_works_in_a_batch_in_stages_and_is_com
 def test_what_only_looks_like_a_strategy_is_told_what_to_derive_from(other: object):
     with pytest.raises(StrategyError, match=r"has a select, but is no strategy: derive it from jumar\.topk\.SelectionStrategy"):
         select_batch([[0.9]], other)
-
-
-def test_without_numpy_every_name_is_there_and_says_what_it_needs(monkeypatch: pytest.MonkeyPatch):
-    names: dict[str, Any] = {}
-    for module in [
-        one for one in sys.modules if one == "numpy" or one.startswith(("jumar.topk.batch", "jumar.topk.store_numpy"))
-    ]:
-        monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    for name in ("select_batch", "NumpyVectorStore"):
-        monkeypatch.delitem(vars(jumar.topk), name, raising=False)
-    exec("from jumar.topk import *", names)
-    assert 3 == len(names["AdaptiveKSelectionStrategy"]().select(items([0.92, 0.89, 0.71, 0.45, 0.42])).selected)
-    with pytest.raises(
-        ImportError, match=r"jumar\.topk\.select_batch needs numpy, which is not installed: pip install 'jumar\[topk\]'"
-    ):
-        names["select_batch"]([[0.9]], "otsu")
-
-
-def test_another_module_that_is_missing_is_an_error(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delitem(vars(jumar.topk), "Gate", raising=False)
-    monkeypatch.setitem(sys.modules, "jumar.topk.stages", None)
-    with pytest.raises(ModuleNotFoundError, match="stages"):
-        _ = jumar.topk.Gate

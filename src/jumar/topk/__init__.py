@@ -139,31 +139,12 @@ _ELSEWHERE = {
 if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would believe in every name
 
     def __getattr__(name: str) -> object:
-        """Load a public name when it is first used, and keep it; one that needs numpy says so when it is called without."""
+        """Load a public name when it is first used, and keep it."""
         if name not in _ELSEWHERE:
             raise AttributeError(f"module 'jumar.topk' has no attribute {name!r}")
-        try:
-            value = getattr(import_module(f"jumar.topk.{_ELSEWHERE[name]}"), name)
-        except ImportError as error:
-            from jumar.topk.extra import MissingExtraError
-
-            if error.name != "numpy" and not isinstance(error, MissingExtraError):
-                raise
-            return _without_numpy(name)
+        value = getattr(import_module(f"jumar.topk.{_ELSEWHERE[name]}"), name)
         globals()[name] = value
         return value
-
-
-def _without_numpy(name: str) -> object:
-    """Return what stands for ``name`` without numpy, so that ``from jumar.topk import *`` works."""
-
-    def missing(*_: object, **__: object) -> None:
-        from jumar.topk.extra import need_numpy
-
-        need_numpy(f"jumar.topk.{name}")
-
-    missing.__name__ = name
-    return missing
 
 
 def __dir__() -> list[str]:

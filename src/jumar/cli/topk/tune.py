@@ -75,8 +75,8 @@ def tune_command(
     """Find the strategy and parameters that suit labelled queries best.
 
     The figures are of held-out queries: everything is chosen again in each fold of a cross-validation. A fixed number is taken
-    unless another strategy is ahead of it by more than one standard error, in folds inside of these; the interval says whether that
-    may be chance. A query with nothing relevant counts 1 when nothing is kept for it.
+    unless another strategy is ahead of it by more than one standard error, in folds inside of these; the interval says whether
+    that may be chance. A query with nothing relevant counts 1 when nothing is kept for it.
     """
     if recall is not None and metric is not None:
         raise UsageError("--recall fits a threshold and --metric searches for the best: choose one")
