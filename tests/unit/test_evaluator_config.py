@@ -11,6 +11,7 @@ from jumar.app.config import JumarConfig
 from jumar.app.evaluator_config import PARTS
 from jumar.app.load import load_config
 from jumar.app.parts import build_parts
+from jumar.app.templates import template_text
 from jumar.errors import ConfigError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.items import Item
@@ -179,6 +180,14 @@ def test_equal_options_share_one_evaluation(tmp_path: Path):
     assert ["gestalt", "invest", "gestalt", "gestalt"] == [scorer.part for scorer in made]
     assert made[0].shared is made[1].shared is made[3].shared
     assert made[0].shared is not made[2].shared
+
+
+def test_the_judge_that_a_template_offers_is_valid(tmp_path: Path):
+    text = template_text("document.toml")
+    block = next(part for part in text.split("\n\n") if 'builtin = "judge"' in part)
+    path = tmp_path / "jumar.toml"
+    path.write_text(text.replace(block, re.sub("^# ", "", block, flags=re.MULTILINE)))
+    assert ["judge"] == [scorer.builtin for scorer in load_config(path).scorers][-1:]
 
 
 def test_a_judge_scorer_is_put_together_by_the_loop():
