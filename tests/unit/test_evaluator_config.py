@@ -46,6 +46,12 @@ def test_the_least_that_is_needed(tmp_path: Path):
     assert ["correctness"] == [scorer.dimension for scorer in parts.scorers]
 
 
+def test_prices_and_a_scale_are_two_numbers(tmp_path: Path):
+    config = load(tmp_path, "[evaluator]\nitems = ['a', 'b']\njudge = 'mock:'\nprice = [1, 2.5]\njudge_scale = [0, 100]\n")
+    assert config.evaluator is not None
+    assert ([1, 2.5], [0, 100], ("a", "b")) == (config.evaluator.price, config.evaluator.judge_scale, config.evaluator.paths)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -79,6 +85,7 @@ def test_the_least_that_is_needed(tmp_path: Path):
             "items = 's'\njudge = 'mock:'\ndimensions = {correctness = 'gestallt'}\n",
             "evaluator: dimensions.correctness: there is no part 'gestallt' (did you mean 'gestalt'?)",
         ),
+        ("items = 's'\njudge = 'mock:'\ndimensions = {' ' = 'gestalt'}\n", "evaluator: dimensions: a dimension needs a name"),
         ("items = 's'\njudge = 'mock:'\ndimensions = {}\n", "jumar.toml:7: evaluator.dimensions"),
         (
             "items = 's'\njudge = 'mock:'\nmode = 'expensive'\ndimensions = {readability = 'sentences'}\n",

@@ -14,11 +14,11 @@ from steps_kit import context
 
 from jumar.app.evaluator_config import EvaluatorConfig
 from jumar.app.loop_evaluator import Evaluators, Place
-from jumar.errors import ItemError
+from jumar.errors import ConfigError, ItemError, StoreWriteError
 from jumar.loop.prompt import render_prompt
 from jumar.loop.scorers import JudgeScorer
 from jumar.loop.verdict import verdict
-from jumar.model import IterationRecord, Judgement, ScoreReading
+from jumar.model import IterationRecord, JudgedItem, Judgement, ScoreReading
 from jumar.model.codec import Fields
 
 GOOD = {"title": "Add export", "description": "The user can keep what was counted.", "acceptance_criteria": ["a", "b", "c"]}
@@ -134,6 +134,13 @@ def test_records_without_ids_in_several_files_are_told_apart(work: Path):
     assert {"a.jsonl:line-1", "b.jsonl:line-1"} == {one.id for one in found.worst}
 
 
+def test_a_text_is_a_story_where_the_rubric_is_for_stories(work: Path):
+    (work / "a.md").write_text("The user can keep what was counted, which saves time at the end of a month.\n")
+    readings = read(work, items="*.md", mode="cheap", rubric="story", dimensions={"value": "invest_valuable"})
+    assert 1.0 == readings[0].score
+    assert "a.md" == judgement(readings).worst[0].id
+
+
 def test_bad_patterns_are_weaknesses(work: Path):
     stories(work, {"description": "The user can keep what was counted, somehow."})
     pattern = {"id": "vague", "type": "bad", "description": "Says somehow", "keywords": [], "phrases": ["somehow"], "weight": 1.0}
@@ -142,6 +149,13 @@ def test_bad_patterns_are_weaknesses(work: Path):
     found = judgement(read(work, mode="cheap", patterns="p.json"))
     assert "shows vague (Says somehow)" == found.worst[0].weaknesses[0]
     assert found.patterns is not None
+
+
+def test_options_that_nobody_checked_before_are_checked(work: Path):
+    made = Evaluators(Place(base=work))
+    assert made.of_options({"items": "s", "mode": "cheap"}) is made.of_options({"items": "s", "mode": "cheap"})
+    with pytest.raises(ConfigError, match="scorer 'judge': mode: "):
+        made.of_options({"items": "s", "mode": "cheep"})
 
 
 # ------------------------------------------------------------------------------------- what is no score, and what it means
@@ -280,6 +294,13 @@ def test_a_try_that_was_cut_off_was_paid_for_too(work: Path):
     assert 2 == again.cached
 
 
+def test_a_disk_that_refuses_ends_the_run_and_blames_no_judge(work: Path):
+    (work.parent / "root").write_text("no directory")
+    stories(work, {})
+    with pytest.raises(StoreWriteError, match="replies"):
+        read(work, mode="expensive", judge="mock:")
+
+
 def test_no_cache_asks_again(work: Path):
     stories(work, {})
     for _ in range(2):
@@ -330,6 +351,23 @@ def test_weaknesses_are_the_reflections_of_the_iteration(work: Path):
 
 def last(*readings: ScoreReading) -> IterationRecord:
     return IterationRecord(iteration_number=1, timestamp="t", quality_score=50.0, readings=readings)
+
+
+def test_what_may_be_unknown_is_shown_as_unknown():
+    item = JudgedItem(id="a`b", gestalt=None)
+    unknown = Judgement(mode="dual", items=1, scored=0, gestalt=None, unscored={"refused": 1}, worst=(item,))
+    shown = render_prompt(objective="x", iteration=2, last=last(ScoreReading(dimension="d", score=0.5, judgement=unknown)))
+    assert "- 1 item, 0 scored (1 refused)\n- expensive average: — (target: at least —)\n- cheap average: —\n- gap: — (" in shown
+    assert "\n- `a'b` not scored\n" in shown
+
+
+def test_a_short_protocol_has_the_figures_and_what_is_odd_about_the_judge():
+    judged = Judgement(mode="expensive", items=2, scored=2, gestalt=3.0, flags=("all_same_score",), targets={"gestalt": 4.0})
+    shown = render_prompt(objective="x", iteration=2, last=last(ScoreReading(dimension="d", score=0.5, judgement=judged)))
+    assert shown.endswith(
+        "A judge reads every item and gives the score.\n\n"
+        "- 2 items, 2 scored\n- expensive average: 3.00 (target: at least 4.00)\n- about the judge: all same score\n"
+    )
 
 
 def test_the_next_prompt_has_the_evaluation_protocol(work: Path):
