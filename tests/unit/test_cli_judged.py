@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,10 @@ def test_nothing_scored_ends_with_12() -> None:
         (["--judge", "opnai:gpt"], "there is no judge 'opnai' (did you mean 'openai'?)"),
         (["--judge", "mock:", "--patterns", "nowhere.json"], "nowhere.json"),
         (["--judge", "mock:", "--per-item", "no/such.jsonl"], "its folder does not exist"),
+        (["--judge", "mock:", "--per-item", "in.jsonl"], "would replace what is read from"),
+        (["--judge", "mock:", "--per-item", "link.jsonl"], "would replace what is read from"),
+        (["--judge", "mock:", "--per-item", "pipe"], "is no regular file"),
+        (["--judge", "replay:own.jsonl", "--per-item", "own.jsonl"], "would replace what is read from"),
         (["--judge", "mock:", "--per-item", "."], "is a directory"),
         (["--judge", "mock:", "--price", "1"], "write IN,OUT"),
         (["--judge", "mock:", "--price=-1,2"], "should be 0 or more"),
@@ -170,9 +175,38 @@ def test_nothing_scored_ends_with_12() -> None:
 )
 def test_what_cannot_be_done_is_said_before_anything_is_paid_for(options: list[str], message: str) -> None:
     rows(*STORIES)
+    rows({"id": "s1", "judge_scores": 3}, name="own.jsonl")
+    Path("link.jsonl").symlink_to("in.jsonl")
+    os.mkfifo("pipe")
     called = call("evaluate", "in.jsonl", *options, check=2)
     assert message in called.err
     assert not Path(".jumar").exists()
+    assert len(STORIES) == len(lines_of("in.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("in.csv", "id,answer\n1,yes\n", "'text' is missing"),
+        ("in.csv", "id;text\n1;yes\n", "columns are separated by commas in .csv"),
+        ("in.tsv", "id\ttitle\n1\tyes\n", "name the key of the text: --field text=KEY. There are: id, title"),
+    ],
+)
+def test_a_table_without_the_text_is_refused_before_anything_is_paid_for(name: str, text: str, message: str) -> None:
+    Path(name).write_text(text)
+    for mode in ("cheap", "expensive", "dual"):
+        assert message in call("evaluate", name, "--mode", mode, "--judge", "mock:", check=2).err
+    assert not Path(".jumar").exists()
+
+
+def test_patterns_from_the_backup_are_told_in_one_line() -> None:
+    rows(*STORIES)
+    Path("p.json.backup").write_text('{"version": "2.0", "patterns": []}')
+    Path("p.json").write_text('{"version"')
+    for options in (["--mode", "cheap"], ["--judge", "mock:"]):
+        lines = call("evaluate", "in.jsonl", "--patterns", "p.json", "-q", *options, check=0).err.splitlines()
+        assert 1 == sum("backup" in line for line in lines)
+        assert all(".py:" not in line for line in lines)
 
 
 def test_quiet_says_the_figures_and_the_decision_in_two_lines() -> None:
@@ -186,5 +220,5 @@ def test_what_stopped_or_scattered_is_told() -> None:
     out = call(
         "evaluate", "in.jsonl", "--mode", "expensive", "--judge", "mock:noise=1.5,cost=0.01", "--max-cost", 0.2, check=0
     ).out
-    for word in ("not scored  ", "stopped  ", "noise  "):
+    for word in ("not scored  ", "stopped  ", "health  high_variance"):
         assert any(line.startswith(word) for line in out.splitlines())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jumar.judging.gap import GapSummary, explain_gap, pair_results, summarise_gaps
@@ -130,21 +132,27 @@ def test_the_dashboard_has_the_lines_of_the_design() -> None:
         "=== Iteration 5 Results ===",
         "EXPENSIVE MODE:",
         "  Gestalt avg: 4.25",
-        "  Cost: unknown",
+        "  Cost: unknown · 0 calls, 0 from the cache",
         "CHEAP MODE:",
         "  Gestalt avg: 3.65 (target: >= 4.0) ✗",
         "  Pattern match: 92%",
         "GAP ANALYSIS:",
         "  Scored by both: 2 of 3 items (1 unscored in expensive mode)",
         "  Gap: 0.70 (target: <= 0.5) ✗",
-        "  Signed: +0.60 (positive: cheap mode is too strict)",
+        "  Signed gap: +0.60 (positive: cheap mode is too strict)",
         "  Stories with large gap (> 0.5):",
         "    - s1: exp=4.50, cheap=3.20 (gap=+1.30)",
         "      Issue: Cheap mode was too strict; the expensive judge saw: nuanced value",
         "  Verdict: not proven",
-        "DECISION: Gap over its target: look at the items above, and learn patterns from them",
+        "DECISION: Gap over its target: look at the items that are far apart, and learn",
+        "          patterns from them",
     ):
         assert line in text.splitlines()
+
+
+def decided(text: str) -> str:
+    """The decision as one line."""
+    return " ".join(text[text.index("DECISION:") :].split())
 
 
 @pytest.mark.parametrize(
@@ -156,12 +164,12 @@ def test_the_dashboard_has_the_lines_of_the_design() -> None:
         (
             [dual("a", 4.0, 3.8)],
             None,
-            "The mean gap is small, but that the cheap judge tracks is not proven: look at the checks above",
+            "The mean gap is small, but that the cheap judge tracks is not proven: look at the checks",
         ),
     ],
 )
 def test_the_decision_follows_from_the_figures(results: list[DualModeResult], previous: float | None, decision: str) -> None:
-    assert f"DECISION: {decision}" == render_dashboard(view(results, previous=previous)).splitlines()[-1]
+    assert f"DECISION: {decision}" == decided(render_dashboard(view(results, previous=previous)))
 
 
 def many(offset: float) -> list[DualModeResult]:
@@ -172,10 +180,26 @@ def many(offset: float) -> list[DualModeResult]:
 
 
 def test_a_judge_that_tracks_is_told_whether_the_items_are_good_too() -> None:
-    assert "not good enough yet" in render_dashboard(view(many(0.0))).splitlines()[-1]
+    assert "not good enough yet" in decided(render_dashboard(view(many(0.0))))
     good = [dual(one.story_id, 3.6 + one.expensive.gestalt / 4, 3.6 + one.cheap.gestalt / 4) for one in many(0.0)]
     good = [one for one in good if one.expensive.gestalt <= 5 and one.cheap.gestalt <= 5]
-    assert "its average is met" in render_dashboard(view(good)).splitlines()[-1]
+    assert "its average is met" in decided(render_dashboard(view(good)))
+
+
+@pytest.mark.parametrize(
+    ("flag", "word"), [("all_same_score", "says the same of everything"), ("high_variance", "differs from itself")]
+)
+def test_a_judge_that_is_none_decides_nothing(flag: str, word: str) -> None:
+    shown = replace(view([dual("a", 4.0, 3.0)]), flags=(flag,), stopped="the next call could exceed the limit", stories=False)
+    text = render_dashboard(shown)
+    assert word in decided(text)
+    for line in (f"  Health: {flag}", "  Stopped: the next call could exceed the limit", "  Items with large gap (> 0.5):"):
+        assert line in text.splitlines()
+
+
+def test_every_line_fits_a_terminal() -> None:
+    long = dual("a", 5.0, 2.0, strengths=("a very long sentence " * 30,))
+    assert all(len(line) <= 80 for line in render_dashboard(view([long])).splitlines())
 
 
 def test_very_many_gaps_are_cut_and_control_characters_shown() -> None:
@@ -184,7 +208,7 @@ def test_very_many_gaps_are_cut_and_control_characters_shown() -> None:
     assert "    … and 4 more in gap_analysis.json" in text.splitlines()
     assert "\x1b" not in text
     assert "  Pattern match: no patterns" in text.splitlines()
-    assert "  Cost: $0.2500" in text.splitlines()
+    assert "  Cost: $0.2500 · 0 calls, 0 from the cache" in text.splitlines()
 
 
 def test_a_summary_says_when_its_targets_are_met() -> None:

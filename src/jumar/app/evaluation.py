@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from jumar.app.evaluation_files import EvaluationFiles, item_row
+from jumar.app.evaluation_files import EvaluationFiles, check_per_item, item_row
 from jumar.app.evaluation_tally import CheapTally
 from jumar.app.item_chunks import Chunk
 from jumar.app.item_sources import read_chunks
@@ -112,6 +112,7 @@ def evaluate_cheaply(request: CheapRequest, hear: Callable[[int, int], None] | N
     :class:`ItemError` that names file and line, also for a file without items; those of patterns, rubric and executor.
     """
     evaluator = _evaluator(request)
+    check_per_item(request.per_item, request.items, request.patterns, None if request.rubric is None else Path(request.rubric))
     kind = "story" if len(evaluator.rubrics) == 1 and evaluator.rubrics[0].kind == "story" else None
     chunks = read_chunks(request.items)
     first = next(chunks, None)

@@ -18,7 +18,7 @@ from jumar.judging.items import Item
 from jumar.text import escape
 from jumar.version import __version__
 
-__all__ = ["EvaluationFiles", "item_row"]
+__all__ = ["EvaluationFiles", "check_per_item", "item_row"]
 
 
 def item_row(item: Item) -> str:
@@ -29,6 +29,24 @@ def item_row(item: Item) -> str:
     if item.group is not None:
         row["group"] = item.group
     return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+def check_per_item(target: Path | None, *inputs: Path | None) -> None:
+    """Refuse a file of rows that cannot be written, or that is one of ``inputs``. Errors: :class:`jumar.errors.UsageError`."""
+    if target is None:
+        return
+    shown = f"--per-item {escape(str(target))}"
+    if str(target) == "-":
+        raise UsageError(f"{shown}: name a file; stdout has the summary, or with --json the document")
+    if not target.absolute().parent.is_dir():
+        raise UsageError(f"{shown}: its folder does not exist; make it first")
+    if target.is_dir():
+        raise UsageError(f"{shown}: is a folder; name a file")
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{shown}: is no regular file; name another one")
+    for one in inputs:
+        if one is not None and one.exists() and target.exists() and target.samefile(one):
+            raise UsageError(f"{shown}: would replace what is read from; name another file")
 
 
 class EvaluationFiles:
@@ -51,10 +69,6 @@ class EvaluationFiles:
     def __enter__(self) -> Self:
         token = f".tmp-{secrets.token_hex(6)}"
         if self._per_item is not None:
-            if not self._per_item.absolute().parent.is_dir():
-                raise UsageError(f"--per-item {escape(str(self._per_item))}: its folder does not exist; make it first")
-            if self._per_item.is_dir():
-                raise UsageError(f"--per-item {escape(str(self._per_item))}: is a folder; name a file")
             with as_write_error("write", self._per_item):
                 self._lines = self._per_item.with_name(self._per_item.name + token).open("x", encoding="utf-8")
         if self._output is not None:

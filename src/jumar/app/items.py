@@ -120,10 +120,12 @@ class ItemReader:
             return Item.of(self._story(record, item_id, where, table=table), group=group, source=where)
         key = self._key("text")
         text = record.get(key)
-        if text is None and key not in record and not table:
+        if key not in record:
+            odd = next((one for one in record if table and ";" in one), None)
+            hint = "" if odd is None else "; columns are separated by commas in .csv and by tabs in .tsv"
             raise ItemError(
                 f"{where}: '{escape(key)}' is missing, and there is no 'title' with 'acceptance_criteria', which make a story; "
-                f"name the key of the text: --field text=KEY. There are: {_keys(record)}"
+                f"name the key of the text: --field text=KEY. There are: {_keys(record)}{hint}"
             )
         if text is not None and not isinstance(text, str):
             raise ItemError(f"{where}: '{escape(key)}' is {_shown(text)}; give a text")

@@ -47,7 +47,7 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
         require_statistics()
         evaluator = CheapModeEvaluator(request.patterns, rubric=rubric)
     judge = make_judge(request.judge)
-    check_outputs(request.per_item, request.output)
+    check_outputs(request)
     kind = "story" if rubric is not None and rubric.kind == "story" else None
     items = list(read_items(request.items, request.fields, kind=kind))
     if not items:

@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jumar.app.evaluation_files import item_row
+from jumar.app.evaluation_files import check_per_item, item_row
 from jumar.app.iteration_folder import new_iteration, sources_of
 from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
-from jumar.errors import UsageError
 from jumar.files import as_write_error, fsync_directory, rename_new, replace_file
 from jumar.judging.dual import DualEvaluation
 from jumar.judging.expensive.summary import Evaluation
@@ -21,7 +20,6 @@ from jumar.judging.rubric import JudgeRubric
 from jumar.learning.history import check_convergence, detect_divergence
 from jumar.report.judging.dashboard import DualView, render_dashboard
 from jumar.report.judging.gap_report import render_gap_report
-from jumar.text import escape
 from jumar.version import __version__
 
 __all__ = ["check_outputs", "dual_documents", "dual_view", "row_of", "write_iteration", "write_rows"]
@@ -55,15 +53,18 @@ def row_of(expensive: ExpensiveModeResult | Unscored, cheap: CheapModeResult | U
     }
 
 
-def check_outputs(per_item: Path | None, output: Path | None) -> None:
+def check_outputs(request: JudgedRequest) -> None:
     """Refuse what could not be written, before anything is paid for. Errors: :class:`UsageError`, :class:`StoreWriteError`."""
-    if per_item is not None:
-        if not per_item.absolute().parent.is_dir():
-            raise UsageError(f"--per-item {escape(str(per_item))}: its folder does not exist; make it first")
-        if per_item.is_dir():
-            raise UsageError(f"--per-item {escape(str(per_item))}: is a folder; name a file")
-    if output is not None:
-        with new_iteration(output):
+    kind, _, rest = request.judge.partition(":")
+    inputs = (
+        request.items,
+        request.patterns,
+        None if request.rubric is None else Path(request.rubric),
+        Path(rest) if kind == "replay" else None,
+    )
+    check_per_item(request.per_item, *inputs)
+    if request.output is not None:
+        with new_iteration(request.output):
             pass
 
 
@@ -80,7 +81,7 @@ def write_iteration(output: Path, request: JudgedRequest, question: JudgeRubric,
     """
     with as_write_error("write into", output), new_iteration(output) as (number, temporary, directory):
         found = replace(found, directory=directory, history=tuple(_history(output, number)))
-        documents = _documents(number, found)
+        documents = _documents(number, request, found)
         documents["manifest.json"] = _json(_manifest(request, question, found))
         for name, text in documents.items():
             replace_file(temporary / name, text.encode())
@@ -89,7 +90,7 @@ def write_iteration(output: Path, request: JudgedRequest, question: JudgeRubric,
     return found
 
 
-def _documents(number: int, found: JudgedEvaluation) -> dict[str, str]:
+def _documents(number: int, request: JudgedRequest, found: JudgedEvaluation) -> dict[str, str]:
     stories = "[\n" + ",\n".join(item_row(item) for item in found.items) + "\n]\n"
     documents = {"stories.json": stories, "expensive_eval.json": _json(found.expensive.to_json())}
     if found.dual is None:
@@ -97,14 +98,22 @@ def _documents(number: int, found: JudgedEvaluation) -> dict[str, str]:
     log = _log(number, found.dual, found.history)
     if log is not None:
         documents["iteration_log.json"] = _json(log.model_dump(mode="json"))
-    return documents | dual_documents(number, found.dual, found.history)
+    return documents | dual_documents(number, found.dual, found.history, _about(request, found))
 
 
-def dual_documents(number: int, dual: DualEvaluation, history: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
-    """Return what is written about both judges and the gap between them, by the names of the files."""
+def dual_documents(
+    number: int,
+    dual: DualEvaluation,
+    history: Sequence[Mapping[str, Any]] = (),
+    about: tuple[tuple[str, str], ...] = (),
+) -> dict[str, str]:
+    """Return what is written about both judges and the gap between them, by the names of the files.
+
+    ``about`` is what the report tells of where its figures come from.
+    """
     figures = dual.to_json()
     gap_keys = ("scored", "unscored", "gap", "abs_gap_mean", "large_gaps", "tracking", "quality", "health")
-    view = dual_view(number, dual, history)
+    view = replace(dual_view(number, dual, history), about=about)
     return {
         "cheap_eval.json": _json(figures["cheap"]),
         "gap_analysis.json": _json({"iteration": number, **{key: figures[key] for key in gap_keys}}),
@@ -150,6 +159,19 @@ def _plan(dual: DualEvaluation) -> dict[str, Any]:
     return {"focus": "items with a large gap" if dual.summary.large else "none", "proposed_patterns": len(set(phrases))}
 
 
+def _about(request: JudgedRequest, found: JudgedEvaluation) -> tuple[tuple[str, str], ...]:
+    """Return where the figures come from, for people."""
+    return (
+        ("when", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")),
+        ("items", str(request.items)),
+        ("expensive judge", found.expensive.judge),
+        ("readings an item", str(found.expensive.repeat)),
+        ("rubric", request.rubric or "built-in"),
+        ("patterns", "none" if request.patterns is None else str(request.patterns)),
+        ("jumar", __version__),
+    )
+
+
 def dual_view(number: int, dual: DualEvaluation, history: Sequence[Mapping[str, Any]] = ()) -> DualView:
     """Return what the dashboard shows of an evaluation."""
     unscored = {
@@ -166,6 +188,11 @@ def dual_view(number: int, dual: DualEvaluation, history: Sequence[Mapping[str, 
         unscored=unscored,
         cost_usd=dual.expensive.cost_usd,
         previous=previous,
+        flags=tuple(dual.health["expensive_evaluator"].flags),
+        calls=dual.expensive.calls,
+        cached=dual.expensive.cached,
+        stopped=dual.expensive.stopped,
+        stories=any(item.story is not None for item in dual.items),
     )
 
 

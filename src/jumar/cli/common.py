@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +34,7 @@ __all__ = [
     "refresh_if_free",
     "root_option",
     "shown_path",
+    "warned",
     "writable",
 ]
 
@@ -156,3 +159,15 @@ def writable(text: str, encoding: str | None) -> str:
 def colour_wanted() -> bool:
     """Whether stdout is a terminal that knows colours and the person did not ask for none (NO_COLOR)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+@contextlib.contextmanager
+def warned() -> Generator[None]:
+    """Print the warnings of the body as ours, one line each."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield
+        finally:
+            for one in caught:
+                print_text(f"jumar: warning: {one.message}", err=True)

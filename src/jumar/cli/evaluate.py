@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text, quiet_option, shown_path
+from jumar.cli.common import json_option, print_json, print_text, quiet_option, shown_path, warned
 from jumar.cli.judged import judge_options, run_judged
 from jumar.errors import NothingEvaluatedError
 from jumar.text import plural
@@ -67,7 +67,7 @@ def evaluate_command(items: Path, mode: Mode, *, as_json: bool, quiet: bool, **o
         return run_judged(items, mode, field_map(options["fields"]), options, as_json=as_json, quiet=quiet)
     names = ("patterns", "rubric", "per_item", "output", "jobs", "executor")
     request = CheapRequest(items=items, fields=field_map(options["fields"]), **{name: options[name] for name in names})
-    with _progress(items, shown=not (as_json or quiet)) as hear:
+    with warned(), _progress(items, shown=not (as_json or quiet)) as hear:
         found = evaluate_cheaply(request, hear)
     for name in found.unused_weights:
         print_text(f"jumar: warning: scoring_weights of the patterns name '{name}', which no component here is called", err=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jumar.cli.common import print_json, print_text, shown_path
+from jumar.cli.common import print_json, print_text, shown_path, warned
 from jumar.errors import NothingEvaluatedError
 from jumar.text import plural
 
@@ -107,7 +107,7 @@ def run_judged(
     from jumar.app.judged import evaluate_judged
 
     request = _request(items, mode, fields, options)
-    with _progress(shown=not (as_json or quiet)) as hear:
+    with warned(), _progress(shown=not (as_json or quiet)) as hear:
         found = evaluate_judged(request, hear)
     if as_json:
         print_json(found.document())
@@ -180,10 +180,19 @@ def _print(found: JudgedEvaluation, *, quiet: bool) -> None:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in expensive.unscored_kinds.items())
     if kinds:
         print_text(f"not scored  {kinds}")
-    if expensive.stopped:
-        print_text(f"stopped  {expensive.stopped}")
-    if expensive.high_variance:
-        print_text("noise  the judge's own readings of one item differ by more than half a point: high_variance")
+    if found.dual is None:
+        _print_state(found)
+
+
+def _print_state(found: JudgedEvaluation) -> None:
+    """Say what the dashboard says in dual mode: why it stopped, and what is odd about the judge."""
+    from jumar.judging.expensive.health import check_expensive_evaluator
+
+    if found.expensive.stopped:
+        print_text(f"stopped  {found.expensive.stopped}")
+    flags = check_expensive_evaluator(found.expensive.results).flags
+    if flags:
+        print_text(f"health  {', '.join(flags)}")
 
 
 def _print_dual(found: JudgedEvaluation, *, quiet: bool) -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jumar.cli.common import print_text
 from jumar.errors import ItemError
 from jumar.text import escape, plural
 
 if TYPE_CHECKING:
     from jumar.patterns.coverage import Coverage
 
-__all__ = ["coverage_lines", "file_argument", "on_option", "share", "texts_of", "warned"]
+__all__ = ["coverage_lines", "file_argument", "on_option", "share", "texts_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,18 +33,6 @@ def on_option(function: F) -> F:
         help="Say what fires on these items: a file as `jumar evaluate` takes, or a folder of .txt, an item a line.",
     )
     return option(function)
-
-
-@contextmanager
-def warned() -> Generator[None]:
-    """Print the warnings of the body as ours, one line each."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        try:
-            yield
-        finally:
-            for one in caught:
-                print_text(f"jumar: warning: {one.message}", err=True)
 
 
 def texts_of(path: Path) -> Iterator[str]:

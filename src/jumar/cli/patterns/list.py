@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text, quiet_option
-from jumar.cli.patterns.common import file_argument, warned
+from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
+from jumar.cli.patterns.common import file_argument
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.text import plural
 

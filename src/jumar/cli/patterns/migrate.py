@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text, quiet_option
-from jumar.cli.patterns.common import coverage_lines, on_option, share, texts_of, warned
+from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
+from jumar.cli.patterns.common import coverage_lines, on_option, share, texts_of
 from jumar.cli.topk.common import check_output
 from jumar.errors import NotFoundError, PatternLoadError, UsageError
 from jumar.text import escape, plural

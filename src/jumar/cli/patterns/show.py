@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text, quiet_option
-from jumar.cli.patterns.common import file_argument, warned
+from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
+from jumar.cli.patterns.common import file_argument
 from jumar.errors import NotFoundError
 from jumar.text import escape, nearest
 

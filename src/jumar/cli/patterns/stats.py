@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text, quiet_option
-from jumar.cli.patterns.common import coverage_lines, file_argument, on_option, texts_of, warned
+from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
+from jumar.cli.patterns.common import coverage_lines, file_argument, on_option, texts_of
 from jumar.text import escape, plural
 
 __all__ = ["stats_command"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -99,11 +99,16 @@ def track(
         groups=len({("item", at) if one is None else ("group", one) for at, one in enumerate(groups)}),
         agreement=measured,
         intervals={name: found.get(name) for name in names},
-        baselines={name: agreement(truth, predicted[name]) for name in BASELINES},
+        baselines={name: _baseline(name, agreement(truth, predicted[name])) for name in BASELINES},
         noise=judge_noise(readings),
         checks=checks,
         verdict=_verdict(checks, int(truth.size)),
     )
+
+
+def _baseline(name: str, found: Agreement) -> Agreement:
+    """A constant ranks nothing; that its folds have different medians is an artefact, and a negative rank of it another."""
+    return replace(found, spearman=None, kendall=None) if name == "constant" else found
 
 
 def _scores(values: Sequence[float]) -> Scores:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from jumar.text import escape, plural
 __all__ = ["DualView", "decision", "render_dashboard"]
 
 _MOST_GAPS = 10
+_WIDTH = 80
 _TICK: dict[bool | None, str] = {True: "✓", False: "✗", None: "(not known)"}
 _MARK: dict[bool | None, str] = {True: "✓", False: "✗", None: "?"}
 
@@ -23,8 +25,9 @@ class DualView:
     """What there is to show of one iteration.
 
     ``tracking`` is None when no item was scored by both judges. ``previous`` is the mean absolute gap of the iteration before.
-    ``match`` is the
-    share of items on which at least one pattern fired, None without patterns. ``unscored`` counts by mode.
+    ``match`` is the share of items on which at least one pattern fired, None without patterns. ``unscored`` counts by mode.
+    ``flags`` are those of the expensive judge's health, ``calls`` what was asked of it and ``cached`` what its cache answered;
+    ``stopped`` says why not all items were asked about. ``about`` is what the report tells of where the figures come from.
     """
 
     iteration: int
@@ -35,6 +38,12 @@ class DualView:
     unscored: Mapping[str, int]
     cost_usd: float | None
     previous: float | None = None
+    flags: tuple[str, ...] = ()
+    calls: int = 0
+    cached: int = 0
+    stopped: str | None = None
+    stories: bool = True
+    about: tuple[tuple[str, str], ...] = ()
 
 
 def render_dashboard(view: DualView) -> str:
@@ -42,7 +51,10 @@ def render_dashboard(view: DualView) -> str:
     summary = view.summary
     lines = [f"=== Iteration {view.iteration} Results ===", "", "EXPENSIVE MODE:"]
     lines += [f"  Gestalt avg: {number(summary.expensive_avg)}"]
-    lines += [f"  Cost: {'unknown' if view.cost_usd is None else f'${view.cost_usd:.4f}'}"]
+    cost = "unknown" if view.cost_usd is None else f"${view.cost_usd:.4f}"
+    lines += [f"  Cost: {cost} · {plural(view.calls, 'call')}, {view.cached:,} from the cache"]
+    lines += _wrapped("  Stopped: ", view.stopped) if view.stopped else []
+    lines += [f"  Health: {', '.join(view.flags)}"] if view.flags else []
     lines += [
         "",
         "CHEAP MODE:",
@@ -55,20 +67,25 @@ def render_dashboard(view: DualView) -> str:
         f"  Scored by both: {summary.scored} of {plural(view.items, 'item')}{_unscored(view.unscored)}",
     ]
     lines += [f"  Gap: {number(summary.abs_gap_mean)} (target: <= {GAP_TARGET}) {_TICK[summary.gap_met]}"]
-    lines += [f"  Signed: {signed(summary.gap)} (positive: cheap mode is too strict)"]
-    lines += _large(summary.large) + _tracking(view.tracking)
-    return "\n".join([*lines, "", f"DECISION: {decision(view)}", ""])
+    lines += [f"  Signed gap: {signed(summary.gap)} (positive: cheap mode is too strict)"]
+    lines += _large(summary.large, "Stories" if view.stories else "Items") + _tracking(view.tracking)
+    return "\n".join([*lines, "", *_wrapped("DECISION: ", decision(view)), ""])
 
 
-def _large(large: tuple[LargeGap, ...]) -> list[str]:
+def _wrapped(label: str, text: str) -> list[str]:
+    """Return ``text`` after its label in lines that fit a terminal, further ones below the first."""
+    return textwrap.wrap(escape(text), _WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
+
+
+def _large(large: tuple[LargeGap, ...], noun: str) -> list[str]:
     if not large:
         return ["", f"  No item has a gap over {GAP_TARGET}"]
-    lines = ["", f"  Stories with large gap (> {GAP_TARGET}):"]
+    lines = ["", f"  {noun} with large gap (> {GAP_TARGET}):"]
     for one in large[:_MOST_GAPS]:
         lines += [
             f"    - {escape(one.story_id)}: exp={one.expensive:.2f}, cheap={one.cheap:.2f} (gap={one.gap:+.2f})",
-            f"      Issue: {escape(shortened(one.issue))}",
-            f"      Action: {escape(one.action)}",
+            *_wrapped("      Issue: ", shortened(one.issue)),
+            *_wrapped("      Action: ", one.action),
         ]
     more = len(large) - _MOST_GAPS
     return [*lines, f"    … and {more} more in gap_analysis.json"] if more > 0 else lines
@@ -98,6 +115,10 @@ def decision(view: DualView) -> str:
     summary, tracking = view.summary, view.tracking
     if summary.abs_gap_mean is None or tracking is None:
         return "No item was scored by both judges: there is nothing to decide from"
+    if "all_same_score" in view.flags:
+        return "The expensive judge says the same of everything: nothing can be learned from it. Mend its rubric"
+    if "high_variance" in view.flags and tracking.verdict != "tracks":
+        return "The expensive judge differs from itself by more than the gap may be: first ask it more often, or mend its rubric"
     if tracking.verdict == "tracks" and summary.quality_met:
         return "The cheap judge tracks the expensive one and its average is met; stable when the next iteration says so too"
     if tracking.verdict == "tracks":
@@ -107,8 +128,8 @@ def decision(view: DualView) -> str:
     if view.previous is not None and summary.abs_gap_mean > view.previous:
         return "Gap growing: look at what changed since the last iteration"
     if summary.gap_met:
-        return "The mean gap is small, but that the cheap judge tracks is not proven: look at the checks above"
-    return "Gap over its target: look at the items above, and learn patterns from them"
+        return "The mean gap is small, but that the cheap judge tracks is not proven: look at the checks"
+    return "Gap over its target: look at the items that are far apart, and learn patterns from them"
 
 
 def _unscored(unscored: Mapping[str, int]) -> str:
