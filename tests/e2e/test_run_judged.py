@@ -141,6 +141,18 @@ def test_a_mock_judge_and_cheap_mode_run_without_network(tmp_path: Path) -> None
     assert 2 == result["selected_iteration"]
 
 
+@pytest.mark.parametrize("where", [".", "project"])
+def test_a_judge_beside_the_configuration_runs_there(where: str, tmp_path: Path) -> None:
+    project = tmp_path / where
+    project.mkdir(exist_ok=True)
+    write(project, [2], evaluator='judge = "command:./judge.sh"\nmode = "expensive"')
+    (project / "judge.sh").write_text(f"#!/bin/sh\nexec {sys.executable} judge.py\n")
+    (project / "judge.sh").chmod(0o755)
+    result = jumar_json(tmp_path, "run", f"{where}/jumar.toml") if where != "." else jumar_json(tmp_path, "run")
+    assert 50.0 == result["quality_score"]
+    assert ["s0 2"] == asked(project)
+
+
 def test_doctor_looks_at_the_evaluator_and_asks_nobody(tmp_path: Path) -> None:
     write(tmp_path, [1, 2])
 

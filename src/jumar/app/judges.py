@@ -89,7 +89,7 @@ def _command(line: str, base: Path | None) -> Judge:
     except ValueError as error:
         raise ConfigError(f"command: cannot be split into words: {error}; check its quotes") from None
     judge = CommandJudge(argv, directory=base)
-    program = argv[0] if base is None or "/" not in argv[0] else str(base / argv[0])
+    program = argv[0] if base is None or "/" not in argv[0] else str((base / argv[0]).absolute())
     if shutil.which(program) is None:
         raise ConfigError(f"command: the program '{escape(argv[0])}' is not found, or not executable")
     return judge
