@@ -87,11 +87,16 @@ def test_equal_texts_share_an_answer(tmp_path: Path):
     assert 1 == judge.calls
 
 
-def test_answers_without_a_verdict_are_kept_and_failures_are_not(tmp_path: Path):
+def test_answers_without_a_verdict_are_kept_but_asked_again_and_failures_are_not(tmp_path: Path):
     run(tmp_path, MockJudge(prose=1.0), max_unscored=1.0)
-    again = MockJudge(prose=1.0)
-    assert {"unparseable": 6} == run(tmp_path, again, max_unscored=1.0).unscored_kinds
-    assert 0 == again.calls
+    kept = [json.loads(path.read_bytes())["text"] for path in tmp_path.rglob("*.json")]
+    assert 6 == len(kept)
+    assert all("I would give this about" in text for text in kept)
+
+    mended = MockJudge()
+    mended.identity = MockJudge(prose=1.0).identity
+    assert (6, 0) == (run(tmp_path, mended).scored, run(tmp_path, mended).calls)
+    assert 6 == mended.calls
 
     run(tmp_path / "other", MockJudge(fail=1.0, kind="refused"), max_unscored=1.0)
     assert [] == list((tmp_path / "other").rglob("*.json"))

@@ -32,7 +32,7 @@ def unscored(kind: UnscoredKind) -> Result:
         ([scored(4), scored(3), unscored("timed_out")], False, ["judge_failures"]),
         ([scored(4), scored(3), unscored("missing")], True, []),
         ([scored(4), scored(3), scored(2), scored(5), unscored("out_of_range")], True, ["judge_failures", "scores_out_of_range"]),
-        ([scored(3, 1, 5), scored(4, 4, 4)], True, ["high_variance"]),
+        ([scored(3, 1, 5), scored(4, 4, 4)], False, ["high_variance"]),
         ([unscored("missing")], False, ["nothing_scored"]),
         ([unscored("refused")], False, ["judge_failures", "nothing_scored"]),
     ],

@@ -89,7 +89,7 @@ class AnthropicJudge:
             reason = message.stop_reason
         except (AttributeError, TypeError):
             raise JudgeFailure("unavailable", "the answer of the server is no message") from None
-        usage = _usage(message)
+        usage = _usage(message, cut=reason == "max_tokens")
         if reason == "refusal":
             raise JudgeFailure("refused", "the judge declines to judge the item", usage=usage)
         return JudgeReply(text=text, usage=usage)
@@ -110,12 +110,15 @@ class AnthropicJudge:
             await client.close()
 
 
-def _usage(message: Any) -> Usage:
+def _usage(message: Any, *, cut: bool) -> Usage:
     """Return the tokens, those read from and written to the provider's cache among them."""
     found = getattr(message, "usage", None)
     parts = [getattr(found, f"{name}input_tokens", None) for name in ("", "cache_creation_", "cache_read_")]
     sent = sum(part for part in parts if part) if isinstance(parts[0], int) else None
     given = getattr(found, "output_tokens", None)
     return Usage(
-        input_tokens=sent, output_tokens=given if isinstance(given, int) else None, model=getattr(message, "model", None)
+        input_tokens=sent,
+        output_tokens=given if isinstance(given, int) else None,
+        model=getattr(message, "model", None),
+        completed=not cut,
     )

@@ -111,7 +111,7 @@ class OpenAIJudge:
             text, refusal, reason = choice.message.content, getattr(choice.message, "refusal", None), choice.finish_reason
         except (AttributeError, IndexError, TypeError):
             raise JudgeFailure("unavailable", "the answer of the server is no chat completion") from None
-        usage = _usage(completion)
+        usage = _usage(completion, cut=reason == "length")
         if refusal or reason == "content_filter":
             said = escape(scrub(str(refusal or "the provider's filter stopped the answer"), (self._key,) if self._key else ()))
             raise JudgeFailure("refused", f"the judge declines: {said[:300]}", usage=usage)
@@ -139,7 +139,7 @@ def _place(address: str) -> str:
     return f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path.rstrip('/')}"
 
 
-def _usage(completion: Any) -> Usage:
+def _usage(completion: Any, *, cut: bool) -> Usage:
     """Return tokens, and the cost where the server says it (some do, as ``usage.cost``)."""
     found = getattr(completion, "usage", None)
     model = getattr(completion, "model", None)
@@ -150,6 +150,7 @@ def _usage(completion: Any) -> Usage:
         output_tokens=_count(getattr(found, "completion_tokens", None)),
         token_cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < 1e9 else None,
         model=model if isinstance(model, str) else None,
+        completed=not cut,
     )
 
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import logging
+import signal
+import threading
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from jumar.app.items import read_items
@@ -15,20 +18,22 @@ from jumar.app.judged_files import check_outputs, row_of, write_iteration, write
 from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
 from jumar.app.judges import make_judge
 from jumar.app.rubrics import load_rubric
-from jumar.errors import EvaluationUnreliableError, ItemError
+from jumar.errors import EvaluationUnreliableError, ItemError, StoreWriteError
 from jumar.files import write_once
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.dual import combine
 from jumar.judging.expensive.cache import ReplyCache
-from jumar.judging.expensive.evaluate import judge_items
+from jumar.judging.expensive.evaluate import JudgeRun, judge_items
 from jumar.judging.expensive.given import rubric_of
-from jumar.judging.expensive.summary import Evaluation, JudgeRejectedError, Result
+from jumar.judging.expensive.summary import Evaluation, JudgeInterruptedError, JudgeRejectedError, Result
 from jumar.judging.rubric import JudgeRubric
 from jumar.judging.tracking import require_statistics
 from jumar.model.judges import Judge
 from jumar.text import escape
 
 __all__ = ["evaluate_judged", "reply_cache"]
+
+_log = logging.getLogger("jumar.judging.expensive")
 
 Hear = Callable[[Result, int], None]
 """Told after each item: its result, and how many items there are."""
@@ -38,15 +43,15 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
     """Ask the expensive judge about every item of a file and, in dual mode, the cheap one afterwards.
 
     Errors: :class:`jumar.errors.ConfigError` of judge, rubric and settings and :class:`ItemError` of the file, before anything is
-    asked; :class:`EvaluationUnreliableError` and :class:`JudgeRejectedError`, after what was judged has been written to
-    ``per_item``.
+    asked; :class:`EvaluationUnreliableError`, :class:`JudgeRejectedError` and :class:`JudgeInterruptedError`, after what was
+    judged has been written to ``per_item``.
     """
     evaluator = None
     rubric = load_rubric(request.rubric)
     if request.mode == "dual":
         require_statistics()
         evaluator = CheapModeEvaluator(request.patterns, rubric=rubric)
-    judge = make_judge(request.judge)
+    judge = make_judge(request.judge, max_tokens=request.max_tokens)
     check_outputs(request)
     kind = "story" if rubric is not None and rubric.kind == "story" else None
     items = list(read_items(request.items, request.fields, kind=kind))
@@ -61,7 +66,7 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
             hear(result, len(items))
 
     async def ask() -> Evaluation:
-        async with contextlib.aclosing(judge):
+        async with contextlib.aclosing(judge), contextlib.AsyncExitStack() as stack:
             return await judge_items(
                 items,
                 judge,
@@ -71,11 +76,14 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
                 cache=cache,
                 prices=request.prices,
                 total=len(items),
+                started=lambda run: stack.enter_context(_interruptible(run)),
             )
 
     try:
         expensive = asyncio.run(ask())
-    except (EvaluationUnreliableError, JudgeRejectedError) as error:
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    except (EvaluationUnreliableError, JudgeRejectedError, JudgeInterruptedError) as error:
         if request.per_item is not None and error.evaluation is not None:
             write_rows(request.per_item, [row_of(one, None) for one in error.evaluation.results])
         raise
@@ -83,11 +91,43 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
     return _written(request, question, JudgedEvaluation(items=tuple(items), expensive=expensive, dual=dual, directory=None))
 
 
+@contextlib.contextmanager
+def _interruptible(run: JudgeRun) -> Generator[None]:
+    """Let the first SIGINT end the asking and a second one everything; the handler before is put back."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before in {signal.SIG_IGN, None}:
+        yield
+        return
+    interrupted = False
+
+    def interrupt() -> None:
+        nonlocal interrupted
+        if interrupted and task is not None:
+            task.cancel()
+        elif not interrupted:
+            _log.warning("jumar.judge_stopping: waiting for the calls in flight, which are paid for; Ctrl-C again gives them up")
+            run.stop()
+        interrupted = True
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
+
+
 def reply_cache(directory: Path | None, judge: Judge) -> ReplyCache | None:
     """Return where replies are kept, with a ``.gitignore`` in it; None for a judge whose answers are on file anyway."""
     if directory is None or getattr(judge, "recorded", False):
         return None
-    cache = ReplyCache(directory)
+    try:
+        cache = ReplyCache(directory)
+    except StoreWriteError as error:
+        raise StoreWriteError(
+            f"{error}; name another folder for the judge's replies with --cache DIR, in a loop with `cache` of [evaluator]"
+        ) from error
     ignore = cache.directory / ".gitignore"
     if not ignore.exists():
         with contextlib.suppress(FileExistsError):

@@ -20,7 +20,10 @@ __all__ = ["JudgedEvaluation", "JudgedRequest"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRequest:
-    """What to evaluate, and by what. ``cache`` is the folder of replies, None for none."""
+    """What to evaluate, and by what.
+
+    ``cache`` is the folder of replies, None for none. ``max_tokens`` bounds an answer of a language model.
+    """
 
     items: Path
     mode: Literal["expensive", "dual"]
@@ -33,6 +36,7 @@ class JudgedRequest:
     output: Path | None = None
     cache: Path | None = None
     prices: Prices | None = None
+    max_tokens: int = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,7 @@ class JudgedEvaluation:
         found = self._expensive_document() if self.dual is None else self.dual.to_json()
         for mode in ("cheap", "expensive"):
             for name in ("individual_scores", "unscored_items"):
-                found.get(mode, {}).pop(name, None)
+                (found[mode] or {}).pop(name, None)
         found.pop("large_gaps", None)
         return {**found, "output": None if self.directory is None else str(self.directory.absolute())}
 
@@ -68,7 +72,12 @@ class JudgedEvaluation:
             "story_count": len(self.items),
             "scored": self.expensive.scored,
             "unscored": len(self.items) - self.expensive.scored,
+            "cheap": None,
             "expensive": self.expensive.to_json(),
+            "gap": None,
+            "abs_gap_mean": None,
+            "tracking": None,
+            "quality": None,
             "health": {
                 name: one.model_dump()
                 for name, one in every_component(expensive_evaluator=check_expensive_evaluator(self.expensive.results)).items()

@@ -86,6 +86,15 @@ def judge_options(function: F) -> F:
             help="The judge's scale, mapped to 1 to 5.",
         ),
         click.option(
+            "--max-tokens",
+            type=click.IntRange(1),
+            metavar="N",
+            default=2000,
+            show_default=True,
+            help="Of a language model's answer.",
+        ),
+        click.option("--no-reasons", is_flag=True, help="Ask for the score alone: fewer tokens, nothing to learn from."),
+        click.option(
             "--cache",
             type=click.Path(path_type=Path, file_okay=False),
             metavar="DIR",
@@ -130,7 +139,11 @@ def _request(items: Path, mode: str, fields: Mapping[str, str], options: Mapping
         items=items,
         mode="dual" if mode == "dual" else "expensive",
         judge=options["judge"],
-        settings=JudgeSettings(**{name: options[name] for name in taken}, scale=options["judge_scale"] or (1.0, 5.0)),
+        settings=JudgeSettings(
+            **{name: options[name] for name in taken},
+            scale=options["judge_scale"] or (1.0, 5.0),
+            explain=not options["no_reasons"],
+        ),
         fields=fields,
         patterns=options["patterns"],
         rubric=options["rubric"],
@@ -138,6 +151,7 @@ def _request(items: Path, mode: str, fields: Mapping[str, str], options: Mapping
         output=options["output"],
         cache=None if options["no_cache"] else options["cache"],
         prices=None if price is None else Prices(input_per_million=price[0], output_per_million=price[1]),
+        max_tokens=options["max_tokens"],
     )
 
 

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from jumar.judging.expensive.noise import JudgeNoise, judge_noise
     from jumar.judging.expensive.replay import ReplayJudge
     from jumar.judging.expensive.settings import JudgeSettings
-    from jumar.judging.expensive.summary import Evaluation, JudgeRejectedError
+    from jumar.judging.expensive.summary import Evaluation, JudgeInterruptedError, JudgeRejectedError
 
 __all__ = [
     "CommandJudge",
     "Evaluation",
+    "JudgeInterruptedError",
     "JudgeNoise",
     "JudgeRejectedError",
     "JudgeRun",
@@ -40,6 +41,7 @@ __all__ = [
 _ELSEWHERE = {
     "CommandJudge": "command",
     "Evaluation": "summary",
+    "JudgeInterruptedError": "summary",
     "JudgeNoise": "noise",
     "JudgeRejectedError": "summary",
     "JudgeRun": "evaluate",

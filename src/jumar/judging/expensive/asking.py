@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
@@ -13,6 +14,7 @@ from typing import Final, Literal
 from jumar.judging.expensive.cache import ReplyCache
 from jumar.judging.expensive.keys import scrub
 from jumar.judging.expensive.ledger import Ledger
+from jumar.judging.expensive.parse import NoReading, parse_reply
 from jumar.judging.expensive.settings import JudgeSettings
 from jumar.model.judges import FailureKind, Judge, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
@@ -21,6 +23,8 @@ from jumar.text import escape
 __all__ = ["Answer", "Asker", "NoAnswer"]
 
 _PASSING: Final[frozenset[FailureKind]] = frozenset({"rate_limited", "timed_out", "unavailable"})
+_SHOWN: Final = 3  # different messages of one kind of failure that are logged; how many more there were is said at the end
+_ENDED: Final = "not asked: the evaluation had ended"
 _log = logging.getLogger("jumar.judging.expensive")
 
 
@@ -70,16 +74,28 @@ class Asker:
         self.calls = 0
         self.retries = 0
         self.cached = 0
+        self.kept = 0
+        self._logged: dict[str, set[str]] = {}
+        self._unlogged: Counter[str] = Counter()
 
     def stop(self) -> None:
-        """End the waiting between retries: what failed by now has failed."""
+        """End the waiting between retries: what failed by now has failed. Calls in flight go on."""
         self._stop.set()
 
+    def log_rest(self) -> None:
+        """Say how many failures were not logged one by one."""
+        for kind, count in sorted(self._unlogged.items()):
+            _log.warning("jumar.judge_failed: %d more: %s", count, kind)
+        self._unlogged.clear()
+
     async def ask(self, request: JudgeRequest, key: str | None) -> Answer | NoAnswer:
-        """Return the reply to ``request``; ``key`` is its place in the cache."""
+        """Return the reply to ``request``; ``key`` is its place in the cache.
+
+        A reply without a verdict is kept for people to look at, and asked for again: a judge that was mended answers otherwise.
+        """
         if self._cache is not None and key is not None:
             known = await asyncio.to_thread(self._cache.get, key)
-            if known is not None:
+            if known is not None and self._has_verdict(known):
                 self.cached += 1
                 return Answer(known, 0.0, cached=True)
         found = await self._ask(request)
@@ -91,7 +107,11 @@ class Asker:
                 "seed": request.seed,
             }
             await asyncio.to_thread(self._cache.put, key, found.reply, about)
+            self.kept += self._has_verdict(found.reply)
         return found
+
+    def _has_verdict(self, reply: JudgeReply) -> bool:
+        return not isinstance(parse_reply(reply.text, self._settings.scale), NoReading)
 
     async def _ask(self, request: JudgeRequest) -> Answer | NoAnswer:
         spent: float | None = 0.0
@@ -109,27 +129,35 @@ class Asker:
                 failure = last  # it was asked, in vain; there is only no further try
             if failure.kind not in _PASSING or attempt == self._settings.max_retries or self._stop.is_set():
                 times = f" ({attempt + 1} times)" if attempt else ""
-                _log.log(
-                    logging.DEBUG if failure.kind == "budget" else logging.WARNING,
-                    "jumar.judge_failed: %s: %s: %s%s",
-                    escape(request.item_id),
-                    failure.kind,
-                    escape(failure.message),
-                    times,
-                )
+                self._note(request.item_id, failure, times)
                 return NoAnswer(failure.kind, f"{failure.message}{times}", failure.usage, spent)
             await self._before_retry(request, failure, retry_after, attempt)
             last = failure
             attempt += 1
+
+    def _note(self, item_id: str, failure: NoAnswer, times: str) -> None:
+        """Log a failure unless it says what was said before: a judge that is down fails for every item in the same words."""
+        if failure.kind == "budget":
+            return
+        known = self._logged.setdefault(failure.kind, set())
+        words = failure.message.replace(escape(item_id), "")
+        if words in known or len(known) == _SHOWN:
+            self._unlogged[failure.kind] += 1
+            return
+        known.add(words)
+        _log.warning("jumar.judge_failed: %s: %s: %s%s", escape(item_id), failure.kind, escape(failure.message), times)
 
     async def _once(self, request: JudgeRequest) -> Answer | _Failed:
         """Make one call, when there is room and money for it."""
         async with self._room:
             await self._gate()
             if self._stop.is_set():
-                return _Failed(NoAnswer("budget", "not asked: the evaluation had ended"), None, 0.0)
+                return _Failed(NoAnswer("budget", _ENDED), None, 0.0)
             if not await self._ledger.reserve():
                 return _Failed(NoAnswer("budget", self._ledger.stopped or "the limit on the cost is reached"), None, 0.0)
+            if self._stop.is_set():  # while it waited for the cost of the others
+                await self._ledger.release()
+                return _Failed(NoAnswer("budget", _ENDED), None, 0.0)
             self.calls += 1
             reply: JudgeReply | None = None
             failure = JudgeFailure("unavailable", "the call was cancelled")

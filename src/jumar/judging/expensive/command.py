@@ -17,7 +17,7 @@ import math
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
@@ -38,13 +38,17 @@ EXIT_KINDS: Final[dict[int, FailureKind]] = {
     126: "rejected",
     127: "rejected",
 }
+_HASHED: Final = 1 << 28  # bytes of a file among the arguments that are read; a model's weights would take a minute
 _DRAIN: Final = 0.2  # seconds to wait for the end of a pipe that somebody else still holds
 
 
 class CommandJudge:
     """Runs ``argv`` once a question, without a shell, in a process group of its own that is ended with it.
 
-    ``directory`` is where it runs, None the current one. Errors: :class:`jumar.errors.ConfigError` for an empty command.
+    ``directory`` is where it runs, None the current one. ``identity`` has the program's name and a hash of the arguments and of
+    what is in the files among them, so that an edited program is another judge.
+
+    Errors: :class:`jumar.errors.ConfigError` for an empty command.
     """
 
     def __init__(self, argv: Sequence[str], *, directory: Path | None = None) -> None:
@@ -53,8 +57,11 @@ class CommandJudge:
         self._argv = tuple(argv)
         self._directory = directory
         # arguments may hold what nobody else should read, so that only their hash is on record
-        digest = hashlib.sha256("\0".join(self._argv).encode(errors="surrogateescape")).hexdigest()
-        self.identity = f"command:{os.path.basename(self._argv[0])}@{digest[:12]}"  # noqa: PTH119 - a name to show, not a path
+        digest = hashlib.sha256("\0".join(self._argv).encode(errors="surrogateescape"))
+        for content in _contents(self._argv, directory or Path()):
+            digest.update(b"\0\0" + content)
+        name = os.path.basename(self._argv[0])  # noqa: PTH119 - a name to show, not a path
+        self.identity = f"command:{name}@{digest.hexdigest()[:12]}"
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
         try:
@@ -99,6 +106,23 @@ class CommandJudge:
 
     async def aclose(self) -> None:
         """Nothing is open between two questions."""
+
+
+def _contents(argv: Sequence[str], directory: Path) -> Iterator[bytes]:
+    """Yield a hash for each argument that is a file: of its content, or of size and time where that is too much to read."""
+    for place, word in enumerate(argv):
+        if place == 0 and "/" not in word:  # found on PATH: an interpreter, not what it runs
+            continue
+        path = directory / (word.partition("=")[2] if word.startswith("-") else word)
+        if not os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for what can be no name
+            continue
+        try:
+            known = path.stat()
+            with path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").digest() if known.st_size <= _HASHED else b""
+        except OSError:
+            continue
+        yield content or f"{known.st_size} {known.st_mtime_ns}".encode()
 
 
 def _request(request: JudgeRequest) -> bytes:

@@ -35,17 +35,26 @@ from jumar.judging.expensive.ledger import Ledger, Prices
 from jumar.judging.expensive.noise import judge_noise
 from jumar.judging.expensive.reading import Answers, Reader, result_of
 from jumar.judging.expensive.settings import JudgeSettings
-from jumar.judging.expensive.summary import NOT_THE_JUDGES, Evaluation, JudgeRejectedError, Result, Tally
+from jumar.judging.expensive.summary import (
+    NOT_THE_JUDGES,
+    Evaluation,
+    JudgeInterruptedError,
+    JudgeRejectedError,
+    Result,
+    Tally,
+)
 from jumar.judging.items import Item
 from jumar.judging.models import Story, Unscored
 from jumar.judging.rubric import JudgeRubric, Rubric
 from jumar.model.judges import Judge
+from jumar.text import escape
 
 __all__ = ["JudgeRun", "evaluate_expensive", "judge_items"]
 
 _log = logging.getLogger("jumar.judging.expensive")
 _PROBED = 5
 _WINDOW = 4  # items waiting to be given out in order, for each call in flight: one slow call does not hold up the others
+_SHOWN = 100  # characters of an answer in a message
 _T = TypeVar("_T")
 
 
@@ -89,12 +98,22 @@ class JudgeRun:
         self._repeat = 1 if recorded else self._settings.repeat
         self._tally = Tally()
         self._ended: str | None = None
+        self._cached = None if recorded else cache
+        self._last: Unscored | None = None
+
+    def stop(self) -> None:
+        """Ask nothing more, but wait for the calls in flight: they are paid for, and their replies go to the cache.
+
+        :meth:`results` then gives what there is and raises :class:`JudgeInterruptedError`. To be called in the run's event loop.
+        """
+        self._end("interrupted")
 
     async def results(self) -> AsyncGenerator[Result, None]:
         """Yield a result an item, in the items' order.
 
         Errors, after the last result that there is: :class:`jumar.errors.EvaluationUnreliableError`,
-        :class:`JudgeRejectedError`; :class:`jumar.errors.StoreWriteError` of the cache.
+        :class:`JudgeRejectedError`, :class:`JudgeInterruptedError` after :meth:`stop`;
+        :class:`jumar.errors.StoreWriteError` of the cache.
         """
         source = _iterate(self._items)
         head: list[tuple[Item, Answers]] = []
@@ -116,6 +135,7 @@ class JudgeRun:
         finally:
             await _cancelled(window)
             await source.aclose()
+            self._asker.log_rest()
         self._raise_unless_reliable()
 
     async def _probe(self, source: AsyncIterator[Item]) -> list[tuple[Item, Answers]]:
@@ -144,6 +164,8 @@ class JudgeRun:
 
     def _counted(self, result: Result) -> Result:
         self._tally.add(result)
+        if isinstance(result, Unscored) and result.kind not in NOT_THE_JUDGES:
+            self._last = result
         if isinstance(result, Unscored) and result.kind == "rejected" and self._ended is None:
             self._end("rejected")
         if self._total is not None and self._tally.failures > self._settings.max_unscored * self._total:
@@ -154,12 +176,13 @@ class JudgeRun:
         if self._ended is None:
             self._ended = why
             self._asker.stop()
-            _log.error("jumar.judge_stopped: %s after %d items", why, self._tally.story_count)
 
     def _raise_unless_reliable(self) -> None:
         tally = self._tally
+        if self._ended == "interrupted":
+            raise JudgeInterruptedError(self._interruption())
         if self._ended == "rejected":
-            message = self._reader.last_message("rejected")
+            message = "" if self._last is None else self._last.message
             raise JudgeRejectedError(
                 f"the judge rejects the questions: {message}; check the key, the model's name and the address"
             )
@@ -170,9 +193,29 @@ class JudgeRun:
             raise EvaluationUnreliableError(
                 f"{tally.failures:,} of {of:,} items could not be judged ({kinds}), more than {self._settings.max_unscored:.0%}: "
                 f"what the judge said about the others says nothing about them all. The last failure: "
-                f"{self._reader.last_message(None)}. Mend the judge, or ask fewer at once, and run it again: what was answered "
-                "is in the cache, if there is one"
+                f"{self._last_failure()}. Mend the judge, or ask fewer at once, and run it again"
+                f"{'' if self._cached is None else ': only what has a verdict is taken from the cache, the rest is asked again'}"
             )
+
+    def _last_failure(self) -> str:
+        """Return the last failure of those that count, with what was answered where the message does not show it."""
+        last = self._last
+        if last is None:
+            return "unknown"
+        begins = escape(last.message.strip())
+        raw = escape((last.raw or "").strip()[:_SHOWN])
+        return last.message if not raw or raw[:40] in begins else f"{last.message} (the answer begins '{raw}')"
+
+    def _interruption(self) -> str:
+        ledger, asker = self._ledger, self._asker
+        cost = "an unknown cost" if ledger.total_usd is None else f"${ledger.total_usd:.4f}"
+        asked = f"interrupted; calls made: {asker.calls:,}, for {cost}"
+        if self._cached is None:
+            return f"{asked}; there is no cache, so that running it again asks everything again"
+        return (
+            f"{asked}; replies kept in {escape(str(self._cached.directory))}: {asker.kept + asker.cached:,}, which are not asked "
+            "for again; run it again to go on"
+        )
 
     def evaluation(self, results: Iterable[Result] = ()) -> Evaluation:
         """Return the figures so far; ``results`` are those that were kept."""
@@ -195,7 +238,7 @@ class JudgeRun:
             cached=asker.cached,
             repeat=self._repeat or 1,
             noise=tally.noise.noise(),
-            stopped=ledger.stopped,
+            stopped="interrupted" if self._ended == "interrupted" else ledger.stopped,
         )
 
 
@@ -207,14 +250,18 @@ async def judge_items(
     *,
     on_result: Callable[[Result], None] | None = None,
     keep: bool = True,
+    started: Callable[[JudgeRun], object] | None = None,
     **options: Any,
 ) -> Evaluation:
     """Judge ``items`` and return the evaluation, its results in the items' order; without ``keep`` the results are not kept.
 
-    ``on_result`` gets every result, in the same order. ``options`` are those of :class:`JudgeRun`. The judge is not closed.
+    ``on_result`` gets every result, in the same order. ``started`` gets the run before anything is asked, for its
+    :meth:`JudgeRun.stop`. ``options`` are those of :class:`JudgeRun`. The judge is not closed.
     Errors as :meth:`JudgeRun.results`; the error's ``evaluation`` holds the results so far.
     """
     run = JudgeRun(items, judge, rubric, settings, **options)
+    if started is not None:
+        started(run)
     results: list[Result] = []
     try:
         async for result in run.results():
@@ -222,7 +269,7 @@ async def judge_items(
                 results.append(result)
             if on_result is not None:
                 on_result(result)
-    except (EvaluationUnreliableError, JudgeRejectedError) as error:
+    except (EvaluationUnreliableError, JudgeRejectedError, JudgeInterruptedError) as error:
         error.evaluation = run.evaluation(results)
         raise
     return run.evaluation(results)

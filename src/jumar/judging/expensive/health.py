@@ -19,8 +19,8 @@ def check_expensive_evaluator(results: Sequence[Result]) -> ComponentHealthStatu
 
     Flags: ``judge_failures`` (an item it was asked about has no verdict), ``scores_out_of_range``, ``nothing_scored``,
     ``all_same_score`` (at least two verdicts and no variance: a saturated judge, whose ranks mean nothing), ``high_variance``
-    (its own readings of one item differ by more than half a point on average; their median is what counts, so that this alone
-    is not ill). It is healthy without ``nothing_scored`` and ``all_same_score``, and with at most a fifth of failures.
+    (its own readings of one item differ by more than half a point on average: nothing can be shown against such a judge). It is
+    healthy without ``nothing_scored``, ``all_same_score`` and ``high_variance``, and with at most a fifth of failures.
     ``details``: ``scored``, ``unscored`` by kind, ``score_range`` and ``variance`` (None without scores; variance with n − 1, 0
     for one), ``noise``. No results are healthy: nothing was asked.
     """
@@ -32,12 +32,12 @@ def check_expensive_evaluator(results: Sequence[Result]) -> ComponentHealthStatu
     grave = {
         "nothing_scored": bool(results) and not scores,
         "all_same_score": len(scores) > 1 and len(set(scores)) == 1,
+        "high_variance": noise is not None and noise.high_variance,
     }
     flags = {
         "judge_failures": failures > 0,
         "scores_out_of_range": kinds["out_of_range"] > 0,
         **grave,
-        "high_variance": noise is not None and noise.high_variance,
     }
     return ComponentHealthStatus(
         healthy=not any(grave.values()) and failures <= MAX_UNSCORED * (failures + len(scores)),

@@ -18,6 +18,9 @@ from jumar.model.records import Usage
 
 __all__ = ["Ledger", "Prices"]
 
+_TOLERANCE: Final = 1e-9
+"""Relative: sums of cents are not exact in binary, and a limit that they reach exactly is not exceeded."""
+
 _FREE: Final[frozenset[FailureKind]] = frozenset({"rate_limited", "unavailable", "rejected", "missing"})
 """Failures without an answer; nobody charges for those unless they say so."""
 
@@ -53,8 +56,13 @@ class Ledger:
         self._largest: float | None = None
         self._unknown = 0
         self._assumed = 0.0
-        self.known_usd = 0.0
+        self._sum = self._rest = 0.0
         self.stopped: str | None = None
+
+    @property
+    def known_usd(self) -> float:
+        """What the calls cost that said so."""
+        return self._sum + self._rest
 
     @property
     def total_usd(self) -> float | None:
@@ -69,6 +77,12 @@ class Ledger:
             self._in_flight += may
             return may
 
+    async def release(self) -> None:
+        """Give back what was reserved for a call that is not made after all."""
+        async with self._changed:
+            self._in_flight -= 1
+            self._changed.notify_all()
+
     def _may_ask(self) -> bool | None:
         """Return whether a call may be made; None while that depends on those in flight."""
         limit = self._max_cost
@@ -77,10 +91,10 @@ class Ledger:
         if self.stopped is not None:
             return False
         spent = self.known_usd + self._assumed
-        if spent < limit:
+        if spent < limit * (1.0 - _TOLERANCE):
             if self._largest is None:
                 return None if self._in_flight else True
-            if spent + (self._in_flight + 1) * self._largest <= limit:
+            if spent + (self._in_flight + 1) * self._largest <= limit * (1.0 + _TOLERANCE):
                 return True
             if self._in_flight:
                 return None
@@ -93,7 +107,7 @@ class Ledger:
         async with self._changed:
             self._in_flight -= 1
             if cost is not None:
-                self.known_usd += cost
+                self._add(cost)
                 if failure is None or cost:  # a refused connection says nothing about the price of an answer
                     self._largest = max(self._largest or 0.0, cost)
             else:
@@ -106,6 +120,13 @@ class Ledger:
                     )
             self._changed.notify_all()
         return cost
+
+    def _add(self, cost: float) -> None:
+        """Add without losing what a sum of doubles rounds away (Neumaier 1974)."""
+        total = self._sum + cost
+        larger, smaller = (self._sum, cost) if self._sum >= cost else (cost, self._sum)
+        self._rest += (larger - total) + smaller
+        self._sum = total
 
     def _cost(self, usage: Usage | None, failure: FailureKind | None) -> float | None:
         if usage is not None:

@@ -58,14 +58,14 @@ class Reader:
         self._settings = settings
         self._schema = reply_schema(settings.scale, explain=settings.explain)
         self._nonce = nonce or new_nonce
-        self._last: dict[str | None, str] = {}
-
-    def last_message(self, kind: str | None) -> str:
-        """Return the last failure of ``kind``, None for any; empty before the first."""
-        return self._last.get(kind, "")
 
     async def read(self, item: Item, repeat: int, answers: Answers) -> Answers:
-        """Ask until ``repeat`` questions have been put, those in ``answers`` included; stop where another makes no sense."""
+        """Ask until ``repeat`` questions have been put, those in ``answers`` included; stop where another makes no sense.
+
+        An item without any text is asked about by nobody: whatever a judge said would be about the question.
+        """
+        if not item.text.strip():
+            answers.failures.append(("abstained", "there is nothing to judge: the text is empty", None))
         while answers.asked < repeat and not _hopeless(answers):
             await self._ask(item, answers)
         return answers
@@ -76,7 +76,7 @@ class Reader:
         found = await self._asker.ask(self._request(item, number, None), self._key(item, number))
         if isinstance(found, NoAnswer):
             answers.charge(found.usage, found.cost)
-            self._failed(answers, found.kind, found.message, None)
+            answers.failures.append((found.kind, found.message, None))
             return
         self._understand(item, found, answers)
 
@@ -85,13 +85,10 @@ class Reader:
         answers.cached += found.cached
         parsed = parse_reply(found.reply.text, self._settings.scale)
         if isinstance(parsed, NoReading):
-            self._failed(answers, parsed.kind, f"{escape(item.id)}: {parsed.message}", found.reply.text)
+            cut = "; it was cut off at the limit on its tokens" if found.reply.usage.completed is False else ""
+            answers.failures.append((parsed.kind, f"{escape(item.id)}: {parsed.message}{cut}", found.reply.text))
         else:
             answers.readings += parsed
-
-    def _failed(self, answers: Answers, kind: UnscoredKind, message: str, raw: str | None) -> None:
-        answers.failures.append((kind, message, raw))
-        self._last[kind] = self._last[None] = message
 
     def _request(self, item: Item, number: int, nonce: str | None) -> JudgeRequest:
         settings = self._settings
@@ -112,7 +109,7 @@ class Reader:
 
 
 def _hopeless(answers: Answers) -> bool:
-    return any(kind in {"rejected", "budget", "missing"} for kind, _, _ in answers.failures)
+    return any(kind in {"rejected", "budget", "missing", "abstained"} for kind, _, _ in answers.failures)
 
 
 def result_of(item: Item, answers: Answers) -> Result:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, JumarError
 from jumar.judging.expensive.noise import JudgeNoise, NoiseTally
 from jumar.judging.models import ExpensiveModeResult, Unscored, UnscoredKind
 
-__all__ = ["NOT_THE_JUDGES", "Evaluation", "JudgeRejectedError", "Result", "Tally"]
+__all__ = ["NOT_THE_JUDGES", "Evaluation", "JudgeInterruptedError", "JudgeRejectedError", "Result", "Tally"]
 
 Result = ExpensiveModeResult | Unscored
 
@@ -21,6 +21,13 @@ NOT_THE_JUDGES: Final[frozenset[UnscoredKind]] = frozenset({"missing", "budget",
 class JudgeRejectedError(ConfigError):
     """The judge rejects every question: a wrong key, an unknown model. ``evaluation`` holds what was judged before that."""
 
+    evaluation: Evaluation | None = None
+
+
+class JudgeInterruptedError(JumarError):
+    """Somebody stopped the evaluation. ``evaluation`` holds what was judged before that; exit code 130, as after SIGINT."""
+
+    exit_code: ClassVar[int] = 130
     evaluation: Evaluation | None = None
 
 
