@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_expensive_alone_has_no_gap() -> None:
     found = evaluate("--mode", "expensive", "--judge", "mock:cost=0.01", "--repeat", 1)
     assert ("expensive", 12) == (found["mode"], found["scored"])
     assert found["expensive"]["cost_usd"] == pytest.approx(0.12)
-    assert {"gap", "cheap", "tracking"}.isdisjoint(found)
+    assert {None} == {found[name] for name in ("gap", "abs_gap_mean", "cheap", "tracking", "quality")}
 
 
 def test_the_same_question_is_paid_for_once() -> None:
@@ -197,6 +198,16 @@ def test_a_table_without_the_text_is_refused_before_anything_is_paid_for(name: s
     for mode in ("cheap", "expensive", "dual"):
         assert message in call("evaluate", name, "--mode", mode, "--judge", "mock:", check=2).err
     assert not Path(".jumar").exists()
+
+
+def test_a_source_that_cannot_be_read_twice_has_no_hash() -> None:
+    os.mkfifo("pipe")
+    text = "".join(json.dumps(record) + "\n" for record in STORIES)
+    writer = threading.Thread(target=lambda: Path("pipe").write_text(text))
+    writer.start()
+    call("evaluate", "pipe", "--judge", "mock:", "-o", "outputs", check=0)
+    writer.join()
+    assert [{"path": "pipe", "sha256": None, "bytes": None}] == read("outputs/iteration_1/manifest.json")["sources"]
 
 
 def test_patterns_from_the_backup_are_told_in_one_line() -> None:

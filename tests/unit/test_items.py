@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import sys
@@ -286,3 +287,17 @@ def test_blank_rows_of_a_table_are_skipped():
 def test_a_parquet_file_that_is_not_there():
     with pytest.raises(ItemError, match="no such file"):
         read(Path("nowhere.parquet"))
+
+
+def test_a_cell_with_boxes_to_tick_is_lines_and_one_that_only_opens_brackets_is_text(tmp_path: Path):
+    file = tmp_path / "in.csv"
+    for cell, expected in (
+        ("[ ] one\n[x] two", ["[ ] one", "[x] two"]),
+        ("[" * 100_000, ["[" * 100_000]),
+        ('["a", "b"]', ["a", "b"]),
+    ):
+        with file.open("w", newline="") as stream:
+            csv.writer(stream).writerows([["id", "title", "acceptance_criteria"], ["1", "t", cell]])
+        (item,) = read_items(file)
+        assert item.story is not None
+        assert expected == item.story.acceptance_criteria

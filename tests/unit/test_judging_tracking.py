@@ -162,6 +162,9 @@ def test_a_judge_that_tracks_is_told_from_one_that_does_not_and_from_too_few_ite
     truth, guess, lengths, groups = good_judge()
     assert "tracks" == track(truth, guess, lengths=lengths, groups=groups).verdict
     assert "not_proven" == track(truth[:29], guess[:29], lengths=lengths[:29], groups=groups[:29]).verdict
+    few = [f"g{number % 19}" for number in range(200)]
+    assert "not_proven" == track(truth, guess, lengths=lengths, groups=few).verdict
+    assert "tracks" == track(truth, guess, lengths=lengths, groups=[f"g{number % 40}" for number in range(200)]).verdict
     shuffled = np.random.default_rng(4).permutation(guess).tolist()
     found = track(truth, shuffled, lengths=lengths, groups=groups)
     assert ("does_not_track", False) == (found.verdict, {one.name: one.held for one in found.checks}["abs_gap"])

@@ -23,6 +23,7 @@ from jumar.app.rubrics import load_rubric
 from jumar.errors import ConfigError, ItemError, JumarError, UsageError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.component_health import check_patterns, every_component
+from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.models import CheapModeResult, Unscored
 from jumar.judging.rubric import StoryRubric, TextRubric
 from jumar.patterns.models import PatternSet
@@ -85,6 +86,11 @@ class CheapEvaluation:
                 "rubrics": {rubric.name: rubric.digest for rubric in self.rubrics},
                 "patterns": self._patterns(),
             },
+            "expensive": None,
+            "gap": None,
+            "abs_gap_mean": None,
+            "tracking": None,
+            "quality": {"cheap_avg": tally.mean, "met": None if tally.mean is None else tally.mean >= QUALITY_TARGET},
             "health": self._health(),
             "output": None if self.directory is None else str(self.directory.absolute()),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -248,14 +249,12 @@ def read_items(
 
 
 def _listed(value: Any) -> Any:
-    """Return a cell as a list: a JSON array as it is, else its lines. Lists of Parquet stay."""
+    """Return a cell as a list: a JSON array as it is, else its lines; ``[ ] task`` begins no array. Lists of Parquet stay."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("["):
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             return json.loads(value)
-        except ValueError:
-            return [value]
     return [line.strip() for line in value.splitlines() if line.strip()]
 
 

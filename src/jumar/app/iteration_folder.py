@@ -38,8 +38,10 @@ def new_iteration(output: Path) -> Generator[tuple[int, Path, Path]]:
 
 
 def sources_of(path: Path | None) -> list[dict[str, Any]]:
-    """Return the files behind ``path`` with their hashes; none for stdin, which cannot be read again."""
+    """Return the files behind ``path`` with their hashes; a pipe or stdin cannot be read again and has none."""
     if path is None or str(path) == "-":
         return []
+    if not path.is_file() and not path.is_dir():
+        return [{"path": str(path), "sha256": None, "bytes": None}]
     files = sorted(one for one in path.iterdir() if one.suffix.lower() == ".txt") if path.is_dir() else [path]
     return [{"path": str(one), "sha256": sha256_file(one.resolve()), "bytes": one.stat().st_size} for one in files]

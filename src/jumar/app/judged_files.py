@@ -71,7 +71,8 @@ def check_outputs(request: JudgedRequest) -> None:
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write ``--per-item``: whole, or not at all."""
     lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows]
-    replace_file(path, "".join(lines).encode())
+    with as_write_error("write", path):
+        replace_file(path, "".join(lines).encode())
 
 
 def write_iteration(output: Path, request: JudgedRequest, question: JudgeRubric, found: JudgedEvaluation) -> JudgedEvaluation:

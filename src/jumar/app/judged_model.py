@@ -61,8 +61,9 @@ class JudgedEvaluation:
         """Return what ``--json`` prints: the figures without the single items."""
         found = self._expensive_document() if self.dual is None else self.dual.to_json()
         for mode in ("cheap", "expensive"):
+            figures: dict[str, Any] = found[mode] or {}
             for name in ("individual_scores", "unscored_items"):
-                (found[mode] or {}).pop(name, None)
+                figures.pop(name, None)
         found.pop("large_gaps", None)
         return {**found, "output": None if self.directory is None else str(self.directory.absolute())}
 

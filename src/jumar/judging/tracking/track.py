@@ -11,15 +11,18 @@ import numpy as np
 from jumar.judging.expensive.noise import JudgeNoise, judge_noise
 from jumar.judging.tracking.agreement import HALF, Agreement, Scores, agreement, spearman
 from jumar.judging.tracking.baselines import BASELINES, predict_baselines
-from jumar.judging.tracking.folds import Numbers
+from jumar.judging.tracking.folds import Numbers, group_numbers
 from jumar.judging.tracking.intervals import Interval, bootstrap
 
-__all__ = ["FEWEST_ITEMS", "Check", "Tracking", "TrackingVerdict", "track"]
+__all__ = ["FEWEST_GROUPS", "FEWEST_ITEMS", "Check", "Tracking", "TrackingVerdict", "track"]
 
 TrackingVerdict = Literal["tracks", "does_not_track", "not_proven"]
 
 FEWEST_ITEMS: Final = 30
 """Below this many items nothing is proven, whatever the intervals say."""
+
+FEWEST_GROUPS: Final = 20
+"""Below this many groups neither: intervals from few groups are too narrow, and two of them would prove anything now and then."""
 
 GAP_TARGET: Final = 0.5
 _RANKS_UP_TO: Final = 50_000
@@ -93,16 +96,17 @@ def track(
     found = bootstrap(groups, lambda at: _figures(truth, guess, predicted, at), seed=seed)
     measured = agreement(truth, guess)
     checks = _checks(_figures(truth, guess, predicted, np.arange(truth.size)), found)
+    found_groups = int(group_numbers(groups).max()) + 1
     names = ("mae", "bias", "spearman", "kendall", "quadratic_kappa", "off_by_more_than_half")
     return Tracking(
         items=int(truth.size),
-        groups=len({("item", at) if one is None else ("group", one) for at, one in enumerate(groups)}),
+        groups=found_groups,
         agreement=measured,
         intervals={name: found.get(name) for name in names},
         baselines={name: _baseline(name, agreement(truth, predicted[name])) for name in BASELINES},
         noise=judge_noise(readings),
         checks=checks,
-        verdict=_verdict(checks, int(truth.size)),
+        verdict=_verdict(checks, int(truth.size), found_groups),
     )
 
 
@@ -165,8 +169,8 @@ def _above_zero(interval: Interval) -> bool | None:
     return True if interval.low > 0 else False if interval.high < 0 else None
 
 
-def _verdict(checks: Sequence[Check], items: int) -> TrackingVerdict:
-    if items < FEWEST_ITEMS:
+def _verdict(checks: Sequence[Check], items: int, groups: int) -> TrackingVerdict:
+    if items < FEWEST_ITEMS or groups < FEWEST_GROUPS:
         return "not_proven"
     if any(one.held is False for one in checks):
         return "does_not_track"

@@ -20,7 +20,7 @@ _MOST_ROWS = 50
 _VERDICTS = {
     "tracks": "**The cheap judge tracks the expensive one** on these items.",
     "does_not_track": "**The cheap judge does not track the expensive one**: a check below failed beyond its interval.",
-    "not_proven": "**That the cheap judge tracks is not proven**: too few items, or checks below stay open.",
+    "not_proven": "**That the cheap judge tracks is not proven**: too few items or groups, or checks below stay open.",
 }
 _FLAGS = {
     "all_same_score": "the judge gave one and the same score to everything; nothing can be proven against it.",
