@@ -54,6 +54,7 @@ class JudgeOptions(BaseModel):
     max_retries: Annotated[int, Field(ge=0, le=100, strict=True)] = 3
     backoff_base: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 2.0
     judge_scale: Pair | None = None
+    max_tokens: Annotated[int, Field(ge=1, strict=True)] = 2000
     cache: Text | Literal[False] | None = None
 
     @field_validator("items")

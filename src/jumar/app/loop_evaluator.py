@@ -125,7 +125,7 @@ class LoopEvaluator:
             from jumar.app.judges import make_judge
 
             with _named(where, "judge"):
-                self._judge = make_judge(options.judge, base=place.base)
+                self._judge = make_judge(options.judge, max_tokens=options.max_tokens, base=place.base)
             with _named(where, "settings"):
                 self._settings, self._prices = _settings(options)
         if options.mode != "expensive":

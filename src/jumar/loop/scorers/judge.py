@@ -30,6 +30,7 @@ _OPTIONS: Final = (
     "max_retries",
     "backoff_base",
     "judge_scale",
+    "max_tokens",
     "cache",
 )
 
