@@ -79,6 +79,16 @@ def judge_options(function: F) -> F:
             show_default=True,
             help="Base of the waits between retries.",
         ),
+    )
+    function = _answer_options(function)
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _answer_options(function: F) -> F:
+    """Add the options about answers: their scale, how long they may be, and where they are kept."""
+    options = (
         click.option(
             "--judge-scale",
             type=_Pair("LO,HI", "0,100", ordered=True),
