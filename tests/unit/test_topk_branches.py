@@ -21,6 +21,7 @@ from jumar.topk.retrieval import JsonFormatter, retrieve_sync
 from jumar.topk.space import space
 from jumar.topk.store_numpy import NumpyVectorStore
 from jumar.topk.strategies.clustering import ClusterSelectionStrategy
+from jumar.topk.strategies.conformal import ConformalSelectionStrategy
 
 
 @dataclass(frozen=True)
@@ -168,3 +169,10 @@ def test_a_store_whose_answer_must_be_awaited_is_refused_whatever_it_answers_wit
 
     with pytest.raises(TypeError, match=r"Promising\.search must be awaited"):
         retrieve_sync("rules", [1.0], Promising())
+
+
+def test_a_recall_where_nothing_relevant_was_retrieved_does_not_exist():
+    strategy = ConformalSelectionStrategy()
+    missed = {"query_id": "q", "scores": [0.9, 0.8], "relevant": [0, 0], "relevant_total": 2}
+    with pytest.raises(ScoreError, match="no query with anything relevant retrieved"):
+        calibration.realised_recall(strategy, [missed])
