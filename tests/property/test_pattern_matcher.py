@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -38,20 +39,26 @@ def occurs(phrase: str, text: str) -> bool:
     return False
 
 
+def plain(text: str) -> str:
+    return re.sub("[ \t\u00a0\u202f]+", " ", unicodedata.normalize("NFC", text.casefold()))
+
+
 def reference(patterns: Sequence[PatternV2], text: str) -> list[int]:
     fired: list[int] = []
     for index, one in enumerate(patterns):
         if one.status in {"pruned", "rejected"}:
             continue
         phrases = one.phrases if one.phrases or one.regex is not None else one.keywords
-        literal = any(occurs(phrase.strip().lower(), text.lower()) for phrase in phrases if phrase.strip())
+        literal = any(occurs(plain(phrase.strip()), plain(text)) for phrase in phrases if phrase.strip())
         if literal or (one.regex is not None and re.search(one.regex, text, re.IGNORECASE)):
             fired.append(index)
     return fired
 
 
-WORDS = st.sampled_from(["a", "api", "capital", "chat.ts", "c++", ".ts", "über", "Ünï", "_x", "日本", "é", "(", "–", "’s", "x2"])
-GLUE = st.sampled_from([" ", " ", "-", "\n", ", ", "", "’", "  ", "\u00a0", "."])
+WORDS = st.sampled_from(
+    ["a", "api", "capital", "chat.ts", "c++", ".ts", "über", "Ünï", "_x", "日本", "é", "e\u0301", "ß", "SS", "(", "–", "’s", "x2"]
+)
+GLUE = st.sampled_from([" ", " ", "-", "\n", ", ", "", "’", "  ", "\t ", "\u00a0", "\u202f ", "."])
 TEXTS = st.lists(st.tuples(WORDS, GLUE), max_size=8).map(lambda found: "".join(one + glue for one, glue in found))
 PHRASES = st.lists(st.one_of(TEXTS, st.text(alphabet="aB .-é_", max_size=4)), max_size=3)
 EXPRESSIONS = st.sampled_from([None, None, None, "a+p", "(a|aa)+i$", r"c\+", "x.{0,3}a", "^a"])
@@ -80,6 +87,28 @@ def test_what_fires_is_what_the_reference_says(given_patterns: list[dict[str, An
     assert reference(patterns, text) == matcher.fired(text)
     assert [patterns[index].id for index in matcher.fired(text)] == matcher.fired_ids(text)
     assert {name for name, _ in matcher.evidence(text)} == set(matcher.fired_ids(text))
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("user can", "The user  can"),
+        ("user can", "The user\tcan"),
+        ("user can", "The user\u00a0 can, é"),
+        ("user  can", "user can"),
+        ("café", "CAFE\u0301"),
+        ("cafe\u0301", "Café"),
+        ("strasse", "Straße"),
+        ("straße", "STRASSE"),
+    ],
+)
+def test_what_is_written_otherwise_is_the_same(phrase: str, text: str):
+    assert [0] == PatternMatcher([pattern(phrases=[phrase])]).fired(text)
+
+
+@pytest.mark.parametrize(("phrase", "text"), [("user can", "user\ncan"), ("user can", "user-can"), ("cafe", "cafe\u0301")])
+def test_what_is_something_else(phrase: str, text: str):
+    assert [] == PatternMatcher([pattern(phrases=[phrase])]).fired(text)
 
 
 @given(st.lists(st.text(max_size=6), max_size=4), st.text(max_size=30))

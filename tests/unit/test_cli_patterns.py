@@ -104,6 +104,47 @@ def test_migrate_says_what_is_wrong_with_its_input(content: bytes, message: str)
     assert not FILE.exists()
 
 
+@pytest.mark.parametrize("version", ["1.0", "7.0"])
+def test_migrate_overwrites_no_file_of_another_format(version: str):
+    Path("old.json").write_text(json.dumps(OLD))
+    FILE.write_text(json.dumps({**OLD, "version": version}))
+    before = FILE.read_bytes()
+    assert "not saved" in error("migrate", "old.json", "-o", FILE)
+    assert before == FILE.read_bytes()
+    assert {"old.json", "patterns.json"} == {found.name for found in Path.cwd().iterdir()}
+
+
+def test_migrate_keeps_what_cannot_be_read():
+    Path("old.json").write_text(json.dumps(OLD))
+    FILE.write_text("my notes")
+    called = call("patterns", "migrate", "old.json", "-o", FILE, check=0)
+    (kept,) = Path("patterns.json.versions/unreadable").iterdir()
+    assert "my notes" == kept.read_text()
+    assert called.err.startswith("jumar: warning: ")
+    assert called.err.endswith(f"{kept}\n")
+
+
+def test_migrate_counts_what_is_not_provisional_and_what_says_nothing():
+    patterns = [{**OLD["patterns"][0], "status": "pruned"}, {**OLD["patterns"][0], "description": " "}]
+    Path("old.json").write_text(json.dumps({**OLD, "patterns": patterns}))
+    assert (
+        "(2 good, 0 bad; 1 without keywords), 1 of them provisional"
+        in call("patterns", "migrate", "old.json", "-o", FILE, check=0).out
+    )
+    assert "is valid" in call("patterns", "check", FILE, check=0).out
+
+
+def test_rollback_to_another_shape_says_so(migrated: Path):
+    migrated.write_text(json.dumps(json.loads(migrated.read_text())))
+    call("patterns", "migrate", "old.json", "-o", migrated, check=0)
+    foreign, last = (document("log", migrated)["versions"][at]["hash"] for at in (1, 0))
+    assert (
+        f"is version {foreign[:9]} again, in the shape of today: {last[:12]}, with 3 patterns; it is save 4"
+        in call("patterns", "rollback", migrated, foreign[:9], check=0).out
+    )
+    assert last == document("rollback", migrated, foreign)["version"]
+
+
 def test_migrate_says_what_is_missing():
     assert "there is no file nowhere.json" in error("migrate", "nowhere.json", "-o", FILE)
     Path("old.json").write_text(json.dumps(OLD))
@@ -130,7 +171,7 @@ def test_a_missing_extra_is_named(migrated: Path, module: str, command: str):
 
 def test_check(migrated: Path):
     assert "patterns.json is valid: 3 patterns, format 2.0\n" == call("patterns", "check", migrated, check=0).out
-    assert {"valid": True, "version": "2.0", "patterns": 3} == document("check", migrated)
+    assert {"valid": True, "version": "2.0", "patterns": 3, "warnings": []} == document("check", migrated)
     assert "" == call("patterns", "check", "-q", migrated, check=0).out
 
 
@@ -138,6 +179,7 @@ def test_check(migrated: Path):
     ("field", "value", "message"),
     [
         ("weight", 3.0, "line 4: pattern 1 (p_001): weight is 3.0: Input should be less than or equal to 2"),
+        ("regex", "", 'line 4: pattern 1 (p_001): regex is "": String should have at least 1 character'),
         ("regex", "(a", "pattern p_001: its regex '(a' is not one of RE2, or too big: missing ): (a"),
     ],
 )
@@ -150,6 +192,21 @@ def test_check_names_what_is_wrong_in_one_line(migrated: Path, field: str, value
     assert "patterns.json" in said
     failed = document("check", migrated, check=2)["error"]
     assert ("PatternLoadError", 2) == (failed["kind"], failed["exit_code"])
+
+
+def test_check_warns_of_names_that_are_nearly_known(migrated: Path):
+    content = json.loads(migrated.read_text())
+    content["patterns"][1] |= {"phrase": ["a"], "reviewer": "k", "v1": {}}
+    content |= {"value_phrase": [], "team": "us"}
+    migrated.write_text(json.dumps(content))
+    called = call("patterns", "check", migrated, check=0)
+    expected = [
+        "the file has 'value_phrase', which nothing reads; did you mean 'value_phrases'?",
+        "pattern p_002 has 'phrase', which nothing reads; did you mean 'phrases'?",
+    ]
+    assert [f"jumar: warning: patterns.json: {one}" for one in expected] == called.err.splitlines()
+    assert "is valid" in called.out
+    assert expected == document("check", migrated)["warnings"]
 
 
 def test_check_is_about_the_file_and_not_its_backup(migrated: Path):
@@ -214,7 +271,7 @@ def test_log_diff_and_rollback(migrated: Path):
 
 
 def test_a_file_without_versions():
-    save_patterns_safely([], FILE)
+    FILE.write_text('{"version": "2.0", "patterns": []}')
     assert "was never saved by jumar" in call("patterns", "log", FILE, check=0).out
     assert [] == document("log", FILE)["versions"]
     assert "there is no patterns file" in error("log", "nowhere.json")

@@ -75,6 +75,76 @@ def test_paths_are_those_that_the_insights_really_name():
     assert [".py", ".ts", ".tsx"] == sorted(found["valid_extensions"])
 
 
+def test_a_technical_section_of_its_own_is_joined_with_the_insights():
+    own = {
+        "valid_repo_paths": {"parcel": ["jobs/", "lib/"], "quay": ["src/"]},
+        "service_insights": {"quay": [1], "depot": [2]},
+        "owner": "us",
+        "valid_extensions": None,
+    }
+    found = migrate_existing_patterns({**LEGACY, "tech_validation": own})["tech_validation"]
+    assert {"parcel": ["jobs/", "lib/", "web/"], "quay": ["src/"]} == found["valid_repo_paths"]
+    assert {**LEGACY["service_insights"], "quay": [1], "depot": [2]} == found["service_insights"]
+    assert ("us", 3) == (found["owner"], len(found["valid_extensions"]))
+
+
+def test_what_a_pattern_has_of_its_own_is_used():
+    own = {
+        "id": "own",
+        "weight": 0.5,
+        "keywords": ["a b"],
+        "phrases": ["zebra"],
+        "regex": "z+",
+        "category": "c",
+        "status": "pruned",
+        "frequency": 9,
+        "accuracy": 0.25,
+        "times_fired": 4,
+        "learned_iter": 2,
+    }
+    found = migrate_existing_patterns({"patterns": [v1("Bundle error handling", **own)]})["patterns"][0]
+    assert own == {name: found[name] for name in own}
+    assert "v1" not in found
+
+
+def test_what_is_not_allowed_stands_aside():
+    own = {
+        "id": 7,
+        "weight": -1.5,
+        "keywords": "a",
+        "phrases": [" "],
+        "regex": "(a",
+        "category": ["c"],
+        "status": "active",
+        "frequency": -1,
+        "accuracy": 2,
+        "times_fired": "4",
+        "learned_iter": 0.5,
+    }
+    document = migrate_existing_patterns({"patterns": [v1("Bundle error handling", **own, v1="taken")]})
+    (found,) = document["patterns"]
+    assert (own, "taken", "p_001", 1.0, "provisional") == tuple(found[name] for name in ("v1_", "v1", "id", "weight", "status"))
+    PatternMatcher(PatternSet.model_validate(document))
+
+
+def test_ids_stay_apart():
+    given = [v1("a"), v1("b", id="p_001"), v1("c", id="x"), v1("d", id="x"), v1("e", id=" ")]
+    found = migrate_existing_patterns({"patterns": given})["patterns"]
+    assert ["p_001_", "p_001", "x", "p_004", "p_005"] == [one["id"] for one in found]
+    assert [None, None, None, {"id": "x"}, {"id": " "}] == [one.get("v1") for one in found]
+
+
+@pytest.mark.parametrize("description", ["", " \n"])
+def test_a_pattern_that_says_nothing_has_no_phrases(description: str):
+    (found,) = migrate_existing_patterns({"patterns": [v1(description)]})["patterns"]
+    assert ([], [], None) == (found["phrases"], found["keywords"], found["regex"])
+
+
+@pytest.mark.parametrize("version", [1, 1.0, "1", "1.0", "1.2"])
+def test_versions_that_are_migrated(version: Any):
+    assert "2.0" == migrate_existing_patterns({"version": version, "patterns": []})["version"]
+
+
 def test_the_legacy_file_is_not_touched():
     before = json.dumps(LEGACY)
     migrate_existing_patterns(LEGACY)
@@ -92,7 +162,16 @@ def test_an_empty_file_of_format_1():
         ([], r"^f: not a file of format 1: \[\]"),
         ({"version": "2.0", "patterns": []}, "is of format 2.0 already"),
         ({"version": "3.1", "patterns": []}, "newer jumar: format 3.1"),
-        ({"version": 1, "patterns": []}, "version is 1; what can be migrated"),
+        ({"version": 2.0, "patterns": []}, "is of format 2.0 already"),
+        ({"version": 3, "patterns": []}, "newer jumar: format 3"),
+        ({"version": True, "patterns": []}, "version is true; what can be migrated"),
+        ({"version": "0.9", "patterns": []}, r"^f: format 0.9 is not known here; known are 1.0, which can be migrated, and 2.0$"),
+        ({"patterns": [v1("d", x=[float("nan")])]}, r"f: patterns\[0\].x\[0\] is not a finite number"),
+        ({"patterns": [], "tech_validation": "x"}, 'tech_validation is "x", and service_insights says'),
+        (
+            {"patterns": [], "service_insights": {"a": "x"}, "tech_validation": {"service_insights": {"a": "y"}}},
+            'tech_validation.service_insights.a is "y", and service_insights says "x"; keep one',
+        ),
         ({"version": "1.0"}, "'patterns' is missing"),
         ({"patterns": {}}, r"'patterns' is \{\}; give a list"),
         ({"patterns": [v1("d"), "x"]}, r"pattern 2: it is \"x\""),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import logging
+import shutil
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -16,7 +19,8 @@ from dying import Killed, Way, changing_calls, dying, not_waiting
 from jumar.errors import LockedError, NotFoundError, PatternLoadError, PatternSaveError, StoreDamagedError
 from jumar.patterns import PatternSet, PatternStore, PatternV2, load_patterns_safely, save_patterns_safely
 from jumar.patterns.locking import writing
-from jumar.patterns.storage import PatternBackupWarning, load_pattern_set, update_calibration_history
+from jumar.patterns.storage import OtherFormatError, PatternBackupWarning, load_pattern_set, update_calibration_history
+from jumar.patterns.versions import PatternReplacedWarning
 
 WHEN = datetime(2026, 1, 16, 12, tzinfo=UTC)
 FILE = Path("patterns.json")
@@ -42,7 +46,7 @@ def test_what_was_saved_is_loaded():
     assert wanted == load_pattern_set(FILE)
     assert wanted.patterns == load_patterns_safely(str(FILE))
     assert not BACKUP.exists()
-    assert {"patterns.json", "patterns.json.lock"} == {found.name for found in Path.cwd().iterdir()}
+    assert {"patterns.json", "patterns.json.lock", "patterns.json.versions"} == {found.name for found in Path.cwd().iterdir()}
 
 
 def test_a_list_keeps_the_other_sections_of_the_file():
@@ -93,7 +97,8 @@ def test_a_damaged_file_never_becomes_the_backup():
     for number in (1, 2):
         save_patterns_safely(a_set(number), FILE)
     FILE.write_bytes(FILE.read_bytes()[:-20])
-    save_patterns_safely(a_set(3), FILE)
+    with pytest.warns(PatternReplacedWarning, match="is kept as .*unreadable"):
+        save_patterns_safely(a_set(3), FILE)
     assert ["p_001"] == ids(load_patterns_safely(BACKUP))
     assert ["p_003"] == ids(load_patterns_safely(FILE))
 
@@ -169,7 +174,7 @@ def test_a_directory_is_an_error():
 def test_whatever_happens_while_saving_the_file_is_the_old_or_the_new_one(way: Way):
     def prepare() -> None:
         for found in Path.cwd().iterdir():
-            found.unlink()
+            shutil.rmtree(found) if found.is_dir() else found.unlink()
         save_patterns_safely(a_set(1), FILE)
         save_patterns_safely(a_set(2), FILE)
 
@@ -267,16 +272,74 @@ def test_rolling_back_is_a_new_save_and_loses_nothing():
 
 
 def test_what_another_program_saved_is_recorded_first():
-    save_patterns_safely(a_set(1), FILE)
+    write_as_another_program(a_set(1))
     store = PatternStore(FILE)
     store.save(a_set(2), "mine")
-    save_patterns_safely(a_set(3), FILE)
+    write_as_another_program(a_set(3))
     store.rollback(store.log()[0].hash)
     assert [(1, "found in the file"), (1, "mine"), (1, "found in the file, saved by another program")] == [
         (one.patterns, one.message) for one in store.log()[:3]
     ]
     assert a_set(3) == store.get(store.log()[2].hash)
     assert a_set(1) == store.load()
+
+
+def write_as_another_program(patterns: PatternSet) -> None:
+    FILE.write_text(json.dumps(patterns.model_dump(mode="json")))
+
+
+def test_saving_by_the_function_is_a_version_too():
+    for number in (1, 2, 3):
+        save_patterns_safely(a_set(number), FILE)
+    store = PatternStore(FILE)
+    assert [a_set(1), a_set(2), a_set(3)] == [store.get(one.hash) for one in store.log()]
+    store.save([pattern(4)], "a list")
+    assert a_set(4) == store.load()
+
+
+def test_rolling_back_to_another_programs_shape_says_what_is_in_the_file():
+    write_as_another_program(a_set(1))
+    foreign = hashlib.sha256(FILE.read_bytes()).hexdigest()
+    store = PatternStore(FILE)
+    store.save(a_set(2))
+    written = store.rollback(foreign)
+    assert written == hashlib.sha256(FILE.read_bytes()).hexdigest() == store.log()[-1].hash != foreign
+    assert a_set(1) == store.load() == store.get(foreign)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"version": "1.0", "patterns": []}, "of format 1"),
+        ({"version": 1.0, "patterns": []}, "of format 1"),
+        ({"patterns": [{"type": "good_pattern", "description": "d"}]}, "of format 1"),
+        ({"version": "3.0", "patterns": "unheard of"}, "newer jumar"),
+    ],
+)
+@pytest.mark.parametrize("one_of", [lambda: a_set(1), lambda: [pattern(1)]])
+def test_a_file_of_another_format_is_not_overwritten(content: Any, message: str, one_of: Callable[[], Any]):
+    FILE.write_text(json.dumps(content))
+    before = FILE.read_bytes()
+    with pytest.raises(PatternSaveError, match=message):
+        save_patterns_safely(one_of(), FILE)
+    assert before == FILE.read_bytes()
+    assert [] == PatternStore(FILE).log()
+    with pytest.raises(OtherFormatError, match=r"not saved, .*patterns.json is as it was: .*; save under another name"):
+        PatternStore(FILE).save(a_set(1))
+
+
+def test_bytes_that_cannot_be_read_are_kept(caplog: pytest.LogCaptureFixture):
+    save_patterns_safely(a_set(1), FILE)
+    kept: list[bytes] = []
+    for damaged in (b"{", b"\xff\x00", b'{"notes": []}', b"", b"{"):
+        FILE.write_bytes(damaged)
+        kept.append(damaged)
+        with pytest.warns(PatternReplacedWarning, match=r"patterns.json could not be read as patterns; .* kept as .*unreadable"):
+            save_patterns_safely(a_set(2), FILE)
+        found = [one.read_bytes() for one in Path("patterns.json.versions/unreadable").iterdir()]
+        assert sorted(set(kept)) == sorted(found)
+    assert "patterns_unreadable_kept" == caplog.records[0].__dict__["event"]
+    assert 6 == len(PatternStore(FILE).log())
 
 
 def test_differences():

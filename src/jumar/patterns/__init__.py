@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from jumar.patterns.migrate import migrate_existing_patterns
     from jumar.patterns.models import PatternProposal, PatternSet, PatternV1, PatternV2, TechValidation, ValuePhrase
     from jumar.patterns.reading import parse_patterns
-    from jumar.patterns.storage import load_pattern_set, load_patterns_safely, save_patterns_safely, update_calibration_history
-    from jumar.patterns.versions import PatternStore
+    from jumar.patterns.storage import load_pattern_set, load_patterns_safely, update_calibration_history
+    from jumar.patterns.versions import PatternStore, save_patterns_safely
 
 __all__ = [
     "PatternMatcher",
@@ -49,7 +49,7 @@ _ELSEWHERE = {
     "load_patterns_safely": "storage",
     "migrate_existing_patterns": "migrate",
     "parse_patterns": "reading",
-    "save_patterns_safely": "storage",
+    "save_patterns_safely": "versions",
     "update_calibration_history": "storage",
 }
 """Where a name is defined, below this package."""

@@ -2,12 +2,14 @@
 
 The automaton works on bytes: the text in lower case, with every character that is not part of a word as a blank, so that a
 word boundary is a blank in the phrase itself and ``api`` does not even begin to match in ``capital``. What it finds is
-compared with the text as it was: ``time zone`` is neither ``time-zone`` nor two lines.
+compared with the text as it was: ``time zone`` is neither ``time-zone`` nor two lines. Two lines are two things, such as a title
+and its description, or one criterion and the next.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -16,7 +18,7 @@ from jumar.patterns.extra import need_judge
 from jumar.patterns.models import PatternSet, PatternV2
 from jumar.text import escape
 
-__all__ = ["MATCHED", "PatternMatcher", "literals"]
+__all__ = ["MATCHED", "PatternMatcher", "folded", "literals"]
 
 MATCHED: Final = frozenset({"active", "provisional"})
 """The statuses of patterns that are looked for."""
@@ -38,12 +40,33 @@ def literals(pattern: PatternV2) -> list[str]:
     return [found for keyword in pattern.keywords if (found := keyword.strip())]
 
 
+def folded(text: str) -> str:
+    """Return ``text`` as it is compared.
+
+    Unicode's case folding (ß is ss), letters and their accents in one (NFC), and blanks, tabs and no-break spaces in a row as one
+    blank.
+    """
+    low = text.casefold()
+    if low.isascii():
+        return _even(low.replace("\t", " "))
+    if not unicodedata.is_normalized("NFC", low):
+        low = unicodedata.normalize("NFC", low)
+    return _even(low.replace("\t", " ").replace("\u00a0", " ").replace("\u202f", " "))
+
+
+def _even(text: str) -> str:
+    while "  " in text:  # several times faster than an expression
+        text = text.replace("  ", " ")
+    return text
+
+
 class PatternMatcher:
     """Finds which patterns fire on a text.
 
     A pattern fires when one of its phrases (its keywords, where it has neither phrases nor an expression) occurs between word
     boundaries, ignoring case, or its RE2 expression matches anywhere, ignoring case. Letters, digits and ``_`` of any script
-    make words; a side of a phrase that is punctuation needs no boundary. ``rejected`` and ``pruned`` patterns never fire.
+    make words; a side of a phrase that is punctuation needs no boundary. Phrases and text are compared :func:`folded`, an
+    expression sees the text as it is; a phrase does not go on in the next line. ``rejected`` and ``pruned`` patterns never fire.
 
     The time for a text grows with the text and what fires, hardly with the number of patterns; expressions take linear time.
     An instance is immutable. Errors: :class:`jumar.errors.PatternLoadError` that names the pattern whose expression RE2
@@ -58,7 +81,7 @@ class PatternMatcher:
         for index, pattern in enumerate(found):
             if pattern.status not in MATCHED:
                 continue
-            for phrase in dict.fromkeys(each.lower() for each in literals(pattern)):
+            for phrase in dict.fromkeys(map(folded, literals(pattern))):
                 owners.setdefault(phrase, []).append(index)
             if pattern.regex is not None:
                 expressions.append((index, pattern.regex))
@@ -98,7 +121,7 @@ class PatternMatcher:
         """Return the numbers of the phrases that occur in ``text``."""
         if self._find is None:
             return ()
-        low = text.lower()
+        low = folded(text)
         if low.isascii():
             raw = low.encode("ascii")
             blanked = raw.translate(_BLANKS)

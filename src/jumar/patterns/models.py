@@ -64,7 +64,7 @@ class PatternV2(BaseModel):
     example: str = ""
     category: str | None = None
     phrases: list[str] = Field(default_factory=list[str])
-    regex: str | None = None
+    regex: Annotated[str, Field(min_length=1)] | None = None
     learned_iter: Count | None = None
     frequency: Count | None = Field(default=None, description="How many patterns of the migrated file said the same")
 

@@ -19,7 +19,15 @@ from jumar.errors import PatternLoadError
 from jumar.patterns.models import FORMAT_VERSION, PatternSet
 from jumar.text import escape
 
-__all__ = ["WrongFormatError", "check_version", "parse_json", "parse_pattern_text", "parse_patterns", "shown"]
+__all__ = [
+    "WrongFormatError",
+    "check_version",
+    "parse_json",
+    "parse_pattern_text",
+    "parse_patterns",
+    "refuse_not_finite",
+    "shown",
+]
 
 _UNDATED: Final = "1970-01-01T00:00:00Z"
 _GOOD, _BAD = "good", "bad"
@@ -79,8 +87,7 @@ def _parse(data: Any, where: str, text: str | None) -> PatternSet:
                 f"{seen[pattern.id] + 1}; every id stands for one pattern"
             )
         seen[pattern.id] = number
-    for path in _not_finite(document, ""):
-        raise PatternLoadError(f"{where}: {escape(path)} is not a finite number; JSON has no NaN and no infinity")
+    refuse_not_finite(document, where)
     return found
 
 
@@ -95,11 +102,11 @@ def _as_document(data: Any, where: str) -> dict[str, Any]:
         return _from_signals(document, where)
     if "patterns" not in document and any(name in document for name in (*_LISTS, "valid_tech_paths", "gestalt_heuristics")):
         return _from_lists(document, where)
+    if isinstance(document.get("patterns"), list):
+        _as_items(cast("list[Any]", document["patterns"]), where)
     for name in ("version", "patterns"):
         if name not in document:
             raise PatternLoadError(f"{where}: '{name}' is missing; a patterns file has at least version and patterns")
-    if isinstance(document["patterns"], list):
-        _as_items(cast("list[Any]", document["patterns"]), where)
     return document
 
 
@@ -120,6 +127,8 @@ def _is_old(where: str) -> WrongFormatError:
 def check_version(document: Mapping[str, Any], where: str) -> None:
     """Refuse a document of format 1 or of a format that is newer than this. Errors: :class:`PatternLoadError`."""
     version = document.get("version")
+    if isinstance(version, int | float) and not isinstance(version, bool):
+        version = str(version)
     if not isinstance(version, str) or not re.fullmatch(r"\d{1,6}(\.\d{1,6})*", version):
         return
     parts = tuple(map(int, version.split(".")))
@@ -128,6 +137,8 @@ def check_version(document: Mapping[str, Any], where: str) -> None:
         raise WrongFormatError(
             f"{where}: written by a newer jumar: format {version}, and this one reads up to {FORMAT_VERSION}; update jumar"
         )
+    if parts < (1,):
+        raise WrongFormatError(f"{where}: format {version} is not known here; known are 1.0, which can be migrated, and 2.0")
     if parts < (2,):
         raise _is_old(where)
 
@@ -238,6 +249,12 @@ def _pattern_starts(text: str) -> Iterator[int]:
         _, position = decoder.raw_decode(text, position)
         position = past_space(position)
         position = past_space(position + 1) if text[position] == "," else position
+
+
+def refuse_not_finite(document: Any, where: str) -> None:
+    """Refuse what JSON cannot say and Python reads. Errors: :class:`PatternLoadError` that names the place."""
+    for path in _not_finite(document, ""):
+        raise PatternLoadError(f"{where}: {escape(path)} is not a finite number; JSON has no NaN and no infinity")
 
 
 def _not_finite(value: Any, path: str) -> Iterator[str]:

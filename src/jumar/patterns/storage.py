@@ -14,26 +14,28 @@ import stat
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel
 
 from jumar.errors import PatternLoadError, PatternSaveError
 from jumar.files import fsync_directory, replace_file, write_all
-from jumar.patterns.locking import writing
 from jumar.patterns.models import FORMAT_VERSION, PatternSet, PatternV2
 from jumar.patterns.reading import WrongFormatError, parse_pattern_text, parse_patterns
 from jumar.text import escape
 
 __all__ = [
     "MAX_CALIBRATION_HISTORY",
+    "OtherFormatError",
     "PatternBackupWarning",
     "as_set",
+    "completed",
+    "content_of",
     "load_pattern_set",
     "load_patterns_safely",
     "read_pattern_set",
+    "readable",
     "real_path",
-    "save_patterns_safely",
     "serialised",
     "update_calibration_history",
     "write_patterns",
@@ -46,6 +48,12 @@ _log = logging.getLogger("jumar.patterns")
 
 class PatternBackupWarning(UserWarning):
     """A patterns file was damaged; its backup was read instead."""
+
+
+class OtherFormatError(PatternSaveError):
+    """The file to be written holds patterns of format 1, or of a newer version. Exit code 2."""
+
+    exit_code: ClassVar[int] = 2
 
 
 def load_patterns_safely(path: str | Path) -> list[PatternV2]:
@@ -105,20 +113,6 @@ def read_pattern_set(file: Path) -> PatternSet:
     return parse_pattern_text(text, where)
 
 
-def save_patterns_safely(patterns: Sequence[PatternV2] | PatternSet | Mapping[str, Any], path: str | Path) -> None:
-    """Write patterns so that they can be read again, or leave the file as it was.
-
-    A list replaces the patterns of an existing file and keeps its other sections; a mapping is a whole set, such as
-    :func:`jumar.patterns.migrate_existing_patterns` returns. Errors: :class:`PatternSaveError` when a value
-    is out of bounds, the disk refuses, or the other sections of a damaged file would be lost;
-    :class:`jumar.errors.LockedError` while another process writes it.
-    """
-    file = real_path(path)
-    wanted = as_set(patterns, file) if isinstance(patterns, Mapping) else patterns
-    with writing(file):
-        write_patterns(wanted, file)
-
-
 def as_set(patterns: PatternSet | Mapping[str, Any], file: Path) -> PatternSet:
     """Return a set of patterns, from a mapping too. Errors: :class:`PatternSaveError` when it is none."""
     if isinstance(patterns, PatternSet):
@@ -134,20 +128,42 @@ def real_path(path: str | Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def write_patterns(patterns: Sequence[PatternV2] | PatternSet, file: Path) -> bytes:
-    """Do what :func:`save_patterns_safely` says for whoever holds the lock; return the bytes of the file."""
-    before = _current(file)
-    wanted = patterns if isinstance(patterns, PatternSet) else _with_sections(list(patterns), file, before)
-    data = serialised(wanted, file)
+def completed(patterns: Sequence[PatternV2] | PatternSet, file: Path) -> PatternSet:
+    """Return a set as it is; a list with the other sections of ``file``, where there is one.
+
+    Errors: :class:`PatternSaveError` when those sections cannot be read.
+    """
+    if isinstance(patterns, PatternSet):
+        return patterns
+    wanted = list(patterns)
+    if content_of(file) is None:
+        return PatternSet.model_construct(version=FORMAT_VERSION, patterns=wanted)
+    try:
+        known = load_pattern_set(file)
+    except PatternLoadError as error:
+        raise PatternSaveError(
+            f"{error}; a list of patterns would lose what else the file holds: save a PatternSet, or move the file away"
+        ) from error
+    return known.model_copy(update={"patterns": wanted})
+
+
+def write_patterns(data: bytes, file: Path) -> None:
+    """Replace ``file`` by ``data`` for whoever holds the lock; what it held becomes the backup when it can be read.
+
+    Errors: :class:`PatternSaveError`, also as :func:`readable`: what is neither readable nor another format has to be kept by
+    the caller.
+    """
+    before = content_of(file)
+    is_good = before is not None and readable(before, file) is not None
     temporary = file.with_name(file.name + ".tmp")
     try:
         _write_checked(temporary, data, _mode(file))
-        if before is not None and _is_usable(before, file):
+        if before is not None and is_good:
             replace_file(_backup_of(file), before, mode=_mode(file))
         try:
             temporary.replace(file)
         except OSError:
-            if _current(file) != data:  # the answer may be lost when the rename was not
+            if content_of(file) != data:  # the answer may be lost when the rename was not
                 raise
         fsync_directory(file.parent)
     except OSError as error:
@@ -157,7 +173,6 @@ def write_patterns(patterns: Sequence[PatternV2] | PatternSet, file: Path) -> by
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-    return data
 
 
 def serialised(patterns: PatternSet, file: Path) -> bytes:
@@ -173,7 +188,8 @@ def serialised(patterns: PatternSet, file: Path) -> bytes:
     return data
 
 
-def _current(file: Path) -> bytes | None:
+def content_of(file: Path) -> bytes | None:
+    """Return what ``file`` holds, None when there is none. Errors: :class:`PatternSaveError`."""
     try:
         return file.read_bytes()
     except FileNotFoundError:
@@ -182,25 +198,21 @@ def _current(file: Path) -> bytes | None:
         raise PatternSaveError(f"{escape(str(file))} was not written: {error.strerror}") from error
 
 
-def _is_usable(data: bytes, file: Path) -> bool:
-    """Return whether ``data`` is worth a backup: a damaged file must not replace a good one."""
-    try:
-        parse_pattern_text(data.decode("utf-8-sig"), str(file))
-    except (PatternLoadError, UnicodeDecodeError):
-        return False
-    return True
+def readable(data: bytes, file: Path) -> PatternSet | None:
+    """Return the patterns in ``data``, what ``file`` holds before a save; None when it is damaged, or something else.
 
-
-def _with_sections(patterns: list[PatternV2], file: Path, before: bytes | None) -> PatternSet:
-    if before is None:
-        return PatternSet.model_construct(version=FORMAT_VERSION, patterns=patterns)
+    Errors: :class:`OtherFormatError` for patterns of format 1 or of a newer version: a save would take them from whoever can
+    read them.
+    """
+    where = escape(str(file))
     try:
-        known = load_pattern_set(file)
-    except PatternLoadError as error:
-        raise PatternSaveError(
-            f"{error}; a list of patterns would lose what else the file holds: save a PatternSet, or move the file away"
+        return parse_pattern_text(data.decode("utf-8-sig"), where)
+    except WrongFormatError as error:
+        raise OtherFormatError(
+            f"not saved, {where} is as it was: {error}; save under another name, or move this file away"
         ) from error
-    return known.model_copy(update={"patterns": patterns})
+    except (PatternLoadError, UnicodeDecodeError):
+        return None
 
 
 def _mode(file: Path) -> int:

@@ -1,30 +1,58 @@
 """Every saved set of patterns by its hash, beside the file: rolling back needs nothing else.
 
 ``patterns.json.versions/`` holds ``objects/<sha256>.json``, the file as it was saved, and ``log/<number>.json``, one
-record a save. Both are only ever added to. What somebody else wrote into the file is recorded before it is overwritten.
+record a save. Both are only ever added to. What somebody else wrote into the file is recorded before it is overwritten; when it
+cannot be read, it is no version, and lies byte for byte in ``unreadable/<sha256>``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import logging
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
-from jumar.errors import FormatTooNewError, NotFoundError, PatternLoadError, PatternSaveError, StoreDamagedError
+from jumar.errors import FormatTooNewError, NotFoundError, PatternSaveError, StoreDamagedError
 from jumar.files import make_directory, sha256_bytes, write_once
 from jumar.patterns.locking import writing
 from jumar.patterns.models import PatternSet, PatternV2
 from jumar.patterns.reading import parse_pattern_text
-from jumar.patterns.storage import as_set, load_pattern_set, real_path, serialised, write_patterns
+from jumar.patterns.storage import (
+    as_set,
+    completed,
+    content_of,
+    load_pattern_set,
+    readable,
+    real_path,
+    serialised,
+    write_patterns,
+)
 from jumar.text import escape
 
-__all__ = ["FORMAT", "PatternChange", "PatternDiff", "PatternStore", "Version"]
+__all__ = ["FORMAT", "PatternChange", "PatternDiff", "PatternReplacedWarning", "PatternStore", "Version", "save_patterns_safely"]
 
 FORMAT: Final = 1
 _SHORT: Final = 12
+
+_log = logging.getLogger("jumar.patterns")
+
+
+class PatternReplacedWarning(UserWarning):
+    """A file that could not be read was replaced by patterns; its bytes are kept."""
+
+
+def save_patterns_safely(patterns: Sequence[PatternV2] | PatternSet | Mapping[str, Any], path: str | Path) -> None:
+    """Write patterns so that they can be read again, or leave the file as it was.
+
+    Every save is a version of :class:`PatternStore`. A list replaces the patterns of an existing file and keeps its other
+    sections; a mapping is a whole set, such as :func:`jumar.patterns.migrate_existing_patterns` returns. Errors: as
+    :meth:`PatternStore.save`, and :class:`PatternSaveError` when the other sections of a damaged file would be lost.
+    """
+    PatternStore(path).save(patterns, "saved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +111,22 @@ class PatternStore:
         """Return what the file holds; as :func:`jumar.patterns.load_pattern_set`."""
         return load_pattern_set(self.path)
 
-    def save(self, patterns: PatternSet | Mapping[str, Any], message: str = "") -> str:
+    def save(self, patterns: Sequence[PatternV2] | PatternSet | Mapping[str, Any], message: str = "") -> str:
         """Save a set, record it, and return the hash of its content, 64 characters.
 
-        Saving what the file holds already is recorded too. Errors: :class:`PatternSaveError`, after which file and log are as
-        they were, or the file is and the log has what somebody else had written into it; :class:`jumar.errors.LockedError`.
+        A list is saved with the other sections of the file. Saving what the file holds already is recorded too. Bytes that
+        cannot be read as patterns are kept below ``unreadable/``, with a :class:`PatternReplacedWarning`. Errors:
+        :class:`PatternSaveError` when a value is out of bounds, the disk refuses, or the file is of format 1 or of a newer
+        version, after which file and log are as they were, or the file is and the log has what somebody else had written into
+        it; :class:`jumar.errors.LockedError` while another process writes it.
         """
-        wanted = as_set(patterns, self.path)
+        wanted = as_set(patterns, self.path) if isinstance(patterns, Mapping) else patterns
         with writing(self.path):
             return self._save(wanted, message)
 
     def log(self) -> list[Version]:
         """Return the saves, oldest first. Errors: :class:`StoreDamagedError`, :class:`FormatTooNewError`."""
-        return [self._record(file) for file in sorted(self._log.glob("*.json"))] if self._log.is_dir() else []
+        return [self._record(file) for file in sorted(self._records.glob("*.json"))] if self._records.is_dir() else []
 
     def get(self, version: str) -> PatternSet:
         """Return the set with this hash, or with the only one that begins so (4 characters at least).
@@ -109,14 +140,16 @@ class PatternStore:
         return _difference(self.get(before), self.load() if after is None else self.get(after))
 
     def rollback(self, version: str) -> str:
-        """Save a recorded set again and return its whole hash. Nothing is lost: what the file held stays in the log.
+        """Save a recorded set again and return the hash of what the file holds now.
+
+        That is another one than was asked for when the version was found in the file in another shape, or with other blanks:
+        what is written has one shape. Nothing is lost: what the file held stays in the log.
 
         Errors: as :meth:`get` and :meth:`save`.
         """
         with writing(self.path):
             wanted = self.resolve(version)
-            self._save(self._parsed(wanted), f"rolled back to {wanted[:_SHORT]}")
-            return wanted
+            return self._save(self._parsed(wanted), f"rolled back to {wanted[:_SHORT]}")
 
     def resolve(self, version: str) -> str:
         """Return the whole hash that ``version`` is, or begins. Errors: :class:`NotFoundError`."""
@@ -130,55 +163,58 @@ class PatternStore:
         raise NotFoundError(f"there is no {name}; `jumar patterns log {escape(str(self.path))}` lists them")
 
     @property
-    def _log(self) -> Path:
+    def _records(self) -> Path:
         return self.directory / "log"
 
     @property
     def _objects(self) -> Path:
         return self.directory / "objects"
 
-    def _save(self, patterns: PatternSet, message: str) -> str:
-        data = serialised(patterns, self.path)
+    def _save(self, patterns: Sequence[PatternV2] | PatternSet, message: str) -> str:
+        wanted = completed(patterns, self.path)
+        data = serialised(wanted, self.path)
+        before = content_of(self.path)
+        found = None if before is None else readable(before, self.path)
         try:
             make_directory(self._objects)
-            make_directory(self._log)
-            self._keep_foreign()
+            make_directory(self._records)
+            if before is not None:
+                self._keep_foreign(before, found)
             self._keep(data)
-            write_patterns(patterns, self.path)
-            return self._append(data, len(patterns.patterns), message)
+            write_patterns(data, self.path)
+            return self._append(data, len(wanted.patterns), message)
         except OSError as error:
             raise PatternSaveError(f"{escape(str(self.directory))}: {error.strerror}; nothing was recorded") from error
 
-    def _keep_foreign(self) -> None:
+    def _keep_foreign(self, data: bytes, found: PatternSet | None) -> None:
         """Record what the file holds when it is not the last save: another program's work is not overwritten for good."""
-        if not self.path.exists():
-            return
-        data = self.path.read_bytes()
         known = self.log()
         if known and known[-1].hash == sha256_bytes(data):
             return
-        try:
-            found = parse_pattern_text(data.decode("utf-8-sig"), str(self.path))
-        except (PatternLoadError, UnicodeDecodeError):
-            return  # a damaged file is no version
+        if found is None:
+            self._keep_unreadable(data)
+            return
         self._keep(data)
         self._append(data, len(found.patterns), "found in the file, saved by another program" if known else "found in the file")
 
+    def _keep_unreadable(self, data: bytes) -> None:
+        folder = self.directory / "unreadable"
+        make_directory(folder)
+        place = folder / sha256_bytes(data)
+        _write_whole(place, data)
+        message = f"{escape(str(self.path))} could not be read as patterns; what it held is kept as {escape(str(place))}"
+        _log.warning(message, extra={"event": "patterns_unreadable_kept", "path": str(self.path), "kept": str(place)})
+        warnings.warn(message, PatternReplacedWarning, stacklevel=2)
+
     def _keep(self, data: bytes) -> None:
-        place = self._objects / f"{sha256_bytes(data)}.json"
-        try:
-            write_once(place, data)
-        except FileExistsError:
-            if place.read_bytes() != data:  # cut off by a crash of the machine: the right content is here
-                place.unlink()
-                write_once(place, data)
+        _write_whole(self._objects / f"{sha256_bytes(data)}.json", data)
 
     def _append(self, data: bytes, patterns: int, message: str) -> str:
         known = self.log()
         at = self._now().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         version = Version(known[-1].number + 1 if known else 1, sha256_bytes(data), patterns, at, message)
         record = json.dumps({"format": FORMAT, **asdict(version)}, indent=2) + "\n"
-        write_once(self._log / f"{version.number:06d}.json", record.encode("ascii"))
+        write_once(self._records / f"{version.number:06d}.json", record.encode("ascii"))
         return version.hash
 
     def _record(self, file: Path) -> Version:
@@ -204,6 +240,15 @@ class PatternStore:
         if sha256_bytes(data) != version:
             raise StoreDamagedError(f"{escape(str(place))} was altered or cut off: it is not version {version[:_SHORT]} any more")
         return parse_pattern_text(data.decode("utf-8-sig"), escape(str(place)))
+
+
+def _write_whole(place: Path, data: bytes) -> None:
+    try:
+        write_once(place, data)
+    except FileExistsError:
+        if place.read_bytes() != data:  # cut off by a crash of the machine: the right content is here
+            place.unlink()
+            write_once(place, data)
 
 
 def _difference(before: PatternSet, after: PatternSet) -> PatternDiff:

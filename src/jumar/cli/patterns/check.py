@@ -26,9 +26,10 @@ Examples:
 def check_command(file: Path, *, as_json: bool, quiet: bool) -> int:
     """Say whether a patterns file is valid: exit code 0, or one message that names what is wrong.
 
-    It is the file itself that is checked, never its backup.
+    It is the file itself that is checked, never its backup. Names that are nearly known ones are warned of.
     """
     from jumar.patterns.matcher import PatternMatcher
+    from jumar.patterns.spelling import near_misses
     from jumar.patterns.storage import read_pattern_set
 
     found = read_pattern_set(file)
@@ -36,8 +37,11 @@ def check_command(file: Path, *, as_json: bool, quiet: bool) -> int:
         PatternMatcher(found)
     except PatternLoadError as error:
         raise PatternLoadError(f"{escape(str(file))}: {error}") from error
+    warnings = near_misses(found)
+    for warning in () if as_json else warnings:
+        print_text(f"jumar: warning: {escape(str(file))}: {warning}", err=True)
     if as_json:
-        print_json({"valid": True, "version": found.version, "patterns": len(found.patterns)})
+        print_json({"valid": True, "version": found.version, "patterns": len(found.patterns), "warnings": warnings})
     elif not quiet:
         print_text(f"{escape(str(file))} is valid: {plural(len(found.patterns), 'pattern')}, format {found.version}")
     return 0

@@ -23,8 +23,9 @@ Examples:
   jumar patterns migrate learned_patterns.json -o patterns.json
   jumar patterns migrate learned_patterns.json -o patterns.json --on stories.jsonl --json
 
-All patterns are provisional at first: they are reported and move no score. What was in the output file stays in
-`jumar patterns log`."""
+All patterns are provisional at first: they are reported and move no score. Patterns that were in the output file stay in
+`jumar patterns log`; a file of format 1 or of a newer version is not overwritten, and what cannot be read at all is kept in
+OUT.versions/unreadable."""
 
 
 @click.command("migrate", epilog=_EPILOG)
@@ -41,11 +42,15 @@ def migrate_command(source: Path, output: Path, on: Path | None, *, as_json: boo
     from jumar.patterns.migrate import migrate_existing_patterns
     from jumar.patterns.models import PatternSet
     from jumar.patterns.reading import parse_json
+    from jumar.patterns.storage import content_of, readable
     from jumar.patterns.versions import PatternStore
 
     where = escape(str(source))
     if output.exists() and source.exists() and output.samefile(source):
         raise UsageError(f"-o {where}: that is the file to be migrated; give the new one another name")
+    held = content_of(output)
+    if held is not None:
+        readable(held, output)
     legacy = parse_json(_text(source, where), where)
     migrated = PatternSet.model_validate(migrate_existing_patterns(legacy, where=where))
     document: dict[str, Any] = {
@@ -53,7 +58,7 @@ def migrate_command(source: Path, output: Path, on: Path | None, *, as_json: boo
         "good": sum(pattern.type == "good" for pattern in migrated.patterns),
         "bad": sum(pattern.type == "bad" for pattern in migrated.patterns),
         "provisional": sum(pattern.status == "provisional" for pattern in migrated.patterns),
-        "without_keywords": sum(not pattern.keywords for pattern in migrated.patterns),
+        "without_keywords": sum(not any(map(str.strip, pattern.keywords)) for pattern in migrated.patterns),
     }
     lines = _try(migrated, on, document)
     with warned():
@@ -63,7 +68,8 @@ def migrate_command(source: Path, output: Path, on: Path | None, *, as_json: boo
         print_json(document)
     elif not quiet:
         counts = f"{document['good']} good, {document['bad']} bad; {document['without_keywords']} without keywords"
-        print_text(f"wrote {escape(str(output))}: {plural(document['migrated'], 'pattern')} ({counts}), all provisional")
+        which = "all" if document["provisional"] == document["migrated"] else f"{document['provisional']:,} of them"
+        print_text(f"wrote {escape(str(output))}: {plural(document['migrated'], 'pattern')} ({counts}), {which} provisional")
         if lines:
             print_text("\n".join(lines))
     return 0

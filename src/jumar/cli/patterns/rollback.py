@@ -8,7 +8,7 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.patterns.common import file_argument
-from jumar.text import escape
+from jumar.text import escape, plural
 
 __all__ = ["rollback_command"]
 
@@ -24,7 +24,10 @@ Examples:
 @json_option
 @quiet_option
 def rollback_command(file: Path, version: str, *, as_json: bool, quiet: bool) -> int:
-    """Save a recorded version again: the beginning of its hash is enough, and what the file holds now stays in the log."""
+    """Save a recorded version again: the beginning of its hash is enough, and what the file holds now stays in the log.
+
+    --json has the hash of what was written, which is another one when the version was found in the file in another shape.
+    """
     from jumar.patterns.versions import PatternStore
 
     store = PatternStore(file)
@@ -33,7 +36,8 @@ def rollback_command(file: Path, version: str, *, as_json: bool, quiet: bool) ->
     if as_json:
         print_json({"version": whole, "patterns": found.patterns, "number": found.number})
     elif not quiet:
-        print_text(
-            f"{escape(str(file))} is version {found.short} again, with {found.patterns:,} patterns; it is save {found.number}"
-        )
+        again = f"version {found.short} again"
+        if not whole.startswith(version.lower()):
+            again = f"version {escape(version)} again, in the shape of today: {found.short}"
+        print_text(f"{escape(str(file))} is {again}, with {plural(found.patterns, 'pattern')}; it is save {found.number}")
     return 0
