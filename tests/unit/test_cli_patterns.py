@@ -124,6 +124,14 @@ def test_migrate_keeps_what_cannot_be_read():
     assert called.err.endswith(f"{kept}\n")
 
 
+def test_check_warns_of_an_expression_that_fires_on_everything(migrated: Path):
+    content = json.loads(migrated.read_text())
+    for pattern, regex in zip(content["patterns"], ("a*", "^$", "^.?$"), strict=True):
+        pattern["regex"] = regex
+    migrated.write_text(json.dumps(content))
+    assert ["the regex of pattern p_001 fires on everything"] == document("check", migrated)["warnings"]
+
+
 def test_migrate_counts_what_is_not_provisional_and_what_says_nothing():
     patterns = [{**OLD["patterns"][0], "status": "pruned"}, {**OLD["patterns"][0], "description": " "}]
     Path("old.json").write_text(json.dumps({**OLD, "patterns": patterns}))
@@ -243,6 +251,8 @@ def test_stats(migrated: Path):
     found = document("stats", migrated, "--on", "a.txt")
     assert ({"good": 2, "bad": 1}, {"provisional": 3}, {"reviews": 3}) == (found["types"], found["statuses"], found["sources"])
     assert {"p_001": 1, "p_002": 0, "p_003": 1} == found["fired"]
+    assert found["phrases"] > found["distinct_phrases"] > 0
+    assert f"{found['phrases']:,} ({found['distinct_phrases']:,} distinct), " in call("patterns", "stats", migrated, check=0).out
     assert ["p_002"] == found["never_fired"]
     assert [("wording", False)] == [(one["by"], one["same_type"]) for one in found["near_duplicates"]]
     assert "patterns that fire on an item    2 of 3 (66.7 %)" in call("patterns", "stats", migrated, "--on", "a.txt", check=0).out

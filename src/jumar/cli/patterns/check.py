@@ -26,7 +26,8 @@ Examples:
 def check_command(file: Path, *, as_json: bool, quiet: bool) -> int:
     """Say whether a patterns file is valid: exit code 0, or one message that names what is wrong.
 
-    It is the file itself that is checked, never its backup. Names that are nearly known ones are warned of.
+    It is the file itself that is checked, never its backup. Names that are nearly known ones, and expressions that
+    fire on everything, are warned of.
     """
     from jumar.patterns.matcher import PatternMatcher
     from jumar.patterns.spelling import near_misses
@@ -34,10 +35,11 @@ def check_command(file: Path, *, as_json: bool, quiet: bool) -> int:
 
     found = read_pattern_set(file)
     try:
-        PatternMatcher(found)
+        matcher = PatternMatcher(found)
     except PatternLoadError as error:
         raise PatternLoadError(f"{escape(str(file))}: {error}") from error
-    warnings = near_misses(found)
+    everything = [name for name in matcher.fired_ids("") if name in matcher.fired_ids("\0\n\0 \0")]
+    warnings = near_misses(found) + [f"the regex of pattern {escape(name)} fires on everything" for name in everything]
     for warning in () if as_json else warnings:
         print_text(f"jumar: warning: {escape(str(file))}: {warning}", err=True)
     if as_json:

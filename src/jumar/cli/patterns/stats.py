@@ -39,6 +39,7 @@ def stats_command(file: Path, on: Path | None, *, as_json: bool, quiet: bool) ->
         "statuses": dict(Counter(one.status for one in patterns)),
         "sources": dict(Counter(one.source for one in patterns)),
         "phrases": sum(len(one.phrases) for one in patterns),
+        "distinct_phrases": len({phrase for one in patterns for phrase in one.phrases}),
         "expressions": sum(one.regex is not None for one in patterns),
         "without_keywords": sum(not one.keywords for one in patterns),
     }
@@ -46,7 +47,8 @@ def stats_command(file: Path, on: Path | None, *, as_json: bool, quiet: bool) ->
     for name in ("types", "statuses", "sources"):
         counts = ", ".join(f"{escape(key)} {count:,}" for key, count in document[name].items())
         lines.append(f"{name:<32} {counts or 'none'}")
-    lines.append(f"{'phrases, expressions':<32} {document['phrases']:,}, {document['expressions']:,}")
+    distinct = f"{document['phrases']:,} ({document['distinct_phrases']:,} distinct)"
+    lines.append(f"{'phrases, expressions':<32} {distinct}, {document['expressions']:,}")
     if on is not None:
         measured = measure_coverage(found, texts_of(on))
         document["coverage"] = measured.as_json()
