@@ -92,7 +92,7 @@ class AnthropicJudge:
         usage = _usage(message, cut=reason == "max_tokens")
         if reason == "refusal":
             raise JudgeFailure("refused", "the judge declines to judge the item", usage=usage)
-        return JudgeReply(text=text, usage=usage)
+        return JudgeReply(text=scrub(text, (self._key,)), usage=usage)
 
     def _failure(self, error: anthropic.AnthropicError) -> JudgeFailure:
         if isinstance(error, anthropic.APITimeoutError):

@@ -69,7 +69,7 @@ class OpenAIJudge:
             self._features.left_out.add("response_format")
         self._clients = Clients(
             # a server of one's own wants no key, but the client does
-            lambda: openai.AsyncOpenAI(api_key=self._key or "none", base_url=address, max_retries=0, timeout=None)
+            lambda: _client(self._key or "none", address, own=base_url is None)
         )
         where = f"@{_place(address)}" if address else ""
         self.identity = f"openai:{model}{where}{describe(max_tokens, structured=structured)}"
@@ -115,7 +115,8 @@ class OpenAIJudge:
         if refusal or reason == "content_filter":
             said = escape(scrub(str(refusal or "the provider's filter stopped the answer"), (self._key,) if self._key else ()))
             raise JudgeFailure("refused", f"the judge declines: {said[:300]}", usage=usage)
-        return JudgeReply(text=text if isinstance(text, str) else "", usage=usage)
+        keys = (self._key,) if self._key else ()
+        return JudgeReply(text=scrub(text, keys) if isinstance(text, str) else "", usage=usage)
 
     def _failure(self, error: openai.OpenAIError) -> JudgeFailure:
         if isinstance(error, openai.APITimeoutError):
@@ -131,6 +132,14 @@ class OpenAIJudge:
         """Close the connections; the judge may be used again."""
         if (client := self._clients.forget()) is not None:
             await client.close()
+
+
+def _client(key: str, address: str | None, *, own: bool) -> openai.AsyncOpenAI:
+    """Return a client; who somebody is at the provider is told to nobody but the provider (``own``)."""
+    client = openai.AsyncOpenAI(api_key=key, base_url=address, max_retries=0, timeout=None)
+    if not own:
+        client.organization = client.project = None
+    return client
 
 
 def _place(address: str) -> str:

@@ -7,14 +7,14 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Literal
 
 from jumar.judging.expensive.cache import ReplyCache
 from jumar.judging.expensive.keys import scrub
 from jumar.judging.expensive.ledger import Ledger
-from jumar.judging.expensive.parse import NoReading, parse_reply
+from jumar.judging.expensive.parse import NoReading, parse_reply, well_formed
 from jumar.judging.expensive.settings import JudgeSettings
 from jumar.model.judges import FailureKind, Judge, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
@@ -111,7 +111,8 @@ class Asker:
         return found
 
     def _has_verdict(self, reply: JudgeReply) -> bool:
-        return not isinstance(parse_reply(reply.text, self._settings.scale), NoReading)
+        found = parse_reply(reply.text, self._settings.scale, cut=reply.usage.completed is False)
+        return not isinstance(found, NoReading)
 
     async def _ask(self, request: JudgeRequest) -> Answer | NoAnswer:
         spent: float | None = 0.0
@@ -172,9 +173,14 @@ class Asker:
                 usage = reply.usage if reply is not None else failure.usage
                 cost = await self._ledger.settle(usage, None if reply is not None else failure.kind)
         if reply is not None:
-            return Answer(JudgeReply(text=scrub(reply.text, self._keys), usage=reply.usage), cost)
+            usage = reply.usage if reply.usage.model is None else replace(reply.usage, model=self._clean(reply.usage.model))
+            return Answer(JudgeReply(text=self._clean(reply.text), usage=usage), cost)
         # the exception is dropped here: what it was raised from may know the key
-        return _Failed(NoAnswer(failure.kind, scrub(failure.message, self._keys), usage), failure.retry_after, cost)
+        return _Failed(NoAnswer(failure.kind, self._clean(failure.message), usage), failure.retry_after, cost)
+
+    def _clean(self, text: str) -> str:
+        """Return what a judge said without keys, and such that it can be written to a file."""
+        return well_formed(scrub(text, self._keys))
 
     async def _before_retry(self, request: JudgeRequest, failure: NoAnswer, retry_after: float | None, attempt: int) -> None:
         settings = self._settings

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from jumar.files import as_write_error
+from jumar.judging.expensive.parse import well_formed
 from jumar.model.judges import JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 from jumar.text import escape
@@ -100,10 +101,14 @@ def _decoded(entry: dict[str, Any], key: str) -> JudgeReply:
         raise ValueError(entry["format"])
     text, usage = entry["text"], entry["usage"]
     if not isinstance(text, str) or not isinstance(usage, dict):
-        raise TypeError(text)
+        raise TypeError("text")
     usage = cast("dict[str, Any]", usage)
-    known = {name: usage[name] for name in ("tokens_used", "input_tokens", "output_tokens", "model") if name in usage}
+    known = {
+        name: usage[name] for name in ("tokens_used", "input_tokens", "output_tokens", "model", "completed") if name in usage
+    }
     for name in ("tokens_used", "input_tokens", "output_tokens"):
         if not (known.get(name) is None or (isinstance(known[name], int) and known[name] >= 0)):
             raise TypeError(name)
-    return JudgeReply(text=text, usage=Usage(**known))
+    if not isinstance(known.get("model"), str | None) or not isinstance(known.get("completed"), bool | None):
+        raise TypeError("model")
+    return JudgeReply(text=well_formed(text), usage=Usage(**known))

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, Self, cast
 
 from jumar.errors import ConfigError
+from jumar.judging.expensive.keys import known_keys, scrub
 from jumar.judging.expensive.parse import MAX_REPLY
 from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
@@ -92,7 +93,8 @@ class CommandJudge:
         found = _object(text)
         if code == 0:
             return JudgeReply(text=text, usage=_usage(found.get("usage")))
-        said = escape(last_line(err.decode("utf-8", errors="backslashreplace")))[:200]
+        # before it is cut: half a key is found by nobody
+        said = escape(scrub(last_line(err.decode("utf-8", errors="backslashreplace")), known_keys()))[:200]
         how = f"exit code {code}" if code > 0 else f"signal {-code}"
         raise JudgeFailure(
             EXIT_KINDS.get(code, "unavailable"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterable
@@ -21,7 +22,15 @@ def known_keys(extra: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def scrub(text: str, keys: Iterable[str]) -> str:
-    """Return ``text`` with every one of ``keys`` replaced by ``***``."""
+    """Return ``text`` with every one of ``keys`` replaced by ``***``, also where JSON wrote its characters as escapes."""
     for key in keys:
         text = text.replace(key, HIDDEN)
+        if "\\" in text:
+            text = _escaped(key).sub(HIDDEN, text)
     return text
+
+
+@functools.lru_cache(maxsize=64)
+def _escaped(key: str) -> re.Pattern[str]:
+    """Return what finds ``key`` however JSON escapes its characters."""
+    return re.compile("".join(rf"(?:\\?{re.escape(one)}|\\u(?i:{ord(one):04x}))" for one in key))

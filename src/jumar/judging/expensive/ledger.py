@@ -1,8 +1,8 @@
 """What the calls cost, and whether there may be another one.
 
 Unknown is unknown: a call whose cost nobody knows makes the sum unknown, never 0. Before a call is made under a limit, the
-largest cost seen so far is set aside for it, as it is for those in flight; until the first cost is known there is one call at a
-time. So the limit is exceeded only by as much as a call costs more than every one before it.
+largest cost seen so far is set aside for it, as it is for those in flight; at first there is one call at a time, and one
+more with every four that told their cost. So the limit is exceeded only by as much as those in flight cost more than every one before them.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class Ledger:
         self._in_flight = 0
         self._largest: float | None = None
         self._unknown = 0
+        self._known = 0
         self._assumed = 0.0
         self._sum = self._rest = 0.0
         self.stopped: str | None = None
@@ -94,6 +95,9 @@ class Ledger:
         if spent < limit * (1.0 - _TOLERANCE):
             if self._largest is None:
                 return None if self._in_flight else True
+            # what few calls have cost says little about the next ones: as many more at once as there is experience
+            if self._in_flight >= 1 + self._known // 4:
+                return None
             if spent + (self._in_flight + 1) * self._largest <= limit * (1.0 + _TOLERANCE):
                 return True
             if self._in_flight:
@@ -109,6 +113,7 @@ class Ledger:
             if cost is not None:
                 self._add(cost)
                 if failure is None or cost:  # a refused connection says nothing about the price of an answer
+                    self._known += 1
                     self._largest = max(self._largest or 0.0, cost)
             else:
                 self._unknown += 1

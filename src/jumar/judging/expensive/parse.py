@@ -17,11 +17,12 @@ from typing import Any, Final, Literal, NoReturn, cast
 
 from jumar.text import escape
 
-__all__ = ["MAX_REPLY", "NoReading", "Reading", "on_scale", "parse_reply"]
+__all__ = ["MAX_REPLY", "NoReading", "Reading", "on_scale", "parse_reply", "well_formed"]
 
 MAX_REPLY: Final = 1 << 20
 """Characters of an answer that are looked at; no verdict is longer."""
 
+_MOST_READ: Final = 4 * MAX_REPLY  # characters, those included that are read again after each brace that begins no object
 _SCORES: Final = ("gestalt", "score")
 _FENCE: Final = re.compile(r"```[a-zA-Z]*\n(.*?)```", re.DOTALL)
 _THOUGHTS: Final = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)  # what some models say before they answer
@@ -55,10 +56,18 @@ class _NoVerdictError(Exception):
         self.found = NoReading(kind, message)
 
 
-def parse_reply(text: str, scale: tuple[float, float] = (1.0, 5.0)) -> tuple[Reading, ...] | NoReading:
-    """Return the readings in ``text``, one or more, or why there is none. Nothing is raised, whatever the text is."""
+def well_formed(text: str) -> str:
+    """Return ``text`` with U+FFFD for halves of characters (lone surrogates), which no file takes."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def parse_reply(text: str, scale: tuple[float, float] = (1.0, 5.0), *, cut: bool = False) -> tuple[Reading, ...] | NoReading:
+    """Return the readings in ``text``, one or more, or why there is none. Nothing is raised, whatever the text is.
+
+    Of a text that was ``cut`` off only one that is a whole object counts: what else it holds may be a draft.
+    """
     try:
-        return _readings(_verdict(_THOUGHTS.sub("", text[:MAX_REPLY], count=1)), scale)
+        return _readings(_verdict(_THOUGHTS.sub("", text[:MAX_REPLY], count=1), cut=cut), scale)
     except _NoVerdictError as error:
         return error.found
 
@@ -71,19 +80,22 @@ def on_scale(value: object, scale: tuple[float, float]) -> float:
         raise ValueError(error.found.message) from None
 
 
-def _verdict(text: str) -> dict[str, Any]:
+def _verdict(text: str, *, cut: bool) -> dict[str, Any]:
     """Return the one object with a verdict in ``text``."""
     found = _decoded(text.strip())
     if isinstance(found, dict):
         return cast("dict[str, Any]", found)
-    candidates = [one for block in _FENCE.findall(text) for one in _objects(block)] or list(_objects(text))
+    if cut or text.lstrip().startswith("<think>"):
+        raise _NoVerdictError("unparseable", f"the answer ends before its verdict: {_shown(text)}")
+    # what is quoted in a fence is no better than what is said outside of it
+    candidates = [one for block in _FENCE.findall(text) for one in _objects(block)] + list(_objects(text))
     verdicts = [one for one in candidates if _has_verdict(one)]
     if not verdicts:
         if _REFUSAL.match(text) and not candidates:
             raise _NoVerdictError("refused", "the judge declined to judge the item")
         raise _NoVerdictError("unparseable", f"no JSON object with a score in the answer {_shown(text)}")
     if any(_score_of(one) != _score_of(verdicts[0]) for one in verdicts[1:]):
-        raise _NoVerdictError("unparseable", f"the answer has {len(verdicts)} objects with different scores")
+        raise _NoVerdictError("unparseable", "the answer has several objects with different scores")
     return verdicts[0]
 
 
@@ -94,11 +106,13 @@ def _has_verdict(found: dict[str, Any]) -> bool:
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects in ``text`` that are not inside of another brace: a part of a broken answer is no answer."""
     place, before, depth = text.find("{"), 0, 0
+    left = _MOST_READ
     for _ in range(200):  # a text of a million braces is no answer
-        if place < 0:
+        if place < 0 or left < 0:
             return
         depth = max(0, depth - text.count("}", before, place))
         found, end = _decoded_at(text, place)
+        left -= end - place
         if isinstance(found, dict):
             if not depth:
                 yield cast("dict[str, Any]", found)
@@ -129,10 +143,13 @@ def _decoded(text: str) -> object:
 
 
 def _decoded_at(text: str, place: int) -> tuple[object, int]:
+    """Return what is at ``place`` and where it ends; None and how far it was read where that is no JSON."""
     try:
         return _DECODER.raw_decode(text, place)
+    except json.JSONDecodeError as error:
+        return None, len(text) if error.msg.startswith("Unterminated") else max(place, error.pos)
     except (ValueError, RecursionError):
-        return None, place
+        return None, len(text)
 
 
 def _readings(found: dict[str, Any], scale: tuple[float, float]) -> tuple[Reading, ...]:
@@ -155,7 +172,7 @@ def _reading(found: dict[str, Any], scale: tuple[float, float]) -> Reading:
         raise _NoVerdictError("unparseable", "'reasoning' should be a text")
     return Reading(
         _on_scale(_score_of(found), scale),
-        reasoning,
+        well_formed(reasoning),
         _texts(found, "strengths"),
         _texts(found, "weaknesses"),
     )
@@ -190,11 +207,11 @@ def _texts(found: dict[str, Any], name: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if isinstance(value, str):
-        return (value,) if value else ()
+        return (well_formed(value),) if value else ()
     if isinstance(value, list):
         listed = cast("list[object]", value)
         if all(isinstance(one, str) for one in listed):
-            return tuple(cast("list[str]", listed))
+            return tuple(map(well_formed, cast("list[str]", listed)))
     raise _NoVerdictError("unparseable", f"'{name}' should be a list of texts")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from jumar.judging.expensive.parse import well_formed
 from jumar.judging.items import Item
 from jumar.judging.rubric import JudgeRubric
 
@@ -110,4 +111,4 @@ def _body(item: Item) -> str:
             lines += [f"{label}:", *(f"- {entry}" for entry in value)]  # pyright: ignore[reportUnknownVariableType]
         else:
             lines += [f"{label}:", str(value)]
-    return "\n".join(lines)
+    return well_formed("\n".join(lines))

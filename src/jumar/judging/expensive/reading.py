@@ -83,9 +83,10 @@ class Reader:
     def _understand(self, item: Item, found: Answer, answers: Answers) -> None:
         answers.charge(found.reply.usage, found.cost)
         answers.cached += found.cached
-        parsed = parse_reply(found.reply.text, self._settings.scale)
+        cut_off = found.reply.usage.completed is False
+        parsed = parse_reply(found.reply.text, self._settings.scale, cut=cut_off)
         if isinstance(parsed, NoReading):
-            cut = "; it was cut off at the limit on its tokens" if found.reply.usage.completed is False else ""
+            cut = "; it was cut off at the limit on its tokens" if cut_off else ""
             answers.failures.append((parsed.kind, f"{escape(item.id)}: {parsed.message}{cut}", found.reply.text))
         else:
             answers.readings += parsed
