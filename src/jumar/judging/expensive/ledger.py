@@ -1,8 +1,9 @@
 """What the calls cost, and whether there may be another one.
 
 Unknown is unknown: a call whose cost nobody knows makes the sum unknown, never 0. Before a call is made under a limit, the
-largest cost seen so far is set aside for it, as it is for those in flight; at first there is one call at a time, and one
-more with every four that told their cost. So the limit is exceeded only by as much as those in flight cost more than every one before them.
+largest cost seen so far is set aside for it, as it is for those in flight; at first there is one call at a time, and one more
+with every four that told their cost. So the limit is exceeded only by as much as those in flight cost more than every one before
+them.
 """
 
 from __future__ import annotations
