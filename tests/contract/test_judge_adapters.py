@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from judge_server import GOOD, Answer, JudgeServer, Seen, serving
 
+from jumar.adapters._clients import Features
 from jumar.adapters.anthropic_judge import AnthropicJudge
 from jumar.adapters.openai_judge import OpenAIJudge
 from jumar.app.judges import make_judge
@@ -411,3 +412,18 @@ def test_what_a_status_means():
     assert expected == {status: kind_of_status(status) for status in expected}
     assert {"unavailable"} == {kind_of_status(status) for status in (500, 502, 503, 504)}
     assert "rate_limited" == kind_of_status(529)
+
+
+@pytest.mark.parametrize(
+    ("param", "left_out"),
+    [
+        (None, {"temperature", "seed"}),
+        ("other", {"temperature", "seed"}),
+        ("seed", {"seed"}),
+        ("messages[1].content", set[str]()),
+    ],
+)
+def test_the_field_that_a_server_names_counts_more_than_its_words(param: str | None, left_out: set[str]) -> None:
+    features = Features({"temperature": ("temperature",), "seed": ("seed",)})
+    dropped = features.drop("the item says: temperature, seed", {"temperature", "seed"}, param)
+    assert (bool(left_out), left_out) == (dropped, features.left_out)

@@ -42,7 +42,8 @@ class Told:
         kind: FailureKind | None = None,
         model: str = "m",
     ) -> None:
-        self.text, self.costs, self.kind, self.model = text, costs, kind, model
+        self.kind: FailureKind | None = kind
+        self.text, self.costs, self.model = text, costs, model
         self.completed: bool | None = None
         self.asked: list[str] = []
 

@@ -49,9 +49,14 @@ class Features:
         self._words = names
         self.left_out: set[str] = set()
 
-    def drop(self, message: str, sent: Collection[str]) -> bool:
-        """Leave out what ``message`` complains about; return whether any of it was ``sent``, so that asking again makes sense."""
-        said = message.lower()
+    def drop(self, message: str, sent: Collection[str], param: str | None = None) -> bool:
+        """Leave out what ``message`` complains about; return whether any of it was ``sent``, so that asking again makes sense.
+
+        ``param`` is the field that the server names, which counts more than its words: those may quote the item.
+        """
+        said = (param or "").lower()
+        if not said.startswith("messages") and not any(word in said for words in self._words.values() for word in words):
+            said = message.lower()
         refused = {name for name in sent if any(word in said for word in self._words.get(name, ()))}
         for name in sorted(refused - self.left_out):
             _log.warning("jumar.judge_parameter_refused: the judge does not take '%s'; asking without it", name)

@@ -85,7 +85,7 @@ class OpenAIJudge:
                     **{(self._limit if name == "max_tokens" else name): value for name, value in optional.items()},
                 )
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if self._features.drop(error.message, optional):
+                if self._features.drop(error.message, optional, error.param):
                     continue
                 raise self._failure(error) from None
             except openai.OpenAIError as error:
