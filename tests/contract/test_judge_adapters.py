@@ -306,6 +306,8 @@ def test_a_parameter_that_the_server_refuses_is_left_out(make: Make, name: str, 
 
     assert 3 == evaluation.scored
     assert 4 == len(server.seen), "it is learned once"
+    if name in {"temperature", "seed"}:
+        assert None is evaluation.to_json()[name], "what was asked for in vain is not what was sent"
     with JudgeServer(behave) as server:
         assert 8 == run(make(server), 8, concurrency=8).scored, "several find out at once"
     assert f"does not take '{name}'" in caplog.text

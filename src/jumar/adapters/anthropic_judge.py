@@ -57,6 +57,11 @@ class AnthropicJudge:
         )
         self.identity = f"anthropic:{model}{describe(max_tokens, structured=structured)}"
 
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Parameters that the model refused or, like a seed, that there are none of."""
+        return frozenset({"seed", *self._features.left_out})
+
     async def judge(self, request: JudgeRequest) -> JudgeReply:
         while True:
             optional = self._optional(request)

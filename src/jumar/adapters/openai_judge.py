@@ -74,6 +74,11 @@ class OpenAIJudge:
         where = f"@{_place(address)}" if address else ""
         self.identity = f"openai:{model}{where}{describe(max_tokens, structured=structured)}"
 
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Parameters that the server refused, and is asked without."""
+        return frozenset(self._features.left_out)
+
     async def judge(self, request: JudgeRequest) -> JudgeReply:
         while True:
             optional = self._optional(request)

@@ -28,6 +28,7 @@ __all__ = [
     "MAX_CALIBRATION_HISTORY",
     "OtherFormatError",
     "PatternBackupWarning",
+    "PatternsMissingError",
     "as_set",
     "completed",
     "content_of",
@@ -71,13 +72,13 @@ def load_pattern_set(path: str | Path) -> PatternSet:
     file = Path(path)
     try:
         return read_pattern_set(file)
-    except (_MissingError, WrongFormatError):
+    except (PatternsMissingError, WrongFormatError):
         raise
     except PatternLoadError as error:
         backup = _backup_of(file)
         try:
             found = read_pattern_set(backup)
-        except _MissingError:
+        except PatternsMissingError:
             raise error from None
         except PatternLoadError as second:
             raise PatternLoadError(f"{error}; and its backup is no better: {second}") from error
@@ -87,7 +88,7 @@ def load_pattern_set(path: str | Path) -> PatternSet:
         return found
 
 
-class _MissingError(PatternLoadError):
+class PatternsMissingError(PatternLoadError):
     """There is no such file."""
 
 
@@ -102,7 +103,7 @@ def read_pattern_set(file: Path) -> PatternSet:
         data = file.read_bytes()
     except FileNotFoundError as error:
         hint = f"; its backup {escape(str(_backup_of(file)))} is there" if _backup_of(file).exists() else ""
-        raise _MissingError(f"there is no patterns file {where}{hint}") from error
+        raise PatternsMissingError(f"there is no patterns file {where}{hint}") from error
     except OSError as error:
         raise PatternLoadError(f"{where}: {error.strerror}") from error
     try:

@@ -217,6 +217,12 @@ class JudgeRun:
             "for again; run it again to go on"
         )
 
+    def _settings_sent(self) -> dict[str, Any]:
+        """Return the settings as they went out: a parameter that the judge does not take was asked for in vain, and is None."""
+        left_out: Collection[str] = getattr(self._judge, "left_out", ())
+        asked = self._settings.to_json()
+        return {name: None if name in left_out else value for name, value in asked.items()}
+
     def evaluation(self, results: Iterable[Result] = ()) -> Evaluation:
         """Return the figures so far; ``results`` are those that were kept."""
         tally, ledger, asker = self._tally, self._ledger, self._asker
@@ -224,7 +230,7 @@ class JudgeRun:
         return Evaluation(
             results=tuple(results),
             judge=self._reader.identity,
-            settings=self._settings.to_json(),
+            settings=self._settings_sent(),
             story_count=tally.story_count,
             scored=tally.scored,
             unscored_kinds={str(kind): count for kind, count in tally.kinds.items()},
