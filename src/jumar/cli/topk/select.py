@@ -33,8 +33,8 @@ DEFAULT_STRATEGY = "adaptive_k"
 
 _EPILOG = """\b
 Examples:
-  jumar topk select scores.jsonl                           adaptive_k: for short lists with one clear break
-  jumar topk select scores.jsonl --strategy entropy_normalized       for long lists, as long as nothing is labelled
+  jumar topk select scores.jsonl                                 short lists, one clear break
+  jumar topk select scores.jsonl --strategy entropy_normalized   long lists, nothing labelled
   jumar topk select scores.jsonl --strategy elbow --param drop_threshold=0.2 --json
   jumar topk select scores.jsonl --config topk.toml --explain
   jumar topk select scores.jsonl --config settings.toml --use rule_selection
