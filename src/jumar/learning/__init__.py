@@ -5,7 +5,7 @@ Everything named here is loaded when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
+from jumar.lazy import loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,16 +34,8 @@ _ELSEWHERE = {
 }
 """Where a name is defined, below this package."""
 
-
 if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would believe in every name
-
-    def __getattr__(name: str) -> object:
-        """Load a public name when it is first used, and keep it."""
-        if name not in _ELSEWHERE:
-            raise AttributeError(f"module 'jumar.learning' has no attribute {name!r}")
-        value = getattr(import_module(f"jumar.learning.{_ELSEWHERE[name]}"), name)
-        globals()[name] = value
-        return value
+    __getattr__ = loader(globals(), _ELSEWHERE)
 
 
 def __dir__() -> list[str]:
