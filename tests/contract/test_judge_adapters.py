@@ -367,6 +367,25 @@ def test_a_key_never_reaches_logs_files_results_or_errors(
     assert KEY not in "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
 
 
+@both
+def test_a_key_handed_over_in_python_is_hidden_in_answers_that_quote_it(make: Make, tmp_path: Path):
+    quoted = json.dumps({"gestalt": 4, "reasoning": f"the key is {KEY}", "strengths": [KEY], "weaknesses": []})
+    with serving(Answer(text=quoted)) as server:
+        found = evaluate_expensive([{"text": "x"}], judge=make(server), cache=ReplyCache(tmp_path))
+    assert (1, 4.0) == (found["scored"], found["gestalt_avg"])
+    assert KEY not in json.dumps(found)
+    assert KEY not in "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_who_pays_is_told_to_nobody_but_the_provider(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-canary")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-canary")
+    with serving(Answer()) as server:
+        run(openai_judge(server))
+        (asked,) = server.seen
+    assert "canary" not in "".join(value for name, value in asked.headers.items() if name != "authorization")
+
+
 def test_a_judges_name_says_what_decides_about_its_answers():
     assert "openai:m@h:1/v1" == OpenAIJudge("m", base_url="http://h:1/v1").identity
     assert "openai:m@h:1/v1,max_tokens=9" == OpenAIJudge("m", base_url="http://h:1/v1", max_tokens=9).identity
