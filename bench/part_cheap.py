@@ -7,7 +7,6 @@ Stories of some 0.8 KB and patterns are drawn from a list of words. The naive lo
 from __future__ import annotations
 
 import json
-import math
 import random
 import subprocess
 import sys
@@ -15,19 +14,17 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 from cheap_seed import score_as_first_designed
+from timing import Row, shortest
 
 from jumar.app.items import read_items
 from jumar.judging import CheapModeEvaluator, Item, Story
 from jumar.patterns import PatternSet, PatternV2
-
-if TYPE_CHECKING:
-    from timing import Row
 
 STORIES, NAIVE_BYTES = 20_000, 2e9
 AIMS = {471: 50_000, 10_000: None, 100_000: 20_000}
@@ -58,7 +55,7 @@ def _speed(items: list[Item], stories: list[dict[str, Any]], draw: random.Random
         known = _patterns(draw, count)
         evaluator = CheapModeEvaluator(known)
         bare = _bare([phrase for one in known.patterns for phrase in one.phrases])
-        scan, score, whole, full = _best(
+        scan, score, whole, full = shortest(
             [
                 lambda bare=bare: _drain(map(bare, texts)),
                 lambda evaluator=evaluator: _drain(map(evaluator.read, items)),
@@ -84,7 +81,7 @@ def _files(directory: Path, stories: list[dict[str, Any]]) -> Iterator[Row]:
     path = directory / "stories.jsonl"
     path.write_text("".join(json.dumps(story) + "\n" for story in stories))
     lines = path.read_bytes().splitlines()
-    parse, read = _best([lambda: _drain(map(json.loads, lines)), lambda: _drain(read_items(path))], 5)
+    parse, read = shortest([lambda: _drain(map(json.loads, lines)), lambda: _drain(read_items(path))], 5)
     yield "items from JSON Lines, checked", _rate(read), f"`json.loads` alone {_rate(parse)}: {read / parse:.2f}×", ""
     command = [
         sys.executable,
@@ -97,7 +94,7 @@ def _files(directory: Path, stories: list[dict[str, Any]]) -> Iterator[Row]:
         "-q",
         "--jobs",
     ]
-    one, two = _best([lambda: _run([*command, "1"]), lambda: _run([*command, "2"])], 3)
+    one, two = shortest([lambda: _run([*command, "1"]), lambda: _run([*command, "2"])], 3)
     yield "`jumar evaluate --mode cheap`, start and file included", _rate(one), f"--jobs 2: {_rate(two)}", ""
 
 
@@ -112,17 +109,6 @@ def _rate(seconds: float) -> str:
 def _drain(results: Any) -> None:
     for _ in results:
         pass
-
-
-def _best(actions: list[Callable[[], object]], rounds: int) -> list[float]:
-    """The shortest time of each, in turns: what else the machine does only ever adds."""
-    best = [math.inf] * len(actions)
-    for _ in range(rounds):
-        for slot, action in enumerate(actions):
-            began = time.perf_counter()
-            action()
-            best[slot] = min(best[slot], time.perf_counter() - began)
-    return best
 
 
 def _bare(phrases: list[str]) -> Callable[[str], object]:

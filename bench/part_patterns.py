@@ -10,21 +10,18 @@ recorded data is.
 from __future__ import annotations
 
 import json
-import math
 import os
 import random
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ahocorasick_rs
+from timing import Row, shortest
 
 from jumar.patterns import PatternMatcher, PatternSet, PatternV2, migrate_existing_patterns
-
-if TYPE_CHECKING:
-    from timing import Row
 
 TEXTS, LENGTH = 4_000, 800
 NAIVE = {471: 400, 10_000: 20, 100_000: 2}
@@ -62,17 +59,6 @@ def _pattern(phrase: str) -> PatternV2:
     return PatternV2(id=phrase, type="good", description="", keywords=[], phrases=[phrase], source="", discovered_at=when)
 
 
-def _best(actions: list[Callable[[], object]], rounds: int = 5) -> list[float]:
-    """The shortest time of each, in turns: what else the machine does only ever adds."""
-    best = [math.inf] * len(actions)
-    for _ in range(rounds):
-        for slot, action in enumerate(actions):
-            began = time.process_time()
-            action()
-            best[slot] = min(best[slot], time.process_time() - began)
-    return best
-
-
 def _one(name: str, patterns: list[PatternV2], texts: list[str], naive: int, aim: int) -> Iterator[Row]:
     began = time.process_time()
     matcher = PatternMatcher(patterns)
@@ -86,9 +72,9 @@ def _one(name: str, patterns: list[PatternV2], texts: list[str], naive: int, aim
             for one in patterns:
                 any(phrase in text for phrase in one.phrases)
 
-    ours, *scans = _best([lambda: [matcher.fired(text) for text in texts], *bare])
+    ours, *scans = shortest([lambda: [matcher.fired(text) for text in texts], *bare], clock=time.process_time)
     scan = min(scans)
-    loop = _best([slow], 1)[0] / naive
+    loop = shortest([slow], 1, time.process_time)[0] / naive
     rate = len(texts) / ours
     fired = sum(len(matcher.fired(text)) for text in texts) / len(texts)
     yield (

@@ -10,20 +10,17 @@ import math
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 import numpy as np
+from timing import Row, shortest
 from topk_seed import SEED, Item, libraries
 
 from jumar.topk import STRATEGIES, ScoredItem, SelectionResult, select_batch
-
-if TYPE_CHECKING:
-    from timing import Row
 
 QUERIES, ITEMS = 100_000, 30
 SINGLE_AIMS = {"elbow": 1, "adaptive_k": 1, "entropy": 30, "clustering": 300}
@@ -47,22 +44,11 @@ def _functions() -> dict[str, dict[str, Any]]:
     return {"elbow": {}, "adaptive_k": {}, "fixed_k": {}, "entropy": {"entropy": entropy}, "clustering": {"dbscan": dbscan}}
 
 
-def _best(actions: list[Callable[[], object]], rounds: int) -> list[float]:
-    """The shortest time of each, in turns: what else the machine does only ever adds."""
-    best = [math.inf] * len(actions)
-    for _ in range(rounds):
-        for slot, action in enumerate(actions):
-            began = time.perf_counter()
-            action()
-            best[slot] = min(best[slot], time.perf_counter() - began)
-    return best
-
-
 def _imports() -> Iterator[Row]:
     def running(code: str) -> Callable[[], object]:
         return lambda: subprocess.run([sys.executable, "-I", "-c", code], check=True)
 
-    ours, peer = _best([running("import jumar.topk"), running("import dataclasses, enum")], 15)
+    ours, peer = shortest([running("import jumar.topk"), running("import dataclasses, enum")], 15)
     yield (
         "`import jumar.topk`, whole process",
         f"{ours * 1e3:.1f} ms",
@@ -177,7 +163,7 @@ def _single(functions: dict[str, dict[str, Any]]) -> Iterator[Row]:
         if name in functions:
             first = SEED[name](**functions[name]).select
             actions.append(lambda s=first: [s(one) for one in theirs])
-        micro = [seconds / len(lists) * 1e6 for seconds in _best(actions, 15)]
+        micro = [seconds / len(lists) * 1e6 for seconds in shortest(actions, 15)]
         what = f"`{name}`, one query of {ITEMS}"
         yield what, f"{micro[0]:.1f} µs", f"plain Python {micro[1]:.1f} µs: {micro[0] / micro[1]:.2f}×", "≤ 1.5×"
         if len(micro) > 2:
@@ -198,7 +184,7 @@ def _table(count: int) -> Any:
 def _batch(functions: dict[str, dict[str, Any]]) -> Iterator[Row]:
     table = _table(QUERIES)
     for name in sorted(STRATEGIES):
-        ours = _best([lambda n=name: select_batch(table, n)], 7)[0]
+        ours = shortest([lambda n=name: select_batch(table, n)], 7)[0]
         what = f"`{name}`, {QUERIES:,} × {ITEMS}"
         if name not in functions:
             yield what, f"{ours * 1e3:.1f} ms", "—", "—"
@@ -210,7 +196,7 @@ def _batch(functions: dict[str, dict[str, Any]]) -> Iterator[Row]:
             return [[Item(position, score) for position, score in enumerate(row)] for row in rows.tolist()]
 
         items = built()
-        build, bare = (t * QUERIES / len(some) for t in _best([built, lambda s=first, i=items: [s(one) for one in i]], 5))
+        build, bare = (t * QUERIES / len(some) for t in shortest([built, lambda s=first, i=items: [s(one) for one in i]], 5))
         whole = (
             f"first version {build + bare:.2f} s: {(build + bare) / ours:,.0f}×; without building its items {bare / ours:,.0f}×"
         )
@@ -226,5 +212,5 @@ def _long() -> Iterator[Row]:
             for size in (1_000, 10_000)
         )
         select = STRATEGIES[name]().select
-        few, many = _best([lambda s=select, i=short: s(i, 10_000), lambda s=select, i=long: s(i, 10_000)], 15)
+        few, many = shortest([lambda s=select, i=short: s(i, 10_000), lambda s=select, i=long: s(i, 10_000)], 15)
         yield f"`{name}`, 10,000 items", f"{many * 1e3:.2f} ms", f"1,000 items {few * 1e3:.2f} ms: {many / few:.1f}×", "≤ 15×"

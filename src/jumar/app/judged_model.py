@@ -59,12 +59,7 @@ class JudgedEvaluation:
 
     def document(self) -> dict[str, Any]:
         """Return what ``--json`` prints: the figures without the single items."""
-        found = self._expensive_document() if self.dual is None else self.dual.to_json()
-        for mode in ("cheap", "expensive"):
-            figures: dict[str, Any] = found[mode] or {}
-            for name in ("individual_scores", "unscored_items"):
-                figures.pop(name, None)
-        found.pop("large_gaps", None)
+        found = self._expensive_document() if self.dual is None else self.dual.figures()
         return {**found, "output": None if self.directory is None else str(self.directory.absolute())}
 
     def _expensive_document(self) -> dict[str, Any]:
@@ -74,7 +69,7 @@ class JudgedEvaluation:
             "scored": self.expensive.scored,
             "unscored": len(self.items) - self.expensive.scored,
             "cheap": None,
-            "expensive": self.expensive.to_json(),
+            "expensive": self.expensive.figures(),
             "gap": None,
             "abs_gap_mean": None,
             "tracking": None,

@@ -268,7 +268,7 @@ class LoopEvaluator:
     def _write(self, folder: Path, found: Findings, iteration: int) -> None:
         """Keep every item's result beside the iteration's other logs, before it is acknowledged."""
         from jumar.app.judged_files import dual_documents
-        from jumar.judging.dual import cheap_figures
+        from jumar.judging.dual import cheap_document
 
         documents: dict[str, str] = {}
         if found.expensive is not None:
@@ -276,7 +276,7 @@ class LoopEvaluator:
         if found.dual is not None:
             documents |= dual_documents(iteration, found.dual)
         elif found.cheap is not None:
-            documents["cheap_eval.json"] = _json(cheap_figures(found.cheap, None))
+            documents["cheap_eval.json"] = _json(cheap_document(found.cheap, None))
         for name, text in documents.items():
             replace_file(folder / name, text.encode("utf-8", "backslashreplace"))
 

@@ -36,7 +36,7 @@ from jumar.judging.tracking.track import Tracking, track
 from jumar.model.judges import Judge
 from jumar.patterns.models import PatternSet
 
-__all__ = ["DualEvaluation", "cheap_figures", "combine", "evaluate_dual", "judge_both"]
+__all__ = ["DualEvaluation", "cheap_document", "combine", "evaluate_dual", "judge_both"]
 
 CheapResult = CheapModeResult | Unscored
 
@@ -84,25 +84,41 @@ class DualEvaluation:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON: the figures of both modes with their items, gap, tracking and quality, health."""
+        return {
+            **self.figures(),
+            "cheap": cheap_document(self.cheap, self.pattern_match),
+            "expensive": self.expensive.to_json(),
+            "large_gaps": [one.to_json() for one in self.summary.large],
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return what :meth:`to_json` does, without the single items."""
         summary = self.summary
         return {
             "mode": "dual",
             "story_count": len(self.items),
             "scored": summary.scored,
             "unscored": len(self.items) - summary.scored,
-            "cheap": cheap_figures(self.cheap, self.pattern_match),
-            "expensive": self.expensive.to_json(),
+            "cheap": _cheap_figures(self.cheap, self.pattern_match),
+            "expensive": self.expensive.figures(),
             "gap": summary.gap,
             "abs_gap_mean": summary.abs_gap_mean,
-            "large_gaps": [one.to_json() for one in summary.large],
             "tracking": None if self.tracking is None else self.tracking.to_json(),
             "quality": {"cheap_avg": summary.cheap_avg, "met": summary.quality_met},
             "health": {name: one.model_dump() for name, one in self.health.items()},
         }
 
 
-def cheap_figures(results: Sequence[CheapResult], pattern_match: float | None) -> dict[str, Any]:
+def cheap_document(results: Sequence[CheapResult], pattern_match: float | None) -> dict[str, Any]:
     """Return the figures of the cheap mode alone, over all items that it scored, with the items."""
+    return {
+        **_cheap_figures(results, pattern_match),
+        "individual_scores": [one.model_dump() for one in results if isinstance(one, CheapModeResult)],
+        "unscored_items": [one.model_dump() for one in results if isinstance(one, Unscored)],
+    }
+
+
+def _cheap_figures(results: Sequence[CheapResult], pattern_match: float | None) -> dict[str, Any]:
     scored = [one for one in results if isinstance(one, CheapModeResult)]
     return {
         "mode": "cheap",
@@ -111,8 +127,6 @@ def cheap_figures(results: Sequence[CheapResult], pattern_match: float | None) -
         "scored": len(scored),
         "unscored": len(results) - len(scored),
         "pattern_match": pattern_match,
-        "individual_scores": [one.model_dump() for one in scored],
-        "unscored_items": [one.model_dump() for one in results if isinstance(one, Unscored)],
     }
 
 

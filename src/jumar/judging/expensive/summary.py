@@ -70,14 +70,20 @@ class Evaluation:
     def to_json(self) -> dict[str, Any]:
         """Return the figures as the first design has them, and the scored items as ``individual_scores``."""
         return {
+            **self.figures(),
+            "individual_scores": [one.model_dump() for one in self.results if isinstance(one, ExpensiveModeResult)],
+            "unscored_items": [one.model_dump() for one in self.results if isinstance(one, Unscored)],
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return what :meth:`to_json` does, without the single items."""
+        return {
             "mode": "expensive",
             "gestalt_avg": self.gestalt_avg,
             "story_count": self.story_count,
             "scored": self.scored,
             "unscored": self.unscored,
             "unscored_kinds": self.unscored_kinds,
-            "individual_scores": [one.model_dump() for one in self.results if isinstance(one, ExpensiveModeResult)],
-            "unscored_items": [one.model_dump() for one in self.results if isinstance(one, Unscored)],
             "cost_usd": self.cost_usd,
             "known_cost_usd": self.known_cost_usd,
             "input_tokens": self.input_tokens,
