@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import fcntl
 import functools
 import hashlib
 import os
@@ -18,6 +19,7 @@ import secrets
 import shutil
 import stat
 import sys
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
@@ -40,6 +42,7 @@ __all__ = [
     "sha256_file",
     "sync_paths",
     "sync_tree",
+    "wait_for_lock",
     "walk",
     "write_all",
     "write_once",
@@ -47,6 +50,7 @@ __all__ = [
 
 TEMPORARY = ".tmp-"
 _CHUNK = 1 << 20
+_LOCK_POLL = 0.01  # seconds
 _SYNCFS_FROM = 24  # above this many directory entries one syncfs is cheaper than single fsyncs
 
 
@@ -193,6 +197,25 @@ def _is_inode(path: Path, identity: os.stat_result) -> bool:
     except OSError:
         return False
     return (found.st_dev, found.st_ino) == (identity.st_dev, identity.st_ino)
+
+
+def wait_for_lock(fd: int, patience: float) -> bool:
+    """Take the exclusive ``flock`` of ``fd``; return False when another holder kept it for ``patience`` seconds.
+
+    Errors: ``OSError`` of a file system without locks.
+    """
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+                raise
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_LOCK_POLL)
+        else:
+            return True
 
 
 def sync_tree(root: Path, *, entries: int = 0) -> None:

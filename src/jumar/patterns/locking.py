@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
-import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
 from jumar.errors import LockedError, PatternSaveError
+from jumar.files import wait_for_lock
 from jumar.text import escape
 
 __all__ = ["writing"]
 
 _PATIENCE: Final = 10.0  # seconds; whoever holds it writes one file
-_POLL: Final = 0.01
 
 
 @contextlib.contextmanager
@@ -33,21 +30,8 @@ def writing(path: Path, *, patience: float = _PATIENCE) -> Generator[None]:
     except OSError as error:
         raise PatternSaveError(f"{escape(str(path))} was not written: {error.strerror}: {escape(str(lock))}") from error
     try:
-        _wait(fd, path, time.monotonic() + patience)
+        if not wait_for_lock(fd, patience):
+            raise LockedError(f"{escape(str(path))} is being written by another process; try again when it is done")
         yield
     finally:
         os.close(fd)
-
-
-def _wait(fd: int, path: Path, until: float) -> None:
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
-                raise
-            if time.monotonic() >= until:
-                raise LockedError(f"{escape(str(path))} is being written by another process; try again when it is done") from None
-            time.sleep(_POLL)
-        else:
-            return

@@ -13,7 +13,6 @@ import json
 import os
 import secrets
 import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +26,6 @@ __all__ = ["LoopLock", "who_holds"]
 
 _COMMAND_LENGTH: Final = 60
 _CONTENT_LENGTH: Final = 4096
-_POLL_SECONDS: Final = 0.01
 
 
 class LoopLock:
@@ -130,18 +128,8 @@ class LoopLock:
             return os.open(self.path, flags, 0o644)
 
     def _wait_for(self, fd: int) -> None:
-        until = time.monotonic() + self.patience
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
-                    raise
-                if time.monotonic() >= until:
-                    raise LockedError(_held_message(self.what or _loop(self.path), _content(fd))) from None
-                time.sleep(_POLL_SECONDS)
-            else:
-                return
+        if not files.wait_for_lock(fd, self.patience):
+            raise LockedError(_held_message(self.what or _loop(self.path), _content(fd)))
 
 
 def who_holds(path: Path) -> dict[str, Any] | None:
