@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from jumar.errors import ConfigError
 from jumar.model.judges import Judge
 from jumar.text import escape, nearest
 
-__all__ = ["FORMS", "make_judge"]
+if TYPE_CHECKING:
+    from jumar.judging.expensive.ledger import Prices
+    from jumar.judging.expensive.settings import JudgeSettings
+
+__all__ = ["FORMS", "judge_settings", "make_judge"]
 
 FORMS: Final = (
     "openai:MODEL",
@@ -93,3 +98,18 @@ def _command(line: str, base: Path | None) -> Judge:
     if shutil.which(program) is None:
         raise ConfigError(f"command: the program '{escape(argv[0])}' is not found, or not executable")
     return judge
+
+
+def judge_settings(options: Mapping[str, Any], *, explain: bool = True) -> tuple[JudgeSettings, Prices | None]:
+    """Return how a judge is asked, from the options that ``jumar evaluate`` and ``[evaluator]`` share, and what tokens cost.
+
+    Errors: :class:`jumar.errors.ConfigError` for one that is out of range.
+    """
+    from jumar.judging.expensive.ledger import Prices
+    from jumar.judging.expensive.settings import JudgeSettings
+
+    taken = ("repeat", "max_cost", "concurrency", "timeout", "max_retries", "backoff_base")
+    low, high = options["judge_scale"] or (1.0, 5.0)
+    settings = JudgeSettings(**{name: options[name] for name in taken}, scale=(low, high), explain=explain)
+    price = options["price"]
+    return settings, None if price is None else Prices(input_per_million=price[0], output_per_million=price[1])

@@ -122,12 +122,12 @@ class LoopEvaluator:
         self._judge: Judge | None = None
         self._digest: str | None = None
         if options.mode != "cheap":
-            from jumar.app.judges import make_judge
+            from jumar.app.judges import judge_settings, make_judge
 
             with _named(where, "judge"):
                 self._judge = make_judge(options.judge, max_tokens=options.max_tokens, base=place.base)
             with _named(where, "settings"):
-                self._settings, self._prices = _settings(options)
+                self._settings, self._prices = judge_settings(options.model_dump())
         if options.mode != "expensive":
             with _named(where, "patterns"):
                 self._cheap = CheapModeEvaluator(self._patterns, rubric=self._rubric)
@@ -291,17 +291,6 @@ def _rubric(spec: str | None, base: Path, where: str) -> StoryRubric | TextRubri
         raise ConfigError(f"{where} rubric: {escape(str(path))}: no such file; built in are {' and '.join(_BUILTIN)}")
     with _named(where, "rubric"):
         return load_rubric(str(path.absolute()))
-
-
-def _settings(options: JudgeOptions) -> tuple[Any, Any]:
-    from jumar.judging.expensive.ledger import Prices
-    from jumar.judging.expensive.settings import JudgeSettings
-
-    scale = (1.0, 5.0) if options.judge_scale is None else (options.judge_scale[0], options.judge_scale[1])
-    taken = ("repeat", "max_cost", "concurrency", "timeout", "max_retries", "backoff_base")
-    settings = JudgeSettings(**{name: getattr(options, name) for name in taken}, scale=scale)
-    price = options.price
-    return settings, None if price is None else Prices(input_per_million=price[0], output_per_million=price[1])
 
 
 def _rubric_of(item: Item, cheap: CheapModeEvaluator) -> StoryRubric | TextRubric:

@@ -140,27 +140,21 @@ def run_judged(
 
 def _request(items: Path, mode: str, fields: Mapping[str, str], options: Mapping[str, Any]) -> JudgedRequest:
     from jumar.app.judged_model import JudgedRequest
-    from jumar.judging.expensive.ledger import Prices
-    from jumar.judging.expensive.settings import JudgeSettings
+    from jumar.app.judges import judge_settings
 
-    taken = ("repeat", "max_cost", "concurrency", "timeout", "max_retries", "backoff_base")
-    price: tuple[float, float] | None = options["price"]
+    settings, prices = judge_settings(options, explain=not options["no_reasons"])
     return JudgedRequest(
         items=items,
         mode="dual" if mode == "dual" else "expensive",
         judge=options["judge"],
-        settings=JudgeSettings(
-            **{name: options[name] for name in taken},
-            scale=options["judge_scale"] or (1.0, 5.0),
-            explain=not options["no_reasons"],
-        ),
+        settings=settings,
         fields=fields,
         patterns=options["patterns"],
         rubric=options["rubric"],
         per_item=options["per_item"],
         output=options["output"],
         cache=None if options["no_cache"] else options["cache"],
-        prices=None if price is None else Prices(input_per_million=price[0], output_per_million=price[1]),
+        prices=prices,
         max_tokens=options["max_tokens"],
     )
 
