@@ -8,23 +8,36 @@ from typing import Any, Final, Literal, cast
 from jumar.model.codec import FORMAT, Fields
 from jumar.model.records import Usage
 
-__all__ = ["OUTCOMES", "Attempt", "AttemptEnd", "AttemptStart", "Outcome", "Spend"]
+__all__ = ["OUTCOMES", "PURPOSES", "Attempt", "AttemptEnd", "AttemptStart", "Outcome", "Purpose", "Spend"]
 
-Outcome = Literal["ok", "failed", "timeout", "interrupted", "lost"]
-OUTCOMES: Final[tuple[str, ...]] = ("ok", "failed", "timeout", "interrupted", "lost")
+Outcome = Literal["ok", "failed", "timeout", "rate_limited", "blocked", "broken", "interrupted", "lost"]
+OUTCOMES: Final[tuple[str, ...]] = ("ok", "failed", "timeout", "rate_limited", "blocked", "broken", "interrupted", "lost")
+
+Purpose = Literal["generate", "score", "confirm"]
+"""What is paid for: a run of the generator, an evaluation of one snapshot, or one that confirms the choice at the end."""
+
+PURPOSES: Final[tuple[str, ...]] = ("generate", "score", "confirm")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStart:
-    """Durable before the step is paid for. ``nonce`` ties attempt, pending snapshot and iteration together."""
+    """Durable before the step is paid for. ``nonce`` ties attempt, pending snapshot and iteration together.
+
+    ``reserve_cost_usd`` and ``reserve_tokens`` are what was set aside for it, None when nothing was known: a lost attempt is
+    charged that. ``batch`` and ``candidate`` (from 1) are those of a parallel candidate.
+    """
 
     number: int
     iteration: int
     parent: int | None
     nonce: str
     started_at: str
-    purpose: Literal["generate"] = "generate"
+    purpose: Purpose = "generate"
     pid: int = 0
+    batch: int | None = None
+    candidate: int | None = None
+    reserve_cost_usd: float | None = None
+    reserve_tokens: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {"format": FORMAT, **asdict(self)}
@@ -37,8 +50,12 @@ class AttemptStart:
             parent=fields.integer_or_none("parent"),
             nonce=fields.text("nonce"),
             started_at=fields.text("started_at"),
-            purpose=cast("Literal['generate']", fields.choice("purpose", ("generate",))),
+            purpose=cast("Purpose", fields.choice("purpose", PURPOSES)),
             pid=fields.integer("pid"),
+            batch=fields.integer_or_none("batch"),
+            candidate=fields.integer_or_none("candidate"),
+            reserve_cost_usd=fields.number_or_none("reserve_cost_usd"),
+            reserve_tokens=fields.integer_or_none("reserve_tokens"),
         )
 
 
@@ -46,7 +63,10 @@ class AttemptStart:
 class AttemptEnd:
     """How the step ended. ``lost`` was written later by somebody else: the process died and nothing is known.
 
-    ``seconds`` is monotonic time; for a lost attempt it is unknown (None). ``notes`` say what of its usage report was not usable.
+    ``seconds`` is monotonic time; of a lost attempt it is the time up to its last heartbeat, None when there was none. ``notes``
+    say what of its usage report was not usable. ``known_cost_usd`` is what is known of a cost that is not known whole (a judge of
+    which one call did not say). ``wait_seconds`` is how long a rate-limited one was told to wait, None when it was not told.
+    ``printed`` is whether it printed anything (None: nobody looked).
     """
 
     outcome: Outcome
@@ -59,6 +79,9 @@ class AttemptEnd:
     commits: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    known_cost_usd: float | None = None
+    wait_seconds: float | None = None
+    printed: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
         lists = {"commits": list(self.commits), "errors": list(self.errors), "notes": list(self.notes)}
@@ -77,6 +100,9 @@ class AttemptEnd:
             commits=fields.texts("commits"),
             errors=fields.texts("errors"),
             notes=fields.texts("notes"),
+            known_cost_usd=fields.number_or_none("known_cost_usd"),
+            wait_seconds=fields.number_or_none("wait_seconds"),
+            printed=fields.boolean_or_none("printed"),
         )
 
 
@@ -90,12 +116,32 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """What a loop used over all its resumes. ``tokens`` and ``cost_usd`` are None when an attempt that ended did not say."""
+    """What a loop used over all its resumes.
+
+    ``iterations`` counts the runs of the generator that began. ``tokens`` and ``cost_usd`` are None when an attempt that ended
+    did not say. ``known_…`` are the sums of what is known, ``assumed_…`` what lost and silent attempts are charged by their
+    reservation; ``unknown_costs`` counts the attempts that ended without saying. Limits are compared with ``charged_…``.
+    """
 
     iterations: int = 0
     seconds: float = 0.0
     tokens: int | None = 0
     cost_usd: float | None = 0.0
+    known_tokens: int = 0
+    assumed_tokens: int = 0
+    known_cost_usd: float = 0.0
+    assumed_cost_usd: float = 0.0
+    unknown_costs: int = 0
+
+    @property
+    def charged_cost_usd(self) -> float:
+        """Dollars that count against a limit: known and assumed."""
+        return self.known_cost_usd + self.assumed_cost_usd
+
+    @property
+    def charged_tokens(self) -> int:
+        """Tokens that count against a limit: known and assumed."""
+        return self.known_tokens + self.assumed_tokens
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -12,11 +12,19 @@ StopReason = Literal[
     "completed",
     "max_iterations",
     "max_seconds",
+    "max_cost",
+    "max_tokens",
+    "max_attempts",
+    "unknown_cost",
     "diminishing_returns",
     "plateau",
     "decline",
     "oscillation",
     "consecutive_failures",
+    "blocked",
+    "rate_limited",
+    "disk_full",
+    "stop_file",
     "interrupted",
     "terminated",
 ]
@@ -25,16 +33,26 @@ STOP_REASONS: Final[tuple[str, ...]] = (
     "completed",
     "max_iterations",
     "max_seconds",
+    "max_cost",
+    "max_tokens",
+    "max_attempts",
+    "unknown_cost",
     "diminishing_returns",
     "plateau",
     "decline",
     "oscillation",
     "consecutive_failures",
+    "blocked",
+    "rate_limited",
+    "disk_full",
+    "stop_file",
     "interrupted",
     "terminated",
 )
 
-LIMIT_REASONS: Final[frozenset[str]] = frozenset({"max_seconds"})
+LIMIT_REASONS: Final[frozenset[str]] = frozenset(
+    {"max_seconds", "max_cost", "max_tokens", "max_attempts", "unknown_cost", "disk_full", "rate_limited"}
+)
 """Reasons that end a loop with exit code 11 when its gate is not met: a budget, not a judgement about the work."""
 
 

@@ -111,11 +111,16 @@ class LoopStore(LoopReader):
                 self.refresh()
                 raise
 
-    def begin_attempt(self, iteration: int, parent: int | None, nonce: str, at: str) -> Attempt:
-        """Reserve the next attempt: durable when this returns, so that the step may be paid for."""
+    def begin_attempt(self, iteration: int, parent: int | None, nonce: str, at: str, **fields: Any) -> Attempt:
+        """Reserve the next attempt: durable when this returns, so that the step may be paid for.
+
+        ``fields`` are further ones of :class:`AttemptStart`: purpose, batch, candidate, reserve_cost_usd, reserve_tokens.
+        """
         with self._writing("write an attempt to", self.paths.attempts):
             number = self.last_attempt() + 1
-            start = AttemptStart(number=number, iteration=iteration, parent=parent, nonce=nonce, started_at=at, pid=os.getpid())
+            start = AttemptStart(
+                number=number, iteration=iteration, parent=parent, nonce=nonce, started_at=at, pid=os.getpid(), **fields
+            )
             files.write_once(self.paths.attempt_start(number), encode(start.to_json(), sealed=True))
             attempt = Attempt(start=start, end=None)
             self._note_attempt(attempt)
@@ -141,10 +146,9 @@ class LoopStore(LoopReader):
             return
         if attempt.end is None:
             self._all_attempts = (*before, known)
-        elif before and before[-1].start.number == number:
-            self._all_attempts = (*before[:-1], known)
-        else:
-            self._all_attempts = None
+            return
+        place = next((place for place in range(len(before) - 1, -1, -1) if before[place].start.number == number), None)
+        self._all_attempts = None if place is None else (*before[:place], known, *before[place + 1 :])
 
     def stage(
         self,
