@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from jumar.cli.rows import COLUMNS, closing_lines, row_cells
-from jumar.loop.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted
+from jumar.loop.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
 from jumar.loop.outcome import LoopOutcome
 from jumar.model import IterationRecord
 from jumar.model.attempts import Spend
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "writable"]
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "waiting_text", "writable"]
 
 _WIDTHS = (4, 7, 7, 7, 8, 8, 0)
 _SHOWN = 30  # rows of the live table; the whole history is in `jumar show`
@@ -87,6 +87,8 @@ class PlainDisplay(SilentDisplay):
             self._row(event.record, event.best)
         elif isinstance(event, Notice):
             self._say(f"note      {escape_block(event.message)}")
+        elif isinstance(event, Waiting):
+            self._say(f"waiting   {waiting_text(event)}")
 
     def _row(self, record: IterationRecord, best: int | None) -> None:
         self._say(_line(row_cells(record, self._previous, best, self._weights)))
@@ -138,7 +140,9 @@ class LiveDisplay(SilentDisplay):
             self._best = event.best
             self._spend = event.spend
             self._phase = ""
-        else:
+        elif isinstance(event, Waiting):
+            self._phase = f"waiting {waiting_text(event)} …"
+        elif isinstance(event, Notice):
             self._notices.append(event.message)
 
     def _render(self) -> RenderableType:
@@ -180,6 +184,13 @@ class LiveDisplay(SilentDisplay):
             self._live = None
         for line in closing_lines(outcome):
             sys.stdout.write(writable(line, sys.stdout) + "\n")
+
+
+def waiting_text(event: Waiting) -> str:
+    """Return for how long, and why: ``up to 31s (rate limited: try again in 30 seconds)``."""
+    why = {"rate_limited": "rate limited", "calls_per_hour": "calls per hour", "budget": "the budget"}[event.why]
+    detail = f": {escape(event.detail)}" if event.detail else ""
+    return f"up to {duration(event.seconds)} ({why}{detail})"
 
 
 def _best_of(records: tuple[IterationRecord, ...]) -> int | None:
