@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from jumar.app.evaluator_config import EvaluatorConfig, check_judge_scorer
+from jumar.app.noise_config import NoiseConfig
 from jumar.model.selection import SelectionCriteria
 from jumar.model.stopping import StopRules, TrendRule
 from jumar.ranking.stopping import DEFAULT_DECLINE, DEFAULT_DIMINISHING, DEFAULT_OSCILLATION, DEFAULT_PLATEAU, SMALLEST_WINDOW
@@ -27,6 +28,7 @@ __all__ = [
     "JumarConfig",
     "LoopConfig",
     "MemoryConfig",
+    "NoiseConfig",
     "OverrideConfig",
     "ScorerConfig",
     "SelectionConfig",
@@ -133,6 +135,7 @@ class ScorerConfig(BaseModel):
     python: PythonName | None = None
     builtin: str | None = None
     timeout: Seconds = 600
+    repeat: Annotated[int, Field(ge=1, le=99, strict=True)] | None = None
 
     @model_validator(mode="after")
     def _one_program(self) -> Self:
@@ -148,7 +151,7 @@ class ScorerConfig(BaseModel):
 
     def judge_options(self) -> dict[str, Any]:
         """Return the options of a ``judge`` scorer, as they were given."""
-        return {**self.model_dump(include={"command", "timeout"}, exclude_unset=True), **self.options}
+        return {**self.model_dump(include={"command", "timeout", "repeat"}, exclude_unset=True), **self.options}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -291,6 +294,7 @@ class JumarConfig(_Section):
     weights: dict[str, float] = Field(default_factory=dict)
     selection: SelectionConfig = Field(default_factory=SelectionConfig)
     stop: StopConfig = Field(default_factory=StopConfig)
+    noise: NoiseConfig = Field(default_factory=NoiseConfig)
     override: OverrideConfig = Field(default_factory=OverrideConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
 

@@ -9,7 +9,7 @@ from jumar.app.loop_evaluator import Evaluators, Place
 from jumar.app.memory import build_memory
 from jumar.loop.control import StopSwitch
 from jumar.loop.generators import CommandGenerator, PythonGenerator
-from jumar.loop.scorers import ScorerRuntime, build_scorer
+from jumar.loop.scorers import RepeatedScorer, ScorerRuntime, build_scorer
 from jumar.loop.settings import LoopParts
 from jumar.loop.validators import CommandValidator, PythonValidator
 from jumar.model.protocols import Generator, Scorer, Validator
@@ -66,4 +66,8 @@ def _validator(config: ValidatorConfig, base: Path, switch: StopSwitch) -> Valid
 def _scorer(config: ScorerConfig, runtime: ScorerRuntime) -> Scorer:
     kind = config.builtin or ("python" if config.python is not None else "command")
     given = config.model_dump(include={"command", "python", "timeout"}, exclude_unset=True, exclude_none=True)
-    return build_scorer(kind, {**given, **config.options}, dimension=config.dimension, runtime=runtime)
+    repeat = 1 if config.repeat is None else config.repeat
+    if kind == "judge" and config.repeat is not None:  # readings of each item, by the judge itself
+        given["repeat"], repeat = repeat, 1
+    scorer = build_scorer(kind, {**given, **config.options}, dimension=config.dimension, runtime=runtime)
+    return scorer if repeat == 1 else RepeatedScorer(scorer, repeat, stop=runtime.stop)

@@ -150,6 +150,15 @@ class Fields:
         section = self.section(name)
         return {key: section.number(key) for key in section.data}
 
+    def numbers_or_none(self, name: str) -> tuple[float | None, ...]:
+        """A list of finite numbers and nulls; one that is missing, as in older files, is empty."""
+        value = self.data.get(name, [])
+        if not isinstance(value, list):
+            raise self._fail(name, "a list of numbers")
+        items = dict(enumerate(cast("list[Any]", value)))
+        fields = Fields({str(index): item for index, item in items.items()}, f"{self.where}: {name}")
+        return tuple(fields.number_or_none(str(index)) for index in items)
+
     def section(self, name: str) -> Fields:
         value = self.data.get(name)
         if not isinstance(value, dict):

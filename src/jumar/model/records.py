@@ -5,10 +5,10 @@ Field names are those of seed 2's IterationRecord; ``None`` always means *unknow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 from jumar.model.codec import FORMAT, Fields
 from jumar.model.judgement import Judgement
@@ -22,6 +22,7 @@ __all__ = [
     "CheckResult",
     "IterationRecord",
     "IterationView",
+    "Repeats",
     "ScoreReading",
     "Status",
     "Usage",
@@ -166,6 +167,8 @@ class ScoreReading:
 
     ``broken``: the scorer failed, which says nothing about the candidate. ``invalid``: it ran, and what it gave is no
     number in [0, 1]. ``judgement``: what an evaluator said about the items, in the first of its readings only.
+    ``repeats``: every single answer of a scorer that is asked several times, None where it could not answer; ``score`` is
+    then the mean of the answers. Empty when it is asked once.
     """
 
     dimension: str
@@ -176,6 +179,14 @@ class ScoreReading:
     broken: str | None = None
     invalid: str | None = None
     judgement: Judgement | None = None
+    repeats: tuple[float | None, ...] = ()
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """The single answers that ``score`` is the mean of: one for a scorer that is asked once, none when it has no score."""
+        if self.score is None:
+            return ()
+        return tuple(score for score in self.repeats if score is not None) or (self.score,)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -187,6 +198,7 @@ class ScoreReading:
             "broken": self.broken,
             "invalid": self.invalid,
             "judgement": None if self.judgement is None else self.judgement.to_json(),
+            "repeats": list(self.repeats),
         }
 
     def with_judgement(self, judgement: Judgement | None) -> ScoreReading:
@@ -205,7 +217,23 @@ class ScoreReading:
             broken=fields.text_or_none("broken"),
             invalid=fields.text_or_none("invalid"),
             judgement=None if judgement is None else Judgement.from_json(judgement),
+            repeats=fields.numbers_or_none("repeats"),
         )
+
+
+class Repeats(NamedTuple):
+    """The answers of one scorer to one candidate, each in [0, 1]; at least one."""
+
+    dimension: str
+    scores: tuple[float, ...]
+
+    @classmethod
+    def of(cls, readings: Iterable[ScoreReading]) -> tuple[Repeats, ...]:
+        """Return the answers of every scorer, in their order; empty when none was asked more than once."""
+        readings = tuple(readings)
+        if not any(reading.repeats for reading in readings) or any(reading.score is None for reading in readings):
+            return ()
+        return tuple(cls(reading.dimension, reading.scores) for reading in readings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,6 +375,7 @@ class IterationRecord:
             dimensions=self.dimensions,
             failed_checks=sum(not check.passed for check in known) if self.checks else None,
             completed=self.analysis.completed,
+            repeats=Repeats.of(self.readings),
         )
 
 
@@ -355,7 +384,7 @@ class IterationView:
     """What ranking and stopping see of an iteration: small, frozen, without paths.
 
     ``score`` is 0–100 or None when invalid. ``failed_checks`` is None when no validator ran. ``keys`` are further named values
-    for a lexicographic order.
+    for a lexicographic order. ``repeats`` are the single answers of its scorers, empty when each was asked once.
     """
 
     number: int
@@ -366,3 +395,4 @@ class IterationView:
     failed_checks: int | None = None
     completed: bool = False
     keys: Mapping[str, float] = field(default_factory=_empty)
+    repeats: tuple[Repeats, ...] = ()

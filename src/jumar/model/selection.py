@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
+
+from jumar.model.codec import is_finite
 
 __all__ = [
     "DEFAULT_CRITERIA",
@@ -11,6 +14,7 @@ __all__ = [
     "Degradation",
     "DiminishingReturns",
     "Mode",
+    "NoiseRules",
     "SelectionCriteria",
     "SelectionResult",
 ]
@@ -36,6 +40,28 @@ class SelectionCriteria:
 
 
 DEFAULT_CRITERIA: Final = SelectionCriteria()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseRules:
+    """How noise is dealt with; see :mod:`jumar.ranking.noise`.
+
+    ``rescore``: how often each finalist is scored again, 0 for never. ``finalists``: how many at most, 1 or more. ``level``: the
+    probability with which the truly best one is among those that are within the noise of the leader, from 0.5 up to, not
+    including, 1. ``tie``: two scores that differ by at most this many standard errors of their difference are a tie; 0 to 5.
+    """
+
+    rescore: int = 2
+    finalists: int = 5
+    level: float = 0.95
+    tie: float = 1.0
+
+    @classmethod
+    def recorded(cls, section: Mapping[str, Any]) -> Self:
+        """Read the rules from a recorded configuration, which was checked then; what is missing is the default."""
+        known = {name: section[name] for name in ("rescore", "finalists", "level", "tie") if name in section}
+        usable = all(isinstance(value, int | float) and is_finite(value) for value in known.values())
+        return cls(**known) if usable else cls()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

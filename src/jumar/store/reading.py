@@ -137,6 +137,8 @@ def _quick_view(data: bytes) -> IterationView | None:
         checks = [bool(check["passed"]) for check in found["checks"] if check["broken"] is None]
         finite = score is None or (type(score) in {int, float} and math.isfinite(score))
         finite = finite and all(type(value) in {int, float} and math.isfinite(value) for value in dimensions.values())
+        if any(reading.get("repeats") for reading in found["readings"]):
+            return None
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     if not finite or type(number) is not int or type(completed) is not bool:

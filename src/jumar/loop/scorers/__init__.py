@@ -18,6 +18,7 @@ from jumar.loop.scorers.length import LENGTH
 from jumar.loop.scorers.options import Options
 from jumar.loop.scorers.python import PYTHON, CallableScorer, PythonScorer
 from jumar.loop.scorers.readability import READABILITY
+from jumar.loop.scorers.repeat import RepeatedScorer
 from jumar.loop.scorers.required_sections import REQUIRED_SECTIONS
 from jumar.model.protocols import Scorer
 from jumar.text import nearest
@@ -31,6 +32,7 @@ __all__ = [
     "ExitScorer",
     "JudgeScorer",
     "PythonScorer",
+    "RepeatedScorer",
     "ScorerRuntime",
     "SharedEvaluation",
     "build_scorer",
