@@ -48,7 +48,19 @@ PUBLIC = [
 
 def test_public_names():
     assert PUBLIC == jumar.ranking.__all__
-    assert jumar.budget.__all__ == ["RunningSpend", "spend"]
+    assert jumar.budget.__all__ == [
+        "Gate",
+        "Go",
+        "RunningReservation",
+        "RunningSpend",
+        "Stop",
+        "Wait",
+        "budget_left",
+        "may_begin",
+        "reservation",
+        "spend",
+        "spent_up",
+    ]
     for name in PUBLIC:
         assert getattr(jumar.ranking, name) is not None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Spend
+from jumar.model.budget import Budget, Reservation
 from jumar.model.decisions import Decision
 from jumar.model.evaluators import Evaluated, Evaluator
 from jumar.model.judgement import JudgedItem, Judgement
@@ -32,6 +33,7 @@ __all__ = [
     "Attempt",
     "AttemptEnd",
     "AttemptStart",
+    "Budget",
     "CheckResult",
     "Clock",
     "Decision",
@@ -45,6 +47,7 @@ __all__ = [
     "IterationView",
     "JudgedItem",
     "Judgement",
+    "Reservation",
     "ScoreReading",
     "Scorer",
     "SelectionCriteria",

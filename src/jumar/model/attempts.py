@@ -120,7 +120,9 @@ class Spend:
 
     ``iterations`` counts the runs of the generator that began. ``tokens`` and ``cost_usd`` are None when an attempt that ended
     did not say. ``known_…`` are the sums of what is known, ``assumed_…`` what lost and silent attempts are charged by their
-    reservation; ``unknown_costs`` counts the attempts that ended without saying. Limits are compared with ``charged_…``.
+    reservation; ``unknown_…`` count the attempts that ended without saying, ``uncharged_…`` those of them, and of the lost ones,
+    that could be charged nothing in its place. Limits are compared with ``charged_…``. ``calls`` counts the attempts of every
+    purpose that began.
     """
 
     iterations: int = 0
@@ -132,6 +134,10 @@ class Spend:
     known_cost_usd: float = 0.0
     assumed_cost_usd: float = 0.0
     unknown_costs: int = 0
+    unknown_tokens: int = 0
+    uncharged_costs: int = 0
+    uncharged_tokens: int = 0
+    calls: int = 0
 
     @property
     def charged_cost_usd(self) -> float:
