@@ -58,7 +58,7 @@ class LoopConfig(_Section):
     objective_file: str | None = None
     max_iterations: Count | None = None
     continue_from: Literal["previous", "best"] = "previous"
-    isolation: Literal["none", "copy"] = "none"
+    isolation: Literal["none", "copy", "worktree"] = "none"
     apply: Literal["auto", "never"] | None = None
     workdir: str = "."
     env: list[str] = Field(default_factory=list)
@@ -325,7 +325,7 @@ class JumarConfig(_Section):
 
     @property
     def apply(self) -> Literal["auto", "never"]:
-        """``auto`` in place and ``never`` in a copy, unless the file says otherwise."""
+        """``auto`` in place and ``never`` in a copy or worktree, unless the file says otherwise."""
         return self.loop.apply or ("auto" if self.loop.isolation == "none" else "never")
 
     def reply_directories(self, base: Path) -> list[Path]:

@@ -26,6 +26,7 @@ from jumar.loop.events import Listener
 from jumar.loop.identity import current_user
 from jumar.loop.prompt import check_template
 from jumar.loop.settings import LoopSettings, achievable
+from jumar.loop.worktrees import check_repository
 from jumar.model.codec import flat
 from jumar.store.layout import check_loop_id, list_loops, loops_directory, prepare_root
 from jumar.store.loop_store import LoopStore
@@ -72,6 +73,8 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     if not workdir.is_dir():
         raise ConfigError(f"the work directory {escape(str(workdir))} does not exist; see [loop] workdir")
     _refuse_missing_program(config, workdir)
+    if config.loop.isolation == "worktree":
+        check_repository(workdir)
     parts = build_parts(config, request.base, switch, root=request.root)
     recorded = _recorded(config)
     loop_id = _loop_id(request, recorded, workdir)

@@ -51,4 +51,6 @@ def _name(workdir: Path) -> str:
 
 def _busy(workdir: Path, holder: Mapping[str, Any]) -> LockedError:
     who = f"process {holder['pid']} ({escape(str(holder.get('command')))})" if "pid" in holder else "another process"
-    return LockedError(f"{who} works in {escape(str(workdir))}; wait for it to end, or stop it")
+    return LockedError(
+        f"{who} works in {escape(str(workdir))}; wait for it to end, stop it, or work beside it with --isolation copy or worktree"
+    )

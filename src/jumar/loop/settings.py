@@ -16,7 +16,7 @@ from jumar.store.matching import ArtifactRules
 __all__ = ["ApplyPolicy", "ContinueFrom", "Isolation", "LoopParts", "LoopSettings", "achievable"]
 
 ContinueFrom = Literal["previous", "best"]
-Isolation = Literal["none", "copy"]
+Isolation = Literal["none", "copy", "worktree"]
 ApplyPolicy = Literal["auto", "never"]
 
 
@@ -36,8 +36,8 @@ def achievable(criteria: SelectionCriteria, *, has_validators: bool) -> Selectio
 class LoopSettings:
     """One loop, without its programs.
 
-    ``workdir`` is the person's own directory; with ``isolation = "copy"`` the loop works in a copy of it. ``weights`` is empty
-    when all dimensions count the same. ``environment`` are further patterns for the allow-list. ``recorded`` is the
+    ``workdir`` is the person's own directory; with ``isolation`` the loop works in a copy or git worktree of it. ``weights`` is
+    empty when all dimensions count the same. ``environment`` are further patterns for the allow-list. ``recorded`` is the
     configuration as it is kept in ``loop.json``; a resume with another one is refused.
     """
 

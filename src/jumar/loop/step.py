@@ -315,7 +315,7 @@ class Step:
             feedback_file=files["feedback.json"],
             usage_file=files["usage.json"],
             log_directory=scratch,
-            environment=build_environment(os.environ, self.settings.environment, variables),
+            environment=build_environment(os.environ, self.settings.environment, {**variables, **self.workspace.variables()}),
             objective=self.settings.objective,
             artifacts=() if pending is None else tuple(pending.manifest.entries),
             baseline_checks=() if start is None else start.checks,

@@ -3,59 +3,141 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Final, Literal
 
 from jumar.errors import ArtifactError, UsageError
 from jumar.files import TEMPORARY, as_write_error, make_directory, remove_tree, rename_new
 from jumar.loop.settings import LoopSettings
+from jumar.loop.worktrees import discard_worktree, is_whole, make_worktree, place_in_repository, unlock
 from jumar.model.records import ArtifactDetail
 from jumar.store.loop_store import LoopStore, Pending
 from jumar.store.manifest import Manifest
 from jumar.store.restore import RestorePlan, plan_restore, restore
+from jumar.store.snapshot import StatCache
 
-__all__ = ["Workspace", "changed_paths"]
+__all__ = ["Workspace", "changed_paths", "discard_slots"]
+
+_WORK: Final = "work"
+_GIT: Final = ".git"
+_LINKED: Final = "worktrees"  # of a repository: a copy of it must not reach the person's other trees
+_TIMEOUT: Final = 30
 
 
 class Workspace:
-    """The directory that the generator changes: the person's own, or a copy of it below the root's ``work/``."""
+    """The directory that the generator changes: the person's own, a copy of it, or a git worktree of its repository.
 
-    def __init__(self, store: LoopStore, settings: LoopSettings) -> None:
+    ``slot`` None is the loop's own tree: the person's, or ``<root>/work/<loop_id>``. Slot k, from 1 on, is a candidate's:
+    ``<root>/work/<loop_id>@cNN``, a worktree where the loop's is one, else a copy (no loop id holds an ``@``). ``tree`` is the
+    top of what was made, ``directory`` the work directory in it. One thread at a time uses a workspace, and each slot may have
+    its own; only :meth:`carry_out` with ``set_aside`` writes the store, and belongs to the thread that holds its lock. ``cache``
+    holds the hashes of this tree's files.
+    """
+
+    def __init__(self, store: LoopStore, settings: LoopSettings, slot: int | None = None) -> None:
         self._store = store
-        self._rules = settings.artifacts
+        self._settings = settings
+        self._rules = settings.artifacts if slot is None else replace(settings.artifacts)  # it remembers names of one tree
         self._origin = settings.workdir
         self._root = store.paths.directory.parent.parent
-        self.directory = settings.workdir
-        if settings.isolation == "copy":
-            self.directory = self._root / "work" / settings.loop_id
+        self.slot = slot
+        self.cache = store.cache if slot is None else StatCache()
+        self._kind = _kind(settings, slot)
+        self.tree = settings.workdir
+        if self._kind != "in place":
+            self.tree = self._root / _WORK / (settings.loop_id if slot is None else f"{settings.loop_id}@c{slot:02d}")
+        self._within = "."
+        if self._kind == "worktree":
+            self._within = place_in_repository(self._origin)
+        self.directory = self.tree / self._within
 
     def prepare(self) -> None:
-        """Make the work tree exist. A copy is made once, whole, and is the same one after a resume."""
+        """Make the work tree exist. It is made once, whole, and is the same one after a resume.
+
+        What a killed run left of one is removed, and so are the locks of a git that was killed in it. Errors:
+        :class:`UsageError`, :class:`jumar.errors.ConfigError`, :class:`jumar.errors.ArtifactError` over the quota,
+        :class:`jumar.errors.StoreWriteError`.
+        """
         if not self._origin.is_dir():
             raise UsageError(f"the work directory {self._origin} does not exist")
-        if self.directory == self._origin or self.directory.is_dir():
+        if self._kind == "in place":
             return
-        self._rules.check_quota(self._origin, self._rules.list(self._origin, never=(self._root,)))
-        with as_write_error("copy the work directory to", self.directory):
-            make_directory(self.directory.parent)
-            temporary = self.directory.with_name(TEMPORARY + self.directory.name)
+        whole = is_whole(self.tree) if self._kind == "worktree" else self.tree.is_dir()
+        if not whole:
+            kept = self._rules.list(self._origin, never=(self._root,))
+            self._rules.check_quota(self._origin, kept)
+            with as_write_error("create", self.tree):
+                make_directory(self.tree.parent)
+            if self._kind == "worktree":
+                discard_worktree(self._origin, self.tree, self._ref())
+                make_worktree(self._origin, self.tree, kept, never=self._root)
+            else:
+                self._copy()
+        self.unlock()
+
+    def _copy(self) -> None:
+        with as_write_error("copy the work directory to", self.tree):
+            temporary = self.tree.with_name(TEMPORARY + self.tree.name)
             remove_tree(temporary)
             shutil.copytree(self._origin, temporary, symlinks=True, ignore=self._not_copied)
-            rename_new(temporary, self.directory)
+            rename_new(temporary, self.tree)
 
     def _not_copied(self, directory: str, names: list[str]) -> set[str]:
-        """Leave out the store, and what cannot be copied: FIFOs, devices, sockets."""
+        """Leave out the store, what cannot be copied (FIFOs, devices, sockets), and what would tie the copy to its original.
+
+        That is a ``.git`` that only points to a repository elsewhere: a commit in the copy would move the person's branch.
+        """
         left_out: set[str] = set()
+        at_top = directory == os.fspath(self._origin)
+        in_git = directory == os.fspath(self._origin / _GIT)
         for name in names:
             path = Path(directory, name)
             mode = os.lstat(path).st_mode
             special = not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
-            if special or (stat.S_ISDIR(mode) and path.resolve() == self._root.resolve()):
+            pointer = at_top and name == _GIT and not stat.S_ISDIR(mode)
+            linked = in_git and (name == _LINKED or name.endswith(".lock"))
+            if special or pointer or linked or (stat.S_ISDIR(mode) and path.resolve() == self._root.resolve()):
                 left_out.add(name)
         return left_out
+
+    def _ref(self) -> str:
+        return f"{self._settings.loop_id}/{'main' if self.slot is None else f'c{self.slot:02d}'}"
+
+    def unlock(self) -> None:
+        """Remove the locks that a killed git left in a tree of ours; in place there may be others who work, and nothing is done.
+
+        Nothing may run in the tree.
+        """
+        if self._kind == "worktree":
+            unlock(self.tree)
+        elif self._kind == "copy":
+            for name in ("index.lock", "HEAD.lock"):
+                (self.tree / _GIT / name).unlink(missing_ok=True)
+
+    def discard(self) -> str | None:
+        """Remove the tree; in place nothing happens.
+
+        Returns the ref under which the commits of a worktree stay reachable, None when there are none.
+        """
+        if self._kind == "worktree":
+            return discard_worktree(self._origin, self.tree, self._ref())
+        if self._kind == "copy":
+            with as_write_error("remove", self.tree):
+                remove_tree(self.tree.with_name(TEMPORARY + self.tree.name))
+                remove_tree(self.tree)
+        return None
+
+    def variables(self) -> dict[str, str]:
+        """Return what the steps' environment says of this tree: git looks for no repository above a tree of ours."""
+        if self._kind == "in place":
+            return {}
+        return {"GIT_CEILING_DIRECTORIES": os.path.realpath(self.tree.parent)}
 
     def paths(self) -> tuple[str, ...]:
         """Return what the loop keeps of the tree as it is now. The snapshot itself refuses what is over the quota."""
@@ -69,7 +151,7 @@ class Workspace:
 
     def _plan(self, manifest: Manifest, artifacts: Path) -> RestorePlan:
         present = self._rules.list(self.directory, never=(self._root,))
-        return plan_restore(manifest, artifacts, self.directory, present, cache=self._store.cache)
+        return plan_restore(manifest, artifacts, self.directory, present, cache=self.cache)
 
     def difference_to(self, pending: Pending) -> RestorePlan:
         """Return what would have to change for the tree to equal a snapshot that is not yet acknowledged."""
@@ -77,6 +159,7 @@ class Workspace:
 
     def restore(self, number: int, *, set_aside: bool = False) -> Path | None:
         """Make the tree equal to iteration ``number``; see :meth:`carry_out`."""
+        self.unlock()
         return self.carry_out(self.difference(number), set_aside=set_aside)
 
     def carry_out(self, plan: RestorePlan, *, set_aside: bool = False) -> Path | None:
@@ -95,7 +178,7 @@ class Workspace:
 
     def head(self) -> str | None:
         """Return the commit that HEAD is at, or None outside of a repository."""
-        return _git(self.directory, "rev-parse", "--verify", "--quiet", "HEAD")
+        return self._git("rev-parse", "--verify", "--quiet", "HEAD")
 
     def commits_since(self, before: str | None) -> tuple[str, ...]:
         """Return the commits made since ``before``, oldest first. They are reported and left alone."""
@@ -103,8 +186,44 @@ class Workspace:
         if after is None or after == before:
             return ()
         span = after if before is None else f"{before}..{after}"
-        listed = _git(self.directory, "rev-list", "--reverse", "--max-count=100", span)
+        listed = self._git("rev-list", "--reverse", "--max-count=100", span)
         return tuple(listed.split()) if listed else (after,)
+
+    def _git(self, *arguments: str) -> str | None:
+        if not any((parent / _GIT).exists() for parent in (self.directory, *self.directory.parents)):
+            return None
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | self.variables()
+        try:
+            done = subprocess.run(
+                ["git", *arguments],
+                cwd=self.directory,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+def _kind(settings: LoopSettings, slot: int | None) -> Literal["in place", "copy", "worktree"]:
+    if settings.isolation == "worktree":
+        return "worktree"
+    return "copy" if settings.isolation == "copy" or slot is not None else "in place"
+
+
+def discard_slots(store: LoopStore, settings: LoopSettings) -> tuple[str, ...]:
+    """Remove the trees of all candidate slots of a loop, those of a killed run too; return the refs that keep their commits."""
+    pattern = re.compile(rf"(?:{re.escape(TEMPORARY)})?{re.escape(settings.loop_id)}@c(\d+)")
+    try:
+        names = [entry.name for entry in (store.paths.directory.parent.parent / _WORK).iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    slots = sorted({int(match[1]) for name in names if (match := pattern.fullmatch(name))})
+    refs = [Workspace(store, settings, slot).discard() for slot in slots]
+    return tuple(ref for ref in refs if ref is not None)
 
 
 def _exists(root: Path, path: str) -> bool:
@@ -113,19 +232,6 @@ def _exists(root: Path, path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return not stat.S_ISDIR(mode)
-
-
-def _git(directory: Path, *arguments: str) -> str | None:
-    if not any((parent / ".git").exists() for parent in (directory, *directory.parents)):
-        return None
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=directory, env=environment, capture_output=True, text=True, timeout=30, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
 
 
 def changed_paths(before: Mapping[str, ArtifactDetail], after: Mapping[str, ArtifactDetail]) -> tuple[str, ...]:

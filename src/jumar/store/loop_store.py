@@ -161,12 +161,14 @@ class LoopStore(LoopReader):
         stage: Mapping[str, Any],
         logs: Path | None,
         quota: ArtifactRules | None = None,
+        cache: StatCache | None = None,
     ) -> Pending:
         """Take the snapshot of iteration ``number`` into ``pending/``: durable when this returns, and never generated again.
 
         ``paths`` are files, links or directories below ``source``. ``stage`` is any JSON, kept beside it. ``logs`` is a
         directory that is moved into the snapshot. ``quota`` limits what is taken, without a second look at every file. A
-        pending snapshot of the same number that no attempt paid for is replaced. Errors, with nothing recorded:
+        pending snapshot of the same number that no attempt paid for is replaced. ``cache`` is that of ``source``, where it is not
+        the loop's own tree. Errors, with nothing recorded:
         :class:`DuplicateIterationError`, :class:`jumar.errors.ArtifactError`, :class:`jumar.errors.StoreWriteError`.
         """
         with self._writing("stage an iteration in", self.paths.pending):
@@ -187,7 +189,7 @@ class LoopStore(LoopReader):
             target = self.paths.pending_iteration(number)
             base = self._base()
             try:
-                manifest, file = build(plan, temporary, base=base, cache=self.cache)
+                manifest, file = build(plan, temporary, base=base, cache=cache or self.cache)
                 files.sync_tree(temporary, entries=len(manifest.entries))
                 files.rename_new(temporary, target)
             except BaseException:

@@ -1,0 +1,126 @@
+"""Several loops in one repository at once, real processes and real git."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from loops import jumar
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+AGENT = """
+import os, pathlib, subprocess, time
+me, other = os.environ["JUMAR_LOOP_ID"], {"one": "two", "two": "one"}[os.environ["JUMAR_LOOP_ID"]]
+n = os.environ["JUMAR_ITERATION"]
+meeting = pathlib.Path(os.environ["JUMAR_MEETING"])
+(meeting / f"{me}-{n}").touch()
+until = time.monotonic() + 30
+while not (meeting / f"{other}-{n}").exists() and time.monotonic() < until:
+    time.sleep(0.01)
+assert (meeting / f"{other}-{n}").exists(), "the loops do not run at once"
+text = pathlib.Path("text.md")
+text.write_text(text.read_text() + f"{me} {n}\\n")
+pathlib.Path("score.txt").write_text(f"0.{n}")
+subprocess.run(["git", "add", "-A"], check=True)
+subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@x", "commit", "-q", "-m", me], check=True)
+"""
+
+
+def git(where: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=p", "-c", "user.email=p@x")
+    return subprocess.run(["git", *identity, *arguments], cwd=where, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def write_loops(directory: Path, isolation: str) -> None:
+    git(directory, "init", "-q", "-b", "main")
+    (directory / "agent.py").write_text(AGENT)
+    (directory / "text.md").write_text("start\n")
+    (directory / "score.txt").write_text("0.0")
+    for name in ("one", "two"):
+        (directory / f"{name}.toml").write_text(
+            f"""
+[loop]
+id = "{name}"
+max_iterations = 3
+isolation = "{isolation}"
+[artifacts]
+include = ["text.md", "score.txt"]
+[generator]
+command = [{json.dumps(sys.executable)}, "agent.py"]
+[[scorers]]
+dimension = "quality"
+command = "cat score.txt"
+"""
+        )
+    git(directory, "add", "-A")
+    git(directory, "commit", "-q", "-m", "first")
+    (directory / "text.md").write_text("start, not committed\n")
+
+
+def start(directory: Path, name: str, monkeypatch: pytest.MonkeyPatch, meeting: Path) -> subprocess.Popen[str]:
+    monkeypatch.setenv("JUMAR_MEETING", str(meeting))
+    return subprocess.Popen(
+        [sys.executable, "-m", "jumar.cli.entry", "run", f"{name}.toml", "--json"],
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("isolation", ["copy", "worktree"])
+def test_two_loops_at_once_do_not_touch_each_other_or_the_tree(
+    fresh_place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolation: str
+) -> None:
+    write_loops(fresh_place, isolation)
+    before = (git(fresh_place, "rev-parse", "HEAD"), git(fresh_place, "status", "--porcelain"))
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+    with start(fresh_place, "one", monkeypatch, meeting) as one, start(fresh_place, "two", monkeypatch, meeting) as two:
+        ended = {"one": (*one.communicate(timeout=60), one.returncode), "two": (*two.communicate(timeout=60), two.returncode)}
+    for name, (out, err, code) in ended.items():
+        assert 0 == code, err
+        assert 3 == json.loads(out)["selected_iteration"]
+        first, last = (fresh_place / ".jumar" / "loops" / name / "iterations" / f"iteration-{n:03d}" for n in (0, 3))
+        assert "start, not committed\n" == (first / "artifacts" / "text.md").read_text()
+        assert f"start, not committed\n{name} 1\n{name} 2\n{name} 3\n" == (last / "artifacts" / "text.md").read_text()
+        assert 1 == len(json.loads((last / "metrics.json").read_text())["commits"])
+
+    assert before == (git(fresh_place, "rev-parse", "HEAD"), git(fresh_place, "status", "--porcelain"))
+    assert "start, not committed\n" == (fresh_place / "text.md").read_text()
+    assert (3 if isolation == "worktree" else 1) == len(git(fresh_place, "worktree", "list").splitlines())
+    jumar(fresh_place, "apply", "two", check=0)
+    assert "two 3" in (fresh_place / "text.md").read_text()
+
+
+def test_a_second_loop_in_place_is_refused_and_told_the_way_out(
+    fresh_place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_loops(fresh_place, "none")
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+    with start(fresh_place, "one", monkeypatch, meeting) as first:
+        while not (meeting / "one-1").exists():
+            assert first.poll() is None
+        refused = jumar(fresh_place, "run", "two.toml", check=13)
+        for n in (1, 2, 3):
+            (meeting / f"two-{n}").touch()
+        out, err = first.communicate(timeout=60)
+
+    assert "--isolation copy or worktree" in refused.stderr
+    assert 0 == first.returncode, err
+    assert 3 == json.loads(out)["selected_iteration"]
+
+
+def test_outside_of_a_repository_a_worktree_is_refused_before_anything_is_made(fresh_place: Path) -> None:
+    (fresh_place / "a.txt").write_text("x")
+    refused = jumar(fresh_place, "run", "--isolation", "worktree", "--check", "true", "--", "true", check=2)
+
+    assert 'isolation = "copy"' in refused.stderr
+    assert not (fresh_place / ".jumar" / "loops").exists()
