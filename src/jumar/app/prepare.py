@@ -19,7 +19,7 @@ from jumar.decide.recorded import artifact_rules, config_now
 from jumar.decide.treelock import refuse_busy_tree
 from jumar.errors import ConfigError
 from jumar.loop.clock import SystemClock
-from jumar.loop.control import StopSwitch
+from jumar.loop.control import StopSwitch, refuse_stop_file
 from jumar.loop.engine import Loop, check_settings
 from jumar.loop.environment import check_patterns
 from jumar.loop.events import Listener
@@ -28,7 +28,7 @@ from jumar.loop.prompt import check_template
 from jumar.loop.settings import LoopSettings, achievable
 from jumar.loop.worktrees import check_repository
 from jumar.model.codec import flat
-from jumar.store.layout import check_loop_id, list_loops, loops_directory, prepare_root
+from jumar.store.layout import LoopPaths, check_loop_id, list_loops, loops_directory, prepare_root
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
 from jumar.text import escape
@@ -79,6 +79,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     recorded = _recorded(config)
     loop_id = _loop_id(request, recorded, workdir)
     check_loop_id(loop_id)
+    refuse_stop_file(LoopPaths(loops_directory(request.root) / loop_id).stop_files())
     settings = LoopSettings(
         loop_id=loop_id,
         workdir=workdir,

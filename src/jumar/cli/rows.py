@@ -9,6 +9,7 @@ from pathlib import Path
 from jumar.cli.common import DEFAULT_ROOT, shown_path
 from jumar.loop.outcome import LoopOutcome
 from jumar.model import IterationRecord
+from jumar.model.stopping import REQUESTED_REASONS
 from jumar.report.rows import trajectory_row
 from jumar.text import escape, points
 
@@ -40,7 +41,7 @@ def closing_lines(outcome: LoopOutcome) -> list[str]:
     if selection is None:
         lines.append("chosen    nothing: no iteration has a valid score; `jumar show` says why for each")
         return lines
-    interrupted = outcome.stop.reason in {"interrupted", "terminated"}
+    interrupted = outcome.stop.reason in REQUESTED_REASONS
     parts = [f"iteration {selection.selected_iteration}, {points(selection.quality_score)}"]
     if selection.runner_up is not None and selection.margin is not None:
         parts.append(f"runner-up {selection.runner_up}, {signed(-selection.margin)}")

@@ -24,6 +24,7 @@ COMMANDS: Commands = {
     "run": ("jumar.cli.run:run_command", "Run a loop, or go on with one that was interrupted."),
     "select": ("jumar.cli.select:select_command", "Show what would be chosen, or choose yourself."),
     "show": ("jumar.cli.show:show_command", "Show a loop's iterations."),
+    "stop": ("jumar.cli.stop:stop_command", "Ask a running loop to end after its step."),
     "verify": ("jumar.cli.verify:verify_command", "Re-hash everything that a loop stored."),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
@@ -13,8 +13,10 @@ from jumar.decide.treelock import locked_tree
 from jumar.errors import ConflictError, NothingEvaluatedError, StoreWriteError, UsageError
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
+from jumar.loop.event_log import EventLog
 from jumar.loop.events import IterationRecorded, Listener, LoopStarted, Notice, deliver
 from jumar.loop.identity import current_user
+from jumar.loop.listeners import Listeners
 from jumar.loop.outcome import LoopOutcome
 from jumar.loop.resume import choose_parent, recover
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
@@ -22,6 +24,7 @@ from jumar.loop.step import Step
 from jumar.loop.tally import Tally
 from jumar.loop.workspace import Workspace
 from jumar.model import Clock, IterationRecord, SelectionResult, StopDecision
+from jumar.model.stopping import REQUESTED_REASONS
 from jumar.ranking.choose import choose
 from jumar.ranking.score import resolve_weights
 from jumar.ranking.stopping import check_rules, evaluate_stop
@@ -70,17 +73,24 @@ class Loop:
         clock: Clock | None = None,
         switch: StopSwitch | None = None,
         listener: Listener | None = None,
+        listeners: Sequence[Listener] = (),
     ) -> Loop:
-        """Check the settings against the parts and return the loop. Errors: :class:`UsageError` and its kinds."""
+        """Check the settings against the parts and return the loop. Errors: :class:`UsageError` and its kinds.
+
+        ``listener`` and then ``listeners`` hear every event after ``events.jsonl`` has it; see :class:`Listeners`.
+        """
         check_settings(settings, parts)
+        switch = switch or StopSwitch()
+        switch.watch(store.paths.stop_files())
+        heard_by = [EventLog(store.paths.events).hear, *([] if listener is None else [listener]), *listeners]
         return cls(
             store=store,
             settings=settings,
             parts=parts,
             clock=clock or SystemClock(),
-            switch=switch or StopSwitch(),
+            switch=switch,
             tally=Tally(store),
-            listener=listener,
+            listener=Listeners(heard_by),
         )
 
     def stopped(self) -> StopDecision | None:
@@ -197,8 +207,7 @@ class Loop:
     def _asked_to_stop(self) -> StopDecision | None:
         if not self.switch.requested:
             return None
-        detail = "stopped on request; run the same command again to go on"
-        return StopDecision(reason=self.switch.reason, detail=detail)
+        return self.switch.decision()
 
     def _recorded(self, record: IterationRecord | None) -> None:
         if record is None:
@@ -213,7 +222,7 @@ class Loop:
         applied: int | None = None
         problem: str | None = None
         selection = self._selection()
-        interrupted = stop.reason in {"interrupted", "terminated"}
+        interrupted = stop.reason in REQUESTED_REASONS
         if selection is not None and not interrupted:
             at, by = self.clock.now(), current_user()
             record_selection(self.store, selection, by=by, at=at)

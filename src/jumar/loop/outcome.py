@@ -17,7 +17,7 @@ _GATE_MET = 0
 _FAILED = 1
 _BELOW_THRESHOLD = 10
 _LIMIT = 11
-_SIGNALS = {"interrupted": 130, "terminated": 143}
+_REQUESTED = {"interrupted": 130, "stop_file": 130, "terminated": 143}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,8 @@ class LoopOutcome:
         """The exit code of ``jumar run``, as documented."""
         if self.already_finished:
             return LoopFinishedError.exit_code
-        if self.stop.reason in _SIGNALS:
-            return _SIGNALS[self.stop.reason]
+        if self.stop.reason in _REQUESTED:
+            return _REQUESTED[self.stop.reason]
         if self.selection is None:
             return NothingEvaluatedError.exit_code
         if self.stop.reason == "consecutive_failures" and self.passes_ok == 0:

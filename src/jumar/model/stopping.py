@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-__all__ = ["LIMIT_REASONS", "STOP_REASONS", "StopDecision", "StopReason", "StopRules", "TrendRule"]
+__all__ = ["LIMIT_REASONS", "REQUESTED_REASONS", "STOP_REASONS", "StopDecision", "StopReason", "StopRules", "TrendRule"]
 
 StopReason = Literal[
     "target",
@@ -49,6 +49,9 @@ STOP_REASONS: Final[tuple[str, ...]] = (
     "interrupted",
     "terminated",
 )
+
+REQUESTED_REASONS: Final[frozenset[str]] = frozenset({"interrupted", "terminated", "stop_file"})
+"""Reasons that somebody gave from outside: nothing is chosen or put in place yet, and the same command goes on."""
 
 LIMIT_REASONS: Final[frozenset[str]] = frozenset(
     {"max_seconds", "max_cost", "max_tokens", "max_attempts", "unknown_cost", "disk_full", "rate_limited"}

@@ -15,6 +15,7 @@ from jumar.text import escape
 
 __all__ = [
     "LOOPS",
+    "STOP",
     "LoopPaths",
     "check_id",
     "check_loop_id",
@@ -30,7 +31,10 @@ _LOCKS: Final = "locks"
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _PREFIX: Final = "iteration-"
 _IGNORE: Final = ".gitignore"
-_OURS: Final = frozenset({LOOPS, _LOCKS, "runs", "work", "replies", _IGNORE})
+STOP: Final = "STOP"
+"""The name of the file that asks loops to stop: in the root for all of them, in a loop's directory for that one."""
+
+_OURS: Final = frozenset({LOOPS, _LOCKS, "runs", "work", "replies", STOP, _IGNORE})
 
 
 def check_loop_id(loop_id: str) -> str:
@@ -137,6 +141,17 @@ class LoopPaths:
     @property
     def final_output(self) -> Path:
         return self.directory / "final-output"
+
+    @property
+    def events(self) -> Path:
+        """A convenience for watchers, never a source of truth; its older part is ``events.1.jsonl``."""
+        return self.directory / "events.jsonl"
+
+    def stop_files(self) -> tuple[Path, ...]:
+        """The files that ask this loop to stop, whether or not they exist: the root's, then its own."""
+        own = self.directory / STOP
+        real = Path(os.path.realpath(self.directory))
+        return (real.parent.parent / STOP, own) if real.parent.name == LOOPS else (own,)
 
     @property
     def tracking_view(self) -> Path:
