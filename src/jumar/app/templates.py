@@ -8,6 +8,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Final
 
+from jumar.app.agents import agent_blocks
 from jumar.errors import UsageError
 from jumar.text import nearest
 
@@ -75,8 +76,9 @@ TEMPLATES: Final[Mapping[str, Template]] = MappingProxyType(
 
 
 def template_text(source: str) -> str:
-    """Return a shipped file's text."""
-    return resources.files("jumar.app").joinpath("templates", source).read_text(encoding="utf-8")
+    """Return a shipped file's text; a line that is ``{agents}`` becomes the blocks of all known agents."""
+    text = resources.files("jumar.app").joinpath("templates", source).read_text(encoding="utf-8")
+    return text.replace("# {agents}", agent_blocks())
 
 
 def template(name: str) -> Template:

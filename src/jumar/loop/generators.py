@@ -22,6 +22,8 @@ from jumar.model.protocols import GenerateOutcome, StepContext
 __all__ = ["DEFAULT_TIMEOUT", "CallableGenerator", "CommandGenerator", "PythonGenerator"]
 
 DEFAULT_TIMEOUT: Final = 1800.0
+SUMMED_OUTPUT_CAP: Final = 16 << 20
+"""Bytes of output that are kept where usage is summed over all of it: a sum over a part would be too small."""
 _LOG: Final = "generator.log"
 _PLACEHOLDER: Final = re.compile(r"\{(prompt|prompt_file|feedback_file|iteration|loop_id)\}")
 
@@ -49,8 +51,9 @@ class CommandGenerator:
     ) -> None:
         self._command = check_command(command, where="generator")
         self._timeout = check_timeout(timeout, where="generator")
-        self._output_cap = output_cap
         self._paths = check_usage_map(usage_map or {})
+        sums = any(path.every for path in self._paths.values())
+        self._output_cap = max(output_cap, SUMMED_OUTPUT_CAP) if sums else output_cap
         self._stdin = stdin
         self._promise = completion_promise
         self._stop = stop
@@ -68,7 +71,9 @@ class CommandGenerator:
             stop=self._stop,
             marker=context.nonce or None,
         )
-        reading = join_readings(read_usage_file(context.usage_file), usage_from_output(result.stdout, self._paths))
+        reading = join_readings(
+            read_usage_file(context.usage_file), usage_from_output(result.stdout, self._paths, whole=not result.truncated)
+        )
         if promises_completion(result.stdout, self._promise):
             reading = replace(reading, usage=replace(reading.usage, completed=True))
         return _outcome(result, reading)

@@ -21,6 +21,7 @@ from jumar.text import nearest
 
 __all__ = [
     "USAGE_FIELDS",
+    "UsagePath",
     "UsageReading",
     "check_usage_map",
     "join_readings",
@@ -41,10 +42,14 @@ _ALIASES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 _INTEGERS: Final = ("tokens_used", "input_tokens", "output_tokens")
+_NUMBERS: Final = (*_INTEGERS, "token_cost_usd")
+_SUM: Final = "sum:"
+ANY: Final = "*"
+"""The step of a path that stands for every member of an object or list."""
 _MOST: Final = 10**15  # tokens or dollars; more is a mistake, and larger numbers are not exact as floats
 _TEXT: Final = 500  # characters of a model, session or reason
 _FILE_LIMIT: Final = 1 << 20
-_DOCUMENTS: Final = 2_000  # JSON documents looked at, from the end of the output
+_DOCUMENTS: Final = 2_000  # beginnings of JSON looked at from the end of the output; for a sum, those that turn out to be none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,52 +142,107 @@ def join_readings(first: UsageReading, second: UsageReading) -> UsageReading:
     return UsageReading(usage=merge_usage(first.usage, second.usage), notes=(*first.notes, *second.notes))
 
 
-def check_usage_map(usage_map: Mapping[str, str]) -> dict[str, tuple[str | int, ...]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsagePath:
+    """Where a field stands in JSON: the sum of ``terms`` in the last document that has them all, or in ``every`` one."""
+
+    text: str
+    terms: tuple[tuple[str | int, ...], ...]
+    every: bool = False
+
+    @property
+    def adds(self) -> bool:
+        """Whether numbers are added, so that the field must be one."""
+        return self.every or len(self.terms) > 1 or any(ANY in term for term in self.terms)
+
+
+def check_usage_map(usage_map: Mapping[str, str]) -> dict[str, UsagePath]:
     """Return field name → path for ``[generator] usage``, such as ``{cost = "total_cost_usd", tokens = "usage.output_tokens"}``.
 
-    A path goes through objects by name and through lists by number (from the end when negative), joined with dots. Errors:
-    :class:`jumar.errors.ConfigError` for an unknown field, with the nearest known one, or an empty path.
+    A path goes through objects by name and through lists by number (from the end when negative), joined with dots; ``*`` stands
+    for every member and adds them up (0 where there is none). Paths joined by `` + `` are added; ``sum:`` in front adds over all
+    documents instead of taking the last. Errors: :class:`jumar.errors.ConfigError` for an unknown field, with the nearest known
+    one, an empty path, or a sum of what is no number.
     """
-    paths: dict[str, tuple[str | int, ...]] = {}
-    for given, path in usage_map.items():
+    paths: dict[str, UsagePath] = {}
+    for given, text in usage_map.items():
         name = _ALIASES.get(given, given)
         if name not in USAGE_FIELDS:
             known = (*USAGE_FIELDS, *_ALIASES)
             raise ConfigError(f"generator.usage: unknown field '{given}'{nearest(given, known)}; known are {', '.join(known)}")
-        steps = path.split(".")
-        if not all(steps):
-            raise ConfigError(f"generator.usage: '{given}' has the path {path!r}; write it as in \"usage.output_tokens\"")
         if name in paths:
             raise ConfigError(f"generator.usage: '{given}' and its other name are both set; keep one of them")
-        paths[name] = tuple(int(step) if re.fullmatch(r"-?[0-9]{1,6}", step) else step for step in steps)
+        summed = text.removeprefix(_SUM)
+        terms = [term.strip().split(".") for term in summed.split(" + ")]
+        if not all(step for term in terms for step in term):
+            raise ConfigError(f"generator.usage: '{given}' has the path {text!r}; write it as in \"usage.output_tokens\"")
+        path = UsagePath(text=text, terms=tuple(tuple(_step(step) for step in term) for term in terms), every=summed != text)
+        if path.adds and name not in _NUMBERS:
+            raise ConfigError(f"generator.usage: '{given}' has the path {text!r}, which adds up numbers; '{given}' is none")
+        paths[name] = path
     return paths
 
 
-def usage_from_output(stdout: str, paths: Mapping[str, Sequence[str | int]]) -> UsageReading:
-    """Take each field from the last JSON document in ``stdout`` that has its path.
+def _step(step: str) -> str | int:
+    return int(step) if re.fullmatch(r"-?[0-9]{1,6}", step) else step
 
-    ``stdout`` may be one document, one a line, or documents among other text; each begins at the start of a line.
+
+def usage_from_output(stdout: str, paths: Mapping[str, UsagePath], *, whole: bool = True) -> UsageReading:
+    """Take each field from the last JSON document in ``stdout`` that has its path, or from all that have it for a ``sum:``.
+
+    ``stdout`` may be one document, one a line, or documents among other text; each begins at the start of a line. Unless it is
+    ``whole``, a sum over documents is unknown: a part of it may be missing.
     """
     if not paths:
         return NOTHING_REPORTED
-    documents = list(_documents(stdout))[::-1]
     found: dict[str, object] = {}
     notes: list[str] = []
+    every = _all_documents(stdout) if whole and any(path.every for path in paths.values()) else None
+    last = list(_documents(stdout, _starts(stdout)[-_DOCUMENTS:]))[::-1]
     for name, path in paths.items():
-        values = (_at(document, path) for document in documents)
-        value = next((value for value in values if value is not None), None)
+        if path.every and every is None:
+            why = "the output is not JSON, one document a line" if whole else "a part of the output was left out"
+            notes.append(f"generator output: '{path.text}' cannot be summed, because {why}; {name} counts as unknown")
+            continue
+        values = (_value(document, path) for document in (every if path.every and every is not None else last))
+        known = (value for value in values if value is not None)
+        value = _added(list(known)) if path.every else next(known, None)
         if value is None:
-            shown = ".".join(str(step) for step in path)
-            notes.append(f"generator output: nothing found at '{shown}' for {name}; it counts as unknown")
+            notes.append(f"generator output: nothing found at '{path.text}' for {name}; it counts as unknown")
         else:
             found[name] = value
     reading = parse_usage(found, where="generator output")
     return UsageReading(usage=reading.usage, notes=(*notes, *reading.notes))
 
 
+def _value(document: object, path: UsagePath) -> object | None:
+    """Return what ``path`` finds in ``document``; None unless it has all terms."""
+    found = [_at(document, term) for term in path.terms]
+    if any(value is None for value in found):
+        return None
+    return _added(found) if len(found) > 1 else found[0]
+
+
+def _added(values: Sequence[object]) -> object | None:
+    """Return the sum; the first value that is no number from 0 on instead, where there is one; None of nothing."""
+    numbers: list[int | float] = []
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
+            return value
+        numbers.append(value)
+    if not numbers:
+        return None
+    return sum(numbers) if all(isinstance(number, int) for number in numbers) else math.fsum(numbers)
+
+
 def _at(document: object, path: Sequence[str | int]) -> object | None:
     current = document
-    for step in path:
+    for position, step in enumerate(path):
+        if step == ANY:
+            members = _members(current)
+            if not members:
+                return 0 if isinstance(current, dict | list) else None  # nothing to add up is known to be nothing
+            return _added([value for member in members if (value := _at(member, path[position + 1 :])) is not None])
         if isinstance(current, dict):
             current = cast("dict[str, object]", current).get(str(step))
         elif isinstance(current, list) and isinstance(step, int):
@@ -193,10 +253,19 @@ def _at(document: object, path: Sequence[str | int]) -> object | None:
     return current
 
 
-def _documents(text: str) -> Iterator[object]:
-    """Yield the JSON objects and arrays that begin at the start of a line, in order."""
+def _members(value: object) -> Sequence[object]:
+    if isinstance(value, dict):
+        return list(cast("dict[str, object]", value).values())
+    return cast("list[object]", value) if isinstance(value, list) else ()
+
+
+def _starts(text: str) -> list[int]:
+    return [match.end() - 1 for match in re.finditer(r"^[ \t]*[\[{]", text, re.MULTILINE)]
+
+
+def _documents(text: str, starts: Sequence[int], failures: list[int] | None = None) -> Iterator[object]:
+    """Yield the JSON objects and arrays that begin at one of ``starts``, in order; ``failures`` gets those that hold none."""
     decoder = json.JSONDecoder()
-    starts = [match.end() - 1 for match in re.finditer(r"^[ \t]*[\[{]", text, re.MULTILINE)][-_DOCUMENTS:]
     position = 0
     for start in starts:
         if start < position:  # inside the document before
@@ -204,5 +273,16 @@ def _documents(text: str) -> Iterator[object]:
         try:
             document, position = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
+            if failures is not None:
+                failures.append(start)
+                if len(failures) > _DOCUMENTS:
+                    return
             continue
         yield document
+
+
+def _all_documents(text: str) -> list[object] | None:
+    """Return every document; None where so much is none that it would take long to look through."""
+    failures: list[int] = []
+    documents = list(_documents(text, _starts(text), failures))
+    return None if len(failures) > _DOCUMENTS else documents
