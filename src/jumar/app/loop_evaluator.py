@@ -11,7 +11,6 @@ import contextlib
 import json
 import threading
 import time
-import traceback
 from collections.abc import Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -185,7 +184,7 @@ class LoopEvaluator:
         except Exception as error:  # noqa: BLE001 - whatever a judge of somebody else's may raise
             with as_write_error("write", context.log_directory):
                 log = context.log_directory / f"score-{self._folder}.log"
-                log.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
+                log.write_text(described(error), encoding="utf-8", errors="backslashreplace")
             return Evaluated(broken=describe_exception(error))
 
     def _judged(self, items: Sequence[Item], context: StepContext) -> Evaluated:
@@ -278,7 +277,7 @@ class LoopEvaluator:
         elif found.cheap is not None:
             documents["cheap_eval.json"] = _json(cheap_document(found.cheap, None))
         for name, text in documents.items():
-            replace_file(folder / name, text.encode("utf-8", "backslashreplace"))
+            replace_file(folder / name, current().redact_bytes(text.encode("utf-8", "backslashreplace")))
 
 
 def _rubric(spec: str | None, base: Path, where: str) -> StoryRubric | TextRubric | None:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from jumar.errors import ConfigError
+from jumar.redaction import SECRET_NAMES
 
 __all__ = ["ALLOWED", "SECRET", "build_environment", "check_patterns", "left_out", "step_variables"]
 
@@ -50,7 +51,7 @@ ALLOWED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """What passes without being asked for, by what it is good for. ``*`` stands for any characters."""
 
-SECRET: Final = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*CREDENTIAL*", "*AUTH", "*_auth*", "*_KEY", "*_PAT")
+SECRET: Final = SECRET_NAMES
 """Names that look like secrets; they pass as what an agent needs for its provider, or when they are asked for."""
 
 _PROVIDERS: Final = ("agents", "jumar")

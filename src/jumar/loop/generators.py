@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -172,7 +171,7 @@ class CallableGenerator:
             failure = describe_exception(error)
             log = context.log_directory / _LOG
             with as_write_error("write", log):
-                log.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
+                log.write_text(described(error), encoding="utf-8", errors="backslashreplace")
             return GenerateOutcome(
                 exit_code=None,
                 seconds=time.monotonic() - began,

@@ -25,6 +25,7 @@ from typing import IO, Final
 from jumar.errors import ConfigError
 from jumar.files import as_write_error
 from jumar.loop.strays import MARKER, Family
+from jumar.redaction import current
 
 __all__ = [
     "DEFAULT_OUTPUT_CAP",
@@ -312,7 +313,10 @@ class _Stream(_Bounded):
 
 
 class _Output:
-    """Everything that a command prints: each stream, both in the order of their arrival, and the log."""
+    """Everything that a command prints: each stream, both in the order of their arrival, and the log; all of it without secrets.
+
+    What may be the beginning of a secret is held back, so that a word may arrive a little after what the other stream printed.
+    """
 
     def __init__(self, log: Path | None, cap: int) -> None:
         self.log_error: str | None = None
@@ -324,14 +328,19 @@ class _Output:
         self.merged = _Bounded(cap - end, end, self._write)
         self.out = _Stream(cap)
         self.err = _Stream(cap)
+        redactor = current()
+        self._redactor = redactor
+        self._clean_out, self._clean_err, self._clean_both = redactor.stream(), redactor.stream(), redactor.stream()
 
     def stdout(self, chunk: bytes) -> None:
-        self.out.add(chunk)
-        self.merged.add(chunk)
+        self._add(self.out, self._clean_out.feed(chunk))
 
     def stderr(self, chunk: bytes) -> None:
-        self.err.add(chunk)
-        self.merged.add(chunk)
+        self._add(self.err, self._clean_err.feed(chunk))
+
+    def _add(self, stream: _Stream, clean: bytes) -> None:
+        stream.add(clean)
+        self.merged.add(self._clean_both.feed(clean))  # half of a secret on each of the two is one in the log
 
     def _write(self, data: bytes) -> None:
         """A log that cannot be written ends no step that was paid for; the result says that it is incomplete."""
@@ -345,12 +354,15 @@ class _Output:
             self.log_error = f"the log is incomplete: {os.strerror(error.errno or 0)}"
 
     def finish(self, note: str | None) -> None:
-        """Write the end of the log: what was left out, the last bytes, and ``note``."""
+        """Take what was held back, and write the end of the log: what was left out, the last bytes, and ``note``."""
+        self._add(self.out, self._clean_out.finish())
+        self._add(self.err, self._clean_err.finish())
+        self.merged.add(self._clean_both.finish())
         if self.merged.dropped:
             self._write(f"\n{_left_out(self.merged.dropped)}\n".encode())
         self._write(self.merged.rest())
         if note is not None:
-            self._write(f"\n[jumar: {note}]\n".encode(errors="backslashreplace"))
+            self._write(self._redactor.redact_bytes(f"\n[jumar: {note}]\n".encode(errors="backslashreplace")))
         self.close()
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ import re
 import signal
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -254,6 +253,6 @@ class CallableValidator:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's function may raise
             log = context.log_directory / log_name("check", self.name)
             with as_write_error("write", log):
-                log.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
+                log.write_text(described(error), encoding="utf-8", errors="backslashreplace")
             check = replace(check, broken=describe_exception(error))
         return replace(check, seconds=time.monotonic() - began)

@@ -13,22 +13,44 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from jumar.errors import FormatTooNewError, StoreDamagedError
+from jumar.redaction import current, redacted_json
 
 __all__ = ["FORMAT", "Fields", "broken_seal", "decode", "encode", "flat", "is_finite"]
 
 FORMAT = 1
 _SEAL = "seal"
 
+EXACT = frozenset(
+    {
+        *("path", "target", "artifacts", "artifacts_modified", "artifacts_detail", "removed", "changed", "entries", "moves"),
+        *("snapshot_path", "content_hash", "workdir", "loop_id", "nonce", "seal", "commits", "config", "storage_path", "inputs"),
+    }
+)
+"""Keys whose values say where something is, or which: they stay what they are, or would point to nothing."""
 
-def encode(data: Mapping[str, Any], *, compact: bool = False, sealed: bool = False) -> bytes:
+
+def encode(data: Mapping[str, Any], *, compact: bool = False, sealed: bool = False, exact: bool = False) -> bytes:
     """Return ``data`` as JSON bytes with a final line feed. NaN and infinities are refused with ``ValueError``.
 
-    ``sealed`` adds a digest of the content, by which :func:`broken_seal` tells a file that was changed after it was written.
+    Secrets are taken out of every text but those below a key of :data:`EXACT`; with ``exact``, of none. ``sealed`` adds a digest
+    of the content, by which :func:`broken_seal` tells a file that was changed after it was written.
     """
+    if not exact:
+        data = _without_secrets(data)
     if sealed:
         data = {**data, _SEAL: _digest(data)}
     text = json.dumps(data, allow_nan=False, indent=None if compact else 2, separators=(",", ":") if compact else None)
     return text.encode("ascii") + b"\n"
+
+
+def _without_secrets(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    redactor = current()
+    # one search through all of it is much quicker than one through each text
+    inexact = {name: value for name, value in data.items() if name not in EXACT}
+    if not redactor.finds(json.dumps(inexact, allow_nan=False, separators=(",", ":")).encode("ascii")):
+        return data
+    clean: Mapping[str, Any] = redacted_json(data, redactor.redact, EXACT)
+    return clean
 
 
 def _digest(data: Mapping[str, Any]) -> str:

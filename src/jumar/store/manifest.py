@@ -73,7 +73,7 @@ class ManifestFile:
             data["entries"] = listed
         else:
             data |= {"changed": listed, "removed": list(self.removed)}
-        return encode(data, compact=True, sealed=True)
+        return encode(data, compact=True, sealed=True, exact=True)  # names and hashes
 
     @classmethod
     def from_json(cls, fields: Fields) -> ManifestFile:

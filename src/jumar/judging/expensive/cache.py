@@ -21,6 +21,7 @@ from jumar.files import as_write_error
 from jumar.judging.expensive.parse import well_formed
 from jumar.model.judges import JudgeReply, JudgeRequest
 from jumar.model.records import Usage
+from jumar.redaction import current
 from jumar.text import escape
 
 __all__ = ["FORMAT", "ReplyCache", "cache_key"]
@@ -82,7 +83,7 @@ class ReplyCache:
     def put(self, key: str, reply: JudgeReply, about: Mapping[str, Any]) -> None:
         """Keep ``reply``; ``about`` is for people who look into the file. Errors: :class:`jumar.errors.StoreWriteError`."""
         entry = {"format": FORMAT, "key": key, **about, "text": reply.text, "usage": reply.usage.to_json()}
-        data = json.dumps(entry, ensure_ascii=True, indent=1).encode()
+        data = current().redact_bytes(json.dumps(entry, ensure_ascii=True, indent=1).encode())
         path = self.path(key)
         temporary = path.with_name(f".tmp-{secrets.token_hex(6)}")
         with as_write_error("keep a reply of the judge in", path):

@@ -6,7 +6,6 @@ import os
 import re
 import threading
 import time
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -117,7 +116,7 @@ def _call(step: Step, context: CaseStepContext) -> StepResult:
         returned = as_usage(None if step.call is None else step.call(context))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's function may raise
         with as_write_error("write", context.log):
-            context.log.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
+            context.log.write_text(described(error), encoding="utf-8", errors="backslashreplace")
         failure = describe_exception(error)
         usage = read_usage_file(context.usage_file).usage
         return StepResult(seconds=time.monotonic() - began, failure=failure, output_tail=failure, usage=usage)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable
 
 from jumar.files import as_write_error
@@ -68,7 +67,7 @@ class CallableScorer:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's function may raise
             log = context.log_directory / log_name("score", f"{self.dimension} {self._name}")
             with as_write_error("write", log):
-                log.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
+                log.write_text(described(error), encoding="utf-8", errors="backslashreplace")
             return broken(self.dimension, self._name, describe_exception(error), seconds=time.monotonic() - began)
         return reading(self.dimension, self._name, value, seconds=time.monotonic() - began)
 
