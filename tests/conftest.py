@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from jumar import redaction
+
 # Timings depend on who else uses the machine, so no example has a deadline. `ci` draws the same examples every time.
 settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None, print_blob=True)
@@ -44,6 +46,7 @@ def fresh_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # a machine where git was just installed: no identity, no default branch, no hooks
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    redaction.install(None)
     place = tmp_path / "here"
     place.mkdir()
     monkeypatch.chdir(place)

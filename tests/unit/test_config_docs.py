@@ -22,6 +22,7 @@ TABLES = {
     "[override]": config.OverrideConfig,
     "[memory]": config.MemoryConfig,
     "[evaluator]": config.EvaluatorConfig,
+    "[redact]": config.RedactConfig,
 }
 
 

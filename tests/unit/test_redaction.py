@@ -66,7 +66,9 @@ PROSE = [
 
 
 @pytest.mark.parametrize("kind", TOKENS)
-@pytest.mark.parametrize("around", ["{}", "key={}", '"{}"', "x: {},", "see {}.", "é{}\n", "({})", "a.{}", "{}\\n", "\\n{}", "\x1b[1;32m{}\x1b[0m"])
+@pytest.mark.parametrize(
+    "around", ["{}", "key={}", '"{}"', "x: {},", "see {}.", "é{}\n", "({})", "a.{}", "{}\\n", "\\n{}", "\x1b[1;32m{}\x1b[0m"]
+)
 def test_well_known_tokens_are_found_wherever_they_stand(kind: str, around: str) -> None:
     text = around.format(TOKENS[kind])
     done = Redactor().redact(text)

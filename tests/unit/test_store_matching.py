@@ -40,10 +40,29 @@ def test_everything_is_kept_but_what_must_not_be(work: Path) -> None:
         "id_ed25519",
         ".netrc",
         "credentials.json",
+        *(".envrc", ".npmrc", "web/.npmrc", ".pypirc", ".pgpass", ".git-credentials", "server.key", "a.pfx", "a.jks", "id_ecdsa"),
+        *(".aws/credentials", "home/.aws/config", ".ssh/config", ".kube/config", "kubeconfig", "kubeconfig.yaml", "a.kubeconfig"),
+        *("service-account.json", "service-account-prod.json", "service_account.json", "client_secret_1.json", ".htpasswd"),
     )
     caches = ("__pycache__/x.py", "a/.pytest_cache/x", "node_modules/a/b.js", ".venv/bin/python", ".mypy_cache/x", "m.pyc")
     others = (".git/config", "sub/.git", ".jumar/loops/x", ".jumar-tmp-0a/file", "sub/.jumar-tmp-1")
-    kept = ("README.md", "a/b.txt", "env", "my.env", "pem", "netrc", "node_modules.txt", "x.pyc.txt", ".gitignore", "a/.hidden")
+    kept = (
+        "README.md",
+        "a/b.txt",
+        "env",
+        "my.env",
+        "pem",
+        "netrc",
+        "key",
+        "keys.py",
+        "npmrc",
+        "aws/credentials.md",
+        "service-accounts.md",
+        "node_modules.txt",
+        "x.pyc.txt",
+        ".gitignore",
+        "a/.hidden",
+    )
     make(work, *secrets, *caches, *others, *kept)
     put(work, {"link": "README.md", "venv/link": "/etc", "linked/node_modules": "../a"})
     os.mkfifo(work / "pipe")
@@ -68,12 +87,16 @@ def test_everything_is_kept_but_what_must_not_be(work: Path) -> None:
         (("*.js",), ()),
         (("!*.pem",), ()),
         ((".git/*", ".jumar"), ()),
+        (("*.json",), ()),
+        (("service-account-*.json", "*.txt"), ("a.txt", "service-account-x.json")),
+        ((".aws/credentials",), (".aws/credentials",)),
     ],
 )
 def test_secrets_and_caches_are_kept_only_where_a_pattern_names_them(
     work: Path, include: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
     make(work, "a.txt", ".env", "config/.env", "certs/x.pem", "node_modules/mine/a.js", "node_modules/other/b.js", ".git/a.txt")
+    make(work, "service-account-x.json", ".aws/credentials")
     rules = ArtifactRules(include=include)
     assert rules.list(work) == expected
     assert [path for path in expected if not rules.matches(path)] == []

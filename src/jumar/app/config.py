@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from jumar.app.evaluator_config import EvaluatorConfig, check_judge_scorer
 from jumar.app.noise_config import NoiseConfig
+from jumar.app.redact_config import RedactConfig
 from jumar.model.selection import SelectionCriteria
 from jumar.model.stopping import StopRules, TrendRule
 from jumar.ranking.stopping import DEFAULT_DECLINE, DEFAULT_DIMINISHING, DEFAULT_OSCILLATION, DEFAULT_PLATEAU, SMALLEST_WINDOW
@@ -297,6 +298,7 @@ class JumarConfig(_Section):
     noise: NoiseConfig = Field(default_factory=NoiseConfig)
     override: OverrideConfig = Field(default_factory=OverrideConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
+    redact: RedactConfig = Field(default_factory=RedactConfig)
 
     @field_validator("validators")
     @classmethod

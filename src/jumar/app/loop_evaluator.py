@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from jumar.app.evaluator_config import EvaluatorConfig, JudgeOptions
 from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, JumarError, UsageError
 from jumar.files import as_write_error, make_directory, replace_file, sha256_file
-from jumar.loop.callables import describe_exception
+from jumar.loop.callables import describe_exception, described
 from jumar.loop.scorers import JudgeScorer, SharedEvaluation
 from jumar.loop.workfiles import UnreadableFileError
 from jumar.model.evaluators import Evaluated
 from jumar.model.judges import Judge
 from jumar.model.protocols import StepContext
+from jumar.redaction import current
 from jumar.text import escape
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import Any
 from jumar.app.config import JumarConfig
 from jumar.app.own_files import own_files
 from jumar.app.parts import build_parts
+from jumar.app.redact_config import install_redaction
 from jumar.app.rehearsal import generator_row
 from jumar.app.templates import AGENT
 from jumar.decide.recorded import artifact_rules, config_now
@@ -28,6 +29,7 @@ from jumar.loop.prompt import check_template
 from jumar.loop.settings import LoopSettings, achievable
 from jumar.loop.worktrees import check_repository
 from jumar.model.codec import flat
+from jumar.redaction import current, redacted_json
 from jumar.store.layout import LoopPaths, check_loop_id, list_loops, loops_directory, prepare_root
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
@@ -41,7 +43,7 @@ _FREE = (
     *(f"evaluator.{key}" for key in ("cache", "concurrency", "timeout", "max_retries", "backoff_base", "max_cost", "price")),
 )
 """Keys that a resume may change freely: the limit, the name by which the loop was found, and how a judge is asked. So is all of
-``[stop]``: when to end changes no score."""
+``[stop]`` and ``[redact]``: neither changes a score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     Errors: :class:`ConfigError` when the configuration differs from the recorded one, and whatever the parts refuse.
     """
     config = request.config
+    install_redaction(config.redact)
     workdir = config.directory(request.base)
     if not workdir.is_dir():
         raise ConfigError(f"the work directory {escape(str(workdir))} does not exist; see [loop] workdir")
@@ -154,7 +157,8 @@ def _document(config: JumarConfig, settings: LoopSettings) -> dict[str, Any]:
 
 
 def _recorded(config: JumarConfig) -> dict[str, Any]:
-    return config.model_dump(mode="json", exclude_defaults=True)
+    recorded = config.model_dump(mode="json", exclude_defaults=True)
+    return {**redacted_json(recorded, current().redact), **({"redact": recorded["redact"]} if "redact" in recorded else {})}
 
 
 def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[str, Any]) -> None:
@@ -188,7 +192,7 @@ def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[st
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    keys = sorted(key for key in before.keys() | after.keys() if key not in _FREE and not key.startswith("stop."))
+    keys = sorted(key for key in before.keys() | after.keys() if key not in _FREE and not key.startswith(("stop.", "redact.")))
     return [escape(f"{key}: {_value(before, key)} → {_value(after, key)}") for key in keys if before.get(key) != after.get(key)]
 
 

@@ -26,9 +26,20 @@ from jumar.model.codec import Fields
 from jumar.model.pipeline import CaseStepContext
 from jumar.model.protocols import StepContext
 from jumar.model.records import STATUSES, VERIFICATIONS, CheckResult, IterationView
+from jumar.redaction import current
 from jumar.text import nearest
 
-__all__ = ["Answer", "Purpose", "ask", "check_reference", "context_from_json", "context_to_json", "describe_exception", "main"]
+__all__ = [
+    "Answer",
+    "Purpose",
+    "ask",
+    "check_reference",
+    "context_from_json",
+    "context_to_json",
+    "describe_exception",
+    "described",
+    "main",
+]
 
 Purpose = Literal["generate", "validate", "score", "step"]
 _REFERENCE: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -159,6 +170,11 @@ def context_from_json(fields: Fields) -> StepContext:
         nonce=fields.text("nonce"),
         since_ns=fields.integer_or_none("since_ns"),
     )
+
+
+def described(error: BaseException) -> str:
+    """Return the whole traceback, for a log: without secrets."""
+    return current().redact("".join(traceback.format_exception(error)))
 
 
 def describe_exception(error: BaseException) -> str:

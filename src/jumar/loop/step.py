@@ -261,10 +261,9 @@ class Step:
             memory=remembered,
             budget=left,
         )
-        redact = current().redact
         with as_write_error("write the prompt to", scratch):
-            (scratch / "prompt.md").write_text(redact(prompt), encoding="utf-8", errors="backslashreplace")
-            (scratch / "feedback.json").write_text(redact(feedback), encoding="utf-8", errors="backslashreplace")
+            (scratch / "prompt.md").write_text(current().redact(prompt), encoding="utf-8", errors="backslashreplace")
+            (scratch / "feedback.json").write_text(feedback, encoding="utf-8", errors="backslashreplace")
 
     def _remembered(self, number: int, parent: int | None, last: IterationRecord | None) -> Sequence[Note]:
         """Return the earlier notes that fit; none without a memory, before the first pass, and when it fails, which is told."""

@@ -17,7 +17,7 @@ from typing import Final, Literal
 from jumar.errors import ConfigError
 from jumar.files import as_write_error
 from jumar.loop.analyzer import without_escapes
-from jumar.loop.callables import ask, check_reference, describe_exception
+from jumar.loop.callables import ask, check_reference, describe_exception, described
 from jumar.loop.junit import parse_junit, short_identity
 from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, broken_reason, check_command, check_timeout, run_command
 from jumar.loop.values import as_verdict

@@ -32,6 +32,7 @@ from jumar.store.staging import (
     Pending,
     Plan,
     build,
+    clean_logs,
     decision_bytes,
     metrics_bytes,
     write_plain,
@@ -220,6 +221,7 @@ class LoopStore(LoopReader):
             data = metrics_bytes(record, pending.manifest, pending.file, f"iterations/{iteration_name(number)}")
             metrics = pending.directory / METRICS
             if not metrics.exists():
+                clean_logs(pending.logs)
                 files.write_once(metrics, data, temporary_in=self.paths.pending)
             self._acknowledge(pending.directory, self.paths.iteration(number))
             return self._note_iteration(number, pending.manifest)

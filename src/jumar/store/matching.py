@@ -31,7 +31,7 @@ _SHOWN: Final = 5
 class _Default(NamedTuple):
     """One built-in rule about a single name on a path."""
 
-    how: Literal["is", "starts", "ends"]
+    how: Literal["is", "starts", "ends", "around"]
     text: str
     directory_only: bool = False
 
@@ -41,18 +41,24 @@ class _Default(NamedTuple):
     def fits(self, name: str) -> bool:
         if self.how == "is":
             return name == self.text
+        if self.how == "around":
+            begin, _, end = self.text.partition("*")
+            return name.startswith(begin) and name.endswith(end)
         return name.startswith(self.text) if self.how == "starts" else name.endswith(self.text)
 
 
 _SECRETS: Final = (
-    _Default("is", ".env"),
-    _Default("starts", ".env."),
-    _Default("ends", ".pem"),
-    _Default("ends", ".p12"),
-    _Default("starts", "id_rsa"),
-    _Default("starts", "id_ed25519"),
-    _Default("is", ".netrc"),
-    _Default("is", "credentials.json"),
+    *(
+        _Default("is", name)
+        for name in (
+            *(".env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials", ".htpasswd"),
+            *(".dockercfg", ".dockerconfigjson", ".vault-token", "credentials.json", "kubeconfig"),
+        )
+    ),
+    *(_Default("is", name, directory_only=True) for name in (".aws", ".ssh", ".gnupg", ".kube", ".azure")),
+    *(_Default("starts", text) for text in (".env.", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "kubeconfig.")),
+    *(_Default("ends", text) for text in (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".kubeconfig")),
+    *(_Default("around", text) for text in ("service-account*.json", "service_account*.json", "client_secret*.json")),
 )
 _CACHES: Final = (
     *(
@@ -145,10 +151,11 @@ class ArtifactRules:
     """What is kept. Patterns are gitignore's; no ``include`` means everything that the tree's ``.gitignore`` files don't ignore.
 
     Always left out: ``.git`` and ``.jumar``. Left out unless an include pattern names them: files that usually hold secrets
-    (``.env``, ``.env.*``, ``*.pem``, ``*.p12``, ``id_rsa*``, ``id_ed25519*``, ``.netrc``, ``credentials.json``) and caches
-    (``__pycache__``, ``.pytest_cache``, ``.mypy_cache``, ``.ruff_cache``, ``.venv``, ``node_modules``, ``*.pyc``). A pattern
-    names ``.env`` when one of its parts begins or ends as the rule does; ``*`` names nothing. As in git, nothing below an
-    excluded directory can be included again. ``max_files`` counts paths, the others are bytes.
+    (``.env``, ``.env.*``, ``*.pem``, ``*.key``, ``id_rsa*``, ``.netrc``, ``.npmrc``, ``.aws/``, ``credentials.json``, …: the
+    whole list is in ``docs/how-to/secrets.md``) and caches (``__pycache__``, ``.pytest_cache``, ``.mypy_cache``,
+    ``.ruff_cache``, ``.venv``, ``node_modules``, ``*.pyc``). A pattern names ``.env`` when one of its parts begins or ends as
+    the rule does; ``*`` names nothing. As in git, nothing below an excluded directory can be included again. ``max_files``
+    counts paths, the others are bytes.
     """
 
     include: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from jumar.errors import StoreDamagedError
 from jumar.model.codec import FORMAT, decode, encode
 from jumar.model.decisions import Decision
 from jumar.model.records import IterationRecord
+from jumar.redaction import NOTHING, current
 from jumar.store.layout import LoopPaths, iteration_number
 from jumar.store.manifest import Manifest, ManifestFile
 from jumar.store.reading import read_record, read_store_file
@@ -30,6 +31,7 @@ __all__ = [
     "Pending",
     "Plan",
     "build",
+    "clean_logs",
     "decision_bytes",
     "metrics_bytes",
     "read_pending",
@@ -41,6 +43,8 @@ LOGS: Final = "logs"
 MANIFEST: Final = "manifest.json"
 METRICS: Final = "metrics.json"
 STAGE: Final = "stage.json"
+_CHUNK: Final = 1 << 20
+_CLEANED_TO: Final = 64 << 20  # bytes of a log: what jumar writes itself is capped far below
 _COMPACT_FROM: Final = 64  # entries from which indented JSON costs more than reading it is worth
 
 
@@ -148,7 +152,38 @@ def _copy_logs(source: Path | None, target: Path) -> None:
         if stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
             copy = target / relative
             copy.parent.mkdir(parents=True, exist_ok=True)
-            files.copy_file(Path(entry.path), copy)
+            _copy_log(Path(entry.path), copy)
+
+
+def _copy_log(source: Path, target: Path) -> None:
+    """Copy a file that a program may have written itself, without secrets."""
+    stream = current().stream()
+    reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            while chunk := os.read(reading, _CHUNK):
+                files.write_all(writing, stream.feed(chunk))
+            files.write_all(writing, stream.finish())
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)
+
+
+def clean_logs(logs: Path) -> None:
+    """Take the secrets out of what validators and scorers left beside the logs. Nothing is synced."""
+    redactor = current()
+    if redactor is NOTHING or not logs.is_dir():
+        return
+    for _, entry in files.walk(logs):
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISREG(status.st_mode) and 0 < status.st_size <= _CLEANED_TO:
+            path = Path(entry.path)
+            data = path.read_bytes()
+            clean = redactor.redact_bytes(data)
+            if clean is not data:
+                files.replace_file(path, clean)
 
 
 def metrics_bytes(record: IterationRecord, manifest: Manifest, file: ManifestFile, relative: str) -> bytes:

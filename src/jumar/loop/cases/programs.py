@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.files import as_write_error
-from jumar.loop.callables import ask, describe_exception
+from jumar.loop.callables import ask, describe_exception, described
 from jumar.loop.environment import build_environment
 from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, run_command
 from jumar.loop.usage import UsageReading, join_readings, parse_usage, read_usage_file

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from jumar.files import as_write_error
-from jumar.loop.callables import ask, check_reference, describe_exception
+from jumar.loop.callables import ask, check_reference, describe_exception, described
 from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading
 from jumar.loop.scorers.options import Options
 from jumar.loop.values import ScoreValue, as_score
