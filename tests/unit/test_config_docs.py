@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.app import cases_config, config
+from jumar.app import cases_config, config, redact_config
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
 TABLES = {
@@ -22,7 +22,7 @@ TABLES = {
     "[override]": config.OverrideConfig,
     "[memory]": config.MemoryConfig,
     "[evaluator]": config.EvaluatorConfig,
-    "[redact]": config.RedactConfig,
+    "[redact]": redact_config.RedactConfig,
 }
 
 

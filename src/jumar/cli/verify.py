@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from jumar.cli.common import complete_loop, json_option, open_loop, print_json, print_text, quiet_option, root_option
+from jumar.cli.common import command_for, complete_loop, json_option, open_loop, print_json, print_text, quiet_option, root_option
 from jumar.cli.list import summaries
 from jumar.errors import NotFoundError, StoreDamagedError
 from jumar.text import escape, plural
@@ -26,13 +26,14 @@ Exit code: 0 when everything is as it was written, 14 when anything is damaged."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """The result for one loop. ``problems`` are dicts with ``path``, ``what`` and ``fix``."""
+    """The result for one loop. ``problems`` are dicts with ``path``, ``what`` and ``fix``, ``planted`` with ``path``."""
 
     loop_id: str
     problems: tuple[dict[str, str], ...]
     iterations: int = 0
     files: int = 0
     size: int = 0
+    planted: tuple[dict[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -42,6 +43,7 @@ class Verified:
             "files": self.files,
             "bytes": self.size,
             "problems": list(self.problems),
+            "planted": list(self.planted),
         }
 
 
@@ -82,7 +84,14 @@ def _verified(root: Path, loop: str) -> Verified:
         return Verified(loop_id=loop, problems=({"path": "loop.json", "what": "missing", "fix": fix},))
     report = verify(store)
     problems = tuple({"path": str(found.path), "what": found.what, "fix": found.fix} for found in report.problems)
-    return Verified(loop_id=store.loop_id, problems=problems, iterations=report.iterations, files=report.files, size=report.bytes)
+    return Verified(
+        loop_id=store.loop_id,
+        problems=problems,
+        iterations=report.iterations,
+        files=report.files,
+        size=report.bytes,
+        planted=tuple(found.to_json() for found in report.planted),
+    )
 
 
 def _print(results: list[Verified], root: Path, *, quiet: bool) -> None:
@@ -92,6 +101,10 @@ def _print(results: list[Verified], root: Path, *, quiet: bool) -> None:
         for problem in result.problems:
             print_text(f"{escape(result.loop_id)}: {escape(problem['path'])}: {escape(problem['what'])}")
             print_text(f"    {escape(problem['fix'])}")
+        for found in result.planted:
+            names = ", ".join(found["values_of"])
+            print_text(f"{escape(result.loop_id)}: {escape(found['path'])}: holds a secret, the value of {names}")
+            print_text(f"    {command_for('redact', result.loop_id, '--value-of ' + found['values_of'][0])} takes it out")
         if quiet:
             continue
         verdict = plural(len(result.problems), "problem") if result.problems else "ok"

@@ -21,6 +21,7 @@ from jumar.loop.control import StopSwitch
 from jumar.loop.environment import build_environment, step_variables
 from jumar.loop.events import Listener, Notice, PhaseStarted, deliver
 from jumar.loop.memory import Note, Notebook, question
+from jumar.loop.planted import tell_planted
 from jumar.loop.prompt import BudgetLeft, render_feedback, render_prompt
 from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.tally import Tally
@@ -143,6 +144,8 @@ class Step:
             judged = Verdict(verification="skipped", status=failed, status_reason="" if ended is None else ended.detail)
         spent = seconds + (self.clock.monotonic() - began) + ((ended and ended.seconds) or 0.0)
         record = self._record(pending, ended, judged, checks, readings, milliseconds=round(spent * 1000, 3), parent=parent)
+        changed = pending.manifest.entries if parent is None else record.analysis.artifacts_modified
+        tell_planted(self.settings.loop_id, pending.artifacts, changed, self.listener)
         return self.store.commit(pending, record)
 
     def _evaluate(self, context: StepContext) -> tuple[tuple[CheckResult, ...], tuple[ScoreReading, ...]]:

@@ -17,6 +17,7 @@ from jumar import files
 from jumar.errors import LockedError
 from jumar.model import SelectionCriteria
 from jumar.model.codec import encode
+from jumar.redaction import current
 from jumar.report.final_output import fill_final_output
 from jumar.report.markdown import render_markdown
 from jumar.report.read import load_report
@@ -99,7 +100,7 @@ def _write(store: LoopStore, at: str, criteria: SelectionCriteria | None, *, for
         fill_final_output(store, chosen)
     records = report.records if report.artifacts_complete else store.records()
     _replace(store.paths.tracking_view, tracking_chunks(report, records, at=at, derived_from=derived_from))
-    files.replace_file(store.paths.report_view, render_markdown(report).encode())
+    files.replace_file(store.paths.report_view, current().redact_bytes(render_markdown(report).encode()))
     files.replace_file(store.paths.best_view, encode(best_document(report, derived_from=derived_from, final_output=chosen)))
 
 

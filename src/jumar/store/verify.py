@@ -16,9 +16,11 @@ from jumar.model.attempts import Attempt
 from jumar.model.codec import broken_seal, decode
 from jumar.model.decisions import Decision
 from jumar.model.records import ArtifactDetail, IterationRecord
+from jumar.redaction import current
 from jumar.store.layout import iteration_number
 from jumar.store.loop_reader import LoopReader
 from jumar.store.manifest import Manifest, ManifestFile
+from jumar.store.planted import planted_in
 from jumar.store.reading import (
     attempt_names,
     cleaned_iterations,
@@ -31,7 +33,7 @@ from jumar.store.reading import (
 from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, Pending
 from jumar.text import escape
 
-__all__ = ["Findings", "Problem", "VerifyReport", "verify"]
+__all__ = ["Findings", "Planted", "Problem", "VerifyReport", "verify"]
 
 _T = TypeVar("_T")
 _BEST_SCORE: Final = 100
@@ -53,11 +55,23 @@ class Problem:
     fix: str
 
 
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A file of a snapshot that holds known secrets: its path, and the names of their variables. No damage."""
+
+    path: str
+    names: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"path": self.path, "values_of": list(self.names)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
     """What was checked and found. ``files`` and ``bytes`` are what was hashed, hard links to one file counted once.
 
     ``notes`` are no damage: leftovers of an interrupted command, attempts without an end, snapshots that wait to be scored.
+    ``planted`` are files that hold secrets, hard links to one file named once.
     """
 
     problems: tuple[Problem, ...]
@@ -65,6 +79,7 @@ class VerifyReport:
     bytes: int
     iterations: int
     notes: tuple[str, ...] = ()
+    planted: tuple[Planted, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -74,6 +89,7 @@ class VerifyReport:
             "bytes": self.bytes,
             "problems": [{"path": item.path, "what": item.what, "fix": item.fix} for item in self.problems],
             "notes": list(self.notes),
+            "planted": [item.to_json() for item in self.planted],
         }
 
 
@@ -83,6 +99,7 @@ class Findings:
     def __init__(self, directory: Path) -> None:
         self.problems: list[Problem] = []
         self.notes: list[str] = []
+        self.planted: list[Planted] = []
         self.files = 0
         self.bytes = 0
         self.iterations = 0
@@ -101,6 +118,7 @@ class Findings:
             bytes=self.bytes,
             iterations=self.iterations,
             notes=tuple(self.notes),
+            planted=tuple(self.planted),
         )
 
 
@@ -119,6 +137,7 @@ class _Check(Findings):
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self._hashes: dict[tuple[int, int], str] = {}
+        self._redactor = current()
 
     def guard(self, path: Path, read: Callable[[], _T]) -> _T | None:
         """Return what ``read`` returns, or None and a problem when it raises one of our errors."""
@@ -192,6 +211,10 @@ class _Check(Findings):
         inode = status.st_dev, status.st_ino
         if inode not in self._hashes:
             self._hashes[inode] = files.sha256_file(Path(path))
+            names = planted_in(Path(path), self._redactor) if self._redactor.knows_values else ()
+            if names:
+                shown = self._redactor.redact(self.shown(Path(path)))
+                self.planted.append(Planted(shown, tuple(sorted(names))))
             self.files += 1
             self.bytes += status.st_size
         return self._hashes[inode]

@@ -1,0 +1,169 @@
+"""Planted secrets: none is written anywhere but where a program of the person's put it, in a file that is kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from loops import jumar, jumar_json
+
+VALUES = {
+    "PRINTED_TOKEN": "printed-4711-abcdefgh",
+    "CHECKED_TOKEN": 'checked-"4711"-\\abcdefgh',
+    "REASON_SECRET": "reason-4711-ßabcdefgh",
+    "USAGE_PASSWORD": "usage/4711+abcdefgh",
+    "KEPT_TOKEN": "kept-4711-abcdefgh",
+    "NAMED_TOKEN": "named-4711-abcdefgh",
+    "OBJECTIVE_TOKEN": "objective-4711-abcdefgh",
+    "COMMAND_TOKEN": "command-4711-abcdefgh",
+}
+SHAPE = "ghp_" + "a1B2" * 9
+
+AGENT = f"""
+import json, os, sys, time
+def half(stream, text):
+    for part in (text[:7], text[7:]):
+        stream.write(part); stream.flush(); time.sleep(0.05)
+half(sys.stdout, "out " + os.environ["PRINTED_TOKEN"] + " end\\n")
+half(sys.stderr, "error: " + os.environ["PRINTED_TOKEN"] + "\\n")
+print("{SHAPE}")
+usage = {{"model": "m-" + os.environ["USAGE_PASSWORD"], "tokens_used": 7, "x": os.environ["PRINTED_TOKEN"]}}
+json.dump(usage, open(os.environ["JUMAR_USAGE_FILE"], "w"))
+open("kept.txt", "w").write("pass " + os.environ["JUMAR_ITERATION"] + " " + os.environ["KEPT_TOKEN"])
+open("note-" + os.environ["NAMED_TOKEN"] + ".txt", "w").write("pass")
+open(os.path.join(os.path.dirname(os.environ["JUMAR_USAGE_FILE"]), "own.log"), "w").write(os.environ["PRINTED_TOKEN"])
+if os.environ["JUMAR_ITERATION"] == "2":
+    sys.exit(os.environ["PRINTED_TOKEN"])
+"""
+CHECK = """
+import os, sys
+print("FAILED", os.environ["CHECKED_TOKEN"])
+open(os.path.join(os.path.dirname(os.environ["JUMAR_USAGE_FILE"]), "check-own.log"), "w").write(os.environ["CHECKED_TOKEN"])
+sys.exit(1)
+"""
+SCORE = """
+import json, os
+print(json.dumps({"score": 0.1 * int(os.environ["JUMAR_ITERATION"]), "reason": "because of " + os.environ["REASON_SECRET"]}))
+"""
+
+
+def write(directory: Path, extra: str = "") -> None:
+    for name, text in (("agent.py", AGENT), ("check.py", CHECK), ("score.py", SCORE)):
+        (directory / name).write_text(text)
+    (directory / "kept.txt").write_text("start")
+    python = json.dumps(sys.executable)
+    (directory / "jumar.toml").write_text(
+        f"""
+[loop]
+id = "t"
+objective = "never say {VALUES["OBJECTIVE_TOKEN"]}"
+max_iterations = 3
+env = ["*_TOKEN", "*_SECRET", "*_PASSWORD"]
+apply = "never"
+[artifacts]
+include = ["*.txt"]
+[generator]
+command = [{python}, "agent.py", "{VALUES["COMMAND_TOKEN"]}"]
+[[validators]]
+name = "c"
+command = [{python}, "check.py"]
+[[scorers]]
+dimension = "q"
+command = [{python}, "score.py"]
+{extra}
+"""
+    )
+
+
+def holding(directory: Path, value: str) -> list[str]:
+    """The files below that hold the value, as it is or as JSON has it; links are named each."""
+    forms = {value.encode(), json.dumps(value)[1:-1].encode(), json.dumps(value, ensure_ascii=False)[1:-1].encode()}
+    return sorted(
+        str(path.relative_to(directory))
+        for path in directory.rglob("*")
+        if path.is_file() and not path.is_symlink() and any(form in path.read_bytes() for form in forms)
+    )
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    directory = tmp_path_factory.mktemp("planted")
+    write(directory)
+    done = jumar(directory, "run", env=VALUES)
+    return directory, done.stdout + done.stderr
+
+
+def test_grep_finds_none_but_in_the_files_that_were_kept(planted: tuple[Path, str]) -> None:
+    directory, said = planted
+    loop = directory / ".jumar"
+    recorded = list((loop / "loops" / "t" / "iterations").iterdir())
+    assert len(recorded) == 4, said
+    assert "[redacted: PRINTED_TOKEN]" in (recorded[0].parent / "iteration-001" / "logs" / "generator.log").read_text()
+    looked = [path for path in loop.rglob("*") if path.is_file()]
+    for name, value in {**VALUES, "a shape": SHAPE}.items():
+        found = holding(loop, value)
+        if name == "KEPT_TOKEN":
+            assert found
+            assert {Path(path).name for path in found} == {"kept.txt"}
+        elif name == "NAMED_TOKEN":  # the file has that name: records and manifests say so
+            assert {Path(path).name for path in found} <= {"manifest.json", "metrics.json", "best-output-tracking.json"}
+        else:
+            assert found == [], name
+    print(f"files looked at: {len(looked)}, secrets planted: {len(VALUES) + 1}")
+
+
+def test_nothing_secret_is_printed_and_a_kept_one_is_told(planted: tuple[Path, str]) -> None:
+    directory, said = planted
+    assert [name for name, value in VALUES.items() if value in said and name != "NAMED_TOKEN"] == []
+    assert "the snapshot holds a secret: kept.txt has the value of KEPT_TOKEN" in said
+    assert "jumar redact t --value-of KEPT_TOKEN" in said
+    verified = jumar(directory, "verify", "t", env=VALUES, check=0)
+    assert "kept.txt: holds a secret, the value of KEPT_TOKEN" in verified.stdout
+    assert VALUES["KEPT_TOKEN"] not in verified.stdout
+    loop = jumar_json(directory, "verify", "t", env=VALUES)["loops"][0]
+    assert {tuple(one["values_of"]) for one in loop["planted"]} == {("KEPT_TOKEN",)}
+    assert "secret" not in jumar(directory, "verify", "t", check=0).stdout
+
+
+def test_a_finished_loop_with_secrets_in_its_configuration_is_still_the_same_loop(
+    planted: tuple[Path, str],
+) -> None:
+    directory, _ = planted
+    config = directory / "jumar.toml"
+    config.write_text(config.read_text().replace("max_iterations = 3", "max_iterations = 4"))
+    done = jumar(directory, "run", env=VALUES)
+    assert "the configuration differs" not in done.stderr
+    assert len(list((directory / ".jumar" / "loops" / "t" / "iterations").iterdir())) == 5, done.stderr
+
+
+def test_values_and_patterns_of_ones_own_and_none_at_all(fresh_place: Path) -> None:
+    env = {**VALUES, "MY_LOGIN": "some-login-name"}
+    write(fresh_place, '[redact]\nvalues_of = ["MY_LOGIN", "NOT_SET"]\npatterns = ["acme-[0-9]{4}"]')
+    (fresh_place / "agent.py").write_text('print("some-login-name acme-1234 acme-x")')
+    jumar(fresh_place, "run", "--max-iterations", "1", env=env)
+    log = fresh_place / ".jumar" / "loops" / "t" / "iterations" / "iteration-001" / "logs" / "generator.log"
+    assert log.read_text() == "[redacted: MY_LOGIN] [redacted] acme-x\n"
+    write(fresh_place, "[redact]\nenabled = false")
+    (fresh_place / "agent.py").write_text(f'print("{SHAPE}")')
+    jumar(fresh_place, "run", "--new", "--max-iterations", "1", env=env)
+    assert holding(fresh_place / ".jumar" / "loops" / "t-2", SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("table", "env", "message"),
+    [
+        ('patterns = ["("]', {}, "is no regular expression"),
+        ('patterns = ["x*"]', {}, "also matches nothing at all"),
+        ('values_of = ["A B"]', {}, "values_of"),
+        ('values_of = ["MINE"]', {"MINE": "short"}, "the value of MINE is shorter than 8 characters"),
+        ('values_of = ["MINE"]', {"MINE": "password"}, "the value of MINE is a common word"),
+    ],
+)
+def test_a_table_that_means_nothing_is_refused(fresh_place: Path, table: str, env: dict[str, str], message: str) -> None:
+    write(fresh_place, f"[redact]\n{table}")
+    done = jumar(fresh_place, "run", env={**VALUES, **env}, check=2)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (fresh_place / ".jumar").exists()
