@@ -106,6 +106,15 @@ class Workspace:
                 left_out.add(name)
         return left_out
 
+    @property
+    def origin(self) -> Path:
+        """The person's own directory; :attr:`directory` is a copy of it, or the same."""
+        return self._origin
+
+    def matching(self, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the files of the tree that ``patterns`` (gitignore syntax) name, whether or not the loop keeps them."""
+        return replace(self._rules, include=patterns, exclude=()).list(self.directory, never=(self._root,))
+
     def _ref(self) -> str:
         return f"{self._settings.loop_id}/{'main' if self.slot is None else f'c{self.slot:02d}'}"
 
@@ -179,6 +188,18 @@ class Workspace:
     def head(self) -> str | None:
         """Return the commit that HEAD is at, or None outside of a repository."""
         return self._git("rev-parse", "--verify", "--quiet", "HEAD")
+
+    def rewritten_since(self, before: str | None) -> str | None:
+        """Return what to say when the repository's history no longer holds the commit ``before``, or None when it does."""
+        after = self.head()
+        if before is None or after == before:
+            return None
+        rescue = f"`git branch rescue {before[:12]}` brings it back"
+        if after is None:
+            return f"the repository has no commits any more; before the generator ran it was at {before[:12]}: {rescue}"
+        if self._git("merge-base", before, after) == before:
+            return None
+        return f"the repository's history was rewritten: {after[:12]} does not follow {before[:12]}, where it was; {rescue}"
 
     def commits_since(self, before: str | None) -> tuple[str, ...]:
         """Return the commits made since ``before``, oldest first. They are reported and left alone."""

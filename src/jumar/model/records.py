@@ -270,7 +270,8 @@ class IterationRecord:
     ``quality_score`` is 0–100, or None when the iteration could not be scored; then ``status`` says why and it is never chosen.
     ``quality_delta`` is the difference to the iteration recorded before it. ``snapshot_path`` and ``artifacts`` are paths of the
     stored copies (``iterations/iteration-NNN/artifacts`` and what lies below): relative to the loop's directory on disk, joined
-    with it when read. ``best-output-tracking.json`` names the iteration's directory instead.
+    with it when read. ``best-output-tracking.json`` names the iteration's directory instead. ``tampering`` says what the generator
+    changed of the checks or of the store; such an iteration is not verified.
     """
 
     iteration_number: int
@@ -299,6 +300,7 @@ class IterationRecord:
     candidate: int | None = None
     nonce: str = ""
     commits: tuple[str, ...] = ()
+    tampering: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``metrics.json`` holds: seed 2's fields first, in its order."""
@@ -330,6 +332,7 @@ class IterationRecord:
             "candidate": self.candidate,
             "nonce": self.nonce,
             "commits": list(self.commits),
+            "tampering": list(self.tampering),
         }
 
     @classmethod
@@ -362,6 +365,7 @@ class IterationRecord:
             candidate=fields.integer_or_none("candidate"),
             nonce=fields.text("nonce"),
             commits=fields.texts("commits"),
+            tampering=fields.texts("tampering"),
         )
 
     def view(self) -> IterationView:

@@ -139,6 +139,11 @@ class LoopPaths:
         return self.directory / "set-aside"
 
     @property
+    def checks(self) -> Path:
+        """Copies of what decides about candidates, as it was at the start: ``checks/0001``, and one for each accepted change."""
+        return self.directory / "checks"
+
+    @property
     def final_output(self) -> Path:
         return self.directory / "final-output"
 
@@ -201,6 +206,9 @@ class LoopPaths:
 
     def attempt_scratch(self, number: int) -> Path:
         return self.scratch / f"{number:06d}"
+
+    def checks_of(self, number: int) -> Path:
+        return self.checks / f"{number:04d}"
 
     def undo_of(self, decision: int) -> Path:
         return self.undo / f"{decision:04d}"

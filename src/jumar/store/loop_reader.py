@@ -164,6 +164,18 @@ class LoopReader:
         """Return the directory of an iteration's snapshot, whether or not it was cleaned up."""
         return self.paths.iteration(number) / ARTIFACTS
 
+    def kept_checks(self) -> tuple[int, Manifest] | None:
+        """Return the newest of ``checks/``: its number and what it holds; None when there is none. Errors: as :meth:`manifest`."""
+        try:
+            numbers = [int(name) for name in os.listdir(self.paths.checks) if name.isdigit()]
+        except FileNotFoundError:
+            return None
+        if not numbers:
+            return None
+        path = self.paths.checks_of(max(numbers)) / MANIFEST
+        listed = ManifestFile.from_json(decode(read_store_file(path), os.fspath(path)))
+        return max(numbers), Manifest({detail.path: detail for detail in listed.changed})
+
     def has_snapshot(self, number: int) -> bool:
         """Return whether the iteration's artifacts are still there."""
         return self.artifacts(number).is_dir()

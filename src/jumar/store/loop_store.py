@@ -316,23 +316,32 @@ class LoopStore(LoopReader):
     def set_aside(self, source: Path, paths: Iterable[str]) -> Path:
         """Keep a durable copy of ``paths`` below ``source`` and return its directory, ``set-aside/0001``."""
         with self._writing("set files aside in", self.paths.set_aside):
-            directory = self.paths.set_aside
-            files.make_directory(directory)
-            taken = [int(name) for name in os.listdir(directory) if name.isdigit()]
-            target = directory / f"{max(taken, default=0) + 1:04d}"
-            temporary = directory / f"{files.TEMPORARY}{secrets.token_hex(6)}"
-            try:
-                os.mkdir(temporary)
-                os.mkdir(temporary / ARTIFACTS)
-                manifest = take_snapshot(source, paths, temporary / ARTIFACTS, cache=self.cache)
-                files.replace_file(temporary / MANIFEST, manifest.whole()[1].encode())
-                files.sync_tree(temporary, entries=len(manifest.entries))
-                files.rename_new(temporary, target)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    files.remove_tree(temporary)
-                raise
+            files.make_directory(self.paths.set_aside)
+            taken = [int(name) for name in os.listdir(self.paths.set_aside) if name.isdigit()]
+            target = self.paths.set_aside / f"{max(taken, default=0) + 1:04d}"
+            self._copy_to(target, source, paths)
         return target
+
+    def keep_checks(self, number: int, source: Path, paths: Iterable[str]) -> Manifest:
+        """Keep a durable copy of ``paths`` below ``source`` as ``checks/NUMBER``, which must not exist, and return what it holds."""
+        with self._writing("keep the checks in", self.paths.checks):
+            files.make_directory(self.paths.checks)
+            return self._copy_to(self.paths.checks_of(number), source, paths)
+
+    def _copy_to(self, target: Path, source: Path, paths: Iterable[str]) -> Manifest:
+        temporary = target.parent / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+        try:
+            os.mkdir(temporary)
+            os.mkdir(temporary / ARTIFACTS)
+            manifest = take_snapshot(source, paths, temporary / ARTIFACTS, cache=self.cache)
+            files.replace_file(temporary / MANIFEST, manifest.whole()[1].encode())
+            files.sync_tree(temporary, entries=len(manifest.entries))
+            files.rename_new(temporary, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                files.remove_tree(temporary)
+            raise
+        return manifest
 
     def discard_pending(self, pending: Pending) -> None:
         """Give up a snapshot that was not acknowledged."""
@@ -344,7 +353,7 @@ class LoopStore(LoopReader):
         with self._writing("remove leftovers from", self.paths.directory):
             last = self.last_attempt()
             undone = [entry for entry in self.paths.undo.iterdir() if entry.is_dir()] if self.paths.undo.is_dir() else []
-            for directory in (self.paths.directory, *self.paths.subdirectories, *undone):
+            for directory in (self.paths.directory, *self.paths.subdirectories, self.paths.checks, *undone):
                 if not directory.is_dir():
                     continue
                 for name in os.listdir(directory):

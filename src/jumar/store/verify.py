@@ -248,7 +248,7 @@ class _Loop:
         self._claims(attempts, records, pending)
         self._lost(attempts, decisions, records, pending)
         self._seals()
-        for directory in (self._paths.undo, self._paths.set_aside):
+        for directory in (self._paths.undo, self._paths.set_aside, self._paths.checks):
             for name in self._check.names(directory):
                 self._copy(directory / name)
         for name in self._check.names(self._paths.readings):
@@ -405,7 +405,7 @@ class _Loop:
         return found
 
     def _copy(self, directory: Path) -> None:
-        """Check a directory of ``undo/`` or ``set-aside/``."""
+        """Check a directory of ``undo/``, ``set-aside/`` or ``checks/``."""
         path = directory / MANIFEST
         listed = self._check.guard(path, lambda: _manifest_file(path))
         if listed is not None:

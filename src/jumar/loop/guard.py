@@ -1,0 +1,385 @@
+"""Verified, not declared: what decides about candidates stays as it was at the start, and so does what was recorded.
+
+The generator may change its work tree. When it changes the checks, the store or the configuration, it is caught, what can be put
+back is put back, and the iteration is not verified. What ``protect`` names is put back without blame: then weakened tests are no
+help, and new ones are welcome. This guards against agents that take a short cut, not against forgers: a generator with the same
+rights as jumar could alter the running process. ``isolation = "sandbox"`` takes the rights away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from jumar import files
+from jumar.errors import ConflictError
+from jumar.loop.checkfiles import CheckFile, GuardRules
+from jumar.loop.workspace import Workspace
+from jumar.model.records import ArtifactDetail
+from jumar.store.loop_store import LoopStore
+from jumar.store.manifest import Manifest
+from jumar.store.restore import RestorePlan, plan_restore, restore
+from jumar.store.snapshot import StatCache
+from jumar.store.staging import ARTIFACTS
+from jumar.store.watch import Damage, StoreWatch
+from jumar.text import escape
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+__all__ = ["CONTROL", "Finding", "Guard", "findings_from_json"]
+
+CONTROL: Final = ("conftest.py", "pytest.ini", ".pytest.ini", "sitecustomize.py", "usercustomize.py")
+"""Files that change how every test runs. With ``protect`` they are as at the start too, wherever they lie."""
+
+_KEPT: Final = "protected"  # directory of the logs with what the generator made of protected files
+_KEPT_FILE: Final = 1 << 20
+_KEPT_ALL: Final = 8 << 20
+_COPIED: Final = 1 << 20  # a check's file up to this size is put back when it changes
+_SHOWN: Final = 5
+_OURS: Final = ("check-", "score-", "evaluation", _KEPT)  # names in the logs that validators and scorers write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that the generator did to what decides or to what was recorded.
+
+    ``fails``: the iteration is not verified. ``distrust``: what decides could not be put back, so that the score means nothing.
+    """
+
+    message: str
+    fails: bool = True
+    distrust: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {"message": self.message, "fails": self.fails, "distrust": self.distrust}
+
+
+def findings_from_json(data: object) -> tuple[Finding, ...]:
+    """Return the findings that a stage file holds; what is none is left out."""
+    if not isinstance(data, list):
+        return ()
+    found: list[Finding] = []
+    for item in data:  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(item, Mapping) and isinstance(item.get("message"), str):  # pyright: ignore[reportUnknownMemberType]
+            fails, distrust = bool(item.get("fails")), bool(item.get("distrust"))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            found.append(Finding(message=str(item["message"]), fails=fails, distrust=distrust))  # pyright: ignore[reportUnknownArgumentType]
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class _Window:
+    """One run of a program that could change things: a generator's, or that of validators and scorers."""
+
+    scratch: Path
+    given: dict[str, bytes | None]
+    config: tuple[int, ...] | None
+    found: list[Finding] = field(default_factory=list[Finding])
+
+
+class Guard:
+    """Guards one loop while its writer holds the lock. :meth:`begin` once; then around each candidate, in this order:
+
+    :meth:`before_generate`, :meth:`after_generate`, :meth:`put_back` (before the snapshot), :meth:`before_scoring`,
+    :meth:`after_scoring`. Several candidates may be under way; what is found in the store then counts for each of them.
+    """
+
+    def __init__(self, store: LoopStore, rules: GuardRules) -> None:
+        self._store = store
+        self._rules = rules
+        self._watch = StoreWatch(store)
+        self._cache = StatCache()
+        self._start = Manifest({})
+        self._copies = Path()
+        self._outside: tuple[CheckFile, ...] = ()
+        self._spec: GitIgnoreSpec | None = _spec(rules.protect)
+        self._used_by = {file.path: file.used_by for file in rules.files}
+        self._windows: dict[tuple[str, int], _Window] = {}
+        self._pending: set[int] = set()
+
+    def begin(self, workspace: Workspace) -> tuple[str, ...]:
+        """Keep copies of what decides, or compare it with those of the loop's start; returns notices for the person.
+
+        Before anything else runs. Where a run was interrupted, what its generator had changed is set aside and put back.
+        """
+        generation = 1 + sum(decision.kind == "accept" for decision in self._store.decisions())
+        kept = self._store.kept_checks()
+        notices = list(self._rules.notices)
+        if kept is None or kept[0] < generation:
+            if kept is not None:
+                self._carry_over(kept, workspace)
+            kept = (generation, self._keep(generation, workspace))
+        self._start, self._copies = kept[1], self._store.paths.checks_of(kept[0]) / ARTIFACTS
+        self._outside = tuple(file for file in self._rules.files if file.path not in self._start.entries)
+        plan = self._difference(workspace)
+        if plan.write:
+            present = [detail.path for detail in plan.write if os.path.lexists(workspace.directory / detail.path)]
+            aside = self._store.set_aside(workspace.directory, present) if present else None
+            restore(plan)
+            names = _some(detail.path for detail in plan.write)
+            kept_in = "" if aside is None else f"; what was there is kept in {escape(os.fspath(aside))}"
+            notices.append(f"{names}: not as at the start of the loop, and put back{kept_in}")
+        return tuple(notices)
+
+    def ready(self, workspace: Workspace) -> None:
+        """Make the files that decide as they were at the start, after the tree was brought to an iteration's snapshot."""
+        plan = self._difference(workspace)
+        if plan.write:
+            restore(plan)
+
+    def before_generate(self, number: int, scratch: Path) -> None:
+        """Remember how things are before a generator runs; ``scratch`` is its directory, with the prompt in it."""
+        self._open("generate", number, scratch)
+
+    def after_generate(self, number: int) -> tuple[Finding, ...]:
+        """Return what the generator did to the store, to its logs and to the configuration. Before its end is recorded.
+
+        Errors: :class:`jumar.errors.StoreDamagedError` when it deleted the store.
+        """
+        window = self._close("generate", number)
+        found = [*window.found, *self._scratch(window)]
+        if self._rules.config is not None and _identity(self._rules.config) != window.config:
+            name = escape(self._rules.config.name)
+            found.append(Finding(message=f"{name}, the configuration in use, was changed while the generator ran"))
+        return tuple(found)
+
+    def put_back(self, workspace: Workspace, logs: Path | None) -> tuple[Finding, ...]:
+        """Make protected files and those of the checks as they were at the start, before the snapshot is taken.
+
+        What the generator made of them is kept below ``logs``, up to 1 MiB each and 8 MiB in all.
+        """
+        new = self._new_control(workspace)
+        if not self._start.entries and not new:
+            return ()
+        self._clear_directories(workspace)
+        plan = self._difference(workspace, new)
+        if not plan.write and not plan.delete:
+            return ()
+        found = [*self._judge(plan, workspace.directory, frozenset(new))]
+        if logs is not None:
+            _keep_versions(workspace.directory, (*(detail.path for detail in plan.write), *plan.delete), logs / _KEPT)
+        restore(plan)
+        return tuple(found)
+
+    def before_scoring(self, number: int, workspace: Workspace, logs: Path) -> tuple[Finding, ...]:
+        """Look at what decides, right before it does. The snapshot of iteration ``number`` is pending."""
+        self._pending.add(number)
+        self._open("score", number, logs)
+        return (*self.put_back(workspace, logs), *self._elsewhere(workspace))
+
+    def after_scoring(self, number: int, workspace: Workspace) -> tuple[Finding, ...]:
+        """Look again: the candidate's own code ran in its checks."""
+        window = self._close("score", number)
+        self._pending.discard(number)
+        found = [*window.found, *self.put_back(workspace, window.scratch), *self._elsewhere(workspace)]
+        return tuple(replace(item, message=f"while the checks ran, {item.message}") for item in dict.fromkeys(found))
+
+    def end(self) -> tuple[str, ...]:
+        """Look at everything that was recorded, before the best is chosen; returns what was found, for the person."""
+        self._watch.arm()
+        return tuple(f"the store: {damage}" for damage in self._watch.look(everything=True))
+
+    def _open(self, phase: str, number: int, scratch: Path) -> None:
+        names = ("prompt.md", "feedback.json") if phase == "generate" else ()
+        self._watch.arm(pending=frozenset(self._pending))
+        self._windows[phase, number] = _Window(
+            scratch=scratch,
+            given={name: _bytes(scratch / name) for name in names},
+            config=None if self._rules.config is None else _identity(self._rules.config),
+        )
+
+    def _close(self, phase: str, number: int) -> _Window:
+        for damage in self._watch.look(pending=frozenset(self._pending)):
+            for window in self._windows.values():
+                window.found.append(_of_damage(damage))
+        return self._windows.pop((phase, number))
+
+    def _scratch(self, window: _Window) -> Iterator[Finding]:
+        """Find what the generator did to its own logs: the prompt rewritten, a report laid where a check would write it."""
+        for name, before in window.given.items():
+            path = window.scratch / name
+            if before is not None and _bytes(path) != before:
+                _replace(path, before)
+                yield Finding(message=f"{name}, which the loop gave to the generator, was changed and put back")
+        with contextlib.suppress(OSError):
+            for name in sorted(os.listdir(window.scratch)):
+                if name.startswith(_OURS):
+                    files.remove_any(window.scratch / name)
+                    yield Finding(message=f"{escape(name)} was put among the logs, where checks write, and removed")
+
+    def _keep(self, generation: int, workspace: Workspace) -> Manifest:
+        """Copy what decides into the store; nothing when the loop has no such files."""
+        tree, origin = workspace.directory, workspace.origin
+        own = [file for file in self._rules.files if file.in_tree]
+        if tree != origin:
+            for file in own:
+                if not os.path.lexists(tree / file.path):
+                    with contextlib.suppress(OSError):
+                        files.make_directory((tree / file.path).parent)
+                        shutil.copy2(origin / file.path, tree / file.path, follow_symlinks=False)
+        paths = {file.path for file in own if _is_small(tree / file.path)}
+        if self._spec is not None:
+            paths |= {path for path in (*workspace.paths(), *workspace.matching(self._rules.protect)) if self._protects(path)}
+        return self._store.keep_checks(generation, tree, sorted(paths)) if paths else Manifest({})
+
+    def _carry_over(self, kept: tuple[int, Manifest], workspace: Workspace) -> None:
+        """After a change that a person accepted: what is protected is still that of the start, whatever the tree holds now."""
+        entries = {path: detail for path, detail in kept[1].entries.items() if self._protects(path)}
+        copies = self._store.paths.checks_of(kept[0]) / ARTIFACTS
+        plan = plan_restore(Manifest(entries), copies, workspace.directory, (), cache=workspace.cache)
+        if plan.write:
+            restore(plan)
+
+    def _difference(self, workspace: Workspace, new: Iterable[str] = ()) -> RestorePlan:
+        return plan_restore(self._start, self._copies, workspace.directory, new, cache=workspace.cache)
+
+    def _clear_directories(self, workspace: Workspace) -> None:
+        """Remove directories that stand where a file of a check belongs."""
+        for path in self._start.entries:
+            place = workspace.directory / path
+            with contextlib.suppress(OSError):
+                if stat.S_ISDIR(os.lstat(place).st_mode):
+                    files.remove_tree(place)
+
+    def _protects(self, path: str) -> bool:
+        return self._spec is not None and self._spec.match_file(path)
+
+    def _new_control(self, workspace: Workspace) -> tuple[str, ...]:
+        """Return the files that change how tests run and were not there at the start; without ``protect`` none."""
+        if self._spec is None:
+            return ()
+        known = self._start.entries
+        return tuple(
+            path
+            for path in workspace.paths()
+            if path.rpartition("/")[2] in CONTROL and path not in known and self._protects(path)
+        )
+
+    def _judge(self, plan: RestorePlan, tree: Path, new: frozenset[str]) -> Iterator[Finding]:
+        protected: dict[str, list[str]] = {}
+        for path in sorted({detail.path for detail in plan.write}):
+            what = _what(tree, self._start.entries[path])
+            if path not in self._used_by or self._protects(path):
+                protected.setdefault("changed" if what == "was given another mode" else what.removeprefix("was "), []).append(path)
+            elif what == "was given another mode":
+                yield Finding(message=f"{escape(path)}, which {self._used_by[path]} runs, {what} and put back", fails=False)
+            else:
+                yield Finding(
+                    message=f"{escape(path)}, which {self._used_by[path]} runs, {what} by the generator and put back; if it is the "
+                    "generator's to change, name it in [artifacts] include, or write files = [] in that table"
+                )
+        for what, paths in protected.items():
+            were = "was" if len(paths) == 1 else "were"
+            yield Finding(message=f"{_some(paths)} {were} {what} by the generator and put back (protect)", fails=False)
+        if new:
+            verb = "is new and changes how tests run: it was" if len(new) == 1 else "are new and change how tests run: they were"
+            yield Finding(message=f"{_some(sorted(new))} {verb} taken out (protect)", fails=False)
+
+    def _elsewhere(self, workspace: Workspace) -> Iterator[Finding]:
+        """Compare the files of checks of which there is no copy: outside of the work directory, or too large."""
+        for file in self._outside:
+            path = workspace.directory / file.path if file.in_tree else Path(file.path)
+            now = self._digest(path)
+            if now != file.digest:
+                what = "is gone" if now is None else "is not what it was at the start"
+                way_out = "put it back, or accept the change with `jumar run --accept-changes`"
+                message = f"{escape(file.path)}, which {file.used_by} runs, {what}, so that its verdict means nothing: {way_out}"
+                yield Finding(message=message, distrust=True)
+
+    def _digest(self, path: Path) -> str | None:
+        """Return the SHA-256 of the file that ``path`` leads to, None when there is none; believed by stat where that is safe."""
+        try:
+            real = path.resolve()
+            status = real.stat()
+            known = self._cache.get(os.fspath(real), status)
+            if known is not None:
+                return known.content_hash
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            looked_at = time.time_ns()
+            digest = files.sha256_file(real)
+        except (OSError, RuntimeError):
+            return None
+        self._cache.put(os.fspath(real), status, looked_at, ArtifactDetail(path=os.fspath(real), content_hash=digest))
+        return digest
+
+
+def _spec(protect: tuple[str, ...]) -> GitIgnoreSpec | None:
+    if not protect:
+        return None
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines([*CONTROL, *protect])
+
+
+def _of_damage(damage: Damage) -> Finding:
+    return Finding(message=f"the store was written by somebody else: {damage}{' (put back)' if damage.mended else ''}")
+
+
+def _identity(path: Path) -> tuple[int, ...]:
+    """Return what tells that a file was written: of none (0,). Its content decides, so that a mere touch is no change."""
+    content = _bytes(path)
+    return (0,) if content is None else (1, len(content), hash(content))
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(fd, "rb") as opened:
+        return opened.read() if stat.S_ISREG(os.fstat(fd).st_mode) else None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    with contextlib.suppress(OSError):
+        if path.is_symlink() or not path.is_file():
+            files.remove_any(path)
+        files.replace_file(path, data)
+
+
+def _is_small(path: Path) -> bool:
+    try:
+        return os.lstat(path).st_size <= _COPIED
+    except OSError:
+        return False
+
+
+def _what(tree: Path, before: ArtifactDetail) -> str:
+    try:
+        status = os.lstat(tree / before.path)
+    except OSError:
+        return "was deleted"
+    if before.kind == "file" and stat.S_ISREG(status.st_mode) and status.st_size == before.size:
+        with contextlib.suppress(OSError):
+            if files.sha256_file(tree / before.path) == before.content_hash:
+                return "was given another mode"
+    return "was changed"
+
+
+def _some(paths: Iterable[str]) -> str:
+    listed = [escape(path) for path in paths]
+    more = f" and {len(listed) - _SHOWN:,} more" if len(listed) > _SHOWN else ""
+    return ", ".join(listed[:_SHOWN]) + more
+
+
+def _keep_versions(tree: Path, paths: Iterable[str], target: Path) -> None:
+    """Copy the generator's versions of what is put back; a copy that fails is none, the loop goes on."""
+    left = _KEPT_ALL
+    for path in paths:
+        source, place = tree / path, target / path
+        with contextlib.suppress(OSError):
+            status = os.lstat(source)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > min(left, _KEPT_FILE):
+                continue
+            left -= status.st_size
+            files.make_directory(place.parent)
+            files.remove_any(place)
+            files.copy_file(source, place)

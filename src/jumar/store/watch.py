@@ -1,0 +1,380 @@
+"""Whether somebody else wrote in a loop's directory while its writer was waiting: told by names and stat, mended from copies.
+
+Everything that was recorded is write-once, so a change is never legitimate. The copies lie in a file without a name, which
+nothing but this process can open by a path. A look costs the same at iteration 10 and 10,000: directories tell by their time
+stamp that names changed; of the files, the newest and a turn of the others are looked at, and all of them at the end.
+
+Snapshots are not looked at here: their files are compared with the manifest's hashes wherever they are used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import stat
+import tempfile
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from jumar import files
+from jumar.errors import StoreDamagedError
+from jumar.store.layout import iteration_name, iteration_number
+from jumar.store.loop_reader import LoopReader
+from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE
+from jumar.text import escape
+
+__all__ = ["Damage", "StoreWatch"]
+
+_NEWEST: Final = 32  # attempts and iterations, looked at each time
+_TURN: Final = 64  # older ones, looked at each time
+_LARGEST_COPY: Final = 8_000_000  # bytes of one attempt's or iteration's files
+_PLANTED: Final = "planted"
+_Key = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One thing that was changed in the store: where, what, and whether it is again as it was."""
+
+    path: str
+    what: str
+    mended: bool
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.what}"
+
+
+class _Vault:
+    """Copies of small files in one file without a name. A disk that is full keeps none, and nothing can be put back from there."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file: IO[bytes] | None = None
+        with contextlib.suppress(OSError):
+            self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - open for as long as the watch is
+        self._end = 0
+
+    def put(self, data: bytes) -> int:
+        """Keep ``data`` and return where; -1 when it was not kept."""
+        if self._file is None:
+            return -1
+        try:
+            os.pwrite(self._file.fileno(), data, self._end)
+        except OSError:
+            return -1
+        place = self._end
+        self._end += len(data)
+        return place
+
+    def get(self, place: int, size: int) -> bytes | None:
+        if self._file is None or place < 0:
+            return None
+        return os.pread(self._file.fileno(), size, place)
+
+
+class StoreWatch:
+    """Watches the loop of ``store`` in the name of its writer, who holds the lock.
+
+    :meth:`arm` before others run, :meth:`look` after; between the two only files that the store itself knows of may come.
+    """
+
+    def __init__(self, store: LoopReader) -> None:
+        self._store = store
+        self._paths = store.paths
+        self._vault: _Vault | None = None
+        self._rows: dict[_Key, int] = {}
+        self._single: list[str] = []  # those of the rows that are one file
+        self._prints = array("q")
+        self._places = array("q")
+        self._digests: list[bytes] = []
+        self._attempts = 0  # so many are taken in, and have ended
+        self._iterations = 0
+        self._turn = 0
+        self._backlog: Iterator[int] = iter(())
+        self._pending: dict[int, list[bytes | None]] = {}
+        self._stamps: dict[Path, tuple[int, ...]] = {}
+        self._names: dict[Path, frozenset[str]] = {}
+
+    def arm(self, *, pending: frozenset[int] = frozenset()) -> None:
+        """Take in what the store wrote since the last time, and remember the directories as they are.
+
+        ``pending`` are the iterations whose snapshots wait to be scored. Of a loop that is gone on with, the newest records are
+        taken in at once, and the others by turns.
+        """
+        if self._vault is None:
+            self._vault = _Vault(self._paths.directory)
+        self._take_in()
+        for key in itertools.islice(self._backlog, 2 * _TURN):
+            self._add(key)
+        for directory in (self._paths.attempts, self._paths.iterations, self._paths.pending):
+            self._stamps[directory] = _stamp(directory)
+        for directory in (self._paths.decisions, self._paths.readings):
+            stamp = _stamp(directory)
+            if self._stamps.get(directory) != stamp:
+                self._names[directory] = names = _listed(directory)
+                self._stamps[directory] = stamp
+                for key in (f"{directory.name}/{name}" for name in names):
+                    if key not in self._rows:
+                        self._add(key)
+        self._pending = {number: [_content(path) for path in self._pending_files(number)] for number in pending}
+
+    def look(self, *, pending: frozenset[int] = frozenset(), everything: bool = False) -> tuple[Damage, ...]:
+        """Return what others changed since :meth:`arm`, put back where there is a copy.
+
+        ``pending`` are the iterations that may wait to be scored now. ``everything`` looks at every file. Errors:
+        :class:`StoreDamagedError` when the loop's directory itself is gone.
+        """
+        if not self._paths.loop_json.parent.is_dir():
+            raise StoreDamagedError(
+                f"{escape(os.fspath(self._paths.directory))} was deleted while the loop ran, with all that was recorded; if the "
+                "generator cleans up with `git clean -x`, let it say `git clean -x -e .jumar`. Start again with `jumar run`"
+            )
+        self._take_in()
+        found = [*self._misplaced(pending)]
+        for key in self._due(everything=everything):
+            found += self._changed(key)
+        for number, before in self._pending.items():
+            if number in pending:
+                found += self._altered_pending(number, before)
+        return tuple(found)
+
+    def _take_in(self) -> None:
+        attempts, numbers = self._store.attempts(), self._store.iteration_numbers()
+        if not self._rows:
+            self._add("loop.json")
+            self._attempts, self._iterations = max(0, len(attempts) - _NEWEST), max(0, len(numbers) - _NEWEST)
+            older = (_attempt_key(attempt.start.number) for attempt in reversed(attempts[: self._attempts]))
+            self._backlog = itertools.chain(older, map(_iteration_key, reversed(numbers[: self._iterations])))
+        while self._attempts < len(attempts) and attempts[self._attempts].end is not None:
+            self._add(_attempt_key(attempts[self._attempts].start.number))
+            self._attempts += 1
+        for attempt in attempts[self._attempts :]:  # under way; one that ended out of turn is taken in again in its turn
+            if _attempt_key(attempt.start.number) not in self._rows:
+                self._add(_attempt_key(attempt.start.number))
+        for number in numbers[self._iterations :]:
+            self._add(_iteration_key(number))
+        self._iterations = len(numbers)
+
+    def _pending_files(self, number: int) -> tuple[Path, ...]:
+        directory = self._paths.pending_iteration(number)
+        return (directory / MANIFEST, directory / STAGE)
+
+    def _altered_pending(self, number: int, before: list[bytes | None]) -> Iterator[Damage]:
+        """Compare a snapshot that waits to be scored with what it was: a record that is put there would be believed."""
+        directory = self._paths.pending_iteration(number)
+        for name in sorted(_listed(directory) - {ARTIFACTS, LOGS, MANIFEST, STAGE}):
+            yield self._planted(directory / name)
+        for path, content in zip(self._pending_files(number), before, strict=True):
+            now = _content(path)
+            if now != content:
+                yield self._mend(path, now, content)
+
+    def _files(self, key: _Key) -> tuple[Path, ...]:
+        if isinstance(key, str):
+            return (self._paths.directory / key,)
+        number, is_iteration = divmod(key, 2)
+        if not is_iteration:
+            return (self._paths.attempt_start(number), self._paths.attempt_end(number))
+        directory = self._paths.iteration(number)
+        return (directory / METRICS, directory / MANIFEST, directory / STAGE)
+
+    def _add(self, key: _Key) -> None:
+        """Remember the files of ``key`` as they are now; those of a row that is known are remembered anew."""
+        contents = [_content(path) for path in self._files(key)]
+        framed = _framed(contents)
+        place = -1 if self._vault is None or len(framed) > _LARGEST_COPY else self._vault.put(framed)
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = len(self._prints)
+            if isinstance(key, str):
+                self._single.append(key)
+            self._prints.append(0)
+            self._places.append(-1)
+            self._digests.append(b"")
+        self._prints[row] = self._print(key)
+        self._places[row] = place
+        self._digests[row] = _digest(contents)
+
+    def _print(self, key: _Key) -> int:
+        return hash(tuple(_stamp(path) for path in self._files(key)))
+
+    def _due(self, *, everything: bool) -> Iterator[_Key]:
+        if everything:
+            yield from list(self._rows)
+            return
+        yield from list(self._single)
+        attempts, numbers = self._store.attempts(), self._store.iteration_numbers()
+        recent = [_attempt_key(attempt.start.number) for attempt in attempts[-_NEWEST:]]
+        recent += [_iteration_key(number) for number in numbers[-_NEWEST:]]
+        yield from recent
+        older = max(0, min(len(attempts), len(numbers)) - _NEWEST)
+        for _ in range(min(_TURN, older)):
+            self._turn = (self._turn + 1) % older
+            yield _attempt_key(attempts[self._turn].start.number)
+            yield _iteration_key(numbers[self._turn])
+
+    def _changed(self, key: _Key) -> Iterator[Damage]:
+        row = self._rows.get(key)
+        if row is None or self._print(key) == self._prints[row]:
+            return
+        paths = self._files(key)
+        now = [_content(path) for path in paths]
+        if _digest(now) == self._digests[row]:  # touched, or its mode was changed
+            self._prints[row] = self._print(key)
+            return
+        before = self._copy(row)
+        for index, path in enumerate(paths):
+            if before is None:
+                shown = escape(os.path.relpath(path, self._paths.directory))
+                yield Damage(shown, "or what belongs to it was changed and could not be put back", mended=False)
+                break
+            if now[index] != before[index]:
+                yield self._mend(path, now[index], before[index])
+        self._prints[row] = self._print(key)
+
+    def _copy(self, row: int) -> list[bytes | None] | None:
+        if self._vault is None or self._places[row] < 0:
+            return None
+        return _unframed(self._vault, self._places[row])
+
+    def _mend(self, path: Path, now: bytes | None, before: bytes | None) -> Damage:
+        what = "was deleted" if now is None else "was changed" if before is not None else "was put there"
+        shown = escape(os.path.relpath(path, self._paths.directory))
+        mended = False
+        with contextlib.suppress(OSError):
+            if now is not None or os.path.lexists(path):
+                if before is None:
+                    self._move_away(path)
+                elif path.is_symlink() or not path.is_file():
+                    files.remove_any(path)
+            if before is not None:
+                files.make_directory(path.parent)
+                files.replace_file(path, before)
+            mended = True
+        return Damage(shown, what if mended else f"{what} and could not be put back", mended)
+
+    def _misplaced(self, pending: frozenset[int]) -> Iterator[Damage]:
+        """Find names that the store did not make, and directories of iterations that are gone."""
+        expected = {
+            self._paths.attempts: self._attempt_names,
+            self._paths.iterations: lambda: frozenset(map(iteration_name, self._store.iteration_numbers())),
+            self._paths.pending: lambda: frozenset(map(iteration_name, pending)),
+            self._paths.decisions: lambda: self._names.get(self._paths.decisions, frozenset()),
+            self._paths.readings: lambda: self._names.get(self._paths.readings, frozenset()),
+        }
+        for directory, names in expected.items():
+            stamp = _stamp(directory)
+            if stamp == self._stamps.get(directory):
+                continue
+            known, there = names(), _listed(directory)
+            for name in sorted(there - known):
+                yield self._planted(directory / name)
+            for name in sorted(known - there):
+                yield from self._gone(directory / name)
+            self._stamps[directory] = _stamp(directory)
+
+    def _attempt_names(self) -> frozenset[str]:
+        names: set[str] = set()
+        for attempt in self._store.attempts():
+            names.add(self._paths.attempt_start(attempt.start.number).name)
+            if attempt.end is not None:
+                names.add(self._paths.attempt_end(attempt.start.number).name)
+        return frozenset(names)
+
+    def _gone(self, path: Path) -> Iterator[Damage]:
+        """Put back what is missing; of an iteration the record alone, of a snapshot that waits nothing."""
+        shown = escape(os.path.relpath(path, self._paths.directory))
+        if path.parent == self._paths.attempts:
+            yield from self._changed(_attempt_key(int(path.name.partition(".")[0])))
+        elif path.parent in {self._paths.decisions, self._paths.readings}:
+            yield from self._changed(shown)
+        else:
+            number = iteration_number(path.name)
+            if number is not None and path.parent == self._paths.iterations:
+                yield from self._changed(_iteration_key(number))
+            yield Damage(f"{shown}/{ARTIFACTS}", "was deleted and could not be put back", mended=False)
+
+    def _planted(self, path: Path) -> Damage:
+        shown = escape(os.path.relpath(path, self._paths.directory))
+        try:
+            self._move_away(path)
+        except OSError:
+            return Damage(shown, "was put there and could not be moved away", mended=False)
+        return Damage(shown, f"was put there; it lies in {_PLANTED}/ now", mended=True)
+
+    def _move_away(self, path: Path) -> None:
+        directory = self._paths.directory / _PLANTED
+        files.make_directory(directory)
+        number = len(os.listdir(directory)) + 1
+        os.rename(path, directory / f"{number:04d}-{path.name}")
+
+
+def _attempt_key(number: int) -> int:
+    return 2 * number
+
+
+def _iteration_key(number: int) -> int:
+    return 2 * number + 1
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return (0, 0)
+    if stat.S_ISDIR(found.st_mode):
+        return (found.st_ino, found.st_mtime_ns)
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
+
+
+def _listed(directory: Path) -> frozenset[str]:
+    try:
+        return frozenset(name for name in os.listdir(directory) if not name.startswith(files.TEMPORARY))
+    except OSError:
+        return frozenset()
+
+
+def _content(path: Path) -> bytes | None:
+    """Return a regular file's content, None when there is none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(fd, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
+        return opened.read()
+
+
+def _digest(contents: list[bytes | None]) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(_framed(contents))
+    return digest.digest()
+
+
+_WIDTH: Final = 8
+
+
+def _framed(contents: list[bytes | None]) -> bytes:
+    """Return several contents as one: how many, the length of each (-1 when there is none), then all of them."""
+    lengths = [len(contents), *(-1 if content is None else len(content) for content in contents)]
+    head = b"".join(length.to_bytes(_WIDTH, "big", signed=True) for length in lengths)
+    return head + b"".join(content or b"" for content in contents)
+
+
+def _unframed(vault: _Vault, place: int) -> list[bytes | None] | None:
+    def number(index: int) -> int:
+        return int.from_bytes(vault.get(place + index * _WIDTH, _WIDTH) or b"", "big", signed=True)
+
+    count = number(0)
+    found: list[bytes | None] = []
+    at = place + (count + 1) * _WIDTH
+    for index in range(1, count + 1):
+        length = number(index)
+        found.append(None if length < 0 else vault.get(at, length))
+        at += max(0, length)
+    return found
