@@ -29,6 +29,7 @@ __all__ = [
     "TEMPORARY",
     "as_write_error",
     "check_names",
+    "content_of",
     "copy_file",
     "free_bytes",
     "fsync_directory",
@@ -297,6 +298,26 @@ def sha256_file(path: Path) -> str:
     finally:
         os.close(fd)
     return digest.hexdigest()
+
+
+def content_of(path: Path) -> bytes | None:
+    """Return the content of a regular file; None when there is none, and for a link, a FIFO or a directory."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        chunks: list[bytes] = []
+        while chunk := os.read(fd, _CHUNK):
+            chunks.append(chunk)
+        return b"".join(chunks)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
 
 
 def walk(root: Path, *, prune: Callable[[str], bool] | None = None) -> Iterator[tuple[str, os.DirEntry[str]]]:

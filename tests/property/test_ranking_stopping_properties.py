@@ -95,8 +95,9 @@ def reference(everything, rules, units, seconds):
     last = passes[-1] if passes else None
     target = units["target"]
     reached = target is None or (last is not None and last.units is not None and last.units >= target)
+    agreed = last is not None and (last.verification == "passed" or (last.verification == "skipped" and target is not None))
     holds = {
-        "completed": last in scored and last is not None and last.completed and last.verification != "failed" and reached,
+        "completed": last in scored and last is not None and last.completed and agreed and reached,
         "target": target is not None and any(one.units >= target and one.verification != "failed" for one in scored),
         "consecutive_failures": failures_in_a_row(passes) >= rules.consecutive_failures,
         "max_iterations": len(passes) >= rules.max_iterations,

@@ -73,14 +73,15 @@ def completed(number=1, score: float | None = 80.0, verification: Any = "passed"
 def test_completed_is_the_generators_word_and_the_checks():
     detail = "the generator says it is done and the checks pass (iteration 1, 80%)"
     assert StopDecision(reason="completed", detail=detail) == stop([completed()])
-    detail = "the generator says it is done and no check refuses it (iteration 2, 80%)"
-    assert StopDecision(reason="completed", detail=detail) == stop([completed(2, verification="skipped")])
+    detail = "the generator says it is done and the score reaches the target (iteration 2, 80%)"
+    assert StopDecision(reason="completed", detail=detail) == stop([completed(2, verification="skipped")], target=80)
 
 
 @pytest.mark.parametrize(
     "views",
     [
         [completed(verification="failed")],
+        [completed(verification="skipped")],
         [completed(score=None)],
         [completed(status="scorer_broken")],
         [completed(score=79.9)],

@@ -9,9 +9,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from jumar.app.evaluator_config import EvaluatorConfig, check_judge_scorer
+from jumar.app.guard_config import check_protect
 from jumar.app.noise_config import NoiseConfig
 from jumar.app.redact_config import RedactConfig
 from jumar.model.selection import SelectionCriteria
@@ -63,6 +64,7 @@ class LoopConfig(_Section):
     apply: Literal["auto", "never"] | None = None
     workdir: str = "."
     env: list[str] = Field(default_factory=list)
+    protect: Annotated[list[str], AfterValidator(check_protect)] = Field(default_factory=list[str])
 
     @model_validator(mode="after")
     def _one_objective(self) -> Self:
@@ -118,6 +120,7 @@ class ValidatorConfig(_Section):
     baseline: Literal["no_new_failures"] | None = None
     junit: str | None = None
     failures: str | None = None
+    files: list[Annotated[str, Field(min_length=1)]] | None = None
 
     @model_validator(mode="after")
     def _one_program(self) -> Self:
@@ -136,6 +139,7 @@ class ScorerConfig(BaseModel):
     python: PythonName | None = None
     builtin: str | None = None
     timeout: Seconds = 600
+    files: list[Annotated[str, Field(min_length=1)]] | None = None
     repeat: Annotated[int, Field(ge=1, le=99, strict=True)] | None = None
 
     @model_validator(mode="after")

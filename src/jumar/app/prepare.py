@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.app.config import JumarConfig
+from jumar.app.guard_config import as_recorded, changed_checks, guard_rules
 from jumar.app.own_files import own_files
 from jumar.app.parts import build_parts
 from jumar.app.redact_config import install_redaction
@@ -98,6 +99,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         prompt_template=_prompt_template(config, request.base),
         completion_promise=config.generator.completion_promise,
         recorded=recorded,
+        guard=guard_rules(config, workdir=workdir, base=request.base, path=request.path),
     )
     check_patterns(config.loop.env)
     check_settings(settings, parts)
@@ -130,8 +132,13 @@ def _store(request: RunRequest, settings: LoopSettings) -> tuple[LoopStore, Loop
     store = LoopStore.open(directory)
     left_out = (*artifact_rules(store).exclude, *settings.artifacts.exclude)
     settings = replace(settings, artifacts=replace(settings.artifacts, exclude=tuple(dict.fromkeys(left_out))))
-    _check_unchanged(request, store, _document(request.config, settings))
-    return store, settings
+    _check_unchanged(
+        request,
+        store,
+        _document(request.config, settings),
+        changed_checks(store, settings.guard, accepting=request.accept_changes),
+    )
+    return store, replace(settings, guard=as_recorded(store, settings.guard))
 
 
 def _document(config: JumarConfig, settings: LoopSettings) -> dict[str, Any]:
@@ -153,6 +160,7 @@ def _document(config: JumarConfig, settings: LoopSettings) -> dict[str, Any]:
             "max_total_bytes": rules.max_total_bytes,
         },
         "run": dict(settings.recorded),
+        "checks": settings.guard.recorded(),
     }
 
 
@@ -161,14 +169,14 @@ def _recorded(config: JumarConfig) -> dict[str, Any]:
     return {**redacted_json(recorded, current().redact), **({"redact": recorded["redact"]} if "redact" in recorded else {})}
 
 
-def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[str, Any]) -> None:
+def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[str, Any], checks: list[str]) -> None:
     """Refuse to mix two configurations in one history, unless the person says so; the change is then on record."""
     before = config_now(store).get("run")
     if before is None:
         raise ConfigError(
             f"loop '{store.loop_id}' was recorded by a tracker, not by `jumar run`; choose another [loop] id or --root"
         )
-    differences = _differences(flat(before), flat(document["run"]))
+    differences = [*_differences(flat(before), flat(document["run"])), *checks]
     if not differences and config_now(store).get("artifacts") == document["artifacts"]:
         return
     if differences and not request.accept_changes:

@@ -7,13 +7,13 @@ is not among them: that is what ``protect`` is for.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from jumar.errors import ConfigError
@@ -24,10 +24,6 @@ from jumar.text import escape
 __all__ = ["CheckFile", "CheckSource", "GuardRules", "check_files"]
 
 _LARGEST: Final = 256_000_000  # bytes; what is larger is data, and no program
-
-
-def _nothing() -> Mapping[str, str]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +61,10 @@ class GuardRules:
     files: tuple[CheckFile, ...] = ()
     config: Path | None = None
     notices: tuple[str, ...] = ()
-    recorded: Mapping[str, str] = field(default_factory=_nothing)
 
-    def digests(self) -> dict[str, str]:
-        """Return the digests by path, as ``loop.json`` keeps them."""
-        return {file.path: file.digest for file in self.files}
+    def recorded(self) -> dict[str, dict[str, str]]:
+        """Return the files of the checks as ``loop.json`` keeps them."""
+        return {file.path: {"sha256": file.digest, "used_by": file.used_by} for file in self.files}
 
 
 def check_files(
@@ -106,13 +101,13 @@ def _of(source: CheckSource, workdir: Path, base: Path) -> Iterator[Path]:
 
 
 def _named(pattern: str, label: str, workdir: Path, base: Path) -> Iterator[Path]:
-    candidates = [Path(pattern)] if os.path.isabs(pattern) else [workdir / pattern, base / pattern]
+    candidates = [Path(pattern)] if pattern.startswith("/") else [workdir / pattern, base / pattern]
     for path in candidates:
         if path.is_file():
             yield path
             return
     matched: list[Path] = []
-    if not os.path.isabs(pattern):
+    if not pattern.startswith("/"):
         for directory in (workdir, base):
             try:
                 matched = sorted(path for path in directory.glob(pattern.rstrip("/")) if path.is_file())
@@ -131,7 +126,7 @@ def _program(word: str, workdir: Path, base: Path) -> Iterator[Path]:
         module = module_file(word[3:], (workdir,))
         yield from () if module is None else _with_packages(module, (workdir,))
         return
-    path: Path | None = workdir / os.path.expanduser(word)
+    path: Path | None = workdir / _home(word)
     if "/" not in word and not (path and path.is_file()):
         where = shutil.which(word)
         path = Path(where) if where is not None and _below(Path(where), (workdir, base)) else None
@@ -142,6 +137,15 @@ def _program(word: str, workdir: Path, base: Path) -> Iterator[Path]:
         target = path.resolve()
         if _below(target, (workdir, base)):
             yield target
+
+
+def _home(word: str) -> str:
+    """Return ``word`` as a shell sees it; a home that nobody knows stays as it is written."""
+    if not word.startswith("~"):
+        return word
+    with contextlib.suppress(RuntimeError):
+        return os.fspath(Path(word).expanduser())
+    return word
 
 
 def _below(path: Path, directories: Sequence[Path]) -> bool:

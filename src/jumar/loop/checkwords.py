@@ -6,11 +6,10 @@ what they look at (``draft.md``), which is the candidate. Only programs count he
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 __all__ = ["is_interpreter", "module_file", "programs", "runs_tests"]
@@ -61,11 +60,15 @@ def is_interpreter(name: str) -> bool:
 def runs_tests(command: str | Sequence[str]) -> str | None:
     """Return the test runner that ``command`` starts, or None: its tests are part of the tree and not of the command."""
     for words in _simple_commands(command):
-        names = [os.path.basename(word) for word in words]
+        names = [_name(word) for word in words]
         found = next((name for name in names if name in _RUNNERS), None)
         if found is not None and (found not in _NEEDS_TEST or any("test" in name or name == "check" for name in names)):
             return found
     return None
+
+
+def _name(word: str) -> str:
+    return word if word == "." else PurePath(word).name
 
 
 def _simple_commands(command: str | Sequence[str]) -> Iterator[list[str]]:
@@ -93,7 +96,7 @@ def _programs(words: Sequence[str]) -> Iterator[str]:
         return
     first = rest[0]
     yield first
-    name = os.path.basename(first)
+    name = _name(first)
     if name in _SHELLS and "-c" in rest[1:-1]:
         yield from programs(rest[rest.index("-c") + 1])
     elif is_interpreter(name):
@@ -103,7 +106,7 @@ def _programs(words: Sequence[str]) -> Iterator[str]:
 def _without_wrappers(words: list[str]) -> list[str]:
     """Drop what stands in front of a program: assignments, reserved words, ``env``, ``timeout 60``, ``uv run``."""
     while words:
-        name = os.path.basename(words[0])
+        name = _name(words[0])
         if words[0] in _RESERVED or _ASSIGNMENT.match(words[0]):
             words = words[1:]
         elif name in _RUN and "run" in words[1:3]:

@@ -16,10 +16,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar import files
-from jumar.errors import ConflictError
 from jumar.loop.checkfiles import CheckFile, GuardRules
 from jumar.loop.workspace import Workspace
 from jumar.model.records import ArtifactDetail
@@ -67,10 +66,11 @@ def findings_from_json(data: object) -> tuple[Finding, ...]:
     if not isinstance(data, list):
         return ()
     found: list[Finding] = []
-    for item in data:  # pyright: ignore[reportUnknownVariableType]
-        if isinstance(item, Mapping) and isinstance(item.get("message"), str):  # pyright: ignore[reportUnknownMemberType]
-            fails, distrust = bool(item.get("fails")), bool(item.get("distrust"))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-            found.append(Finding(message=str(item["message"]), fails=fails, distrust=distrust))  # pyright: ignore[reportUnknownArgumentType]
+    for item in cast("list[object]", data):
+        if isinstance(item, Mapping):
+            held = cast("Mapping[str, object]", item)
+            fails, distrust = bool(held.get("fails")), bool(held.get("distrust"))
+            found.append(Finding(message=str(held.get("message", "")), fails=fails, distrust=distrust))
     return tuple(found)
 
 
@@ -85,10 +85,11 @@ class _Window:
 
 
 class Guard:
-    """Guards one loop while its writer holds the lock. :meth:`begin` once; then around each candidate, in this order:
+    """Guards one loop while its writer holds the lock.
 
-    :meth:`before_generate`, :meth:`after_generate`, :meth:`put_back` (before the snapshot), :meth:`before_scoring`,
-    :meth:`after_scoring`. Several candidates may be under way; what is found in the store then counts for each of them.
+    :meth:`begin` comes first and once; then, around each candidate and in this order: :meth:`before_generate`,
+    :meth:`after_generate`, :meth:`put_back` (before the snapshot), :meth:`before_scoring`, :meth:`after_scoring`. Several
+    candidates may be under way; what is found in the store then counts for each of them.
     """
 
     def __init__(self, store: LoopStore, rules: GuardRules) -> None:
@@ -191,7 +192,7 @@ class Guard:
         self._watch.arm(pending=frozenset(self._pending))
         self._windows[phase, number] = _Window(
             scratch=scratch,
-            given={name: _bytes(scratch / name) for name in names},
+            given={name: files.content_of(scratch / name) for name in names},
             config=None if self._rules.config is None else _identity(self._rules.config),
         )
 
@@ -205,14 +206,14 @@ class Guard:
         """Find what the generator did to its own logs: the prompt rewritten, a report laid where a check would write it."""
         for name, before in window.given.items():
             path = window.scratch / name
-            if before is not None and _bytes(path) != before:
+            if before is not None and files.content_of(path) != before:
                 _replace(path, before)
                 yield Finding(message=f"{name}, which the loop gave to the generator, was changed and put back")
         with contextlib.suppress(OSError):
-            for name in sorted(os.listdir(window.scratch)):
-                if name.startswith(_OURS):
-                    files.remove_any(window.scratch / name)
-                    yield Finding(message=f"{escape(name)} was put among the logs, where checks write, and removed")
+            for path in sorted(window.scratch.iterdir()):
+                if path.name.startswith(_OURS):
+                    files.remove_any(path)
+                    yield Finding(message=f"{escape(path.name)} was put among the logs, where checks write, and removed")
 
     def _keep(self, generation: int, workspace: Workspace) -> Manifest:
         """Copy what decides into the store; nothing when the loop has no such files."""
@@ -267,13 +268,15 @@ class Guard:
         for path in sorted({detail.path for detail in plan.write}):
             what = _what(tree, self._start.entries[path])
             if path not in self._used_by or self._protects(path):
-                protected.setdefault("changed" if what == "was given another mode" else what.removeprefix("was "), []).append(path)
+                protected.setdefault("changed" if what == "was given another mode" else what.removeprefix("was "), []).append(
+                    path
+                )
             elif what == "was given another mode":
                 yield Finding(message=f"{escape(path)}, which {self._used_by[path]} runs, {what} and put back", fails=False)
             else:
                 yield Finding(
-                    message=f"{escape(path)}, which {self._used_by[path]} runs, {what} by the generator and put back; if it is the "
-                    "generator's to change, name it in [artifacts] include, or write files = [] in that table"
+                    message=f"{escape(path)}, which {self._used_by[path]} runs, {what} by the generator and put back; "
+                    "if it is the generator's to change, name it in [artifacts] include, or write files = [] in that table"
                 )
         for what, paths in protected.items():
             were = "was" if len(paths) == 1 else "were"
@@ -325,17 +328,8 @@ def _of_damage(damage: Damage) -> Finding:
 
 def _identity(path: Path) -> tuple[int, ...]:
     """Return what tells that a file was written: of none (0,). Its content decides, so that a mere touch is no change."""
-    content = _bytes(path)
+    content = files.content_of(path)
     return (0,) if content is None else (1, len(content), hash(content))
-
-
-def _bytes(path: Path) -> bytes | None:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with os.fdopen(fd, "rb") as opened:
-        return opened.read() if stat.S_ISREG(os.fstat(fd).st_mode) else None
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from jumar.loop.checkfiles import GuardRules
 from jumar.loop.memory import Memory
 from jumar.model import SelectionCriteria, StopRules
 from jumar.model.protocols import Generator, Scorer, Validator
@@ -38,7 +39,8 @@ class LoopSettings:
 
     ``workdir`` is the person's own directory; with ``isolation`` the loop works in a copy or git worktree of it. ``weights`` is
     empty when all dimensions count the same. ``environment`` are further patterns for the allow-list. ``recorded`` is the
-    configuration as it is kept in ``loop.json``; a resume with another one is refused.
+    configuration as it is kept in ``loop.json``; a resume with another one is refused. ``guard`` is what decides
+    about candidates.
     """
 
     loop_id: str
@@ -55,6 +57,7 @@ class LoopSettings:
     prompt_template: str | None = None
     completion_promise: str | None = None
     recorded: Mapping[str, Any] = field(default_factory=_nothing)
+    guard: GuardRules = field(default_factory=GuardRules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

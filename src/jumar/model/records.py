@@ -270,8 +270,8 @@ class IterationRecord:
     ``quality_score`` is 0–100, or None when the iteration could not be scored; then ``status`` says why and it is never chosen.
     ``quality_delta`` is the difference to the iteration recorded before it. ``snapshot_path`` and ``artifacts`` are paths of the
     stored copies (``iterations/iteration-NNN/artifacts`` and what lies below): relative to the loop's directory on disk, joined
-    with it when read. ``best-output-tracking.json`` names the iteration's directory instead. ``tampering`` says what the generator
-    changed of the checks or of the store; such an iteration is not verified.
+    with it when read. ``best-output-tracking.json`` names the iteration's directory instead. ``tampering`` says what the
+    generator changed of the checks or of the store; such an iteration is not verified.
     """
 
     iteration_number: int

@@ -101,13 +101,16 @@ def _trend(history: Sequence[IterationView], rules: StopRules) -> StopDecision |
 
 
 def _completed(passes: Sequence[IterationView], target: float | None) -> StopDecision | None:
+    """The generator's word counts when somebody agrees: the checks where there are any, and the score where a target is set."""
     if not passes or not passes[-1].completed or passes[-1].verification == "failed":
         return None
     last = passes[-1]
     score = valid_score(last)
     if score is None or (target is not None and score < target):
         return None
-    agreed = "and the checks pass" if last.verification == "passed" else "and no check refuses it"
+    if target is None and last.verification != "passed":
+        return None
+    agreed = "and the checks pass" if last.verification == "passed" else "and the score reaches the target"
     return StopDecision(
         reason="completed", detail=f"the generator says it is done {agreed} (iteration {last.number}, {percent(score)})"
     )

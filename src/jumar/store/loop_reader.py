@@ -165,7 +165,7 @@ class LoopReader:
         return self.paths.iteration(number) / ARTIFACTS
 
     def kept_checks(self) -> tuple[int, Manifest] | None:
-        """Return the newest of ``checks/``: its number and what it holds; None when there is none. Errors: as :meth:`manifest`."""
+        """Return the newest of ``checks/``, its number and what it holds; None when there is none. Errors: as for a manifest."""
         try:
             numbers = [int(name) for name in os.listdir(self.paths.checks) if name.isdigit()]
         except FileNotFoundError:

@@ -323,7 +323,7 @@ class LoopStore(LoopReader):
         return target
 
     def keep_checks(self, number: int, source: Path, paths: Iterable[str]) -> Manifest:
-        """Keep a durable copy of ``paths`` below ``source`` as ``checks/NUMBER``, which must not exist, and return what it holds."""
+        """Keep a durable copy of ``paths`` below ``source`` as ``checks/NUMBER``, which must not exist; return what it holds."""
         with self._writing("keep the checks in", self.paths.checks):
             files.make_directory(self.paths.checks)
             return self._copy_to(self.paths.checks_of(number), source, paths)

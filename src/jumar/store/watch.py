@@ -15,11 +15,12 @@ import itertools
 import os
 import stat
 import tempfile
+import weakref
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from jumar import files
 from jumar.errors import StoreDamagedError
@@ -50,30 +51,30 @@ class Damage:
 
 
 class _Vault:
-    """Copies of small files in one file without a name. A disk that is full keeps none, and nothing can be put back from there."""
+    """Copies of small files in one file without a name. On a full disk nothing is kept, and nothing can be put back."""
 
     def __init__(self, directory: Path) -> None:
-        self._file: IO[bytes] | None = None
-        with contextlib.suppress(OSError):
-            self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - open for as long as the watch is
+        self._fd = -1
         self._end = 0
+        with contextlib.suppress(OSError):
+            with tempfile.TemporaryFile(dir=directory) as nameless:
+                self._fd = os.dup(nameless.fileno())
+            weakref.finalize(self, os.close, self._fd)
 
     def put(self, data: bytes) -> int:
         """Keep ``data`` and return where; -1 when it was not kept."""
-        if self._file is None:
-            return -1
+        place = self._end
         try:
-            os.pwrite(self._file.fileno(), data, self._end)
+            while data:
+                written = os.pwrite(self._fd, data, self._end)
+                self._end += written
+                data = data[written:]
         except OSError:
             return -1
-        place = self._end
-        self._end += len(data)
         return place
 
-    def get(self, place: int, size: int) -> bytes | None:
-        if self._file is None or place < 0:
-            return None
-        return os.pread(self._file.fileno(), size, place)
+    def get(self, place: int, size: int) -> bytes:
+        return os.pread(self._fd, size, place)
 
 
 class StoreWatch:
@@ -92,6 +93,7 @@ class StoreWatch:
         self._places = array("q")
         self._digests: list[bytes] = []
         self._attempts = 0  # so many are taken in, and have ended
+        self._under_way: set[int] = set()
         self._iterations = 0
         self._turn = 0
         self._backlog: Iterator[int] = iter(())
@@ -120,7 +122,7 @@ class StoreWatch:
                 for key in (f"{directory.name}/{name}" for name in names):
                     if key not in self._rows:
                         self._add(key)
-        self._pending = {number: [_content(path) for path in self._pending_files(number)] for number in pending}
+        self._pending = {number: [files.content_of(path) for path in self._pending_files(number)] for number in pending}
 
     def look(self, *, pending: frozenset[int] = frozenset(), everything: bool = False) -> tuple[Damage, ...]:
         """Return what others changed since :meth:`arm`, put back where there is a copy.
@@ -149,12 +151,13 @@ class StoreWatch:
             self._attempts, self._iterations = max(0, len(attempts) - _NEWEST), max(0, len(numbers) - _NEWEST)
             older = (_attempt_key(attempt.start.number) for attempt in reversed(attempts[: self._attempts]))
             self._backlog = itertools.chain(older, map(_iteration_key, reversed(numbers[: self._iterations])))
+        for attempt in attempts[self._attempts :]:
+            number, ended = attempt.start.number, attempt.end is not None
+            if _attempt_key(number) not in self._rows or (ended and number in self._under_way):
+                self._add(_attempt_key(number))
+            (self._under_way.discard if ended else self._under_way.add)(number)
         while self._attempts < len(attempts) and attempts[self._attempts].end is not None:
-            self._add(_attempt_key(attempts[self._attempts].start.number))
             self._attempts += 1
-        for attempt in attempts[self._attempts :]:  # under way; one that ended out of turn is taken in again in its turn
-            if _attempt_key(attempt.start.number) not in self._rows:
-                self._add(_attempt_key(attempt.start.number))
         for number in numbers[self._iterations :]:
             self._add(_iteration_key(number))
         self._iterations = len(numbers)
@@ -169,7 +172,7 @@ class StoreWatch:
         for name in sorted(_listed(directory) - {ARTIFACTS, LOGS, MANIFEST, STAGE}):
             yield self._planted(directory / name)
         for path, content in zip(self._pending_files(number), before, strict=True):
-            now = _content(path)
+            now = files.content_of(path)
             if now != content:
                 yield self._mend(path, now, content)
 
@@ -184,7 +187,7 @@ class StoreWatch:
 
     def _add(self, key: _Key) -> None:
         """Remember the files of ``key`` as they are now; those of a row that is known are remembered anew."""
-        contents = [_content(path) for path in self._files(key)]
+        contents = [files.content_of(path) for path in self._files(key)]
         framed = _framed(contents)
         place = -1 if self._vault is None or len(framed) > _LARGEST_COPY else self._vault.put(framed)
         row = self._rows.get(key)
@@ -222,7 +225,7 @@ class StoreWatch:
         if row is None or self._print(key) == self._prints[row]:
             return
         paths = self._files(key)
-        now = [_content(path) for path in paths]
+        now = [files.content_of(path) for path in paths]
         if _digest(now) == self._digests[row]:  # touched, or its mode was changed
             self._prints[row] = self._print(key)
             return
@@ -338,18 +341,6 @@ def _listed(directory: Path) -> frozenset[str]:
         return frozenset()
 
 
-def _content(path: Path) -> bytes | None:
-    """Return a regular file's content, None when there is none."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with os.fdopen(fd, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return None
-        return opened.read()
-
-
 def _digest(contents: list[bytes | None]) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     digest.update(_framed(contents))
@@ -368,7 +359,7 @@ def _framed(contents: list[bytes | None]) -> bytes:
 
 def _unframed(vault: _Vault, place: int) -> list[bytes | None] | None:
     def number(index: int) -> int:
-        return int.from_bytes(vault.get(place + index * _WIDTH, _WIDTH) or b"", "big", signed=True)
+        return int.from_bytes(vault.get(place + index * _WIDTH, _WIDTH), "big", signed=True)
 
     count = number(0)
     found: list[bytes | None] = []

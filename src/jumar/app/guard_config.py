@@ -1,0 +1,146 @@
+"""From the configuration to what a loop guards: the files of its checks, ``protect``, and what a resume compares them with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from jumar.decide.recorded import config_now
+from jumar.loop.checkfiles import CheckFile, CheckSource, GuardRules, check_files
+from jumar.loop.checkwords import runs_tests
+from jumar.model.codec import Fields
+from jumar.store.loop_store import LoopStore
+from jumar.text import escape
+
+if TYPE_CHECKING:
+    from jumar.app.config import JumarConfig
+    from jumar.app.evaluator_config import JudgeOptions
+
+__all__ = ["as_recorded", "changed_checks", "check_protect", "guard_rules"]
+
+_UNFINISHED: Final = frozenset({"lost", "interrupted"})
+
+
+def check_protect(patterns: list[str]) -> list[str]:
+    """Return ``protect`` when its patterns are usable. Errors: ``ValueError``."""
+    from pathspec import GitIgnoreSpec
+
+    for pattern in patterns:
+        if not pattern.strip() or pattern.startswith("#"):
+            raise ValueError("an empty pattern names nothing; give patterns in .gitignore syntax, such as 'tests/**'")
+        try:
+            GitIgnoreSpec.from_lines([pattern])
+        except ValueError as error:
+            raise ValueError(f"{pattern!r} is no pattern: {error}") from None
+    return patterns
+
+
+def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | None) -> GuardRules:
+    """Hash what decides about candidates and return it. ``path`` is the file of the configuration, None when there is none.
+
+    Errors: :class:`jumar.errors.ConfigError` for ``files`` that name nothing.
+    """
+    literal = {pattern.removeprefix("/").removeprefix("./") for pattern in config.artifacts.include}
+    sources = [*_sources(config, base)]
+    files = check_files(sources, workdir=workdir, base=base.resolve(), is_candidate=literal.__contains__)
+    return GuardRules(
+        protect=tuple(config.loop.protect),
+        files=files,
+        config=None if path is None else path.resolve(),
+        notices=tuple(_notices(config, sources)),
+    )
+
+
+def _sources(config: JumarConfig, base: Path) -> Iterator[CheckSource]:
+    for validator in config.validators:
+        yield CheckSource(
+            label=f"validator '{validator.name}'",
+            command=_command(validator.command),
+            reference=validator.python,
+            files=None if validator.files is None else tuple(validator.files),
+        )
+    for scorer in config.scorers:
+        judged = scorer.builtin == "judge"
+        yield CheckSource(
+            label=f"scorer '{scorer.dimension or scorer.builtin}'",
+            command=None if judged else _command(scorer.command),
+            reference=scorer.python,
+            files=None if scorer.files is None else tuple(scorer.files),
+            read=tuple(_read_by(scorer.judge_options(), base)) if judged else (),
+        )
+    if config.evaluator is not None:
+        yield CheckSource(label="[evaluator]", files=(), read=tuple(_read_by(_given(config.evaluator.options()), base)))
+
+
+def _given(options: JudgeOptions) -> Mapping[str, Any]:
+    return options.model_dump(include={"rubric", "patterns", "judge"})
+
+
+def _read_by(options: Mapping[str, Any], base: Path) -> Iterator[Path]:
+    """Yield the files of an evaluation: rubric, patterns, recorded replies. Names that are no files are built in."""
+    for key in ("rubric", "patterns"):
+        if isinstance(options.get(key), str):
+            yield base / options[key]
+    judge = options.get("judge")
+    if isinstance(judge, str) and judge.startswith("replay:"):
+        yield base / judge.removeprefix("replay:")
+
+
+def _command(command: str | list[str] | None) -> str | tuple[str, ...] | None:
+    return tuple(command) if isinstance(command, list) else command
+
+
+def _notices(config: JumarConfig, sources: list[CheckSource]) -> Iterator[str]:
+    if config.loop.protect:
+        return
+    for source in sources:
+        runner = None if source.command is None or source.files is not None else runs_tests(source.command)
+        if runner is not None:
+            yield (
+                f"{escape(source.label)} runs {runner}, and nothing keeps the generator from weakening the tests; "
+                '[loop] protect = ["tests/**"] puts them back before they run'
+            )
+            return
+
+
+def changed_checks(store: LoopStore, rules: GuardRules, *, accepting: bool) -> list[str]:
+    """Return, for the person, which files of the checks are not what they were when the loop was started or last accepted.
+
+    After a run that was cut off while a generator was at work, those of which the loop has a copy are left out unless the person
+    is ``accepting`` changes: the generator may have made them, and they are put back.
+    """
+    recorded = _recorded(store)
+    if recorded is None:
+        return []
+    now = {file.path: file.digest for file in rules.files}
+    changed = [file.path for file in recorded if now.get(file.path) != file.digest]
+    if changed and not accepting and _was_cut_off(store):
+        kept = store.kept_checks()
+        changed = [path for path in changed if kept is None or path not in kept[1].entries]
+    return [escape(f"{path}: {'changed' if path in now else 'gone'} since the loop was started") for path in changed]
+
+
+def as_recorded(store: LoopStore, rules: GuardRules) -> GuardRules:
+    """Return ``rules`` with the files as they stand in the record: what the tree holds now may be a generator's."""
+    recorded = _recorded(store)
+    return rules if recorded is None else replace(rules, files=recorded)
+
+
+def _recorded(store: LoopStore) -> tuple[CheckFile, ...] | None:
+    section = Fields(config_now(store), os.fspath(store.paths.loop_json)).section_or_none("checks")
+    if section is None:
+        return None
+    files = ((path, section.section(path)) for path in section.data)
+    return tuple(
+        CheckFile(path=path, digest=file.text("sha256"), used_by=file.text("used_by"), in_tree=not path.startswith("/"))
+        for path, file in files
+    )
+
+
+def _was_cut_off(store: LoopStore) -> bool:
+    attempts = store.attempts()
+    last = attempts[-1].end if attempts else None
+    return bool(attempts) and (last is None or last.outcome in _UNFINISHED or store.pending() is not None)
