@@ -18,6 +18,7 @@ TABLES = {
     "[[scorers]]": config.ScorerConfig,
     "[selection]": config.SelectionConfig,
     "[stop]": config.StopConfig,
+    "[budget]": config.BudgetConfig,
     "[noise]": config.NoiseConfig,
     "[override]": config.OverrideConfig,
     "[memory]": config.MemoryConfig,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from jumar.app.budget_config import BudgetConfig, check_one_time_limit
 from jumar.app.evaluator_config import EvaluatorConfig, check_judge_scorer
 from jumar.app.guard_config import check_protect
 from jumar.app.noise_config import NoiseConfig
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArtifactsConfig",
+    "BudgetConfig",
     "EvaluatorConfig",
     "GeneratorConfig",
     "JumarConfig",
@@ -299,6 +301,7 @@ class JumarConfig(_Section):
     weights: dict[str, float] = Field(default_factory=dict)
     selection: SelectionConfig = Field(default_factory=SelectionConfig)
     stop: StopConfig = Field(default_factory=StopConfig)
+    budget: BudgetConfig = Field(default_factory=BudgetConfig)
     noise: NoiseConfig = Field(default_factory=NoiseConfig)
     override: OverrideConfig = Field(default_factory=OverrideConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
@@ -317,6 +320,7 @@ class JumarConfig(_Section):
     def _one_limit(self) -> Self:
         if self.loop.max_iterations is not None and self.stop.max_iterations is not None:
             raise ValueError("[loop] max_iterations and [stop] max_iterations are one limit; keep one")
+        check_one_time_limit(self.budget, self.stop.max_seconds)
         if not self.validators and not self.scorers and self.evaluator is None:
             raise ValueError(
                 "nothing would be evaluated: add [[validators]], [[scorers]] or [evaluator] (or --check 'COMMAND'), "

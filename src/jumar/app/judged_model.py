@@ -10,10 +10,10 @@ from typing import Any, Literal
 from jumar.judging.component_health import every_component
 from jumar.judging.dual import DualEvaluation
 from jumar.judging.expensive.health import check_expensive_evaluator
-from jumar.judging.expensive.ledger import Prices
 from jumar.judging.expensive.settings import JudgeSettings
 from jumar.judging.expensive.summary import Evaluation
 from jumar.judging.items import Item
+from jumar.model.prices import Prices
 
 __all__ = ["JudgedEvaluation", "JudgedRequest"]
 

@@ -14,8 +14,8 @@ from jumar.model.judges import Judge
 from jumar.text import escape, nearest
 
 if TYPE_CHECKING:
-    from jumar.judging.expensive.ledger import Prices
     from jumar.judging.expensive.settings import JudgeSettings
+    from jumar.model.prices import Prices
 
 __all__ = ["FORMS", "judge_settings", "make_judge"]
 
@@ -105,8 +105,8 @@ def judge_settings(options: Mapping[str, Any], *, explain: bool = True) -> tuple
 
     Errors: :class:`jumar.errors.ConfigError` for one that is out of range.
     """
-    from jumar.judging.expensive.ledger import Prices
     from jumar.judging.expensive.settings import JudgeSettings
+    from jumar.model.prices import Prices
 
     taken = ("repeat", "max_cost", "concurrency", "timeout", "max_retries", "backoff_base")
     low, high = options["judge_scale"] or (1.0, 5.0)

@@ -130,7 +130,7 @@ def _dotted(location: Sequence[int | str]) -> str:
 def _keys_at(model: type[BaseModel], location: Sequence[int | str]) -> list[str]:
     current: Any = model
     for part in location:
-        if isinstance(part, int):
+        if isinstance(part, int) or part not in current.model_fields:  # an index, or the name of a table that a person chose
             continue
         current = _model_in(current.model_fields[part].annotation)
     return sorted(current.model_fields)

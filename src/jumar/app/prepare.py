@@ -43,8 +43,8 @@ _FREE = (
     "loop.id",
     *(f"evaluator.{key}" for key in ("cache", "concurrency", "timeout", "max_retries", "backoff_base", "max_cost", "price")),
 )
-"""Keys that a resume may change freely: the limit, the name by which the loop was found, and how a judge is asked. So is all of
-``[stop]`` and ``[redact]``: neither changes a score."""
+"""Keys that a resume may change freely: the limit, the name by which the loop was found, and how a judge is asked. So are all of
+``[stop]``, ``[budget]`` and ``[redact]``: none changes a score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +200,8 @@ def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[st
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    keys = sorted(key for key in before.keys() | after.keys() if key not in _FREE and not key.startswith(("stop.", "redact.")))
+    free = ("stop.", "budget.", "redact.")
+    keys = sorted(key for key in before.keys() | after.keys() if key not in _FREE and not key.startswith(free))
     return [escape(f"{key}: {_value(before, key)} → {_value(after, key)}") for key in keys if before.get(key) != after.get(key)]
 
 

@@ -21,6 +21,9 @@ _PLACES = {
     "threshold": ("selection", "threshold"),
     "mode": ("selection", "mode"),
     "timeout": ("generator", "timeout"),
+    "max_cost": ("budget", "max_cost_usd"),
+    "max_tokens": ("budget", "max_tokens"),
+    "max_seconds": ("budget", "max_seconds"),
 }
 _LISTS = {"include": ("artifacts", "include"), "exclude": ("artifacts", "exclude"), "environment": ("loop", "env")}
 
@@ -60,6 +63,8 @@ def _overlaid(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
     if given.get("max_iterations") is not None:
         merged.get("stop", {}).pop("max_iterations", None)
         merged.setdefault("loop", {})["max_iterations"] = given["max_iterations"]
+    if given.get("max_seconds") is not None:
+        merged.get("stop", {}).pop("max_seconds", None)
     if given.get("checks"):
         merged["validators"] = [*merged.get("validators", []), *_validators(given["checks"])]
     return merged

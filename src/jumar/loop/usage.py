@@ -38,10 +38,11 @@ _ALIASES: Final[Mapping[str, str]] = MappingProxyType(
         "cost": "token_cost_usd",
         "input": "input_tokens",
         "output": "output_tokens",
+        "cached": "cached_tokens",
         "session": "session_id",
     }
 )
-_INTEGERS: Final = ("tokens_used", "input_tokens", "output_tokens")
+_INTEGERS: Final = ("tokens_used", "input_tokens", "output_tokens", "cached_tokens")
 _NUMBERS: Final = (*_INTEGERS, "token_cost_usd")
 _SUM: Final = "sum:"
 ANY: Final = "*"

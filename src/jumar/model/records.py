@@ -98,7 +98,10 @@ class ArtifactDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a step reported of its own cost. Every field may be unknown (None)."""
+    """What a step reported of its own cost. Every field may be unknown (None).
+
+    ``cached_tokens`` are those of the input that were read from a cache, which are cheaper.
+    """
 
     tokens_used: int | None = None
     input_tokens: int | None = None
@@ -108,6 +111,7 @@ class Usage:
     session_id: str | None = None
     completed: bool | None = None
     blocked: str | None = None
+    cached_tokens: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -123,6 +127,7 @@ class Usage:
             session_id=fields.text_or_none("session_id"),
             completed=fields.boolean_or_none("completed"),
             blocked=fields.text_or_none("blocked"),
+            cached_tokens=fields.integer_or_none("cached_tokens"),
         )
 
 

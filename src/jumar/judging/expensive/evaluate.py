@@ -31,7 +31,7 @@ from jumar.judging.expensive.asking import Asker
 from jumar.judging.expensive.cache import ReplyCache
 from jumar.judging.expensive.given import as_items, rubric_of
 from jumar.judging.expensive.keys import known_keys
-from jumar.judging.expensive.ledger import Ledger, Prices
+from jumar.judging.expensive.ledger import Ledger
 from jumar.judging.expensive.noise import judge_noise
 from jumar.judging.expensive.reading import Answers, Reader, result_of
 from jumar.judging.expensive.settings import JudgeSettings
@@ -47,6 +47,7 @@ from jumar.judging.items import Item
 from jumar.judging.models import Story, Unscored
 from jumar.judging.rubric import JudgeRubric, Rubric
 from jumar.model.judges import Judge
+from jumar.model.prices import Prices
 from jumar.text import escape
 
 __all__ = ["JudgeRun", "evaluate_expensive", "judge_items"]

@@ -9,12 +9,10 @@ them.
 from __future__ import annotations
 
 import asyncio
-import math
-from dataclasses import dataclass
 from typing import Final
 
-from jumar.errors import ConfigError
 from jumar.model.judges import FailureKind
+from jumar.model.prices import Prices
 from jumar.model.records import Usage
 
 __all__ = ["Ledger", "Prices"]
@@ -24,26 +22,6 @@ _TOLERANCE: Final = 1e-9
 
 _FREE: Final[frozenset[FailureKind]] = frozenset({"rate_limited", "unavailable", "rejected", "missing"})
 """Failures without an answer; nobody charges for those unless they say so."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """USD for a million tokens, as the provider's price list has them. Errors: :class:`jumar.errors.ConfigError`."""
-
-    input_per_million: float
-    output_per_million: float
-
-    def __post_init__(self) -> None:
-        for name in ("input_per_million", "output_per_million"):
-            value: float = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise ConfigError(f"{name} = {value} should be 0 or more USD")
-
-    def cost(self, usage: Usage) -> float | None:
-        """Return the cost in USD; None when one of the two numbers of tokens is unknown."""
-        if usage.input_tokens is None or usage.output_tokens is None:
-            return None
-        return (usage.input_tokens * self.input_per_million + usage.output_tokens * self.output_per_million) / 1e6
 
 
 class Ledger:
