@@ -18,6 +18,8 @@ from jumar.store.loop_store import LoopStore
 from jumar.store.reading import cleaned_iterations
 from jumar.store.verify import VerifyReport, verify
 
+READING = "readings/0001-rescore-iteration-001.json"
+
 
 @pytest.fixture
 def store(fresh_place: Path) -> LoopStore:
@@ -35,7 +37,7 @@ def store(fresh_place: Path) -> LoopStore:
     store.add_decision("apply", best_iteration=1)
     kept = store.set_aside(work, ["a.txt"])
     shutil.copytree(kept, store.paths.undo / "0002")
-    put(store.paths.readings, {"0001.json": b'{"format": 1}'})
+    store.add_reading("rescore", 1, at="then", attempt=None, score=50.0)
     return store
 
 
@@ -247,7 +249,7 @@ DAMAGE: list[tuple[str, Callable[[Path], object], str, str]] = [
     ("undo", lambda d: rewrite(d / "undo/0002/artifacts/a.txt", b"CHANGED"), "undo/0002/artifacts/a.txt", "another content"),
     ("undo manifest", lambda d: (d / "undo/0002/manifest.json").unlink(), "undo/0002/manifest.json", "is missing"),
     ("set aside", lambda d: shutil.rmtree(d / "set-aside/0001/artifacts"), "set-aside/0001/artifacts", "is missing"),
-    ("reading", lambda d: (d / "readings/0001.json").write_bytes(b"{"), "readings/0001.json", "not readable as JSON"),
+    ("reading", lambda d: (d / READING).write_bytes(b"{"), READING, "not readable as JSON"),
     ("pending name", lambda d: put(d, {"pending/x": b""}), "pending/x", "is not an iteration's name"),
     (
         "pending damaged",

@@ -118,14 +118,14 @@ def _standing(store: LoopStore) -> tuple[int, Decision | None]:
 
 def _decided(store: LoopStore, *, by: str, at: str) -> tuple[int, str]:
     """Return the iteration that stands and why; record the selection first when nobody decided yet. The lock is held."""
+    from jumar.decide.evidence import select_from
     from jumar.decide.recorded import config_now
     from jumar.decide.select import record_selection
-    from jumar.ranking.choose import choose
     from jumar.report.read import criteria_of
 
     iteration, decision = _standing(store)
     if decision is None:
-        decision = record_selection(store, choose(store.views(), criteria_of(config_now(store))), by=by, at=at)
+        decision = record_selection(store, select_from(store, criteria_of(config_now(store))), by=by, at=at)
     return iteration, decision.reason
 
 

@@ -69,8 +69,8 @@ def select_command(
 
     The work directory is never touched; `jumar apply` does that.
     """
+    from jumar.decide.evidence import select_from
     from jumar.decide.recorded import config_now
-    from jumar.ranking.choose import choose
     from jumar.report.read import criteria_of
 
     if reason is not None and use is None:
@@ -87,7 +87,7 @@ def select_command(
         decision = _override(store, use, reason or "", criteria)
         _show_override(store, decision, criteria, as_json=as_json, quiet=quiet)
         return 0
-    result = choose(store.views(), criteria)
+    result = select_from(store, criteria)
     if as_json:
         print_json(_document(store, result, criteria))
     elif quiet:
@@ -177,12 +177,13 @@ def _show_override(store: LoopStore, decision: Decision, criteria: SelectionCrit
 
 def _result_of(store: LoopStore, decision: Decision, criteria: SelectionCriteria) -> SelectionResult:
     """Return the person's choice in the fields of a selection: whether it meets the rules, how far it is from the next best."""
+    from jumar.decide.evidence import select_from
     from jumar.ranking.choose import choose, ordered
 
     views = store.views()
     own = next(view for view in views if view.number == decision.best_iteration)
     alone = choose([own], criteria)
-    by_rules = choose(views, criteria)
+    by_rules = select_from(store, criteria)
     others = [view for view in ordered(views, criteria) if view.number != own.number]
     margin = None if not others or others[0].score is None else round(alone.quality_score - others[0].score, 4)
     final, start = by_rules.final_quality, views[0]

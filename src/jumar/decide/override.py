@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from jumar.decide.evidence import select_from
 from jumar.decide.recorded import config_now
 from jumar.decide.select import final_delta
 from jumar.decide.standing import standing
 from jumar.errors import NotFoundError, UsageError
 from jumar.model import Decision, IterationView, SelectionCriteria
-from jumar.ranking.choose import choose
 from jumar.ranking.views import invalid_reason, valid_score
 from jumar.store.loop_store import LoopStore
 from jumar.text import escape
@@ -52,7 +52,7 @@ def override(
         views = store.views()
         data: dict[str, Any] = {"use": use}
         if use == "best":
-            result = choose(views, criteria)
+            result = select_from(store, criteria)
             number = result.selected_iteration
             data |= {"result": result.to_json(), "criteria": criteria.to_json()}
         else:

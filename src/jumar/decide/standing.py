@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from jumar.decide.evidence import select_from
 from jumar.errors import NothingEvaluatedError
 from jumar.model import Decision, SelectionCriteria
-from jumar.ranking.choose import choose
 from jumar.store.loop_store import LoopStore
 
 __all__ = ["Standing", "TrailEntry", "decided", "standing", "trail", "trail_of"]
@@ -47,7 +47,7 @@ def standing(store: LoopStore, criteria: SelectionCriteria | None = None) -> Sta
         return Standing(iteration=decision.best_iteration, decision=decision)
     if criteria is not None:
         try:
-            return Standing(iteration=choose(store.views(), criteria).selected_iteration, decision=None)
+            return Standing(iteration=select_from(store, criteria).selected_iteration, decision=None)
         except NothingEvaluatedError:
             pass
     return Standing(iteration=None, decision=None)

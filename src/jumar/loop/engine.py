@@ -7,6 +7,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
+from jumar.decide.evidence import select_from
 from jumar.decide.select import record_selection
 from jumar.decide.standing import standing
 from jumar.decide.treelock import locked_tree
@@ -25,7 +26,6 @@ from jumar.loop.tally import Tally
 from jumar.loop.workspace import Workspace
 from jumar.model import Clock, IterationRecord, SelectionResult, StopDecision
 from jumar.model.stopping import REQUESTED_REASONS
-from jumar.ranking.choose import choose
 from jumar.ranking.score import resolve_weights
 from jumar.ranking.stopping import check_rules, evaluate_stop
 from jumar.report.views import refresh_views
@@ -270,7 +270,7 @@ class Loop:
     def _selection(self) -> SelectionResult | None:
         try:
             criteria = achievable(self.settings.criteria, has_validators=bool(self.parts.validators))
-            return choose(self.store.views(), criteria)
+            return select_from(self.store, criteria)
         except NothingEvaluatedError:
             return None
 

@@ -13,6 +13,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self, cast, get_args
 
 from jumar.decide.cleanup import cleanup
+from jumar.decide.evidence import select_from
 from jumar.decide.override import override
 from jumar.decide.select import record_selection
 from jumar.errors import ArtifactError, ConfigError, NotFoundError, ScoreError
@@ -30,7 +31,7 @@ from jumar.model import (
 )
 from jumar.model.records import Verification
 from jumar.model.selection import DEFAULT_CRITERIA, MODES
-from jumar.ranking.choose import choose, running_best
+from jumar.ranking.choose import running_best
 from jumar.ranking.degradation import detect_degradation, detect_diminishing_returns
 from jumar.ranking.score import merge_weights, weighted_score
 from jumar.report.csv_export import export_csv
@@ -183,7 +184,9 @@ class BestOutputTracker:
 
     def compute_selection(self, **changes: Any) -> SelectionResult:
         """Choose without writing anything; ``changes`` replace single criteria (``mode``, ``threshold``, …)."""
-        return choose(self._views(), _criteria(self.selection.to_json(), changes or None))
+        criteria = _criteria(self.selection.to_json(), changes or None)
+        self.store.refresh()
+        return select_from(self.store, criteria)
 
     def override(self, use: Literal["best", "final"] | int, *, reason: str) -> Decision:
         """Let a person's choice stand instead; ``reason`` is required. Errors: :class:`UsageError`, :class:`NotFoundError`."""

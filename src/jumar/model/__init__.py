@@ -8,6 +8,7 @@ from jumar.model.decisions import Decision
 from jumar.model.evaluators import Evaluated, Evaluator
 from jumar.model.judgement import JudgedItem, Judgement
 from jumar.model.protocols import Clock, GenerateOutcome, Generator, Scorer, StepContext, Validator
+from jumar.model.readings import Reading
 from jumar.model.records import (
     Analysis,
     ArtifactDetail,
@@ -21,6 +22,7 @@ from jumar.model.selection import (
     DEFAULT_CRITERIA,
     Degradation,
     DiminishingReturns,
+    NoiseRules,
     SelectionCriteria,
     SelectionResult,
 )
@@ -47,6 +49,8 @@ __all__ = [
     "IterationView",
     "JudgedItem",
     "Judgement",
+    "NoiseRules",
+    "Reading",
     "Reservation",
     "ScoreReading",
     "Scorer",

@@ -7,7 +7,7 @@ as they are; only the margin is rounded.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from jumar.errors import ConfigError, NothingEvaluatedError, ScoreError
@@ -16,7 +16,7 @@ from jumar.model.selection import DEFAULT_CRITERIA, MODES, SelectionCriteria, Se
 from jumar.ranking.views import difference, in_order, invalid_reason, is_finite, shown, valid_points, valid_score
 from jumar.text import nearest, percent, plural
 
-__all__ = ["check_criteria", "choose", "ordered", "running_best"]
+__all__ = ["check_criteria", "choose", "ordered", "peers", "running_best"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,14 @@ def check_criteria(criteria: SelectionCriteria) -> None:
         raise ScoreError(f"the threshold is {shown(threshold)}: give a number of 0–100, or none")
 
 
-def choose(views: Iterable[IterationView], criteria: SelectionCriteria = DEFAULT_CRITERIA) -> SelectionResult:
+def choose(
+    views: Iterable[IterationView],
+    criteria: SelectionCriteria = DEFAULT_CRITERIA,
+    *,
+    among: Collection[int] | None = None,
+    keep: int | None = None,
+    note: str = "",
+) -> SelectionResult:
     """Return the chosen iteration, why, and by what margin over which runner-up.
 
     Invalid views are never chosen; they count only as the final iteration. When no view satisfies the mode, its rules are
@@ -46,22 +53,26 @@ def choose(views: Iterable[IterationView], criteria: SelectionCriteria = DEFAULT
     "highest_quality_verified"; first verification, then the threshold, in "most_recent_above_threshold". A rule once given up
     stays given up.
 
+    ``among`` are the numbers that may be chosen or be the runner-up, None for all. ``keep`` is one of them that is chosen
+    although another is first; ``note`` then is the reason, and otherwise goes behind it.
+
     Errors: :class:`jumar.errors.NothingEvaluatedError` when no view is valid, :class:`jumar.errors.ScoreError` when a number
     is there twice, and as :func:`check_criteria`.
     """
     history = in_order(views)
-    candidates = _candidates(history, criteria)
+    candidates = [one for one in _candidates(history, criteria) if among is None or one.view.number in among]
     if not candidates:
         raise NothingEvaluatedError(_nothing(history))
-    best = candidates[0]
+    best = next((one for one in candidates if one.view.number == keep), candidates[0])
+    others = [one for one in candidates if one is not best]
     final = history[-1]
     final_quality = valid_score(final)
     start = valid_score(history[0]) if history[0].number == 0 else None
-    runner_up = candidates[1] if len(candidates) > 1 else None
+    runner_up = others[0] if others else None
     return SelectionResult(
         selected_iteration=best.view.number,
         quality_score=best.score,
-        reason=_reason(best, criteria),
+        reason=_reason(best, criteria, note) if best is candidates[0] else _kept(best, criteria, note),
         final_iteration=final.number,
         final_quality=final_quality,
         degradation_detected=final_quality is not None and best.score > final_quality,
@@ -71,6 +82,17 @@ def choose(views: Iterable[IterationView], criteria: SelectionCriteria = DEFAULT
         margin=difference(best.score, runner_up.score) if runner_up else None,
         below_start=start is not None and best.score < start,
     )
+
+
+def peers(views: Iterable[IterationView], criteria: SelectionCriteria = DEFAULT_CRITERIA) -> tuple[IterationView, ...]:
+    """Return the views that only their score keeps from being chosen, the first one first: those that break no other rules.
+
+    In the mode that goes by recency that is the chosen one alone. Empty when no view is valid. Errors: as :func:`ordered`.
+    """
+    candidates = _candidates(in_order(views), criteria)
+    if criteria.mode == "most_recent_above_threshold":
+        candidates = candidates[:1]
+    return tuple(one.view for one in candidates if one.relaxed == candidates[0].relaxed)
 
 
 def ordered(views: Iterable[IterationView], criteria: SelectionCriteria = DEFAULT_CRITERIA) -> tuple[IterationView, ...]:
@@ -116,7 +138,17 @@ def _candidate(view: IterationView, score: float, criteria: SelectionCriteria) -
     return _Candidate(view=view, score=score, place=place, relaxed=relaxed)
 
 
-def _reason(best: _Candidate, criteria: SelectionCriteria) -> str:
+def _kept(best: _Candidate, criteria: SelectionCriteria, note: str) -> str:
+    """Return why one is chosen that is not the highest: what it is within the noise of, and what was relaxed all the same."""
+    lacks = f"; relaxed: {', '.join(best.relaxed)}" if best.relaxed else ""
+    return f"{note[:1].upper()}{note[1:]}, {_apart(best.score, criteria.threshold)}{lacks}"
+
+
+def _reason(best: _Candidate, criteria: SelectionCriteria, note: str = "") -> str:
+    return f"{_rule(best, criteria)}; {note}" if note else _rule(best, criteria)
+
+
+def _rule(best: _Candidate, criteria: SelectionCriteria) -> str:
     score = _apart(best.score, criteria.threshold)
     missed = "" if "threshold" not in best.relaxed else f" (none reaches {percent(criteria.threshold)})"
     if criteria.mode == "highest_quality":

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.budget.ledger import spend as spend_of_attempts
+from jumar.decide.evidence import select_from
 from jumar.decide.recorded import config_now
 from jumar.decide.standing import TrailEntry, trail_of
 from jumar.errors import NotFoundError, NothingEvaluatedError, ScoreError
@@ -30,7 +31,7 @@ from jumar.model import (
 )
 from jumar.model.selection import MODES
 from jumar.model.stopping import STOP_REASONS
-from jumar.ranking.choose import choose, ordered
+from jumar.ranking.choose import ordered
 from jumar.ranking.degradation import detect_degradation, detect_diminishing_returns
 from jumar.ranking.score import resolve_weights
 from jumar.ranking.views import valid_score
@@ -195,7 +196,7 @@ def load_report(
     decisions = store.decisions()
     if selection is None:
         with contextlib.suppress(NothingEvaluatedError):
-            selection = choose(store.views(), rules)
+            selection = select_from(store, rules)
     chosen = {decision.best_iteration for decision in decisions if decision.kind == "override"}
     chosen |= {selection and selection.selected_iteration}
     records: list[IterationRecord] = []

@@ -210,5 +210,8 @@ class LoopPaths:
     def checks_of(self, number: int) -> Path:
         return self.checks / f"{number:04d}"
 
+    def reading_file(self, number: int, kind: str, iteration: int) -> Path:
+        return self.readings / f"{number:04d}-{kind}-{iteration_name(iteration)}.json"
+
     def undo_of(self, decision: int) -> Path:
         return self.undo / f"{decision:04d}"

@@ -18,6 +18,7 @@ from jumar.errors import NotFoundError, StoreDamagedError
 from jumar.model.attempts import Attempt
 from jumar.model.codec import decode
 from jumar.model.decisions import Decision
+from jumar.model.readings import Reading
 from jumar.model.records import IterationRecord, IterationView
 from jumar.store.layout import LoopPaths, iteration_name
 from jumar.store.lock import LoopLock
@@ -30,6 +31,7 @@ from jumar.store.reading import (
     light,
     read_attempt,
     read_decision,
+    read_later_reading,
     read_record,
     read_store_file,
     read_view,
@@ -62,6 +64,7 @@ class LoopReader:
         self._iterations = Listing(self.paths.iterations)
         self._attempts = Listing(self.paths.attempts)
         self._decisions = Listing(self.paths.decisions)
+        self._readings = Listing(self.paths.readings)
         self._numbers: list[int] = []
         self._views: dict[int, IterationView] = {}
         self._ordered: tuple[IterationView, ...] | None = None
@@ -69,6 +72,8 @@ class LoopReader:
         self._all_attempts: tuple[Attempt, ...] | None = None
         self._known_decisions: dict[int, Decision] = {}
         self._all_decisions: tuple[Decision, ...] | None = None
+        self._known_readings: dict[int, Reading] = {}
+        self._all_readings: tuple[Reading, ...] | None = None
         self._manifests: dict[int, Manifest] = {}
         self._looked: set[Listing] = set()
 
@@ -150,6 +155,20 @@ class LoopReader:
             self._all_decisions = tuple(known[number] for number, _ in found)
         return self._all_decisions
 
+    def readings(self) -> tuple[Reading, ...]:
+        """Return every later evaluation of an iteration, by number. Errors: :class:`StoreDamagedError`."""
+        if self._changed(self._readings):
+            self._all_readings = None
+        if self._all_readings is None:
+            numbered = [(decision_number(name), name) for name in self._readings.names]
+            known = self._known_readings
+            found = sorted((number, name) for number, name in numbered if number is not None)
+            for number, name in found:
+                if number not in known:
+                    known[number] = read_later_reading(self.paths.readings / name, number)
+            self._all_readings = tuple(known[number] for number, _ in found)
+        return self._all_readings
+
     def manifest(self, number: int) -> Manifest:
         """Return the complete manifest of an iteration. Errors: :class:`NotFoundError`, :class:`StoreDamagedError`."""
         known = self._manifests.get(number)
@@ -197,7 +216,7 @@ class LoopReader:
     def refresh(self) -> None:
         """Look at the disk again the next time something is asked for."""
         self._looked.clear()
-        for listing in (self._iterations, self._attempts, self._decisions):
+        for listing in (self._iterations, self._attempts, self._decisions, self._readings):
             listing.forget()
 
     def pending_of(self, number: int) -> Pending:

@@ -15,6 +15,7 @@ from jumar.errors import DuplicateIterationError, NotFoundError, StoreDamagedErr
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.codec import encode
 from jumar.model.decisions import Decision, Kind
+from jumar.model.readings import Reading, ReadingKind
 from jumar.model.records import IterationRecord
 from jumar.store.creation import create_loop
 from jumar.store.foreign import import_foreign, is_foreign
@@ -312,6 +313,23 @@ class LoopStore(LoopReader):
             self._known_decisions[number] = decision
             self._all_decisions = None
         return decision
+
+    def add_reading(self, kind: ReadingKind, iteration: int, **fields: Any) -> Reading:
+        """Write the next reading of an iteration, once: durable when this returns. ``fields`` are those of :class:`Reading`.
+
+        Errors: :class:`NotFoundError` when there is no such iteration, :class:`jumar.errors.StoreWriteError`.
+        """
+        with self._writing("write a reading to", self.paths.readings):
+            if iteration not in self.iteration_numbers():
+                raise NotFoundError(f"loop '{self.loop_id}' has no iteration {iteration}")
+            number = max((reading.number for reading in self.readings()), default=0) + 1
+            reading = Reading(number=number, kind=kind, iteration=iteration, **fields)
+            path = self.paths.reading_file(number, kind, iteration)
+            files.write_once(path, encode(reading.to_json(), sealed=True))
+            self._readings.names.add(path.name)
+            self._known_readings[number] = reading
+            self._all_readings = None
+        return reading
 
     def set_aside(self, source: Path, paths: Iterable[str]) -> Path:
         """Keep a durable copy of ``paths`` below ``source`` and return its directory, ``set-aside/0001``."""

@@ -20,6 +20,7 @@ from jumar.errors import StoreDamagedError
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.codec import FORMAT, decode
 from jumar.model.decisions import Decision
+from jumar.model.readings import Reading
 from jumar.model.records import STATUSES, VERIFICATIONS, IterationRecord, IterationView
 from jumar.store.layout import LoopPaths, iteration_number
 
@@ -34,6 +35,7 @@ __all__ = [
     "read_attempt",
     "read_bytes",
     "read_decision",
+    "read_later_reading",
     "read_record",
     "read_store_file",
     "read_view",
@@ -189,7 +191,7 @@ def light(attempt: Attempt) -> Attempt:
 
 
 def decision_number(name: str) -> int | None:
-    """Return the number of a decision's file name, ``0003-apply.json`` → 3; None for other names."""
+    """Return the number of a decision's or a reading's file name, ``0003-apply.json`` → 3; None for other names."""
     digits, dash, kind = name.partition("-")
     if not dash or not kind.endswith(".json") or not (digits.isascii() and digits.isdigit()):
         return None
@@ -211,3 +213,11 @@ def read_decision(path: Path, number: int) -> Decision:
     if decision.number != number:
         raise StoreDamagedError(f"{path}: holds decision {decision.number}; was it renamed by hand?")
     return decision
+
+
+def read_later_reading(path: Path, number: int) -> Reading:
+    """Read one file of ``readings/``. Errors: :class:`StoreDamagedError`."""
+    reading = Reading.from_json(decode(read_store_file(path), os.fspath(path)))
+    if reading.number != number:
+        raise StoreDamagedError(f"{path}: holds reading {reading.number}; was it renamed by hand?")
+    return reading

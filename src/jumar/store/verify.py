@@ -27,6 +27,7 @@ from jumar.store.reading import (
     decision_number,
     read_attempt,
     read_decision,
+    read_later_reading,
     read_record,
     read_store_file,
 )
@@ -251,9 +252,7 @@ class _Loop:
         for directory in (self._paths.undo, self._paths.set_aside, self._paths.checks):
             for name in self._check.names(directory):
                 self._copy(directory / name)
-        for name in self._check.names(self._paths.readings):
-            path = self._paths.readings / name
-            self._check.guard(path, lambda path=path: decode(read_store_file(path), os.fspath(path)))
+        self._readings(set(records), attempts)
 
     def _iteration(self, number: int, *, may_lack_artifacts: bool) -> IterationRecord | None:
         check, directory = self._check, self._paths.iteration(number)
@@ -330,6 +329,8 @@ class _Loop:
         """Check that what was paid for and what was recorded belong together."""
         claimed: dict[int, int] = {}
         for number, attempt in attempts.items():
+            if attempt.start.purpose != "generate":
+                continue
             before = claimed.get(attempt.start.iteration)
             if before is not None:
                 end = attempts[before].end
@@ -372,7 +373,7 @@ class _Loop:
     def _seals(self) -> None:
         """Check the digest in every write-once file that can be read at all."""
         paths = [self._paths.loop_json]
-        for directory in (self._paths.attempts, self._paths.decisions):
+        for directory in (self._paths.attempts, self._paths.decisions, self._paths.readings):
             paths += [directory / name for name in self._check.names(directory) if name.endswith(".json")]
         for folder in (self._paths.iterations, self._paths.pending):
             for name in self._check.names(folder):
@@ -403,6 +404,28 @@ class _Loop:
         for number in sorted(set(range(1, max(numbered, default=0))) - set(numbered)):
             check.problem(directory / f"{number:04d}-*.json", "is missing: decisions are numbered without gaps", _BACKUP)
         return found
+
+    def _readings(self, records: set[int], attempts: dict[int, Attempt]) -> None:
+        check, directory = self._check, self._paths.readings
+        numbers: set[int] = set()
+        for name in check.names(directory):
+            path, number = directory / name, decision_number(name)
+            if number is None or number in numbers:
+                what = "is not a reading's name" if number is None else "has the same number as another reading"
+                check.problem(path, what, _BY_HAND)
+                continue
+            numbers.add(number)
+            found = check.guard(path, lambda path=path, number=number: read_later_reading(path, number))
+            if found is None:
+                continue
+            if path != self._paths.reading_file(number, found.kind, found.iteration):
+                check.problem(path, f"holds a {found.kind} of iteration {found.iteration}", _BACKUP)
+            if found.iteration not in records:
+                check.problem(path, f"is of iteration {found.iteration}, of which there is nothing", _BACKUP)
+            if found.attempt is not None and found.attempt not in attempts:
+                check.problem(path, f"names attempt {found.attempt}, of which there is nothing", _BACKUP)
+        for number in sorted(set(range(1, max(numbers, default=0))) - numbers):
+            check.problem(directory / f"{number:04d}-*.json", "is missing: readings are numbered without gaps", _BACKUP)
 
     def _copy(self, directory: Path) -> None:
         """Check a directory of ``undo/``, ``set-aside/`` or ``checks/``."""
