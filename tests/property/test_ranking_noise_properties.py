@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.model import IterationView, NoiseRules, Reading, ScoreReading, SelectionCriteria
-from jumar.model.records import Repeats
+from jumar.model.records import Repeats, Verification
 from jumar.ranking.choose import choose
 from jumar.ranking.noise import Evidence, finalists, finals, measure, select
 from jumar.ranking.score import weighted_score
 from jumar.ranking.student import student_cdf, student_quantile
 
+VERIFICATIONS: tuple[Verification, ...] = ("passed", "failed")
 SCORES = st.floats(0, 1).map(lambda value: round(value, 3))
 ANSWERS = st.lists(SCORES, min_size=1, max_size=4).map(tuple)
 MODES = st.sampled_from(["highest_quality", "highest_quality_verified", "most_recent_above_threshold"])
@@ -29,7 +30,7 @@ def loops(draw: st.DrawFn) -> tuple[IterationView, ...]:
         repeats = (Repeats("a", draw(ANSWERS)), Repeats("b", draw(ANSWERS)))
         dimensions = {each.dimension: statistics.fmean(each.scores) for each in repeats}
         score = weighted_score(dimensions, {"a": 2.0, "b": 1.0})
-        verification = draw(st.sampled_from(["passed", "failed"]))
+        verification: Verification = draw(st.sampled_from(VERIFICATIONS))
         found.append(IterationView(number=number, score=score, dimensions=dimensions, repeats=repeats, verification=verification))
     return tuple(found)
 

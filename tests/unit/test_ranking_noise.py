@@ -8,6 +8,7 @@ import pytest
 
 from jumar.errors import NothingEvaluatedError
 from jumar.model import IterationView, NoiseRules, Reading, ScoreReading, SelectionCriteria
+from jumar.model.readings import ReadingKind
 from jumar.model.records import Repeats
 from jumar.ranking.choose import choose, peers
 from jumar.ranking.noise import Evidence, finalists, finals, loop_noise, measure, merged, select
@@ -24,7 +25,7 @@ def view(number: int, *scores: float, **fields) -> IterationView:
     return IterationView(number=number, score=weighted_score({"worth": mean}, {"worth": 1}), **values)
 
 
-def later(number: int, iteration: int, *scores: float, kind: str = "rescore", **fields) -> Reading:
+def later(number: int, iteration: int, *scores: float, kind: ReadingKind = "rescore", **fields) -> Reading:
     made = ScoreReading(dimension="worth", score=math.fsum(scores) / len(scores), repeats=scores) if scores else None
     values = {
         "score": made and 100 * (made.score or 0),

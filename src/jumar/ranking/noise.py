@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from jumar.errors import ScoreError
-from jumar.model.readings import Reading
+from jumar.model.readings import Reading, ReadingKind
 from jumar.model.records import IterationView, Repeats
 from jumar.model.selection import NoiseRules, SelectionCriteria, SelectionResult
 from jumar.ranking.choose import choose, peers
@@ -35,7 +35,7 @@ from jumar.text import points
 
 __all__ = ["Evidence", "Finals", "Noise", "Source", "finalists", "finals", "loop_noise", "measure", "merged", "select"]
 
-_RESCORE: Final = "rescore"
+_RESCORE: Final[ReadingKind] = "rescore"
 Answers = tuple[Repeats, ...]
 
 
@@ -55,11 +55,11 @@ class Evidence:
     weights: Mapping[str, float] = field(default_factory=_no_weights)
     rules: NoiseRules = field(default_factory=NoiseRules)
 
-    def later(self, number: int, kind: str = _RESCORE) -> tuple[Reading, ...]:
+    def later(self, number: int, kind: ReadingKind = _RESCORE) -> tuple[Reading, ...]:
         """Return the later readings of one iteration, those without a score included."""
         return tuple(reading for reading in self.readings if reading.iteration == number and reading.kind == kind)
 
-    def scored(self, number: int, kind: str = _RESCORE) -> tuple[Reading, ...]:
+    def scored(self, number: int, kind: ReadingKind = _RESCORE) -> tuple[Reading, ...]:
         """Return the later readings of one iteration that have a score."""
         return tuple(reading for reading in self.later(number, kind) if reading.status == "ok" and reading.score is not None)
 
