@@ -62,11 +62,13 @@ class LoopConfig(_Section):
     objective_file: str | None = None
     max_iterations: Count | None = None
     continue_from: Literal["previous", "best"] = "previous"
-    isolation: Literal["none", "copy", "worktree"] = "none"
+    isolation: Literal["none", "copy", "worktree", "sandbox"] = "none"
     apply: Literal["auto", "never"] | None = None
     workdir: str = "."
     env: list[str] = Field(default_factory=list)
     protect: Annotated[list[str], AfterValidator(check_protect)] = Field(default_factory=list[str])
+    network: bool = True
+    sandbox_writable: list[str] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _one_objective(self) -> Self:
@@ -336,7 +338,7 @@ class JumarConfig(_Section):
     @property
     def apply(self) -> Literal["auto", "never"]:
         """``auto`` in place and ``never`` in a copy or worktree, unless the file says otherwise."""
-        return self.loop.apply or ("auto" if self.loop.isolation == "none" else "never")
+        return self.loop.apply or ("auto" if self.loop.isolation in {"none", "sandbox"} else "never")
 
     def reply_directories(self, base: Path) -> list[Path]:
         """Return the directories that are named for the replies of judges."""

@@ -11,8 +11,10 @@ from pathlib import Path
 from jumar.app.config import JumarConfig
 from jumar.app.load import find_config, load_config
 from jumar.app.machine import Row, disk_row, machine_rows
+from jumar.app.parts import sandbox_of
 from jumar.app.rehearsal import generator_row, rehearse, throw_away_copy
-from jumar.errors import JumarError
+from jumar.errors import ConfigError, JumarError
+from jumar.loop.worktrees import check_repository
 from jumar.report.figures import size
 from jumar.store.lock import who_holds
 from jumar.text import escape
@@ -81,6 +83,7 @@ def _with_config(examination: Examination, config: JumarConfig, base: Path, root
         return
     yield _snapshot_row(artifacts, snapshot or 0)
     yield generator_row(config, workdir)
+    yield from _isolation_rows(config, base, root, workdir)
     try:
         with throw_away_copy(workdir, root, artifacts, config) as rehearsal:
             runnable = generator_row(config, workdir).state != "red"
@@ -88,6 +91,25 @@ def _with_config(examination: Examination, config: JumarConfig, base: Path, root
     except OSError as error:
         detail = f"the work directory could not be copied: {error}"
         yield Row(name="rehearsal", state="red", detail=detail, fix="free some space in TMPDIR, or set it to a larger disk")
+
+
+def _isolation_rows(config: JumarConfig, base: Path, root: Path, workdir: Path) -> Iterator[Row]:
+    """Say whether the place that the loop asks for can be made."""
+    isolation = config.loop.isolation
+    try:
+        sandbox = sandbox_of(config, base, root)
+        if sandbox is not None:
+            sandbox.check(workdir)
+            reach = "with the network" if sandbox.network else "without network"
+            yield Row(name="sandbox", state="green", detail=f"bubblewrap works here; the generator runs {reach}")
+        elif isolation == "worktree":
+            yield Row(name="worktree", state="green", detail=f"of the repository {check_repository(workdir).directory}")
+    except ConfigError as error:
+        problem, _, way_out = str(error).partition(": ")
+        if way_out:
+            yield Row(name=isolation, state="red", detail=problem, fix=way_out)
+        else:
+            yield Row(name=isolation, state="red", detail=problem, fix='use isolation = "copy"')
 
 
 def _objective_rows(config: JumarConfig, base: Path) -> Iterator[Row]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from jumar.app.config import GeneratorConfig, JumarConfig, ScorerConfig, ValidatorConfig
+from jumar.app.config import JumarConfig, ScorerConfig, ValidatorConfig
 from jumar.app.loop_evaluator import Evaluators, Place
 from jumar.app.memory import build_memory
 from jumar.loop.control import StopSwitch
 from jumar.loop.generators import CommandGenerator, PythonGenerator
+from jumar.loop.sandbox import Sandbox
 from jumar.loop.scorers import RepeatedScorer, ScorerRuntime, build_scorer
 from jumar.loop.settings import LoopParts
 from jumar.loop.validators import CommandValidator, PythonValidator
 from jumar.model.protocols import Generator, Scorer, Validator
 
-__all__ = ["build_parts"]
+__all__ = ["build_parts", "sandbox_of"]
+
+_PACKAGES = Path(__file__).resolve().parents[2]  # where jumar is imported from
 
 
 def build_parts(config: JumarConfig, base: Path, switch: StopSwitch, *, root: Path | None = None) -> LoopParts:
@@ -28,16 +32,32 @@ def build_parts(config: JumarConfig, base: Path, switch: StopSwitch, *, root: Pa
     runtime = ScorerRuntime(stop=switch.immediate, search=(base.resolve(),), evaluators=evaluators.of_options)
     judged = () if config.evaluator is None else evaluators.scorers(config.evaluator)
     return LoopParts(
-        generator=_generator(config.generator, base, switch),
+        generator=_generator(config, base, switch, root),
         validators=tuple(_validator(validator, base, switch) for validator in config.validators),
         scorers=(*(_scorer(scorer, runtime) for scorer in scorers), *judged),
         memory=build_memory(config.memory, base),
     )
 
 
-def _generator(config: GeneratorConfig, base: Path, switch: StopSwitch) -> Generator:
+def sandbox_of(config: JumarConfig, base: Path, root: Path | None) -> Sandbox | None:
+    """Return the sandbox that the configuration asks for; None when it asks for none."""
+    if config.loop.isolation != "sandbox":
+        return None
+    return Sandbox(
+        root=(root or base / ".jumar").absolute(),
+        writable=tuple((base / Path(path).expanduser()).absolute() for path in config.loop.sandbox_writable),
+        readable=(Path(sys.prefix), Path(sys.base_prefix), _PACKAGES, base.resolve()),
+        network=config.loop.network,
+    )
+
+
+def _generator(whole: JumarConfig, base: Path, switch: StopSwitch, root: Path | None) -> Generator:
+    config = whole.generator
+    sandbox = sandbox_of(whole, base, root)
+    wrap = None if sandbox is None else sandbox.wrap
     if config.python is not None:
-        return PythonGenerator(config.python, search=(base.resolve(),), timeout=config.timeout, stop=switch.immediate)
+        search = (base.resolve(),)
+        return PythonGenerator(config.python, search=search, timeout=config.timeout, stop=switch.immediate, wrap=wrap)
     return CommandGenerator(
         config.command or "",
         timeout=config.timeout,
@@ -45,6 +65,7 @@ def _generator(config: GeneratorConfig, base: Path, switch: StopSwitch) -> Gener
         stdin=config.stdin,
         completion_promise=config.completion_promise,
         stop=switch.immediate,
+        wrap=wrap,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from jumar.app.config import JumarConfig
 from jumar.app.guard_config import as_recorded, changed_checks, guard_rules
 from jumar.app.own_files import own_files
-from jumar.app.parts import build_parts
+from jumar.app.parts import build_parts, sandbox_of
 from jumar.app.redact_config import install_redaction
 from jumar.app.rehearsal import generator_row
 from jumar.app.templates import AGENT
@@ -79,6 +79,9 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     _refuse_missing_program(config, workdir)
     if config.loop.isolation == "worktree":
         check_repository(workdir)
+    sandbox = sandbox_of(config, request.base, request.root)
+    if sandbox is not None:
+        sandbox.check(workdir)
     parts = build_parts(config, request.base, switch, root=request.root)
     recorded = _recorded(config)
     loop_id = _loop_id(request, recorded, workdir)
@@ -125,7 +128,7 @@ def _store(request: RunRequest, settings: LoopSettings) -> tuple[LoopStore, Loop
     directory = loops_directory(request.root) / settings.loop_id
     prepare_root(request.root)
     if not directory.exists():
-        if settings.isolation == "none":
+        if settings.in_place:
             refuse_busy_tree(request.root, settings.workdir)
         document, at = _document(request.config, settings), SystemClock().now()
         return LoopStore.create(directory, settings.loop_id, document, workdir=settings.workdir, created_at=at), settings

@@ -67,7 +67,7 @@ class RunCommand(click.Command):
     type=click.Choice(["highest_quality", "highest_quality_verified", "most_recent_above_threshold"]),
     help="How to choose.",
 )
-@click.option("--isolation", type=click.Choice(["none", "copy", "worktree"]), help="Work in place, or elsewhere.")
+@click.option("--isolation", type=click.Choice(["none", "copy", "worktree", "sandbox"]), help="Work in place, or elsewhere.")
 @click.option("--continue-from", type=click.Choice(["previous", "best"]), help="What the next pass starts from.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For one run of the generator.")
 @click.option("--env", "environment", multiple=True, metavar="NAME", help="Let the programs see this variable; repeatable.")

@@ -73,8 +73,11 @@ def ask(
     log: Path,
     output_cap: int,
     stop: threading.Event | None,
+    wrap: Callable[[list[str]], list[str]] | None = None,
 ) -> Answer:
     """Call ``reference`` with ``context`` in a child process. ``search`` stands before the work directory on its path.
+
+    ``wrap`` makes another argv of the child's, one that puts it into a sandbox.
 
     Errors of the function are part of the answer. Errors: as :func:`jumar.loop.process.run_command`.
     """
@@ -85,9 +88,10 @@ def ask(
         "search": [str(path.absolute()) for path in (*search, context.workdir)],
         "context": case_context_to_json(context) if isinstance(context, CaseStepContext) else context_to_json(context),
     }
+    # -P: nothing in the work directory stands in for the standard library while jumar itself is imported; -B: it stays clean
+    child = [sys.executable, "-P", "-B", "-m", "jumar.loop.callables"]
     process = run_command(
-        # -P: nothing in the work directory stands in for the standard library while jumar itself is imported; -B: it stays clean
-        [sys.executable, "-P", "-B", "-m", "jumar.loop.callables"],
+        child if wrap is None else wrap(child),
         cwd=context.workdir,
         env=context.environment,
         timeout=timeout,

@@ -143,7 +143,7 @@ class Loop:
         """Hold the loop's lock and, in place, the work tree's: two loops must not change one tree."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.store.lock())
-            if self.settings.isolation == "none":
+            if self.settings.in_place:
                 stack.enter_context(locked_tree(self.store, self.settings.workdir))
             yield
 

@@ -24,6 +24,8 @@ DEFAULT_TIMEOUT: Final = 1800.0
 SUMMED_OUTPUT_CAP: Final = 16 << 20
 """Bytes of output that are kept where usage is summed over all of it: a sum over a part would be too small."""
 _LOG: Final = "generator.log"
+Wrap = Callable[[Sequence[str], StepContext], list[str]]
+"""What makes another argv of a command's, such as :meth:`jumar.loop.sandbox.Sandbox.wrap`."""
 _PLACEHOLDER: Final = re.compile(r"\{(prompt|prompt_file|feedback_file|iteration|loop_id)\}")
 
 
@@ -34,7 +36,7 @@ class CommandGenerator:
     ``{prompt_file}``, ``{feedback_file}``, ``{iteration}`` and ``{loop_id}`` are replaced, and any other braces left alone.
     ``stdin="prompt"`` gives it the prompt on its standard input. ``usage_map`` finds usage in the JSON that it prints (see
     :func:`jumar.loop.usage.check_usage_map`); the usage file comes first. ``completion_promise`` is a text which, alone on a
-    line of its output, says that it is done. Errors: :class:`jumar.errors.ConfigError`.
+    line of its output, says that it is done. ``wrap`` puts it into a sandbox. Errors: :class:`jumar.errors.ConfigError`.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class CommandGenerator:
         stdin: Literal["none", "prompt"] = "none",
         completion_promise: str | None = None,
         stop: threading.Event | None = None,
+        wrap: Wrap | None = None,
     ) -> None:
         self._command = check_command(command, where="generator")
         self._timeout = check_timeout(timeout, where="generator")
@@ -56,11 +59,15 @@ class CommandGenerator:
         self._stdin = stdin
         self._promise = completion_promise
         self._stop = stop
+        self._wrap = wrap
 
     def generate(self, context: StepContext) -> GenerateOutcome:
         """Run the command once. Every way in which it can fail is an outcome."""
+        command = self._filled(context)
+        if self._wrap is not None:
+            command = self._wrap(["/bin/sh", "-c", command] if isinstance(command, str) else command, context)
         result = run_command(
-            self._filled(context),
+            command,
             cwd=context.workdir,
             env=context.environment,
             timeout=self._timeout,
@@ -124,7 +131,9 @@ class PythonGenerator:
         timeout: float | None = DEFAULT_TIMEOUT,
         output_cap: int = DEFAULT_OUTPUT_CAP,
         stop: threading.Event | None = None,
+        wrap: Wrap | None = None,
     ) -> None:
+        self._wrap = wrap
         self._reference = check_reference(reference, where="generator")
         self._search = tuple(search)
         self._timeout = check_timeout(timeout, where="generator")
@@ -133,6 +142,7 @@ class PythonGenerator:
 
     def generate(self, context: StepContext) -> GenerateOutcome:
         """Call the function once. Whatever it raises is an outcome."""
+        wrap = self._wrap
         answer = ask(
             "generate",
             self._reference,
@@ -142,6 +152,7 @@ class PythonGenerator:
             log=context.log_directory / _LOG,
             output_cap=self._output_cap,
             stop=self._stop,
+            wrap=None if wrap is None else lambda argv: wrap(argv, context),
         )
         reading = read_usage_file(context.usage_file)
         if answer.value is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from jumar.loop.checkfiles import GuardRules
 from jumar.loop.memory import Memory
@@ -14,10 +14,11 @@ from jumar.model import SelectionCriteria, StopRules
 from jumar.model.protocols import Generator, Scorer, Validator
 from jumar.store.matching import ArtifactRules
 
-__all__ = ["ApplyPolicy", "ContinueFrom", "Isolation", "LoopParts", "LoopSettings", "achievable"]
+__all__ = ["IN_PLACE", "ApplyPolicy", "ContinueFrom", "Isolation", "LoopParts", "LoopSettings", "achievable"]
 
 ContinueFrom = Literal["previous", "best"]
-Isolation = Literal["none", "copy", "worktree"]
+Isolation = Literal["none", "copy", "worktree", "sandbox"]
+IN_PLACE: Final = frozenset({"none", "sandbox"})
 ApplyPolicy = Literal["auto", "never"]
 
 
@@ -58,6 +59,11 @@ class LoopSettings:
     completion_promise: str | None = None
     recorded: Mapping[str, Any] = field(default_factory=_nothing)
     guard: GuardRules = field(default_factory=GuardRules)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the loop's own tree is the person's directory."""
+        return self.isolation in IN_PLACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

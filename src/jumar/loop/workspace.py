@@ -232,7 +232,7 @@ class Workspace:
 def _kind(settings: LoopSettings, slot: int | None) -> Literal["in place", "copy", "worktree"]:
     if settings.isolation == "worktree":
         return "worktree"
-    return "copy" if settings.isolation == "copy" or slot is not None else "in place"
+    return "in place" if settings.in_place and slot is None else "copy"
 
 
 def discard_slots(store: LoopStore, settings: LoopSettings) -> tuple[str, ...]:
