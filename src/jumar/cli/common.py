@@ -25,6 +25,8 @@ __all__ = [
     "DEFAULT_ROOT",
     "colour_wanted",
     "command_for",
+    "complete_loop",
+    "find_loop",
     "json_option",
     "loop_argument",
     "open_loop",
@@ -84,6 +86,11 @@ def open_loop(root: Path, loop: str) -> LoopStore:
     """
     from jumar.store.loop_store import LoopStore
 
+    return LoopStore.open(find_loop(root, loop))
+
+
+def find_loop(root: Path, loop: str) -> Path:
+    """Return the directory of the loop that ``loop`` names, as :func:`open_loop` does, without opening it."""
     directory = loops_directory(root) / loop
     if "/" in loop:
         directory = Path(loop)
@@ -93,7 +100,7 @@ def open_loop(root: Path, loop: str) -> LoopStore:
         known = list_loops(root)
         begins = [name for name in known if loop not in {"", ".", ".."} and name.startswith(loop)]
         if len(begins) == 1:
-            return LoopStore.open(loops_directory(root) / begins[0])
+            return loops_directory(root) / begins[0]
         if (root / DEFAULT_ROOT / "loops").is_dir():
             raise NotFoundError(
                 f"{escape(str(root))} holds no loops, but {escape(str(root / DEFAULT_ROOT))} does: name that as --root"
@@ -101,7 +108,7 @@ def open_loop(root: Path, loop: str) -> LoopStore:
         where = escape(str(root))
         shown = f"there are: {', '.join(map(escape, known[:10]))}" if known else f"{where} holds no loops; `jumar run` makes one"
         raise NotFoundError(f"no loop called '{escape(loop)}' in {where}{nearest(loop, known)}; {shown}")
-    return LoopStore.open(directory)
+    return directory
 
 
 def command_for(command: str, loop: str, options: str = "") -> str:

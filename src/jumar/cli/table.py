@@ -20,12 +20,15 @@ COMMANDS: Commands = {
     "evaluate": ("jumar.cli.evaluate:evaluate_command", "Score items: stories, answers, summaries, anything."),
     "init": ("jumar.cli.init:init_command", "Write a commented jumar.toml to start from."),
     "list": ("jumar.cli.list:list_command", "List the loops."),
+    "logs": ("jumar.cli.logs:logs_command", "Print what the programs of a step printed."),
     "report": ("jumar.cli.report:report_command", "Print a loop's report as markdown, JSON, CSV, HTML or JUnit."),
     "run": ("jumar.cli.run:run_command", "Run a loop, or go on with one that was interrupted."),
     "select": ("jumar.cli.select:select_command", "Show what would be chosen, or choose yourself."),
     "show": ("jumar.cli.show:show_command", "Show a loop's iterations."),
+    "status": ("jumar.cli.status:status_command", "Say where a loop is: running since when, spent, left."),
     "stop": ("jumar.cli.stop:stop_command", "Ask a running loop to end after its step."),
     "verify": ("jumar.cli.verify:verify_command", "Re-hash everything that a loop stored."),
+    "watch": ("jumar.cli.watch:watch_command", "Show a loop as it runs."),
 }
 
 

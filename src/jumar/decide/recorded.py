@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from jumar.store.loop_reader import LoopReader
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
 
@@ -13,7 +14,7 @@ __all__ = ["artifact_rules", "config_now"]
 _NOTHING = ArtifactRules(include=("*",), exclude=("*",))
 
 
-def config_now(store: LoopStore) -> Mapping[str, Any]:
+def config_now(store: LoopReader) -> Mapping[str, Any]:
     """Return the configuration that holds for a loop: the recorded one, or the last change that a person accepted."""
     accepted = [decision.data["config"] for decision in store.decisions() if decision.kind == "accept"]
     return cast("Mapping[str, Any]", accepted[-1]) if accepted else store.config

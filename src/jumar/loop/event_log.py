@@ -18,7 +18,7 @@ from jumar.loop.clock import SystemClock
 from jumar.loop.events import Event
 from jumar.model import Clock
 
-__all__ = ["EVENTS_LIMIT", "EventLog", "read_events", "rotated"]
+__all__ = ["EVENTS_LIMIT", "EventLog", "EventTail", "read_events", "rotated"]
 
 _log = logging.getLogger("jumar.loop")
 
@@ -129,6 +129,59 @@ def read_events(path: Path, *, since: int = 0) -> Iterator[dict[str, Any]]:
                 event = _parsed(line)
                 if event is not None and event["seq"] > since:
                     yield event
+
+
+class EventTail:
+    """Reads the events of ``path`` as they come, from another process or thread: across rotation, mending and deletion.
+
+    Takes no lock and keeps nothing open. What was rotated away twice between two looks is missing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inode: int | None = None
+        self._offset = 0
+        self._known: dict[str, int] = {}  # the last number of each run
+
+    def news(self) -> list[dict[str, Any]]:
+        """Return the whole events that came since the last call, oldest first; the first call returns all there are."""
+        found: list[dict[str, Any]] = []
+        status = _status(self._path)
+        if status is None or status.st_ino != self._inode:
+            older = _status(rotated(self._path))
+            if older is not None:
+                begin = self._offset if older.st_ino == self._inode else 0
+                found += self._read(rotated(self._path), begin)[0]
+            self._inode, self._offset = None if status is None else status.st_ino, 0
+        if status is not None and status.st_size != self._offset:
+            events, self._offset = self._read(self._path, min(self._offset, status.st_size))
+            found += events
+        return found
+
+    def _read(self, path: Path, begin: int) -> tuple[list[dict[str, Any]], int]:
+        """Return the new events from ``begin`` on, and where the last whole line ends."""
+        try:
+            with path.open("rb") as stream:
+                stream.seek(begin)
+                data = stream.read()
+        except OSError:
+            return [], begin
+        end = data.rfind(b"\n") + 1
+        found = [event for line in data[:end].splitlines(keepends=True) if (event := _parsed(line)) is not None]
+        fresh: list[dict[str, Any]] = []
+        for event in found:
+            run = str(event.get("run"))
+            if event["seq"] > self._known.get(run, 0):
+                self._known[run] = event["seq"]
+                fresh.append(event)
+        return fresh, begin + end
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

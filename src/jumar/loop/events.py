@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from jumar.model import IterationRecord, StopRules, Usage
 from jumar.model.attempts import Spend
+from jumar.model.budget import Budget
 
 __all__ = [
     "AttemptEnded",
@@ -51,6 +52,7 @@ class LoopStarted:
     rules: StopRules
     recorded: tuple[IterationRecord, ...]
     weights: Mapping[str, float]
+    budget: Budget | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the event without the iterations that it found: ``recorded`` is their number."""
@@ -60,6 +62,7 @@ class LoopStarted:
             "resumed": self.resumed,
             "recorded": len(self.recorded),
             "rules": self.rules.to_json(),
+            "budget": None if self.budget is None else self.budget.to_json(),
             "weights": dict(self.weights),
         }
 

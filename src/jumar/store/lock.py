@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +23,7 @@ from jumar import files
 from jumar.errors import LockedError
 from jumar.text import escape
 
-__all__ = ["LoopLock", "who_holds"]
+__all__ = ["Holder", "LoopLock", "holder_of", "who_holds"]
 
 _COMMAND_LENGTH: Final = 60
 _CONTENT_LENGTH: Final = 4096
@@ -151,6 +152,57 @@ def who_holds(path: Path) -> dict[str, Any] | None:
         return None
     finally:
         os.close(fd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """The last process that took a lock, as it wrote of itself.
+
+    ``held`` is whether the lock is held now; ``alive`` whether that very process, told by its number and its start time, still
+    runs. Held and not alive: a child that it left behind has inherited the lock.
+    """
+
+    pid: int | None
+    command: str
+    since: str
+    held: bool
+    alive: bool
+
+
+def holder_of(path: Path) -> Holder | None:
+    """Return who holds the lock at ``path``, or held it last; None when nobody ever did. Writes nothing, waits for nothing."""
+    content = who_holds(path)
+    held = content is not None
+    if content is None:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return None
+        try:
+            content = _content(fd)
+        finally:
+            os.close(fd)
+    if not content and not held:
+        return None
+    pid = content.get("pid")
+    number = pid if isinstance(pid, int) else None
+    return Holder(
+        pid=number,
+        command=str(content.get("command", "")),
+        since=str(content.get("since", "")),
+        held=held,
+        alive=number is not None and _is_running(number, content.get("process_start")),
+    )
+
+
+def _is_running(pid: int, started: object) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # it runs, under another user
+    return started is None or started == _process_start(pid)
 
 
 def _loop(path: Path) -> str:

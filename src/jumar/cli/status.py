@@ -1,0 +1,149 @@
+"""``jumar status``: where a loop is, in one document."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jumar.cli.common import complete_loop, find_loop, json_option, print_json, print_text, quiet_option, root_option
+from jumar.cli.tabular import Column, Row, print_table
+from jumar.errors import JumarError
+from jumar.report.figures import count, dollars, duration
+from jumar.store.layout import loops_directory
+from jumar.text import escape, points
+
+__all__ = ["status_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar status                    every loop of the root
+  jumar status readme-polish
+  jumar status readme-polish --json | jq .budget_left.cost_usd"""
+
+_STYLES = {
+    "running": "cyan",
+    "waiting": "cyan",
+    "finished": "green",
+    "interrupted": "yellow",
+    "dead": "red",
+    "damaged": "bold red",
+}
+_COLUMNS = (
+    Column(name="loop"),
+    Column(name="state"),
+    Column(name="now", fold=True),
+    Column(name="passes", right=True),
+    Column(name="best", right=True),
+    Column(name="time", right=True),
+    Column(name="cost", right=True),
+)
+
+
+@click.command("status", epilog=_EPILOG)
+@click.argument("loop", required=False, shell_complete=complete_loop)
+@root_option
+@json_option
+@quiet_option
+def status_command(loop: str | None, root: Path, *, as_json: bool, quiet: bool) -> int:
+    """Say where a loop is: what runs since when, the best so far, what is spent and left, what went wrong.
+
+    Without LOOP: all loops of the root. Takes no lock and writes nothing. --quiet prints the state alone.
+    """
+    if loop is not None:
+        from jumar.app.live import LoopObserver
+
+        document = LoopObserver(find_loop(root, loop)).look().document
+        if as_json:
+            print_json(document)
+        elif quiet:
+            print_text(document["state"])
+        else:
+            print_text("\n".join(_lines(document)))
+        return 0
+    documents = [_of(directory) for directory in _directories(root)]
+    if as_json:
+        print_json({"root": str(root.absolute()), "loops": documents})
+    elif quiet:
+        for document in documents:
+            print_text(f"{escape(document['loop_id'])} {document['state']}")
+    elif not documents:
+        print_text(f"no loops in {escape(str(root))}")
+    else:
+        print_table(_COLUMNS, [_row(document) for document in documents])
+    return 0
+
+
+def _directories(root: Path) -> list[Path]:
+    try:
+        with os.scandir(loops_directory(root)) as listing:
+            names = sorted(entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [loops_directory(root) / name for name in names if (loops_directory(root) / name / "loop.json").exists()]
+
+
+def _of(directory: Path) -> dict[str, Any]:
+    from jumar.app.live import LoopObserver
+
+    try:
+        return dict(LoopObserver(directory).look().document)
+    except JumarError as error:
+        return {"loop_id": directory.name, "directory": str(directory), "state": "damaged", "problems": [str(error)]}
+
+
+def _row(document: Mapping[str, Any]) -> Row:
+    spend, best = document.get("spend", {}), document.get("best")
+    cells = (
+        document["loop_id"],
+        document["state"],
+        _now(document) or (document.get("stop_reason") or "").replace("_", " ") or "; ".join(document["problems"]),
+        "" if "iterations" not in document else str(document["iterations"]),
+        _score(best),
+        duration(spend.get("seconds")),
+        dollars(spend.get("cost_usd"), places=2),
+    )
+    return Row(cells=cells, style=_STYLES.get(document["state"], ""))
+
+
+def _score(best: dict[str, Any] | None) -> str:
+    return "—" if best is None else f"{points(best['quality_score'])} (it {best['iteration']})"
+
+
+def _now(document: Mapping[str, Any]) -> str:
+    if document.get("phase") is None:
+        return ""
+    since = "" if document["seconds"] is None else f" for {duration(document['seconds'])}"
+    which = "" if document["iteration"] is None else f" iteration {document['iteration']}"
+    return f"{document['phase']}{which}{since}"
+
+
+def _lines(document: Mapping[str, Any]) -> list[str]:
+    spend, left, last = document["spend"], document["budget_left"], document["last"]
+    detail = f" ({document['detail']})" if document["detail"] else ""
+    lines = [f"loop      {document['loop_id']}", f"state     {document['state']}{detail}"]
+    if now := _now(document):
+        lines.append(f"now       {now}")
+    lines.append(f"passes    {document['iterations']}{_left(left['passes'], str)}")
+    lines.append(f"best      {_score(document['best'])}")
+    if last is not None:
+        shown = "—" if last["quality_score"] is None else points(last["quality_score"])
+        lines.append(f"last      {shown} (it {last['iteration']}, {last['status'].replace('_', ' ')})")
+    lines.append(f"time      {duration(spend['seconds'])}{_left(left['seconds'], duration)}")
+    lines.append(f"tokens    {count(spend['tokens'])}{_left(left['tokens'], count)}")
+    lines.append(f"cost      {_money(spend['cost_usd'])}{_left(left['cost_usd'], _money)}")
+    if document["failures"]:
+        shown = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in document["failures"].items())
+        lines.append(f"failures  {shown}")
+    return [*lines, *(f"note      {problem}" for problem in document["problems"])]
+
+
+def _money(value: float | None) -> str:
+    return dollars(value, places=2)
+
+
+def _left(value: Any, show: Callable[[Any], str]) -> str:
+    return "" if value is None else f", {show(value)} left"

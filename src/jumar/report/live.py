@@ -1,0 +1,314 @@
+"""One frame of `jumar watch`: a read model in, lines of styled text out. Pure; nothing here reads a file or a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from jumar.model import IterationRecord, IterationView
+from jumar.model.attempts import Spend
+from jumar.model.budget import Budget
+from jumar.report.figures import count, dollars, duration, share
+from jumar.report.live_chart import Glyphs, Span, chart, glyphs
+from jumar.report.live_timeline import PHASES, Running
+from jumar.report.rows import trajectory_row
+from jumar.text import escape, points
+
+__all__ = ["LiveView", "frame_lines"]
+
+Line = list[Span]
+
+_NAMES: Final = MappingProxyType({"generate": "generating", "verify": "checking", "score": "scoring", "wait": "waiting"})
+_STATES: Final = MappingProxyType(
+    {"running": "good", "waiting": "warn", "finished": "good", "interrupted": "warn", "dead": "bad", "damaged": "bad"}
+)
+_SIDE_BY_SIDE: Final = 100  # columns from which dimensions and budget stand beside each other
+_MOST_DIMENSIONS: Final = 8
+_LEVELS: Final = ((8, 8, 8, True), (6, 6, 5, True), (5, 4, 3, True), (5, 3, 2, False), (4, 2, 1, False), (3, 1, 0, False))
+"""Rows of the chart and the table, lines of the log, and whether everything else is there: from plenty of room to little."""
+
+_PLAIN: Final = str.maketrans({"−": "-", "—": "?", "Δ": "d", "✓": "+", "✗": "x", "★": "*", "·": "|", "…": "...", "→": "->"})
+"""For a terminal without these characters; whoever prints escapes what else it cannot say."""
+
+_NONE: Mapping[str, float] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveView:
+    """What a frame shows. ``state`` is one of ``new, running, waiting, finished, interrupted, dead, tracked``.
+
+    ``views`` are all iterations, ``rows`` the records of the last few with the one before them, ``best`` and ``last`` two of the
+    records. ``running`` are the phases that run, each with its seconds so far. ``budget`` is the limits, ``passes`` the limit on
+    iterations; ``reserved_…`` is what is set aside for attempts in flight. ``phase_seconds`` is where the time went, ``partial``
+    whether older events are gone. ``log`` is the end of ``log_name``.
+    """
+
+    loop_id: str
+    state: str
+    detail: str = ""
+    objective: str = ""
+    views: tuple[IterationView, ...] = ()
+    rows: tuple[IterationRecord, ...] = ()
+    best: IterationRecord | None = None
+    last: IterationRecord | None = None
+    weights: Mapping[str, float] = field(default_factory=lambda: _NONE)
+    threshold: float | None = None
+    running: tuple[tuple[Running, float | None], ...] = ()
+    spend: Spend = field(default_factory=Spend)
+    budget: Budget = field(default_factory=Budget)
+    passes: int | None = None
+    reserved_cost_usd: float | None = None
+    reserved_tokens: int | None = None
+    phase_seconds: Mapping[str, float] = field(default_factory=lambda: _NONE)
+    partial: bool = False
+    failures: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    log_name: str = ""
+    log: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def frame_lines(view: LiveView, *, width: int = 80, height: int | None = None, ascii_only: bool = False) -> list[Line]:
+    """Return the frame as lines of spans (text, style), none longer than ``width`` characters.
+
+    With a ``height`` what matters less is left out until it fits; what still does not fit is cut at the bottom.
+    """
+    signs = glyphs(ascii_only=ascii_only)
+    width = max(40, width)
+    lines: list[Line] = []
+    for chart_rows, table_rows, log_rows, everything in _LEVELS:
+        lines = _frame(view, width, signs, chart_rows, table_rows, log_rows, everything=everything)
+        if height is None or len(lines) <= height:
+            break
+    if ascii_only:
+        lines = [[(text.translate(_PLAIN), style) for text, style in line] for line in lines]
+    return lines[:height]
+
+
+def _frame(
+    view: LiveView, width: int, signs: Glyphs, chart_rows: int, table_rows: int, log_rows: int, *, everything: bool
+) -> list[Line]:
+    lines = _head(view, width, signs)
+    if view.views:
+        lines += [[], *chart(view.views, width=width, height=chart_rows, signs=signs, limit=view.threshold)]
+        lines += [[], *_table(view, table_rows, width)]
+    left = [*_dimensions(view, signs, everything=everything), *_checks(view, signs)]
+    right = [*_budget(view, signs), *_phases(view, signs), *_failures(view)]
+    if width >= _SIDE_BY_SIDE and left:
+        lines += [[], *_beside(left, right, width)]
+    else:
+        lines += [*([[], *left] if left else []), [], *right]
+    if log_rows and view.log:
+        lines += [[], [("log       ", "head"), (view.log_name, "dim")]]
+        lines += [[("  " + text, "dim")] for text in view.log[-log_rows:]]
+    lines += [[("note      ", "warn"), (escape(problem), "warn")] for problem in view.problems]
+    return [_cut(line, width) for line in lines]
+
+
+def _head(view: LiveView, width: int, signs: Glyphs) -> list[Line]:
+    what = f"{view.state}{': ' + view.detail if view.detail else ''}"
+    head: Line = [(f"{escape(view.loop_id)}", "head"), ("   ", ""), (escape(what), _STATES.get(view.state, ""))]
+    lines: list[Line] = [head]
+    for running, seconds in view.running[:3]:
+        lines.append([("now       ", "head"), (_running(running, seconds), "")])
+    if len(view.running) > 3:
+        lines.append([(f"          and {len(view.running) - 3} more", "dim")])
+    if view.best is not None:
+        best = view.best
+        said = f"{points(best.quality_score or 0)} (iteration {best.iteration_number})"
+        line: Line = [("best      ", "head"), (f"{signs.best} {said}", "best")]
+        start = view.views[0] if view.views and view.views[0].number == 0 else None
+        if start is not None and start.score is not None and best.quality_score is not None and best.iteration_number:
+            line.append((f"  {points(best.quality_score - start.score, sign=True)} to the start", "dim"))
+        lines.append(line)
+    if view.objective.strip():
+        lines.append([("objective ", "head"), (escape(view.objective.strip().splitlines()[0])[:width], "dim")])
+    return lines
+
+
+def _running(running: Running, seconds: float | None) -> str:
+    name = _NAMES.get(running.phase, running.phase)
+    parts = [name]
+    if running.iteration is not None:
+        parts.append(f"iteration {running.iteration}")
+    if running.candidate is not None:
+        parts.append(f"(candidate {running.candidate})")
+    if seconds is not None:
+        parts.append(f"for {duration(seconds)}")
+    if running.phase == "wait" and running.seconds is not None:
+        parts.append(f"of {duration(running.seconds)}")
+    return " ".join(parts) + (f": {escape(running.detail.replace('_', ' '))}" if running.detail else "")
+
+
+def _table(view: LiveView, most: int, width: int) -> list[Line]:
+    heads = ("it", "score", "Δ", "checks", "cost", "time", "")
+    widths = (5, 7, 7, 7, 9, 8, 0)
+    lines: list[Line] = [[(_cells(heads, widths), "dim")]]
+    best = None if view.best is None else view.best.iteration_number
+    for index, record in enumerate(view.rows):
+        if index < len(view.rows) - most:
+            continue
+        previous = view.rows[index - 1] if index else None
+        row = trajectory_row(record, previous, best=best, weights=view.weights)
+        failure = record.status.replace("_", " ") if record.status != "ok" else ""
+        said = failure if row.note in {"", failure} else row.note
+        if record.status != "ok" and record.status_reason:
+            said += f": {escape(record.status_reason)}"
+        cells = (*row.cells[:-1], said)
+        style = "bad" if row.invalid else "best" if row.best else ""
+        lines.append([(_cells(cells, widths)[:width], style)])
+    return lines
+
+
+def _cells(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "".join(f"{cell:>{width}}" if width else f"   {cell}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _dimensions(view: LiveView, signs: Glyphs, *, everything: bool) -> list[Line]:
+    """Return a bar of the best pass for each dimension, and beside it how the last one did."""
+    best, last = view.best, view.last
+    names = dict.fromkeys([*(best.dimensions if best else ()), *(last.dimensions if last else ())])
+    if not names or not everything:
+        return []
+    lines: list[Line] = [[("dimensions", "head"), (f"{'best':>13}{'last':>16}", "dim")]]
+    for name in list(names)[:_MOST_DIMENSIONS]:
+        of_best = None if best is None else best.dimensions.get(name)
+        of_last = None if last is None else last.dimensions.get(name)
+        line: Line = [(f"  {escape(name)[:14]:<15}", "")]
+        for value, style in ((of_best, "best"), (of_last, "score")):
+            line += [*_bar(value, 10, signs, style), (f" {share(value):>4} ", "")]
+        lines.append(line)
+    if len(names) > _MOST_DIMENSIONS:
+        lines.append([(f"  and {len(names) - _MOST_DIMENSIONS} more", "dim")])
+    return lines
+
+
+def _bar(value: float | None, width: int, signs: Glyphs, style: str, reserved: float = 0.0) -> Line:
+    if value is None:
+        return [(" " * width, "")]
+    filled = min(width, max(0, round(value * width)))
+    if value > 0 and not filled:
+        filled = 1
+    aside = min(width - filled, round(reserved * width))
+    parts = [(signs.full * filled, style), (signs.reserved * aside, "warn"), (signs.empty * (width - filled - aside), "dim")]
+    return [part for part in parts if part[0]]
+
+
+def _checks(view: LiveView, signs: Glyphs) -> list[Line]:
+    if view.last is None or not view.last.checks:
+        return []
+    line: Line = [("checks    ", "head")]
+    for check in view.last.checks[:12]:
+        if check.broken is not None:
+            line.append((f"? {escape(check.name)}  ", "warn"))
+        else:
+            mark, style = (signs.passed, "good") if check.passed else (signs.failed, "bad")
+            line.append((f"{mark} {escape(check.name)}  ", style))
+    return [line]
+
+
+def _budget(view: LiveView, signs: Glyphs) -> list[Line]:
+    spend, budget = view.spend, view.budget
+    passes = sum(one.number > 0 for one in view.views)
+    lines: list[Line] = [[("budget", "head")]]
+    lines.append(_used("passes", passes, view.passes, f"{passes:,}", None if view.passes is None else f"{view.passes:,}", signs))
+    if budget.max_iterations is not None or spend.iterations != passes:
+        cap = budget.max_iterations
+        lines.append(
+            _used("attempts", spend.iterations, cap, f"{spend.iterations:,}", None if cap is None else f"{cap:,}", signs)
+        )
+    cap_seconds = budget.max_seconds
+    said = duration(spend.seconds)
+    lines.append(_used("time", spend.seconds, cap_seconds, said, None if cap_seconds is None else duration(cap_seconds), signs))
+    known = count(spend.tokens if spend.tokens is not None else spend.charged_tokens or None)
+    unknown = _unknown(spend.unknown_tokens, spend.tokens is None, assumed=count(spend.assumed_tokens or None))
+    reserved = view.reserved_tokens
+    lines.append(
+        _used(
+            "tokens",
+            spend.charged_tokens,
+            budget.max_tokens,
+            known,
+            None if budget.max_tokens is None else count(budget.max_tokens),
+            signs,
+            aside=(reserved, count(reserved)),
+            note=unknown,
+        )
+    )
+    charged = spend.charged_cost_usd
+    shown = dollars(spend.cost_usd if spend.cost_usd is not None else charged or None, places=2)
+    limit = None if budget.max_cost_usd is None else dollars(budget.max_cost_usd, places=2)
+    unknown = _unknown(spend.unknown_costs, spend.cost_usd is None, assumed=dollars(spend.assumed_cost_usd or None, places=2))
+    aside = (view.reserved_cost_usd, dollars(view.reserved_cost_usd, places=2))
+    lines.append(_used("cost", charged, budget.max_cost_usd, shown, limit, signs, aside=aside, note=unknown))
+    return lines
+
+
+def _unknown(attempts: int, unknown: bool, *, assumed: str) -> str:  # noqa: FBT001 - a plain flag of one line above
+    parts = [f"{assumed} assumed"] if assumed != "—" else []
+    if unknown:
+        parts.append(f"{attempts or 'some'} unknown")
+    return ", ".join(parts)
+
+
+def _used(
+    name: str,
+    used: float,
+    limit: float | None,
+    shown: str,
+    of: str | None,
+    signs: Glyphs,
+    *,
+    aside: tuple[float | None, str] = (None, ""),
+    note: str = "",
+) -> Line:
+    line: Line = [(f"  {name:<9}", "")]
+    if limit is not None and of is not None:
+        full = used / limit if limit else 1.0
+        line += [*_bar(full, 10, signs, "bad" if full >= 1 else "score", (aside[0] or 0.0) / limit if limit else 0.0), (" ", "")]
+    line.append((f"{shown}{' of ' + of if of is not None else ''}", ""))
+    notes = [*([f"{aside[1]} reserved"] if aside[0] else []), *([note] if note else [])]
+    if notes:
+        line.append((f" ({', '.join(notes)})", "dim"))
+    return line
+
+
+def _phases(view: LiveView, signs: Glyphs) -> list[Line]:
+    total = sum(view.phase_seconds.get(name, 0.0) for name in PHASES)
+    if total <= 0:
+        return []
+    parts = [
+        f"{name} {duration(seconds)} {seconds / total:.0%}"
+        for name in PHASES
+        if (seconds := view.phase_seconds.get(name, 0.0)) > 0 or name != "wait"
+    ]
+    line: Line = [("time in   ", "head"), (f" {signs.dot} ".join(parts), "")]
+    return [line, *([[("          (older events are gone)", "dim")]] if view.partial else [])]
+
+
+def _failures(view: LiveView) -> list[Line]:
+    if not view.failures:
+        return []
+    said = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in view.failures.items())
+    return [[("failures  ", "head"), (said, "warn")]]
+
+
+def _beside(left: list[Line], right: list[Line], width: int) -> list[Line]:
+    half = width // 2
+    lines: list[Line] = []
+    for index in range(max(len(left), len(right))):
+        one = _cut(left[index], half - 1) if index < len(left) else []
+        used = sum(len(text) for text, _ in one)
+        lines.append([*one, (" " * (half - used), ""), *(right[index] if index < len(right) else [])])
+    return lines
+
+
+def _cut(line: Line, width: int) -> Line:
+    kept: Line = []
+    for text, style in line:
+        room = width - sum(len(one) for one, _ in kept)
+        if room <= 0:
+            break
+        kept.append((text[:room], style))
+    return kept
