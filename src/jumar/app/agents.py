@@ -93,7 +93,7 @@ AGENTS: Final = (
             "session": "session_id",
         },
         resume="--resume SESSION",
-        limited="exit code 1 after retries; standard error says `status: 429`, or that a quota is used up",
+        limited="exit code 173 (429 in a byte) after ten tries; the event `result` says so, and standard error `status: 429`",
     ),
     Agent(
         title="Aider",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from jumar.app.config import JumarConfig
 from jumar.app.guard_config import as_recorded, changed_checks, guard_rules
@@ -19,7 +19,7 @@ from jumar.app.rehearsal import generator_row
 from jumar.app.templates import AGENT
 from jumar.decide.recorded import artifact_rules, config_now
 from jumar.decide.treelock import refuse_busy_tree
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, UsageError
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch, refuse_stop_file
 from jumar.loop.engine import Loop, check_settings
@@ -47,13 +47,17 @@ _FREE = (
 ``[stop]``, ``[budget]`` and ``[redact]``: none changes a score."""
 
 
+Resume = Literal["auto", "never", "require"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     """What a person asked to run.
 
     ``base`` is the directory that relative paths of the configuration start from, ``path`` its file. ``named`` is False
     when the configuration came from the command line alone, so that the loop has no name of its own. ``exact`` is True when
-    a person named the loop itself: then it is that one, and not the newest of its configuration.
+    a person named the loop itself: then it is that one, and not the newest of its configuration. ``resume`` "never" refuses
+    to go on with a loop that is there, "require" to start one where none is.
     """
 
     config: JumarConfig
@@ -64,6 +68,7 @@ class RunRequest:
     exact: bool = False
     new: bool = False
     accept_changes: bool = False
+    resume: Resume = "auto"
 
 
 def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | None) -> Loop:
@@ -86,6 +91,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     recorded = _recorded(config)
     loop_id = _loop_id(request, recorded, workdir)
     check_loop_id(loop_id)
+    _check_resume(request, loop_id)
     refuse_stop_file(LoopPaths(loops_directory(request.root) / loop_id).stop_files())
     settings = LoopSettings(
         loop_id=loop_id,
@@ -108,6 +114,20 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     check_settings(settings, parts)
     store, settings = _store(request, settings)
     return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener)
+
+
+def _check_resume(request: RunRequest, loop_id: str) -> None:
+    """Refuse, before anything is created, what the person said that a run must not do."""
+    there = (loops_directory(request.root) / loop_id).exists()
+    if request.resume == "never" and there:
+        raise UsageError(
+            f"loop '{loop_id}' is there already, and --resume never says not to go on with it; --new starts another one"
+        )
+    if request.resume == "require" and not there:
+        named = f"loop '{loop_id}' is not there" if request.named else "no unfinished loop of this command is there"
+        raise UsageError(
+            f"{named}, so there is nothing to go on with; --resume auto starts one (root: {escape(str(request.root))})"
+        )
 
 
 def _refuse_missing_program(config: JumarConfig, workdir: Path) -> None:

@@ -10,6 +10,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    open_standard_streams()
     arguments = sys.argv[1:]
     completing = "_JUMAR_COMPLETE" in os.environ  # a shell asks for completions, with the words in the environment
     from jumar.cli.table import GROUPS, render_help
@@ -26,6 +27,20 @@ def main() -> None:
     from jumar.cli.application import run_application
 
     sys.exit(run_application(arguments))
+
+
+def open_standard_streams() -> None:
+    """Put the null device where standard input, output or error was closed by whoever started this.
+
+    Otherwise the next file that is opened, one of the store perhaps, would get that number, and what is printed with it.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)  # the same number already, where none below it is closed
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 if __name__ == "__main__":

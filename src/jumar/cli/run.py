@@ -73,6 +73,14 @@ class RunCommand(click.Command):
 @click.option("--env", "environment", multiple=True, metavar="NAME", help="Let the programs see this variable; repeatable.")
 @click.option("--id", "loop_id", help="The loop's name.")
 @click.option("--new", is_flag=True, help="Start a new loop even if there is one to go on with.")
+@click.option(
+    "--resume",
+    type=click.Choice(["auto", "never", "require"]),
+    default="auto",
+    show_default=True,
+    help="Go on with a loop that is there, or insist that there is none, or one.",
+)
+@click.option("--no-input", is_flag=True, help="Promise that nobody is there: plain lines, also on a terminal.")
 @click.option("--accept-changes", is_flag=True, help="Go on although the configuration has changed.")
 @click.option(
     "--root",
@@ -89,6 +97,8 @@ def run_command(ctx: click.Context, **given: Any) -> int:
     CONFIG is a jumar.toml (default: the one in this directory). Without one, give the generator after --.
     """
     command: Sequence[str] | None = ctx.meta.get("jumar.command")
+    if given["new"] and given["resume"] == "require":
+        raise click.UsageError("--new starts a loop and --resume require goes on with one; give one of them", ctx)
     from jumar.app.prepare import RunRequest
     from jumar.app.request import command_line_config, configured
 
@@ -113,16 +123,17 @@ def run_command(ctx: click.Context, **given: Any) -> int:
         exact=given["loop_id"] is not None,
         new=given["new"],
         accept_changes=given["accept_changes"],
+        resume=given["resume"],
     )
-    return run_loop(request, as_json=given["as_json"], quiet=given["quiet"])
+    return run_loop(request, as_json=given["as_json"], quiet=given["quiet"], live=not given["no_input"])
 
 
-def run_loop(request: Any, *, as_json: bool, quiet: bool) -> int:
+def run_loop(request: Any, *, as_json: bool, quiet: bool, live: bool = True) -> int:
     """Run the loop of ``request`` with a display and signal handling; return the exit code."""
     from jumar.app.prepare import prepare
 
     switch = StopSwitch()
-    display = choose_display(as_json=as_json, quiet=quiet)
+    display = choose_display(as_json=as_json, quiet=quiet, live=live)
     loop = prepare(request, switch=switch, listener=display.hear)
     with signals_handled(switch, quiet=quiet), display:
         outcome = loop.run()
@@ -134,13 +145,13 @@ def run_loop(request: Any, *, as_json: bool, quiet: bool) -> int:
     return outcome.exit_code
 
 
-def choose_display(*, as_json: bool, quiet: bool) -> Display:
-    """Return the display for this call: silent, plain on stderr beside JSON, live on a terminal, else plain."""
+def choose_display(*, as_json: bool, quiet: bool, live: bool = True) -> Display:
+    """Return the display for this call: silent, plain on stderr beside JSON, live on a terminal where it may be, else plain."""
     if quiet:
         return SilentDisplay()
     if as_json:
         return PlainDisplay(sys.stderr)
-    if sys.stdout.isatty():
+    if live and sys.stdout.isatty():
         return LiveDisplay(colour=colour_wanted())
     return PlainDisplay(sys.stdout)
 

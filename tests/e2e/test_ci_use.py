@@ -1,0 +1,346 @@
+"""jumar where nobody watches: no terminal, no standard input, a workflow whose lines run as they are written."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+from loops import calls, jumar, jumar_json, write_loop
+
+from jumar.cli.run import run_command
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/ci.md"
+ASKS = """
+import os, sys
+try:
+    answer = open("/dev/tty").readline()
+except OSError as error:
+    answer = f"no terminal: {error.strerror}"
+print("stdin", repr(sys.stdin.read()), "tty", answer)
+open("score.txt", "w").write("0.9")
+open("text.md", "w").write("pass 1")
+"""
+
+
+HANGS_ONCE = """
+if value == "hang once":
+    value = 0.1
+    if not os.path.exists("{flag}"):
+        open("{flag}", "w")
+        time.sleep(600)
+"""
+
+
+# ------------------------------------------------------------------------------------------------------- nobody there
+
+
+def on_a_terminal(directory: Path, *arguments: str) -> tuple[int, str]:
+    """Run jumar on a terminal of its own where nobody types; return its exit code and what it showed."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jumar.cli.entry", *arguments],
+        cwd=directory,
+        env={**os.environ, "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # what a terminal says when its other end is gone
+        while select.select([ours], [], [], 60)[0] and (chunk := os.read(ours, 1 << 16)):
+            shown += chunk
+    os.close(ours)
+    return process.wait(60), shown.decode()
+
+
+@pytest.mark.parametrize("options", [(), ("--no-input",)], ids=["as it is", "no-input"])
+def test_on_a_terminal_an_agent_that_wants_to_ask_gets_none(options: tuple[str, ...], fresh_place: Path):
+    write_loop(fresh_place, [0.9])
+    (fresh_place / "agent.py").write_text(ASKS)
+    code, shown = on_a_terminal(fresh_place, "run", *options)
+    assert 0 == code, shown
+    log = next((fresh_place / ".jumar").rglob("generator.log")).read_text()
+    assert "stdin '' tty no terminal: No such device or address" in log
+    assert bool(options) == ("\x1b" not in shown)
+
+
+COMMANDS = [
+    ("run", "--no-input", "--json", "--resume", "auto"),
+    ("run", "--new", "-n", "1", "--check", "true", "--", "true"),
+    ("doctor", "--timeout", "20"),
+    ("list",),
+    ("show", "t"),
+    ("report", "t"),
+    ("diff", "t", "--best"),
+    ("verify", "t"),
+    ("apply", "t"),
+    ("apply", "t", "--undo"),
+    ("select", "t", "--use", "1", "--reason", "r"),
+    ("cleanup", "t"),
+    ("init", "somewhere"),
+    ("topk", "select", "-"),
+    ("topk", "compare", "-"),
+    ("topk", "drift", "-"),
+    ("evaluate", "-", "--mode", "cheap"),
+    ("demo", "-n", "1"),
+]
+
+
+def test_no_command_waits_or_breaks_when_standard_input_is_closed(fresh_place: Path):
+    write_loop(fresh_place, [0.9])
+    shell = 'exec "$0" -m jumar.cli.entry "$@" <&-'
+    for arguments in COMMANDS:
+        done = subprocess.run(
+            ["sh", "-c", shell, sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert "Traceback" not in done.stderr, (arguments, done.stderr)
+        assert done.returncode in {0, 1, 2}, (arguments, done)
+        assert done.returncode != 1 or arguments[0] in {"evaluate", "doctor"}, (arguments, done)
+    print(f"commands without standard input: {len(COMMANDS)}")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_whatever_is_closed_the_store_stays_whole(closed: str, fresh_place: Path):
+    """A file of the store that is opened as number 1 or 2 would get what is printed."""
+    write_loop(fresh_place, [0.6, 0.9])
+    shell = f'exec "$0" -m jumar.cli.entry run {closed}'
+    done = subprocess.run(["sh", "-c", shell, sys.executable], capture_output=True, text=True, timeout=60, check=False)
+    assert 0 == done.returncode, done
+    jumar(fresh_place, "verify", "t", check=0)
+    assert 2 == json.loads(jumar(fresh_place, "list", "--json").stdout)["loops"][0]["chosen"]
+
+
+def test_no_option_of_run_asks():
+    assert [] == [each.name for each in run_command.params if getattr(each, "prompt", None) is not None]
+
+
+# ----------------------------------------------------------------------------------------------------------- --resume
+
+
+def test_resume_never_refuses_a_loop_that_is_there_and_require_one_that_is_not(fresh_place: Path):
+    write_loop(fresh_place, [0.6, 0.7, 0.8])
+    missing = jumar(fresh_place, "run", "--resume", "require", "--json", check=2)
+    assert "loop 't' is not there" in json.loads(missing.stdout)["error"]["message"]
+    assert not (fresh_place / ".jumar").exists(), "refused before anything is created"
+
+    assert 1 == jumar_json(fresh_place, "run", "--resume", "never", "-n", "1")["selected_iteration"]
+    refused = jumar(fresh_place, "run", "--resume", "never", "-n", "2", check=2)
+    assert "loop 't' is there already" in refused.stderr
+    assert "--new" in refused.stderr
+    assert [1] == calls(fresh_place), "nothing was paid"
+
+    assert 2 == jumar_json(fresh_place, "run", "--resume", "require", "-n", "2")["selected_iteration"]
+    assert 3 == jumar_json(fresh_place, "run", "--resume", "auto", "-n", "3")["selected_iteration"]
+    assert "t-2" == jumar_json(fresh_place, "run", "--resume", "never", "--new", "-n", "1")["loop_id"]
+    both = jumar(fresh_place, "run", "--resume", "require", "--new", check=2)
+    assert "--new starts a loop and --resume require goes on with one" in both.stderr
+
+
+def test_resume_of_a_command_without_a_configuration(fresh_place: Path):
+    command = ("--", "sh", "-c", "echo x >> a.md")
+    words = ("run", "-n", "2", "--check", "true", "--include", "*.md")
+    refused = jumar(fresh_place, *words, "--resume", "require", *command, check=2)
+    assert "no unfinished loop of this command is there" in refused.stderr
+    assert 0 == jumar(fresh_place, *words, "--resume", "never", *command).returncode
+    assert 0 == jumar(fresh_place, *words, "--resume", "never", *command).returncode, "a finished one is none to go on with"
+
+
+# ------------------------------------------------------------------------------------------------------- the workflow
+
+
+class Job:
+    """A job of the documented workflow in a runner of one's own: its shell lines run, its actions are done by hand."""
+
+    def __init__(self, place: Path, *, attempt: int) -> None:
+        self.workflow = workflow()
+        (self.steps,) = (job["steps"] for job in self.workflow["jobs"].values())
+        self.place, self.attempt = place, attempt
+        self.work, self.cache = place / "work", place / "cache"
+        self.temporary = place / f"temp-{attempt}"
+        self.temporary.mkdir()
+        self.outputs: dict[str, str] = {}
+        self.codes: dict[str, int] = {}
+
+    @property
+    def summary(self) -> str:
+        return (self.temporary / "summary").read_text()
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        return json.loads((self.temporary / "outcome.json").read_text())
+
+    def check_out(self, remote: Path) -> None:
+        """A fresh clone, at the same place each time, with the cache of the attempt before."""
+        shutil.rmtree(self.work, ignore_errors=True)
+        subprocess.run(["git", "clone", "--quiet", str(remote), str(self.work)], check=True)
+        if self.cache.exists():
+            shutil.copytree(self.cache, self.work / ".jumar", symlinks=True)
+
+    def run(self, kill_at: int | None = None) -> None:
+        """Run the steps as a runner does: after a failure only those that always run."""
+        failed = False
+        for step in self.steps:
+            wanted = {"always()": True, "steps.loop.outputs.code == '0'": not failed and self.outputs.get("code") == "0"}
+            if not wanted.get(step.get("if", ""), not failed) or step.get("name") == "install":
+                continue
+            if "cache/save" in step.get("uses", ""):
+                shutil.rmtree(self.cache, ignore_errors=True)
+                shutil.copytree(self.work / ".jumar", self.cache, symlinks=True)
+            if "run" in step:
+                self.codes[step["name"]] = self.shell(step, kill_at if step.get("id") == "loop" else None)
+                failed |= self.codes[step["name"]] != 0
+
+    def shell(self, step: Mapping[str, Any], kill_at: int | None) -> int:
+        line = self.filled(step["run"])
+        output = self.temporary / "output"
+        output.touch()
+        environment = {
+            **{name: self.filled(str(value)) for name, value in {**self.workflow["env"], **step.get("env", {})}.items()},
+            "PATH": f"{self.place / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "RUNNER_TEMP": str(self.temporary),
+            "GITHUB_OUTPUT": str(output),
+            "GITHUB_STEP_SUMMARY": str(self.temporary / "summary"),
+            "GITHUB_RUN_ID": "77",
+            "CI": "true",
+        }
+        with (self.temporary / "log").open("a") as log:
+            process = subprocess.Popen(
+                ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", line],
+                cwd=self.work,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        if kill_at is not None:
+            while process.poll() is None and calls(self.work)[-1:] != [kill_at]:
+                time.sleep(0.02)
+            os.killpg(process.pid, signal.SIGTERM)
+        code = process.wait(100)
+        self.outputs |= dict(line.split("=", 1) for line in output.read_text().splitlines())
+        return code
+
+    def filled(self, text: str) -> str:
+        """Put values in the place of the workflow's expressions; an unknown one is an error."""
+        known = {
+            "github.run_id": "77",
+            "github.run_attempt": str(self.attempt),
+            "secrets.ANTHROPIC_API_KEY": "sk-none",
+            "steps.loop.outputs.code": self.outputs.get("code", ""),
+            "runner.temp": str(self.temporary),
+        }
+        return re.sub(r"\$\{\{ *([\w.]+) *\}\}", lambda match: known[match[1]], text)
+
+
+def workflow() -> dict[str, Any]:
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return yaml.safe_load(text)
+
+
+def repository(place: Path, scores: list[float | str], extra: str) -> Path:
+    """A remote with the loop of the workflow in it, and jumar on the path."""
+    source, remote = place / "source", place / "remote.git"
+    write_loop(source, scores, loop="", extra=extra)
+    config = source / "jumar.toml"
+    config.write_text(config.read_text().replace('id = "t"', f'id = "{workflow()["env"]["LOOP"]}"'))
+    agent = source / "agent.py"
+    agent.write_text(
+        agent.read_text().replace('if value == "hang":', HANGS_ONCE.format(flag=place / "hung") + 'if value == "hang":')
+    )
+    (source / ".gitignore").write_text("calls.log\n.jumar/\n")
+    identity = ["-c", "user.name=t", "-c", "user.email=t@t"]
+    for words in (
+        ["init", "-q"],
+        ["add", "."],
+        [*identity, "commit", "-qm", "start"],
+        ["clone", "-q", "--bare", ".", str(remote)],
+    ):
+        subprocess.run(["git", *words], cwd=source, check=True)
+    (place / "bin").mkdir()
+    program = place / "bin/jumar"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m jumar.cli.entry "$@"\n')
+    program.chmod(0o755)
+    return remote
+
+
+def gate_of(job: Job) -> ET.Element:
+    (gate,) = ET.parse(job.temporary / "report/junit.xml").getroot().iterfind(".//testcase[@name='gate']")
+    return gate
+
+
+def test_a_job_whose_gate_is_met_is_green_and_pushes_the_best(tmp_path: Path):
+    remote = repository(tmp_path, [0.6, 0.9, 0.7], "[selection]\nthreshold = 80")
+    job = Job(tmp_path, attempt=1)
+    job.check_out(remote)
+    job.run()
+    assert {"run": 0, "report": 0, "push the best": 0, "gate": 0} == job.codes, (job.temporary / "log").read_text()
+    assert (2, True) == (job.outcome["selected_iteration"], job.outcome["meets_threshold"])
+    assert ["system-out"] == [each.tag for each in gate_of(job)]
+    assert "| 2" in job.summary
+    shown = subprocess.run(["git", "show", "jumar/77:text.md"], cwd=remote, check=True, capture_output=True, text=True)
+    assert "pass 2\n" == shown.stdout
+
+
+def test_a_job_whose_gate_is_missed_is_red_with_a_report(tmp_path: Path):
+    remote = repository(tmp_path, [0.6, 0.7], "[selection]\nthreshold = 80")
+    job = Job(tmp_path, attempt=1)
+    job.check_out(remote)
+    job.run()
+    code = int(job.outputs["code"])
+    assert code in {10, 11}
+    assert {"run": 0, "report": 0, "gate": code} == job.codes, (job.temporary / "log").read_text()
+    assert ["failure", "system-out"] == [each.tag for each in gate_of(job)]
+    assert (job.temporary / "report/loop.html").stat().st_size > 10_000
+    assert "70" in job.summary
+    assert (
+        ""
+        == subprocess.run(["git", "branch", "--list", "jumar/*"], cwd=remote, check=True, capture_output=True, text=True).stdout
+    )
+
+
+def test_a_job_that_was_cancelled_goes_on_in_a_fresh_checkout_from_the_cache(tmp_path: Path):
+    remote = repository(tmp_path, [0.6, "hang once", 0.9], "[selection]\nthreshold = 80")
+    first = Job(tmp_path, attempt=1)
+    first.check_out(remote)
+    first.run(kill_at=2)
+    assert 0 != first.codes["run"]
+    assert "gate" not in first.codes
+
+    again = Job(tmp_path, attempt=2)
+    again.check_out(remote)
+    again.run()
+    assert (True, 3) == (again.outcome["resumed"], again.outcome["selected_iteration"]), again.outcome
+    assert {"run": 0, "report": 0, "push the best": 0, "gate": 0} == again.codes
+    assert [2, 3] == calls(again.work), "what was finished before is not paid for again"
+    jumar(again.work, "verify", "coding-agent", check=0)
+
+
+def test_the_lines_of_every_step_are_shell_and_every_option_of_jumar_exists():
+    (steps,) = (job["steps"] for job in workflow()["jobs"].values())
+    lines = [step["run"] for step in steps if "run" in step]
+    assert len(lines) == 5
+    for line in lines:
+        plain = re.sub(r"\$\{\{.*?\}\}", "0", line)
+        parsed = subprocess.run(["bash", "-n", "-c", plain], capture_output=True, check=False)
+        assert (0, b"") == (parsed.returncode, parsed.stderr)
+    known = {name for parameter in run_command.params for name in parameter.opts}
+    (command,) = re.findall(r"jumar run (.*?) >", "\n".join(lines))
+    assert set(re.findall(r"--[a-z-]+", command)) <= known
