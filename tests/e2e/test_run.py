@@ -83,7 +83,8 @@ def test_a_time_limit_exits_11(tmp_path: Path) -> None:
     result = jumar_json(tmp_path, "run", check=11)
 
     assert "max_seconds" == result["stop_reason"]
-    assert 1 == result["spend"]["iterations"]
+    assert 0 == result["spend"]["iterations"], "scoring the start took longer than that already"
+    assert 0 < result["spend"]["seconds"]
 
 
 def test_a_finished_loop_pays_nothing_and_exits_2(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.app import cases_config, config, redact_config
+from jumar.app import cases_config, config, redact_config, retry_config
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
 TABLES = {
@@ -19,6 +19,7 @@ TABLES = {
     "[selection]": config.SelectionConfig,
     "[stop]": config.StopConfig,
     "[budget]": config.BudgetConfig,
+    "[retry]": retry_config.RetryConfig,
     "[noise]": config.NoiseConfig,
     "[override]": config.OverrideConfig,
     "[memory]": config.MemoryConfig,

@@ -16,6 +16,7 @@ from jumar.app.evaluator_config import EvaluatorConfig, check_judge_scorer
 from jumar.app.guard_config import check_protect
 from jumar.app.noise_config import NoiseConfig
 from jumar.app.redact_config import RedactConfig
+from jumar.app.retry_config import RetryConfig
 from jumar.model.selection import SelectionCriteria
 from jumar.model.stopping import StopRules, TrendRule
 from jumar.ranking.stopping import DEFAULT_DECLINE, DEFAULT_DIMINISHING, DEFAULT_OSCILLATION, DEFAULT_PLATEAU, SMALLEST_WINDOW
@@ -69,6 +70,9 @@ class LoopConfig(_Section):
     protect: Annotated[list[str], AfterValidator(check_protect)] = Field(default_factory=list[str])
     network: bool = True
     sandbox_writable: list[str] = Field(default_factory=list)
+    candidates: Annotated[int, Field(ge=1, le=64, strict=True)] = 1
+    workers: Count | None = None
+    seed: Annotated[int, Field(ge=0, strict=True)] = 0
 
     @model_validator(mode="after")
     def _one_objective(self) -> Self:
@@ -304,6 +308,7 @@ class JumarConfig(_Section):
     selection: SelectionConfig = Field(default_factory=SelectionConfig)
     stop: StopConfig = Field(default_factory=StopConfig)
     budget: BudgetConfig = Field(default_factory=BudgetConfig)
+    retry: RetryConfig = Field(default_factory=RetryConfig)
     noise: NoiseConfig = Field(default_factory=NoiseConfig)
     override: OverrideConfig = Field(default_factory=OverrideConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)

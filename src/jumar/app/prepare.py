@@ -41,10 +41,13 @@ __all__ = ["RunRequest", "prepare"]
 _FREE = (
     "loop.max_iterations",
     "loop.id",
+    "loop.workers",
     *(f"evaluator.{key}" for key in ("cache", "concurrency", "timeout", "max_retries", "backoff_base", "max_cost", "price")),
 )
-"""Keys that a resume may change freely: the limit, the name by which the loop was found, and how a judge is asked. So are all of
-``[stop]``, ``[budget]`` and ``[redact]``: none changes a score."""
+"""Keys that a resume may change freely: the limit, the name by which the loop was found, and how a judge is asked. So is all of
+``[stop]``, ``[budget]``, ``[retry]`` and ``[redact]``: none of them changes a score."""
+
+_FREE_TABLES = ("stop.", "budget.", "retry.", "redact.")
 
 
 Resume = Literal["auto", "never", "require"]
@@ -109,6 +112,11 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         completion_promise=config.generator.completion_promise,
         recorded=recorded,
         guard=guard_rules(config, workdir=workdir, base=request.base, path=request.path),
+        candidates=config.loop.candidates,
+        workers=config.loop.workers or config.loop.candidates,
+        seed=config.loop.seed,
+        retries=config.retry.retries(),
+        budget=config.budget.limits(),
     )
     check_patterns(config.loop.env)
     check_settings(settings, parts)
@@ -223,8 +231,7 @@ def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[st
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    free = ("stop.", "budget.", "redact.")
-    keys = sorted(key for key in before.keys() | after.keys() if key not in _FREE and not key.startswith(free))
+    keys = sorted(key for key in before.keys() | after.keys() if key not in _FREE and not key.startswith(_FREE_TABLES))
     return [escape(f"{key}: {_value(before, key)} → {_value(after, key)}") for key in keys if before.get(key) != after.get(key)]
 
 

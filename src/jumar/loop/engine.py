@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Sequence
+import time
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
+from jumar.budget.gate import Stop, Wait
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
 from jumar.decide.evidence import select_from
 from jumar.decide.select import record_selection
 from jumar.decide.standing import standing
 from jumar.decide.treelock import locked_tree
 from jumar.errors import ConflictError, NothingEvaluatedError, StoreWriteError, UsageError
+from jumar.loop.batch import Batch
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
 from jumar.loop.event_log import EventLog
-from jumar.loop.events import IterationRecorded, Listener, LoopStarted, Notice, deliver
+from jumar.loop.events import IterationRecorded, Listener, LoopEnded, LoopStarted, StopDecided
+from jumar.loop.failures import count_failures
 from jumar.loop.identity import current_user
 from jumar.loop.listeners import Listeners
 from jumar.loop.outcome import LoopOutcome
-from jumar.loop.resume import choose_parent, recover
+from jumar.loop.plan import Plan, missing_of_batch, plan_next
+from jumar.loop.purse import may_begin, refused_too_often, turned_away, wait_for
+from jumar.loop.resume import recover
+from jumar.loop.run import LoopRun
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
-from jumar.loop.step import Step
 from jumar.loop.tally import Tally
-from jumar.loop.workspace import Workspace
+from jumar.loop.trees import Trees
+from jumar.loop.work import drive
 from jumar.model import Clock, IterationRecord, SelectionResult, StopDecision
 from jumar.model.stopping import REQUESTED_REASONS
 from jumar.ranking.score import resolve_weights
@@ -55,13 +62,7 @@ class Loop:
     the store, so that a run that was killed continues as if it had not been.
     """
 
-    store: LoopStore
-    settings: LoopSettings
-    parts: LoopParts
-    clock: Clock
-    switch: StopSwitch
-    tally: Tally
-    listener: Listener | None = None
+    shared: LoopRun
 
     @classmethod
     def of(
@@ -74,36 +75,68 @@ class Loop:
         switch: StopSwitch | None = None,
         listener: Listener | None = None,
         listeners: Sequence[Listener] = (),
+        sleep: Callable[[float], None] = time.sleep,
     ) -> Loop:
         """Check the settings against the parts and return the loop. Errors: :class:`UsageError` and its kinds.
 
-        ``listener`` and then ``listeners`` hear every event after ``events.jsonl`` has it; see :class:`Listeners`.
+        ``listener`` and then ``listeners`` hear every event after ``events.jsonl`` has it; see :class:`Listeners`. ``sleep``
+        waits, where the loop has to, for seconds of ``clock``.
         """
         check_settings(settings, parts)
         switch = switch or StopSwitch()
         switch.watch(store.paths.stop_files())
         heard_by = [EventLog(store.paths.events).hear, *([] if listener is None else [listener]), *listeners]
-        return cls(
+        shared = LoopRun(
             store=store,
             settings=settings,
             parts=parts,
             clock=clock or SystemClock(),
             switch=switch,
-            tally=Tally(store),
+            tally=Tally(store, settings.budget),
             listener=Listeners(heard_by),
+            sleep=sleep,
         )
+        return cls(shared=shared)
+
+    @property
+    def store(self) -> LoopStore:
+        """Where the loop is kept."""
+        return self.shared.store
+
+    @property
+    def settings(self) -> LoopSettings:
+        """What the loop was told."""
+        return self.shared.settings
+
+    @property
+    def parts(self) -> LoopParts:
+        """The programs of the loop."""
+        return self.shared.parts
 
     def stopped(self) -> StopDecision | None:
         """Return why the loop is at its end, from what is on disk; None when it may go on."""
-        if self.store.pending() is not None or not self.store.iteration_numbers():
+        if self.store.pending_numbers() or not self.store.iteration_numbers():
             return None
-        decision = evaluate_stop(self.store.views(), self.settings.stop, seconds=self.tally.spend().seconds)
-        if decision is not None and decision.reason == "consecutive_failures" and self._forgiven():
-            return None
-        return decision
+        answer = may_begin(self.shared)
+        refused = answer.decision if isinstance(answer, Stop) else None
+        views, stop = self.store.views(), self.settings.stop
+        if missing_of_batch(views, candidates=self.settings.candidates, max_iterations=stop.max_iterations):
+            return refused  # half a batch is no ground for a judgement
+        decision = evaluate_stop(views, stop, seconds=self.shared.tally.spend().seconds)
+        if decision is not None and self._forgiven(decision):
+            return refused
+        return decision or refused
 
-    def _forgiven(self) -> bool:
-        """Whether a person changed the configuration after the last failed pass: the next one deserves its chance."""
+    def _forgiven(self, decision: StopDecision) -> bool:
+        """Whether a person saw to what ended the loop, so that the next pass deserves its chance.
+
+        Failures in a row are forgiven when the configuration was changed after the last of them; a generator that is blocked,
+        when the loop has ended for it before and somebody runs it again.
+        """
+        if decision.reason == "blocked":
+            return self.finished()
+        if decision.reason != "consecutive_failures":
+            return False
         accepted = [decision.final_iteration for decision in self.store.decisions() if decision.kind == "accept"]
         return bool(accepted) and accepted[-1] == self.store.views()[-1].number
 
@@ -124,19 +157,9 @@ class Loop:
             if ended is not None and self.finished():
                 self.store.discard_leftovers()
                 return self._outcome(ended, resumed=True, already_finished=True)
-            workspace = Workspace(self.store, self.settings)
-            workspace.prepare()
-            step = Step(
-                store=self.store,
-                settings=self.settings,
-                parts=self.parts,
-                workspace=workspace,
-                clock=self.clock,
-                switch=self.switch,
-                tally=self.tally,
-                listener=self.listener,
-            )
-            return self._run_steps(step)
+            trees = Trees(self.shared)
+            trees.of(None)
+            return self._run_steps(trees)
 
     @contextlib.contextmanager
     def _locks(self) -> Generator[None]:
@@ -147,7 +170,7 @@ class Loop:
                 stack.enter_context(locked_tree(self.store, self.settings.workdir))
             yield
 
-    def _run_steps(self, step: Step) -> LoopOutcome:
+    def _run_steps(self, trees: Trees) -> LoopOutcome:
         resumed = bool(self.store.attempts()) or bool(self.store.iteration_numbers())
         self._finish_apply()
         started = LoopStarted(
@@ -157,23 +180,28 @@ class Loop:
             recorded=tuple(self.store.records()),
             weights=self.settings.weights,
         )
-        deliver(started, self.listener)
+        self.shared.tell(started)
+        self._warn()
+        known = set(self.store.iteration_numbers())
+        recover(self.shared, trees)
+        for number in self.store.iteration_numbers():
+            if number not in known:
+                self._recorded(self.store.record(number))
+        if not self.store.iteration_numbers() and not self.shared.switch.requested:
+            self._recorded(drive(trees.step(None).start_state()))
+            self._warn_of_a_perfect_start()
+        stop = self._iterate(trees)
+        self.shared.tell(StopDecided(reason=stop.reason, detail=stop.detail))
+        outcome = self._finish(stop, trees, resumed=resumed)
+        self.shared.tell(LoopEnded(outcome=outcome.to_json()))
+        return outcome
+
+    def _warn(self) -> None:
         if not self.parts.validators and self.settings.criteria.mode == "highest_quality_verified":
             self._notice("there are no validators, so nothing is verified and the choice is by score alone")
         threshold = self.settings.criteria.threshold
         if threshold is not None and 0 < threshold <= 1:
             self._notice(f"the threshold {threshold:g} is on a scale of 0 to 100; did you mean {100 * threshold:g}?")
-        known = set(self.store.iteration_numbers())
-        for notice in recover(step).notices:
-            self._notice(notice)
-        for number in self.store.iteration_numbers():
-            if number not in known:
-                self._recorded(self.store.record(number))
-        if not self.store.iteration_numbers() and not self.switch.requested:
-            self._recorded(step.start_state())
-            self._warn_of_a_perfect_start()
-        stop = self._iterate(step)
-        return self._finish(stop, step, resumed=resumed)
 
     def _warn_of_a_perfect_start(self) -> None:
         views = self.store.views()
@@ -188,51 +216,80 @@ class Loop:
         if unfinished(self.store) is None:
             return
         try:
-            finish(self.store, by=current_user(), at=self.clock.now())
+            finish(self.store, by=current_user(), at=self.shared.clock.now())
         except ConflictError as error:
             way_out = f"`jumar apply {self.settings.loop_id} --undo` takes it back"
             raise ConflictError(f"an apply of loop '{self.settings.loop_id}' was interrupted: {error}; {way_out}") from error
         self._notice("an apply that was interrupted is complete now")
 
-    def _iterate(self, step: Step) -> StopDecision:
+    def _iterate(self, trees: Trees) -> StopDecision:
         while True:
             stop = self.stopped() or self._asked_to_stop()
             if stop is not None:
                 return stop
-            views = self.store.views()
-            parent = choose_parent(views, self.settings.continue_from, self.tally.best())
-            step.workspace.restore(parent)
-            self._recorded(step.generate(views[-1].number + 1, parent))
+            plan = plan_next(
+                self.store.views(),
+                candidates=self.settings.candidates,
+                max_iterations=self.settings.stop.max_iterations,
+                continue_from=self.settings.continue_from,
+                best=self.shared.tally.best(),
+            )
+            stop = self._wait(plan)
+            if stop is not None:
+                return stop
+            if self.shared.switch.requested:
+                continue
+            if plan.batch is None:
+                trees.of(None).restore(plan.parent)
+                self._recorded(drive(trees.step(None).generate(plan.numbers[0], plan.parent)))
+                continue
+            stop = Batch(run=self.shared, trees=trees, plan=plan, recorded=self._recorded).go()
+            if stop is not None:
+                return stop
+
+    def _wait(self, plan: Plan) -> StopDecision | None:
+        """Wait as a provider that refused has asked for, and until another call is allowed; or say why the loop gives up."""
+        for number in plan.numbers:
+            gives_up = refused_too_often(self.shared, number)
+            if gives_up is not None:
+                return gives_up
+            refused, seconds = turned_away(self.shared, number)
+            wait_for(self.shared, "rate_limited", seconds, iteration=number, detail=f"refused {refused} times in a row")
+        answer = may_begin(self.shared)
+        while isinstance(answer, Wait) and not self.shared.switch.requested:
+            wait_for(self.shared, "calls_per_hour", answer.seconds or 0.0, iteration=plan.numbers[0], detail=answer.why)
+            answer = may_begin(self.shared)
+        return None
 
     def _asked_to_stop(self) -> StopDecision | None:
-        if not self.switch.requested:
+        if not self.shared.switch.requested:
             return None
-        return self.switch.decision()
+        return self.shared.switch.decision()
 
     def _recorded(self, record: IterationRecord | None) -> None:
         if record is None:
             return
-        best = self.tally.best()
-        deliver(IterationRecorded(record=record, best=best and best.number, spend=self.tally.spend()), self.listener)
+        best = self.shared.tally.best()
+        self.shared.tell(IterationRecorded(record=record, best=best and best.number, spend=self.shared.tally.spend()))
 
     def _notice(self, message: str) -> None:
-        deliver(Notice(message=message), self.listener)
+        self.shared.notice(message)
 
-    def _finish(self, stop: StopDecision, step: Step, *, resumed: bool) -> LoopOutcome:
+    def _finish(self, stop: StopDecision, trees: Trees, *, resumed: bool) -> LoopOutcome:
         applied: int | None = None
         problem: str | None = None
         selection = self._selection()
         interrupted = stop.reason in REQUESTED_REASONS
         if selection is not None and not interrupted:
-            at, by = self.clock.now(), current_user()
+            at, by = self.shared.clock.now(), current_user()
             record_selection(self.store, selection, by=by, at=at)
             if self.settings.apply == "auto":
-                applied, problem = self._apply(step, by=by, at=at)
+                applied, problem = self._apply(trees, by=by, at=at)
         if not interrupted:
             self._record_end(stop, selection)
         return self._outcome(stop, resumed=resumed, applied=applied, problem=problem)
 
-    def _apply(self, step: Step, *, by: str, at: str) -> tuple[int | None, str | None]:
+    def _apply(self, trees: Trees, *, by: str, at: str) -> tuple[int | None, str | None]:
         """Restore the iteration that stands: the chosen one, unless a person chose another.
 
         A refusal is reported; a disk that failed is an error, and the next run tries again.
@@ -249,8 +306,8 @@ class Loop:
                 return apply(self.store, plan, by=by, at=at, reason=reason).number, None
         except UsageError as error:
             if isinstance(error.__cause__, OSError):  # not refused: the disk failed, and the next run tries again
-                raise StoreWriteError(f"the best was not put into {step.workspace.directory}: {error}") from error
-            self._notice(f"the best was not put into {step.workspace.directory}: {error}")
+                raise StoreWriteError(f"the best was not put into {trees.of(None).directory}: {error}") from error
+            self._notice(f"the best was not put into {trees.of(None).directory}: {error}")
             return None, str(error)
         return None, None
 
@@ -263,7 +320,7 @@ class Loop:
             decision=None,
             reason=stop.detail,
             by=current_user(),
-            at=self.clock.now(),
+            at=self.shared.clock.now(),
             data={"stop_reason": stop.reason},
         )
 
@@ -283,7 +340,7 @@ class Loop:
         problem: str | None = None,
         already_finished: bool = False,
     ) -> LoopOutcome:
-        refresh_views(self.store, at=self.clock.now())
+        refresh_views(self.store, at=self.shared.clock.now())
         selection = self._selection()
         views = self.store.views()
         return LoopOutcome(
@@ -293,7 +350,7 @@ class Loop:
             selection=selection,
             chosen=None if selection is None else self.store.record(selection.selected_iteration),
             stop=stop,
-            spend=self.tally.spend(),
+            spend=self.shared.tally.spend(),
             output=self.store.paths.final_output.resolve(),
             passes_ok=sum(view.status == "ok" and view.number > 0 for view in views),
             has_validators=bool(self.parts.validators),
@@ -302,4 +359,6 @@ class Loop:
             apply_problem=problem,
             writes_back=self.settings.apply == "auto",
             already_finished=already_finished,
+            failures=count_failures(self.store.attempts(), views),
+            budget=self.settings.budget,
         )

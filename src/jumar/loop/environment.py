@@ -104,9 +104,21 @@ def _compile(patterns: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns) or r"(?!)")
 
 
-def step_variables(*, loop_id: str, iteration: int, prompt_file: Path, feedback_file: Path, usage_file: Path) -> dict[str, str]:
+def step_variables(
+    *,
+    loop_id: str,
+    iteration: int,
+    prompt_file: Path,
+    feedback_file: Path,
+    usage_file: Path,
+    seed: int = 0,
+    candidate: int | None = None,
+) -> dict[str, str]:
     """Return the variables that tell a step where it is. Paths are absolute, because a step may change its directory."""
+    parallel = {} if candidate is None else {"JUMAR_CANDIDATE": str(candidate)}
     return {
+        "JUMAR_SEED": str(seed),
+        **parallel,
         "JUMAR_LOOP_ID": loop_id,
         "JUMAR_ITERATION": str(iteration),
         "JUMAR_PROMPT_FILE": str(prompt_file.absolute()),

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from jumar.files import as_write_error
 from jumar.loop.analyzer import error_lines, promises_completion
 from jumar.loop.callables import ask, check_reference, describe_exception, described
+from jumar.loop.failures import blocked_by_exit, rate_limit
 from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, check_command, check_timeout, run_command
 from jumar.loop.usage import UsageReading, check_usage_map, join_readings, parse_usage, read_usage_file, usage_from_output
 from jumar.loop.values import as_usage
@@ -102,17 +103,28 @@ def _outcome(
     result: ProcessResult, reading: UsageReading, *, failure: str | None = None, output: str | None = None
 ) -> GenerateOutcome:
     notes = reading.notes if result.log_error is None else (*reading.notes, result.log_error)
+    usage, failure = reading.usage, failure or result.failure
+    stopped = result.timed_out or result.interrupted
+    limit = None if stopped or failure is None else rate_limit(result.exit_code, result.output_tail, usage)
+    if limit is not None:
+        usage = replace(usage, rate_limited=True, retry_after=limit.retry_after)
+    blocked = usage.blocked or (None if stopped else blocked_by_exit(result.exit_code, result.output_tail))
+    if blocked is not None:
+        usage = replace(usage, blocked=blocked)
     return GenerateOutcome(
         exit_code=result.exit_code,
         seconds=result.seconds,
         output_tail=result.output_tail if output is None else output,
         timed_out=result.timed_out,
         interrupted=result.interrupted,
-        failure=failure or result.failure,
-        usage=reading.usage,
+        failure=None if blocked is not None and not stopped else failure,
+        usage=usage,
         errors=error_lines(result.stdout, result.stderr),
         stdout=result.stdout,
         notes=notes,
+        rate_limited=limit is not None,
+        blocked=blocked,
+        printed=result.output_bytes > 0,
     )
 
 
@@ -192,4 +204,13 @@ class CallableGenerator:
                 errors=(failure,),
             )
         reading = join_readings(returned, read_usage_file(context.usage_file))
-        return GenerateOutcome(exit_code=None, seconds=time.monotonic() - began, usage=reading.usage, notes=reading.notes)
+        limited = reading.usage.rate_limited is True
+        return GenerateOutcome(
+            exit_code=None,
+            seconds=time.monotonic() - began,
+            usage=reading.usage,
+            notes=reading.notes,
+            failure="its provider wants it to wait" if limited else None,
+            rate_limited=limited,
+            blocked=reading.usage.blocked,
+        )

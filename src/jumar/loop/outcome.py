@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from jumar.budget.gate import budget_left
 from jumar.errors import LoopFinishedError, NothingEvaluatedError
 from jumar.model import IterationRecord, SelectionResult, StopDecision
 from jumar.model.attempts import Spend
+from jumar.model.budget import Budget
 from jumar.model.stopping import LIMIT_REASONS
 
 __all__ = ["LoopOutcome"]
+
+
+def _none() -> Mapping[str, int]:
+    return MappingProxyType({})
+
 
 _GATE_MET = 0
 _FAILED = 1
@@ -45,6 +54,8 @@ class LoopOutcome:
     apply_problem: str | None = None
     writes_back: bool = True
     already_finished: bool = False
+    failures: Mapping[str, int] = field(default_factory=_none)
+    budget: Budget = field(default_factory=Budget)
 
     @property
     def verified(self) -> bool | None:
@@ -104,6 +115,8 @@ class LoopOutcome:
             "applied": self.applied,
             "apply_problem": self.apply_problem,
             "already_finished": self.already_finished,
+            "failures": dict(self.failures),
+            "budget_left": budget_left(self.spend, self.budget),
             "directory": str(self.directory),
             "exit_code": self.exit_code,
         }

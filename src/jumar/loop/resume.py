@@ -2,97 +2,99 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
-from jumar.loop.step import Step
+from jumar.loop.heartbeat import last_beat
+from jumar.loop.plan import choose_parent
+from jumar.loop.purse import finish
+from jumar.loop.run import LoopRun
 from jumar.loop.strays import end_strays
+from jumar.loop.trees import Trees
+from jumar.loop.work import drive
 from jumar.model.attempts import Attempt, AttemptEnd
-from jumar.model.records import IterationView
+from jumar.store.loop_store import Pending
 
-__all__ = ["Recovery", "choose_parent", "recover"]
+__all__ = ["recover"]
 
-_LEFT_LYING = frozenset({"generator_failed", "generator_timeout", "interrupted"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
-    """What a resume found and did, as sentences for the person."""
-
-    notices: tuple[str, ...]
+_LEFT_NOTHING = frozenset({"lost", "interrupted", "rate_limited"})
 
 
-def recover(step: Step) -> Recovery:
-    """Bring the loop to the state between two iterations. The caller holds the lock.
+def recover(run: LoopRun, trees: Trees) -> None:
+    """Bring the loop to the state between two steps. The caller holds the lock; what is done is told.
 
-    In this order: attempts that never ended are written off as lost, and what they left running is ended; a snapshot that
-    was taken is scored; an attempt that ended without a snapshot gets one from the work tree; a tree that differs from
+    In this order: attempts that never ended are written off as lost, and what they left running is ended; snapshots that
+    were taken are scored; attempts that ended without a snapshot get one from their work tree; a tree that differs from
     the recorded parent's is set aside and restored.
     """
-    notices: list[str] = []
-    store = step.store
-    lost = [attempt for attempt in store.attempts() if attempt.end is None]
-    for attempt in lost:
-        end_strays(attempt.start.nonce)
-        store.end_attempt(attempt.start.number, _lost(step))
-        notices.append(f"attempt {attempt.start.number} did not end (its process died); it is counted as lost")
-    completed = _complete_pending(step, notices) or _complete_unstaged(step, notices)
+    store = run.store
+    for attempt in [attempt for attempt in store.attempts() if attempt.end is None]:
+        _write_off(run, attempt)
+    completed = _complete_pending(run, trees)
+    completed = _complete_unstaged(run, trees) or completed
     views = store.views()
-    if views and not completed:
-        parent = choose_parent(views, step.settings.continue_from, step.tally.best())
-        kept = step.workspace.restore(parent, set_aside=True)
+    if views and not completed and run.settings.candidates == 1:
+        parent = choose_parent(views, run.settings.continue_from)
+        kept = trees.of(None).restore(parent, set_aside=True)
         if kept is not None:
-            notices.append(
+            run.notice(
                 f"the work tree was not that of iteration {parent}; what differed is kept in {kept}, "
                 f"and the loop goes on from {parent}"
             )
     store.discard_leftovers()
-    return Recovery(notices=tuple(notices))
 
 
-def choose_parent(views: tuple[IterationView, ...], continue_from: str, best: IterationView | None) -> int:
-    """Return the iteration whose tree the next one starts from.
-
-    ``previous`` is the last iteration whose generator succeeded: what a failed one left lying is in its snapshot, and not in the
-    way of the next. ``best`` is the running best, else the previous.
-    """
-    if continue_from == "best" and best is not None:
-        return best.number
-    usable = (view for view in reversed(views) if view.status not in _LEFT_LYING)
-    return next(usable, views[-1]).number
+def _write_off(run: LoopRun, attempt: Attempt) -> None:
+    """End an attempt whose process died: charged what was set aside for it, and its time up to the last heartbeat."""
+    start = attempt.start
+    end_strays(start.nonce)
+    beat = last_beat(run.store.paths.heartbeat(start.number))
+    detail = "its process died before it ended"
+    finish(run, attempt, AttemptEnd(outcome="lost", seconds=beat, ended_at=run.clock.now(), detail=detail, failure="lost"))
+    run.notice(f"attempt {start.number} did not end (its process died); it is counted as lost")
 
 
-def _lost(step: Step) -> AttemptEnd:
-    return AttemptEnd(outcome="lost", seconds=None, ended_at=step.clock.now(), detail="its process died before it ended")
+def _waiting(run: LoopRun) -> Iterator[Pending]:
+    """Yield the snapshots that wait to be scored, each once, even those that stay."""
+    seen: set[int] = set()
+    for number in run.store.pending_numbers():
+        if number not in seen:
+            seen.add(number)
+            yield run.store.pending_of(number)
 
 
-def _complete_pending(step: Step, notices: list[str]) -> bool:
-    pending = step.store.pending()
-    if pending is None:
-        return False
-    end_strays(pending.nonce)
-    step.workspace.carry_out(step.workspace.difference_to(pending), set_aside=True)
-    if step.complete(pending) is not None:
-        notices.append(f"iteration {pending.number} was generated before the interruption; it is scored now, not generated again")
-    return True
+def _complete_pending(run: LoopRun, trees: Trees) -> bool:
+    found = False
+    for pending in _waiting(run):
+        found = True
+        end_strays(pending.nonce)
+        candidate: int | None = pending.stage.get("candidate")
+        workspace = trees.of(candidate)
+        workspace.carry_out(workspace.difference_to(pending), set_aside=candidate is None)
+        if drive(trees.step(candidate).evaluation.complete(pending)) is not None:
+            run.notice(f"iteration {pending.number} was generated before the interruption; it is scored now, not generated again")
+    return found
 
 
-def _complete_unstaged(step: Step, notices: list[str]) -> bool:
-    """Snapshot what an attempt left that ended just before the interruption."""
-    attempts = step.store.attempts()
-    if not attempts or not _is_unstaged(step, attempts[-1]):
-        return False
-    start, end = attempts[-1].start, attempts[-1].end
-    if end is None or start.parent is None:
-        return False
-    scratch = step.store.paths.scratch / f"{start.number:06d}"
-    logs = scratch if scratch.is_dir() else None
-    pending = step.stage_ended(start.iteration, start.parent, start.nonce, start.number, end, logs)
-    if step.complete(pending) is not None:
-        notices.append(f"iteration {start.iteration} was generated before the interruption; its work tree is taken as it lies")
-    return True
+def _complete_unstaged(run: LoopRun, trees: Trees) -> bool:
+    """Snapshot what attempts left that ended just before the interruption."""
+    found = False
+    recorded = set(run.store.iteration_numbers()) | set(run.store.pending_numbers())
+    for attempt in _last_of_each(run.store.attempts()):
+        start, end = attempt.start, attempt.end
+        if end is None or end.outcome in _LEFT_NOTHING or start.parent is None or start.iteration in recorded:
+            continue
+        step = trees.step(start.candidate)
+        if step.is_tried_again(start.iteration, end):
+            continue
+        scratch = run.store.paths.attempt_scratch(start.number)
+        pending = step.stage_ended(start, end, scratch if scratch.is_dir() else None)
+        if drive(step.evaluation.complete(pending)) is not None:
+            run.notice(f"iteration {start.iteration} was generated before the interruption; its work tree is taken as it lies")
+        found = True
+    return found
 
 
-def _is_unstaged(step: Step, attempt: Attempt) -> bool:
-    if attempt.end is None or attempt.end.outcome in {"lost", "interrupted"}:
-        return False
-    return attempt.start.iteration not in step.store.iteration_numbers()
+def _last_of_each(attempts: Iterable[Attempt]) -> list[Attempt]:
+    """Return the last run of the generator for each iteration, by iteration."""
+    last = {attempt.start.iteration: attempt for attempt in attempts if attempt.start.purpose == "generate"}
+    return [last[number] for number in sorted(last)]

@@ -11,15 +11,31 @@ from typing import Any, Final, Literal
 from jumar.loop.checkfiles import GuardRules
 from jumar.loop.memory import Memory
 from jumar.model import SelectionCriteria, StopRules
+from jumar.model.budget import Budget
 from jumar.model.protocols import Generator, Scorer, Validator
 from jumar.store.matching import ArtifactRules
 
-__all__ = ["IN_PLACE", "ApplyPolicy", "ContinueFrom", "Isolation", "LoopParts", "LoopSettings", "achievable"]
+__all__ = ["IN_PLACE", "ApplyPolicy", "ContinueFrom", "Isolation", "LoopParts", "LoopSettings", "Retries", "achievable"]
 
 ContinueFrom = Literal["previous", "best"]
 Isolation = Literal["none", "copy", "worktree", "sandbox"]
 IN_PLACE: Final = frozenset({"none", "sandbox"})
 ApplyPolicy = Literal["auto", "never"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retries:
+    """How often a step is made again before its failure counts, by kind.
+
+    ``generator_failed`` and ``generator_timeout``: further runs for the same iteration; the failed ones are attempts and are
+    paid, not iterations. ``rate_limited``: refusals in a row after which the loop stops. ``broken``: further evaluations of a
+    snapshot whose validators or scorers could not answer.
+    """
+
+    generator_failed: int = 0
+    generator_timeout: int = 0
+    rate_limited: int = 20
+    broken: int = 1
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -41,7 +57,8 @@ class LoopSettings:
     ``workdir`` is the person's own directory; with ``isolation`` the loop works in a copy or git worktree of it. ``weights`` is
     empty when all dimensions count the same. ``environment`` are further patterns for the allow-list. ``recorded`` is the
     configuration as it is kept in ``loop.json``; a resume with another one is refused. ``guard`` is what decides
-    about candidates.
+    about candidates. ``candidates`` passes are made side by side from one parent, by ``workers`` threads.
+    ``seed`` is what the steps' own seeds are made from.
     """
 
     loop_id: str
@@ -59,6 +76,11 @@ class LoopSettings:
     completion_promise: str | None = None
     recorded: Mapping[str, Any] = field(default_factory=_nothing)
     guard: GuardRules = field(default_factory=GuardRules)
+    candidates: int = 1
+    workers: int = 1
+    seed: int = 0
+    retries: Retries = field(default_factory=Retries)
+    budget: Budget = field(default_factory=Budget)
 
     @property
     def in_place(self) -> bool:

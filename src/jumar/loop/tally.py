@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from jumar.budget.ledger import RunningSpend
+from jumar.budget.reserve import RunningReservation
 from jumar.model import IterationView
-from jumar.model.attempts import Spend
+from jumar.model.attempts import Purpose, Spend
+from jumar.model.budget import Budget, Reservation
 from jumar.ranking.choose import running_best
 from jumar.store.loop_reader import LoopReader
 
@@ -12,23 +14,33 @@ __all__ = ["Tally"]
 
 
 class Tally:
-    """The running best and the spend of one store; equal to what the pure functions say of all records."""
+    """The running best, the spend and the reservations of one store; equal to what the pure functions say of all records."""
 
-    def __init__(self, store: LoopReader) -> None:
+    def __init__(self, store: LoopReader, budget: Budget) -> None:
         self._store = store
-        self._spend = RunningSpend()
-        self._seen = 0
+        self._budget = budget
+        self._spend = RunningSpend(budget)
+        self._reservations = RunningReservation()
+        self._seen: set[int] = set()
         self._best: IterationView | None = None
 
     def best(self) -> IterationView | None:
         """Return :func:`jumar.ranking.choose.running_best` of all iterations; records never change: each is looked at once."""
         views = self._store.views()
-        new = views[self._seen :]
-        if new:
+        missing = len(views) - len(self._seen)
+        if missing:
+            # parallel candidates are recorded as they end, so a new one may stand before others
+            new = views[-missing:]
+            if any(view.number in self._seen for view in new):
+                new = tuple(view for view in views if view.number not in self._seen)
             self._best = running_best(new if self._best is None else (self._best, *new))
-            self._seen = len(views)
+            self._seen.update(view.number for view in new)
         return self._best
 
     def spend(self) -> Spend:
         """Return :func:`jumar.budget.ledger.spend` of all attempts."""
         return self._spend.of(self._store.attempts())
+
+    def reservation(self, purpose: Purpose) -> Reservation:
+        """Return :func:`jumar.budget.reserve.reservation` of all attempts."""
+        return self._reservations.of(self._store.attempts(), self._budget, purpose)

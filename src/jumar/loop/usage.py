@@ -47,6 +47,7 @@ _NUMBERS: Final = (*_INTEGERS, "token_cost_usd")
 _SUM: Final = "sum:"
 ANY: Final = "*"
 """The step of a path that stands for every member of an object or list."""
+_LONGEST_WAIT: Final = 7 * 86_400.0  # seconds
 _MOST: Final = 10**15  # tokens or dollars; more is a mistake, and larger numbers are not exact as floats
 _TEXT: Final = 500  # characters of a model, session or reason
 _FILE_LIMIT: Final = 1 << 20
@@ -106,7 +107,7 @@ def _with_sum(usage: Usage) -> Usage:
 
 def _usable(name: str, value: object) -> int | float | str | bool | None:
     """Return ``value`` as the field's type; None when it is not usable; empty text when it says nothing."""
-    if name == "completed":
+    if name in {"completed", "rate_limited"}:
         return value if isinstance(value, bool) else None
     if name == "blocked" and isinstance(value, bool):
         return "the generator says that it is blocked" if value else ""
@@ -114,6 +115,8 @@ def _usable(name: str, value: object) -> int | float | str | bool | None:
         return value[:_TEXT] if isinstance(value, str) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:  # NaN fails too
         return None
+    if name == "retry_after":
+        return min(float(value), _LONGEST_WAIT)
     if name not in _INTEGERS:
         return float(value)
     return int(value) if value == math.floor(value) else None
@@ -122,7 +125,13 @@ def _usable(name: str, value: object) -> int | float | str | bool | None:
 def _wanted(name: str) -> str:
     if name in _INTEGERS:
         return "a number of tokens"
-    return {"token_cost_usd": "a number of dollars", "completed": "true or false"}.get(name, "text")
+    wanted = {
+        "token_cost_usd": "a number of dollars",
+        "retry_after": "a number of seconds",
+        "completed": "true or false",
+        "rate_limited": "true or false",
+    }
+    return wanted.get(name, "text")
 
 
 def _shown(value: object) -> str:

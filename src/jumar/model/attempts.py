@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, cast
 
 from jumar.model.codec import FORMAT, Fields
-from jumar.model.records import Usage
+from jumar.model.records import FAILURES, FailureKind, Usage
 
 __all__ = ["OUTCOMES", "PURPOSES", "Attempt", "AttemptEnd", "AttemptStart", "Outcome", "Purpose", "Spend"]
 
@@ -66,7 +66,7 @@ class AttemptEnd:
     ``seconds`` is monotonic time; of a lost attempt it is the time up to its last heartbeat, None when there was none. ``notes``
     say what of its usage report was not usable. ``known_cost_usd`` is what is known of a cost that is not known whole (a judge of
     which one call did not say). ``wait_seconds`` is how long a rate-limited one was told to wait, None when it was not told.
-    ``printed`` is whether it printed anything (None: nobody looked).
+    ``printed`` is whether it printed anything (None: nobody looked). ``failure`` is what went wrong, by kind.
     """
 
     outcome: Outcome
@@ -82,6 +82,7 @@ class AttemptEnd:
     known_cost_usd: float | None = None
     wait_seconds: float | None = None
     printed: bool | None = None
+    failure: FailureKind | None = None
 
     def to_json(self) -> dict[str, Any]:
         lists = {"commits": list(self.commits), "errors": list(self.errors), "notes": list(self.notes)}
@@ -103,6 +104,7 @@ class AttemptEnd:
             known_cost_usd=fields.number_or_none("known_cost_usd"),
             wait_seconds=fields.number_or_none("wait_seconds"),
             printed=fields.boolean_or_none("printed"),
+            failure=cast("FailureKind | None", fields.choice("failure", FAILURES) if fields.data.get("failure") else None),
         )
 
 

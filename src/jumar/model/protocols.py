@@ -32,7 +32,8 @@ class StepContext:
     scorers only. ``history`` are the iterations so far. ``nonce`` marks the processes of the step, so that those of a run
     that was killed can be found and ended later. ``since_ns`` is the wall clock (``time.time_ns``) when this iteration's
     steps began, after its tree was prepared: a test or coverage report that is older belongs to another iteration. None:
-    nobody looks.
+    nobody looks. ``seed`` is a number in [0, 2³¹) that is a function of the loop's seed, iteration, candidate and purpose alone.
+    ``candidate`` counts the parallel ones from 1, None where there is one.
     """
 
     loop_id: str
@@ -51,6 +52,8 @@ class StepContext:
     history: tuple[IterationView, ...] = ()
     nonce: str = ""
     since_ns: int | None = None
+    seed: int = 0
+    candidate: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,9 @@ class GenerateOutcome:
     """How a generator run ended. ``failure`` is None for success, else a sentence that says what happened.
 
     ``stdout`` is its standard output, the middle left out where it was long; ``errors`` the lines of its output that look like
-    errors; ``notes`` what was wrong with the usage that it reported.
+    errors; ``notes`` what was wrong with the usage that it reported. ``rate_limited`` when it failed because its provider
+    wants it to wait (``usage.retry_after`` seconds, where that is known); ``blocked`` is why it cannot go on without a person.
+    ``printed`` is whether it printed anything, None when nobody looked.
     """
 
     exit_code: int | None
@@ -71,6 +76,9 @@ class GenerateOutcome:
     errors: tuple[str, ...] = ()
     stdout: str = ""
     notes: tuple[str, ...] = ()
+    rate_limited: bool = False
+    blocked: str | None = None
+    printed: bool | None = None
 
 
 class Generator(Protocol):

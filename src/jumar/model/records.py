@@ -15,11 +15,13 @@ from jumar.model.judgement import Judgement
 
 __all__ = [
     "ANALYSIS_UNKNOWN",
+    "FAILURES",
     "STATUSES",
     "VERIFICATIONS",
     "Analysis",
     "ArtifactDetail",
     "CheckResult",
+    "FailureKind",
     "IterationRecord",
     "IterationView",
     "Repeats",
@@ -50,6 +52,32 @@ STATUSES: Final[tuple[str, ...]] = (
     "scorer_broken",
     "invalid_score",
 )
+
+FailureKind = Literal[
+    "generator_failed",
+    "generator_timeout",
+    "rate_limited",
+    "blocked",
+    "produced_nothing",
+    "changed_nothing",
+    "validator_broken",
+    "scorer_broken",
+    "invalid_score",
+    "lost",
+]
+FAILURES: Final[tuple[str, ...]] = (
+    "generator_failed",
+    "generator_timeout",
+    "rate_limited",
+    "blocked",
+    "produced_nothing",
+    "changed_nothing",
+    "validator_broken",
+    "scorer_broken",
+    "invalid_score",
+    "lost",
+)
+"""What can go wrong with a step, by kind. A candidate that its checks refuse is none of these."""
 
 
 def _empty() -> Mapping[str, float]:
@@ -98,8 +126,9 @@ class ArtifactDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a step reported of its own cost. Every field may be unknown (None).
+    """What a step reported of its own cost and end. Every field may be unknown (None).
 
+    ``blocked`` is why it cannot go on without a person; ``retry_after`` how many seconds its provider asked to wait.
     ``cached_tokens`` are those of the input that were read from a cache, which are cheaper.
     """
 
@@ -112,6 +141,8 @@ class Usage:
     completed: bool | None = None
     blocked: str | None = None
     cached_tokens: int | None = None
+    rate_limited: bool | None = None
+    retry_after: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -128,6 +159,8 @@ class Usage:
             completed=fields.boolean_or_none("completed"),
             blocked=fields.text_or_none("blocked"),
             cached_tokens=fields.integer_or_none("cached_tokens"),
+            rate_limited=fields.boolean_or_none("rate_limited"),
+            retry_after=fields.number_or_none("retry_after"),
         )
 
 
@@ -306,6 +339,7 @@ class IterationRecord:
     nonce: str = ""
     commits: tuple[str, ...] = ()
     tampering: tuple[str, ...] = ()
+    failure: FailureKind | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``metrics.json`` holds: seed 2's fields first, in its order."""
@@ -338,6 +372,7 @@ class IterationRecord:
             "nonce": self.nonce,
             "commits": list(self.commits),
             "tampering": list(self.tampering),
+            "failure": self.failure,
         }
 
     @classmethod
@@ -371,6 +406,7 @@ class IterationRecord:
             nonce=fields.text("nonce"),
             commits=fields.texts("commits"),
             tampering=fields.texts("tampering"),
+            failure=cast("FailureKind | None", fields.choice("failure", FAILURES) if fields.data.get("failure") else None),
         )
 
     def view(self) -> IterationView:
@@ -385,6 +421,10 @@ class IterationRecord:
             failed_checks=sum(not check.passed for check in known) if self.checks else None,
             completed=self.analysis.completed,
             repeats=Repeats.of(self.readings),
+            failure=self.failure,
+            blocked=self.usage.blocked if self.failure == "blocked" else None,
+            batch=self.batch,
+            candidate=self.candidate,
         )
 
 
@@ -393,7 +433,9 @@ class IterationView:
     """What ranking and stopping see of an iteration: small, frozen, without paths.
 
     ``score`` is 0–100 or None when invalid. ``failed_checks`` is None when no validator ran. ``keys`` are further named values
-    for a lexicographic order. ``repeats`` are the single answers of its scorers, empty when each was asked once.
+    for a lexicographic order. ``repeats`` are the single answers of its scorers, empty when each was asked once. ``failure`` is
+    what went wrong, by kind; ``blocked`` what the generator said of it. ``batch`` joins parallel candidates, which ``candidate``
+    counts from 1.
     """
 
     number: int
@@ -405,3 +447,7 @@ class IterationView:
     completed: bool = False
     keys: Mapping[str, float] = field(default_factory=_empty)
     repeats: tuple[Repeats, ...] = ()
+    failure: FailureKind | None = None
+    blocked: str | None = None
+    batch: int | None = None
+    candidate: int | None = None

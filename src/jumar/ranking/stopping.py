@@ -14,7 +14,7 @@ from jumar.errors import ScoreError
 from jumar.model.records import IterationView
 from jumar.model.stopping import StopDecision, StopRules, TrendRule
 from jumar.ranking.views import difference, in_order, is_finite, shown, valid_score
-from jumar.text import percent, plural, points
+from jumar.text import escape, percent, plural, points
 
 __all__ = [
     "DEFAULT_DECLINE",
@@ -33,6 +33,8 @@ DEFAULT_DIMINISHING: Final = TrendRule(window=2, delta=5.0)
 
 SMALLEST_WINDOW: Final = {"diminishing_returns": 1, "plateau": 2, "decline": 1, "oscillation": 2}
 """One score is always a plateau and one step always alternates: such a rule would end every loop at once."""
+
+_NO_EFFECT: Final = frozenset({"produced_nothing", "changed_nothing"})
 
 _WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -69,7 +71,10 @@ def evaluate_stop(views: Iterable[IterationView], rules: StopRules, *, seconds: 
 
     ``views`` are all iterations so far, iteration 0 (the start, which is no pass) included if there is one; ``seconds`` is
     what the loop's attempts took in all. Of several rules that hold, the first in this order gives the reason: completed,
-    target, consecutive_failures, max_iterations, max_seconds, decline, oscillation, plateau, diminishing_returns.
+    target, blocked, consecutive_failures, max_iterations, max_seconds, decline, oscillation, plateau, diminishing_returns.
+
+    Of a batch of parallel candidates any may complete, reach the target or be blocked; trends go from batch to batch, by the best
+    score of each.
 
     Errors: :class:`jumar.errors.ScoreError` for a number twice, for ``seconds`` that are negative or not finite, and as
     :func:`check_rules`.
@@ -81,6 +86,7 @@ def evaluate_stop(views: Iterable[IterationView], rules: StopRules, *, seconds: 
     return (
         _completed(passes, rules.target)
         or _target(history, rules.target)
+        or _blocked(passes)
         or _consecutive_failures(passes, rules.consecutive_failures)
         or _max_iterations(len(passes), rules.max_iterations)
         or _max_seconds(seconds, rules.max_seconds)
@@ -91,7 +97,7 @@ def evaluate_stop(views: Iterable[IterationView], rules: StopRules, *, seconds: 
 def _trend(history: Sequence[IterationView], rules: StopRules) -> StopDecision | None:
     if not (rules.decline or rules.oscillation or rules.plateau or rules.diminishing_returns):
         return None
-    scores = [score for view in history if (score := valid_score(view)) is not None]
+    scores = _scores(history)
     return (
         _decline(scores, rules.decline)
         or _oscillation(scores, rules.oscillation)
@@ -100,20 +106,48 @@ def _trend(history: Sequence[IterationView], rules: StopRules) -> StopDecision |
     )
 
 
+def _scores(history: Sequence[IterationView]) -> list[float]:
+    """Return the valid scores in order; of candidates that were made side by side, the best."""
+    found: list[tuple[int | None, float]] = []
+    for view in history:
+        score = valid_score(view)
+        if score is None:
+            continue
+        if found and view.batch is not None and found[-1][0] == view.batch:
+            found[-1] = (view.batch, max(found[-1][1], score))
+        else:
+            found.append((view.batch, score))
+    return [score for _, score in found]
+
+
+def _latest(passes: Sequence[IterationView]) -> list[IterationView]:
+    """Return the last pass, with its batch where it has one."""
+    if not passes or passes[-1].batch is None:
+        return list(passes[-1:])
+    return [view for view in passes if view.batch == passes[-1].batch]
+
+
 def _completed(passes: Sequence[IterationView], target: float | None) -> StopDecision | None:
     """The generator's word counts when somebody agrees: the checks where there are any, and the score where a target is set."""
-    if not passes or not passes[-1].completed or passes[-1].verification == "failed":
-        return None
-    last = passes[-1]
-    score = valid_score(last)
-    if score is None or (target is not None and score < target):
-        return None
-    if target is None and last.verification != "passed":
-        return None
-    agreed = "and the checks pass" if last.verification == "passed" else "and the score reaches the target"
-    return StopDecision(
-        reason="completed", detail=f"the generator says it is done {agreed} (iteration {last.number}, {percent(score)})"
-    )
+    for view in _latest(passes):
+        score = valid_score(view)
+        if not view.completed or view.verification == "failed" or score is None or (target is not None and score < target):
+            continue
+        if target is None and view.verification != "passed":
+            continue
+        agreed = "and the checks pass" if view.verification == "passed" else "and the score reaches the target"
+        return StopDecision(
+            reason="completed", detail=f"the generator says it is done {agreed} (iteration {view.number}, {percent(score)})"
+        )
+    return None
+
+
+def _blocked(passes: Sequence[IterationView]) -> StopDecision | None:
+    for view in _latest(passes):
+        if view.failure == "blocked":
+            said = view.blocked or "it did not say why"
+            return StopDecision(reason="blocked", detail=f"the generator cannot go on (iteration {view.number}): {escape(said)}")
+    return None
 
 
 def _target(history: Sequence[IterationView], target: float | None) -> StopDecision | None:
@@ -133,12 +167,12 @@ def _consecutive_failures(passes: Sequence[IterationView], most: int) -> StopDec
     for view in reversed(passes):
         if view.status == "interrupted":
             continue
-        if valid_score(view) is not None:
+        if valid_score(view) is not None and view.failure not in _NO_EFFECT:
             break
         row.append(view)
     if len(row) < most:
         return None
-    last = ("invalid_score" if row[0].status == "ok" else row[0].status).replace("_", " ")
+    last = (row[0].failure or ("invalid_score" if row[0].status == "ok" else row[0].status)).replace("_", " ")
     failed = "1 pass" if len(row) == 1 else f"{len(row):,} passes"
     return StopDecision(reason="consecutive_failures", detail=f"{failed} failed in a row; the last: {last}")
 

@@ -213,5 +213,8 @@ class LoopPaths:
     def reading_file(self, number: int, kind: str, iteration: int) -> Path:
         return self.readings / f"{number:04d}-{kind}-{iteration_name(iteration)}.json"
 
+    def heartbeat(self, number: int) -> Path:
+        return self.scratch / f"{number:06d}.beat"
+
     def undo_of(self, decision: int) -> Path:
         return self.undo / f"{decision:04d}"

@@ -213,6 +213,12 @@ class LoopReader:
                 continue
         raise StoreDamagedError(f"{self.paths.pending}: changes too quickly to be read; is another jumar writing it?")
 
+    def pending_numbers(self) -> tuple[int, ...]:
+        """Return the numbers of the snapshots that wait to be scored, ascending."""
+        names = Listing(self.paths.pending)
+        names.look()
+        return tuple(iteration_numbers(names.names))
+
     def refresh(self) -> None:
         """Look at the disk again the next time something is asked for."""
         self._looked.clear()

@@ -21,7 +21,7 @@ from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.codec import FORMAT, decode
 from jumar.model.decisions import Decision
 from jumar.model.readings import Reading
-from jumar.model.records import STATUSES, VERIFICATIONS, IterationRecord, IterationView
+from jumar.model.records import FAILURES, STATUSES, VERIFICATIONS, IterationRecord, IterationView
 from jumar.store.layout import LoopPaths, iteration_number
 
 __all__ = [
@@ -136,6 +136,8 @@ def _quick_view(data: bytes) -> IterationView | None:
             return None
         number, score, dimensions = found["iteration_number"], found["quality_score"], found["dimensions"]
         verification, status, completed = found["verification_status"], found["status"], found["analysis"]["completed"]
+        failure, batch, candidate = found.get("failure"), found.get("batch"), found.get("candidate")
+        blocked = found["usage"].get("blocked") if failure == "blocked" else None
         checks = [bool(check["passed"]) for check in found["checks"] if check["broken"] is None]
         finite = score is None or (type(score) in {int, float} and math.isfinite(score))
         finite = finite and all(type(value) in {int, float} and math.isfinite(value) for value in dimensions.values())
@@ -145,7 +147,11 @@ def _quick_view(data: bytes) -> IterationView | None:
         return None
     if not finite or type(number) is not int or type(completed) is not bool:
         return None
-    if verification not in VERIFICATIONS or status not in STATUSES:
+    if not all(value is None or type(value) is int for value in (batch, candidate)):
+        return None
+    if not (blocked is None or type(blocked) is str):
+        return None
+    if verification not in VERIFICATIONS or status not in STATUSES or (failure is not None and failure not in FAILURES):
         return None
     return IterationView(
         number=number,
@@ -155,6 +161,10 @@ def _quick_view(data: bytes) -> IterationView | None:
         dimensions=MappingProxyType(cast("Mapping[str, float]", dimensions)),
         failed_checks=checks.count(False) if found["checks"] else None,
         completed=completed,
+        failure=failure,
+        blocked=blocked,
+        batch=batch,
+        candidate=candidate,
     )
 
 

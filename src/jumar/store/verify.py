@@ -43,8 +43,8 @@ _NEWER: Final = "upgrade jumar: this was written by a newer version"
 _BACKUP: Final = "restore it from a backup"
 _SNAPSHOT: Final = "restore it from a backup; where there is none, `jumar cleanup` removes the snapshot and keeps the record"
 _BY_HAND: Final = "nothing that jumar wrote: move it elsewhere"
-_RECORDED: Final = frozenset({"ok", "failed", "timeout"})
-_UNPAID: Final = frozenset({"lost", "failed", "timeout", "interrupted"})
+_RECORDED: Final = frozenset({"ok", "failed", "timeout", "blocked"})
+_UNPAID: Final = frozenset({"lost", "failed", "timeout", "interrupted", "rate_limited"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,9 +328,8 @@ class _Loop:
     def _claims(self, attempts: dict[int, Attempt], records: dict[int, IterationRecord], pending: list[Pending]) -> None:
         """Check that what was paid for and what was recorded belong together."""
         claimed: dict[int, int] = {}
-        for number, attempt in attempts.items():
-            if attempt.start.purpose != "generate":
-                continue
+        generated = {number: attempt for number, attempt in attempts.items() if attempt.start.purpose == "generate"}
+        for number, attempt in generated.items():
             before = claimed.get(attempt.start.iteration)
             if before is not None:
                 end = attempts[before].end
@@ -354,7 +353,9 @@ class _Loop:
         """Find iterations that something else speaks of and that are not there."""
         there = {number for name in self._check.names(self._paths.iterations) if (number := iteration_number(name)) is not None}
         there |= {item.number for item in pending}
-        last = max(attempts, default=0)
+        generated = {number: attempt for number, attempt in attempts.items() if attempt.start.purpose == "generate"}
+        open_batch = max((attempt.start.batch or 0 for attempt in generated.values()), default=0)
+        last = max(generated, default=0)
         named: dict[int, str] = {}
         for record in records.values():
             if record.parent is not None:
@@ -363,9 +364,10 @@ class _Loop:
             for number in (decision.best_iteration, decision.final_iteration):
                 if number is not None:
                     named.setdefault(number, f"decision {decision.number} names it")
-        for number, attempt in attempts.items():
+        for number, attempt in generated.items():
             recorded = attempt.end is not None and attempt.end.outcome in _RECORDED
-            if recorded and number != last:  # the last one's snapshot is taken by the next run
+            waits = number == last or (attempt.start.batch is not None and attempt.start.batch == open_batch)
+            if recorded and not waits:  # those snapshots are taken by the next run
                 named.setdefault(attempt.start.iteration, f"attempt {number} ended and was paid for")
         for number in sorted(set(named) - there):
             self._check.problem(self._paths.iteration(number), f"is missing: {named[number]}", _BACKUP)

@@ -1,0 +1,167 @@
+"""What a step is given: its prompt and feedback as files, and the frozen context with its environment."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jumar.files import as_write_error, make_directory, remove_tree
+from jumar.loop.environment import build_environment, step_variables
+from jumar.loop.memory import Note, question
+from jumar.loop.prompt import BudgetLeft, render_feedback, render_prompt
+from jumar.loop.run import LoopRun
+from jumar.loop.seeds import step_seed
+from jumar.loop.workspace import Workspace
+from jumar.model import IterationRecord, IterationView, StepContext
+from jumar.model.attempts import Purpose
+from jumar.ranking.choose import running_best
+from jumar.redaction import current
+from jumar.text import escape
+
+__all__ = ["Briefing"]
+
+_REFLECTED = 5  # iterations whose reflections the prompt carries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Briefing:
+    """The briefing of one iteration. ``before`` are the iterations that it may know of: those before its batch."""
+
+    run: LoopRun
+    number: int
+    parent: int | None
+    candidate: int | None = None
+    before: tuple[IterationView, ...]
+
+    @classmethod
+    def of(cls, run: LoopRun, number: int, parent: int | None, *, batch: int | None, candidate: int | None) -> Briefing:
+        """Return the briefing of iteration ``number``; parallel candidates of one batch don't hear of each other."""
+        views = run.store.views()
+        if batch is not None:
+            views = tuple(view for view in views if view.batch is None or view.batch < batch)
+        return cls(run=run, number=number, parent=parent, candidate=candidate, before=views)
+
+    def scratch(self, attempt: int) -> Path:
+        """Return a new, empty scratch directory for an attempt."""
+        scratch = self.run.store.paths.scratch / f"{attempt:06d}"
+        with as_write_error("create", scratch):
+            remove_tree(scratch)
+            make_directory(scratch)
+        return scratch
+
+    def write(self, scratch: Path) -> None:
+        """Write the prompt and the feedback into ``scratch``."""
+        settings, stop = self.run.settings, self.run.settings.stop
+        last = None if self.parent is None else self.run.store.record(self.parent)
+        best = self._best()
+        remembered = self._remembered(last)
+        reflections = self._reflections() if self.run.parts.memory is None else []
+        left = BudgetLeft(
+            iterations=max(0, stop.max_iterations - self.number + 1),
+            seconds=None if stop.max_seconds is None else max(0.0, stop.max_seconds - self.run.tally.spend().seconds),
+        )
+        prompt = render_prompt(
+            objective=settings.objective,
+            iteration=self.number,
+            max_iterations=stop.max_iterations,
+            history=self.before,
+            last=last,
+            best=best,
+            reflections=reflections,
+            memory=remembered,
+            budget=left,
+            completion_promise=settings.completion_promise,
+            template=settings.prompt_template,
+        )
+        feedback = render_feedback(
+            loop_id=settings.loop_id,
+            objective=settings.objective,
+            iteration=self.number,
+            max_iterations=stop.max_iterations,
+            history=self.before,
+            last=last,
+            best=best,
+            reflections=reflections,
+            memory=remembered,
+            budget=left,
+        )
+        with as_write_error("write the prompt to", scratch):
+            (scratch / "prompt.md").write_text(current().redact(prompt), encoding="utf-8", errors="backslashreplace")
+            (scratch / "feedback.json").write_text(feedback, encoding="utf-8", errors="backslashreplace")
+
+    def _best(self) -> IterationView | None:
+        """Return the best of what this step knows; of a lone pass that is everything, and the tally has it ready."""
+        return self.run.tally.best() if self.candidate is None else running_best(self.before)
+
+    def _remembered(self, last: IterationRecord | None) -> Sequence[Note]:
+        """Return the earlier notes that fit; none without a memory, before the first pass, and when it fails, which is told."""
+        run, memory = self.run, self.run.parts.memory
+        if memory is None or self.number == 0:
+            return ()
+        try:
+            notes = run.notebook.gather(run.store, self.parent, everywhere=memory.everywhere)
+            query = question(run.settings.objective, last)
+            said = set[str]() if last is None else {text.strip() for text in last.reflections}  # the prompt has them anyway
+            notes = [note for note in notes if note.text.strip() not in said]
+            return memory.recall(query, notes, turn=f"{run.settings.loop_id}:{self.number}")
+        except Exception as error:  # noqa: BLE001 - a prompt without memories is better than no pass
+            why = escape(f"{type(error).__name__}: {error}")
+            run.notice(f"the memory failed and the prompt goes without: {why}; see [memory] embedder")
+            return ()
+
+    def _reflections(self) -> list[tuple[int, tuple[str, ...]]]:
+        """Return the notes of the iterations before ``parent``; those of ``parent`` come with its record."""
+        parent = self.parent
+        if parent is None:
+            return []
+        newest_first = (view.number for view in reversed(self.before) if view.number < parent)
+        earlier = reversed(list(itertools.islice(newest_first, _REFLECTED)))
+        return [(number, self.run.store.record(number).reflections) for number in earlier]
+
+    def context(
+        self,
+        workspace: Workspace,
+        scratch: Path,
+        purpose: Purpose,
+        *,
+        nonce: str,
+        since: int | None,
+        artifacts: tuple[str, ...] = (),
+        generator_exit: int | None = None,
+    ) -> StepContext:
+        """Return what the programs of one step get."""
+        settings, store = self.run.settings, self.run.store
+        seed = step_seed(settings.seed, iteration=self.number, candidate=self.candidate, purpose=purpose)
+        files = {name: scratch / name for name in ("prompt.md", "feedback.json", "usage.json")}
+        variables = step_variables(
+            loop_id=settings.loop_id,
+            iteration=self.number,
+            prompt_file=files["prompt.md"],
+            feedback_file=files["feedback.json"],
+            usage_file=files["usage.json"],
+            seed=seed,
+            candidate=self.candidate,
+        )
+        start = store.record(0) if self.number > 0 else None
+        return StepContext(
+            loop_id=settings.loop_id,
+            iteration=self.number,
+            workdir=workspace.directory,
+            prompt_file=files["prompt.md"],
+            feedback_file=files["feedback.json"],
+            usage_file=files["usage.json"],
+            log_directory=scratch,
+            environment=build_environment(os.environ, settings.environment, {**variables, **workspace.variables()}),
+            objective=settings.objective,
+            artifacts=artifacts,
+            baseline_checks=() if start is None else start.checks,
+            generator_exit=generator_exit,
+            history=self.before,
+            nonce=nonce,
+            since_ns=since,
+            seed=seed,
+            candidate=self.candidate,
+        )

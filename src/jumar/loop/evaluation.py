@@ -1,0 +1,231 @@
+"""Verifying, scoring and acknowledging one snapshot that is on disk: an attempt of its own, because judges are paid too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jumar.loop.analyzer import analyze
+from jumar.loop.briefing import Briefing
+from jumar.loop.events import PhaseStarted
+from jumar.loop.failures import without_effect
+from jumar.loop.heartbeat import beating
+from jumar.loop.planted import tell_planted
+from jumar.loop.purse import begin, finish
+from jumar.loop.run import LoopRun
+from jumar.loop.verdict import Verdict, verdict
+from jumar.loop.work import Way, elsewhere
+from jumar.loop.workspace import Workspace, changed_paths
+from jumar.model import CheckResult, IterationRecord, ScoreReading, StepContext, Usage
+from jumar.model.attempts import Attempt, AttemptEnd, Outcome
+from jumar.model.codec import Fields
+from jumar.model.records import FailureKind, Status
+from jumar.ranking.score import resolve_weights
+from jumar.store.loop_store import Pending
+
+__all__ = ["Evaluation", "ended_of"]
+
+_STATUS_OF: Mapping[Outcome, Status] = {
+    "failed": "generator_failed",
+    "timeout": "generator_timeout",
+    "interrupted": "interrupted",
+}
+_FAILED_STATUS: Mapping[Status, FailureKind] = {
+    "generator_failed": "generator_failed",
+    "generator_timeout": "generator_timeout",
+    "validator_broken": "validator_broken",
+    "scorer_broken": "scorer_broken",
+    "invalid_score": "invalid_score",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What the programs said of one snapshot."""
+
+    checks: tuple[CheckResult, ...] = ()
+    readings: tuple[ScoreReading, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """Evaluates the snapshots of one work tree."""
+
+    run: LoopRun
+    workspace: Workspace
+
+    def complete(self, pending: Pending, *, seconds: float = 0.0) -> Way[IterationRecord | None]:
+        """Verify, score and acknowledge a snapshot that lies in the work tree too. ``seconds`` is time already spent on it.
+
+        One that was scored before an interruption, and only not yet acknowledged, keeps its record: no judge is paid twice.
+        None when it was stopped in the middle: half a verdict is none, and the next run scores the snapshot again.
+        """
+        if pending.record is not None:
+            return self.run.store.commit(pending, pending.record)
+        ended = ended_of(pending.stage)
+        failed = None if ended is None else _STATUS_OF.get(ended.outcome)
+        answers = _Answers()
+        if failed is None:
+            found = yield from self._answers(pending, ended)
+            if found is None:
+                return None
+            answers = found
+            judged = verdict(answers.checks, answers.readings, self._weights())
+        else:
+            judged = Verdict(verification="skipped", status=failed, status_reason="" if ended is None else ended.detail)
+        spent = seconds + answers.seconds + ((ended and ended.seconds) or 0.0)
+        record = self._record(pending, ended, judged, answers, seconds=spent)
+        changed = pending.manifest.entries if record.parent is None else record.analysis.artifacts_modified
+        tell_planted(self.run.settings.loop_id, pending.artifacts, changed, self.run.listener)
+        return self.run.store.commit(pending, record)
+
+    def _answers(self, pending: Pending, ended: AttemptEnd | None) -> Way[_Answers | None]:
+        """Ask validators and scorers, once more where one of them could not answer. None when it was stopped."""
+        for left in range(self.run.settings.retries.broken, -1, -1):
+            answers = yield from self._attempt(pending, ended)
+            if answers is None:
+                return None
+            broken = _broken(answers)
+            if broken is None or not left:
+                return answers
+            self.run.notice(f"iteration {pending.number} is evaluated again: {broken[1]}")
+        return None  # pragma: no cover - the last turn returns
+
+    def _attempt(self, pending: Pending, ended: AttemptEnd | None) -> Way[_Answers | None]:
+        run, number, stage = self.run, pending.number, pending.stage
+        candidate: int | None = stage.get("candidate")
+        brief = Briefing.of(run, number, stage.get("parent"), batch=stage.get("batch"), candidate=candidate)
+        if not (pending.logs / "prompt.md").exists():
+            brief.write(pending.logs)
+        attempt = begin(run, number, stage.get("parent"), pending.nonce, "score", batch=stage.get("batch"), candidate=candidate)
+        context = brief.context(
+            self.workspace,
+            pending.logs,
+            "score",
+            nonce=pending.nonce,
+            since=stage.get("since_ns"),
+            artifacts=tuple(pending.manifest.entries),
+            generator_exit=None if ended is None else ended.exit_code,
+        )
+        answers = yield from elsewhere(lambda: self._evaluate(context, attempt))
+        stopped = run.switch.immediate.is_set()
+        self._end(attempt, answers, stopped=stopped)
+        return None if stopped else answers
+
+    def _evaluate(self, context: StepContext, attempt: Attempt) -> _Answers:
+        run = self.run
+        began = run.clock.monotonic()
+        with beating(run.store.paths.heartbeat(attempt.start.number), run.clock):
+            run.tell(PhaseStarted(iteration=context.iteration, candidate=context.candidate, phase="verify"))
+            checks = tuple(validator.validate(context) for validator in run.parts.validators)
+            run.tell(PhaseStarted(iteration=context.iteration, candidate=context.candidate, phase="score"))
+            scored = replace(context, checks=checks)
+            readings = tuple(scorer.score(scored) for scorer in run.parts.scorers)
+        return _Answers(checks, readings, run.clock.monotonic() - began)
+
+    def _end(self, attempt: Attempt, answers: _Answers, *, stopped: bool) -> None:
+        broken = None if stopped else _broken(answers)
+        usage, known = _paid(answers.readings)
+        end = AttemptEnd(
+            outcome="interrupted" if stopped else "ok" if broken is None else "broken",
+            seconds=answers.seconds,
+            ended_at=self.run.clock.now(),
+            detail="" if broken is None else broken[1],
+            usage=usage,
+            known_cost_usd=known,
+            failure=None if broken is None else broken[0],
+        )
+        finish(self.run, attempt, end)
+
+    def _weights(self) -> dict[str, float]:
+        return resolve_weights([scorer.dimension for scorer in self.run.parts.scorers], self.run.settings.weights or None)
+
+    def _record(
+        self, pending: Pending, ended: AttemptEnd | None, judged: Verdict, answers: _Answers, *, seconds: float
+    ) -> IterationRecord:
+        store, stage = self.run.store, pending.stage
+        parent: int | None = stage.get("parent")
+        modified = () if parent is None else changed_paths(store.manifest(parent).entries, pending.manifest.entries)
+        usage = Usage() if ended is None else ended.usage
+        return IterationRecord(
+            iteration_number=pending.number,
+            timestamp=self.run.clock.now(),
+            quality_score=judged.quality,
+            quality_delta=self._delta(pending, judged),
+            dimensions=judged.dimensions,
+            tokens_used=usage.tokens_used,
+            token_cost_usd=usage.token_cost_usd,
+            execution_time_ms=round(seconds * 1000, 3),
+            verification_status=judged.verification,
+            reflections=judged.reflections,
+            status=judged.status,
+            status_reason=judged.status_reason,
+            readings=answers.readings,
+            checks=answers.checks,
+            reasons=(*judged.reasons, *(() if ended is None else ended.notes)),
+            analysis=analyze(ended, modified),
+            usage=usage,
+            attempt=pending.attempt,
+            parent=parent,
+            batch=stage.get("batch"),
+            candidate=stage.get("candidate"),
+            nonce=pending.nonce,
+            commits=() if ended is None else ended.commits,
+            failure=_failure(ended, judged, modified=bool(modified) or parent is None),
+        )
+
+    def _delta(self, pending: Pending, judged: Verdict) -> float | None:
+        """Return the difference to the iteration before; of a parallel candidate, to its parent."""
+        store = self.run.store
+        if pending.stage.get("batch") is not None:
+            before = store.record(pending.stage["parent"]).quality_score
+        else:
+            views = store.views()
+            before = views[-1].score if views else None
+        return None if judged.quality is None or before is None else round(judged.quality - before, 4)
+
+
+def ended_of(stage: Mapping[str, Any]) -> AttemptEnd | None:
+    """Return how the attempt of a staged snapshot ended; None for the start state."""
+    section = Fields(stage, "stage.json").section_or_none("ended")
+    return None if section is None else AttemptEnd.from_json(section)
+
+
+def _broken(answers: _Answers) -> tuple[FailureKind, str] | None:
+    """Return the kind and the sentence of the first part that could not answer; None when all could."""
+    for check in answers.checks:
+        if check.broken is not None:
+            return "validator_broken", f"validator '{check.name}' could not run: {check.broken}"
+    for reading in answers.readings:
+        if reading.broken is not None:
+            return "scorer_broken", f"scorer of '{reading.dimension}' could not run: {reading.broken}"
+    return None
+
+
+def _paid(readings: tuple[ScoreReading, ...]) -> tuple[Usage, float | None]:
+    """Return what the judges of ``readings`` used (nothing without judges), and what is known of a cost not known whole."""
+    judged = [reading.judgement for reading in readings if reading.judgement is not None]
+    costs = [judgement.cost_usd for judgement in judged]
+    known = math.fsum(judgement.known_cost_usd for judgement in judged)
+    sums = [_total([getattr(judgement, name) for judgement in judged]) for name in ("input_tokens", "output_tokens")]
+    tokens = None if None in sums else sum(count or 0 for count in sums)
+    cost = None if None in costs else math.fsum(cost or 0.0 for cost in costs)
+    usage = Usage(token_cost_usd=cost, tokens_used=tokens, input_tokens=sums[0], output_tokens=sums[1])
+    return usage, known if cost is None else None
+
+
+def _total(counts: list[int | None]) -> int | None:
+    return None if None in counts else sum(count or 0 for count in counts)
+
+
+def _failure(ended: AttemptEnd | None, judged: Verdict, *, modified: bool) -> FailureKind | None:
+    if ended is not None and ended.outcome == "blocked":
+        return "blocked"
+    if judged.status in _FAILED_STATUS:
+        return _FAILED_STATUS[judged.status]
+    if ended is None or ended.outcome != "ok" or ended.usage.completed is True:
+        return None
+    return without_effect(modified=modified, printed=ended.printed)

@@ -1,0 +1,128 @@
+"""What kind of failure a step was: rate-limited, blocked, failed, without effect; and how many of each a loop has had.
+
+A generator can say that it must wait or cannot go on: with an exit code, with its usage file, or, where it knows nothing of us,
+in what a failed run printed last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from jumar.model import IterationRecord, Usage
+from jumar.model.attempts import Attempt, Outcome
+from jumar.model.records import FAILURES, FailureKind, IterationView
+from jumar.text import last_line
+
+__all__ = [
+    "EXIT_BLOCKED",
+    "EXIT_RATE_LIMITED",
+    "RateLimit",
+    "blocked_by_exit",
+    "count_failures",
+    "failure_of_attempt",
+    "next_wait",
+    "rate_limit",
+    "without_effect",
+]
+
+EXIT_RATE_LIMITED: Final = 75
+"""EX_TEMPFAIL of ``sysexits.h``: try again later."""
+
+EXIT_BLOCKED: Final = 77
+"""EX_NOPERM of ``sysexits.h``: a person is needed."""
+
+FIRST_WAIT: Final = 60.0  # seconds, doubled with every further refusal in a row
+LONGEST_WAIT: Final = 900.0
+_LOOKED_AT: Final = 4_000  # characters of the end of the output
+
+_LIMITED = re.compile(
+    r"\b429\b|\b529\b|rate[- ]?limit|too many requests|(?:usage|request|token) limit (?:reached|exceeded)|quota exceeded"
+    r"|\boverloaded(?:_error)?\b|resource[_ ]exhausted",
+    re.IGNORECASE,
+)
+_RETRY = re.compile(
+    r"(?:retry[- _]?after|try again in|retry in|wait|resets? in)\W{0,4}(\d{1,7}(?:\.\d+)?)\s*"
+    r"(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?\b",
+    re.IGNORECASE,
+)
+_UNITS: Final = {"ms": 0.001, "milli": 0.001, "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0}
+_OF_OUTCOME: Final[dict[Outcome, FailureKind]] = {
+    "failed": "generator_failed",
+    "timeout": "generator_timeout",
+    "rate_limited": "rate_limited",
+    "blocked": "blocked",
+    "lost": "lost",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """A provider refused for now. ``retry_after`` is how many seconds it asked to wait, None when it did not say."""
+
+    retry_after: float | None
+
+
+def rate_limit(exit_code: int | None, output_tail: str, usage: Usage) -> RateLimit | None:
+    """Return the rate limit that a *failed* run met, or None when it failed for another reason.
+
+    What it says itself counts first: the usage file, then exit code 75; then what the end of its output looks like.
+    """
+    end = output_tail[-_LOOKED_AT:]
+    said = usage.rate_limited is True or exit_code == EXIT_RATE_LIMITED
+    if usage.rate_limited is False or not (said or _LIMITED.search(end)):
+        return None
+    return RateLimit(usage.retry_after if usage.retry_after is not None else _told(end))
+
+
+def _told(text: str) -> float | None:
+    found = list(_RETRY.finditer(text))
+    if not found:
+        return None
+    number, unit = float(found[-1][1]), (found[-1][2] or "s").lower()
+    scale = next((_UNITS[name] for name in ("ms", "milli", "min", "hour", "m", "h") if unit.startswith(name)), 1.0)
+    return number * scale
+
+
+def blocked_by_exit(exit_code: int | None, output_tail: str) -> str | None:
+    """Return why a run that ended with exit code 77 is blocked, in its own last words; None for any other."""
+    if exit_code != EXIT_BLOCKED:
+        return None
+    return last_line(output_tail)[:500] or "the generator says that it is blocked (exit code 77)"
+
+
+def next_wait(told: float | None, refused: int) -> float:
+    """Return how many seconds to wait after ``refused`` (1 or more) refusals in a row: as told, else 60 s doubling to 15 min."""
+    if told is not None:
+        return told
+    return min(FIRST_WAIT * 2.0 ** (min(refused, 10) - 1), LONGEST_WAIT)
+
+
+def failure_of_attempt(outcome: Outcome) -> FailureKind | None:
+    """Return the kind of failure that an attempt's outcome is, None when it is none or its own evaluation says which."""
+    return _OF_OUTCOME.get(outcome)
+
+
+def without_effect(*, modified: bool, printed: bool | None) -> FailureKind | None:
+    """Return how a run that ended well had no effect: it changed nothing, or printed nothing either. None when it had one."""
+    if modified:
+        return None
+    return "produced_nothing" if printed is False else "changed_nothing"
+
+
+def count_failures(attempts: Iterable[Attempt], views: Iterable[IterationView | IterationRecord]) -> dict[str, int]:
+    """Return how many failures of each kind a loop has had, retried ones included; kinds that did not occur are left out.
+
+    What an attempt's end tells is counted there; what is known only of an iteration (no effect, an invalid score), there.
+    """
+    counted: Counter[str] = Counter()
+    for attempt in attempts:
+        if attempt.end is not None and (kind := attempt.end.failure or failure_of_attempt(attempt.end.outcome)) is not None:
+            counted[kind] += 1
+    for view in views:
+        if view.failure in {"changed_nothing", "produced_nothing", "invalid_score"}:
+            counted[view.failure] += 1
+    return {kind: counted[kind] for kind in FAILURES if counted[kind]}

@@ -1,0 +1,79 @@
+"""What comes next, from the records alone: which iterations, side by side or alone, and from which tree. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jumar.model import IterationView
+from jumar.ranking.choose import running_best
+
+__all__ = ["Plan", "choose_parent", "missing_of_batch", "plan_next"]
+
+_LEFT_LYING = frozenset({"generator_failed", "generator_timeout", "interrupted"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The next passes, all from ``parent``. ``candidates`` are the slots of ``numbers``, from 1; ``batch`` None: a lone pass."""
+
+    numbers: tuple[int, ...]
+    parent: int
+    batch: int | None = None
+    candidates: tuple[int | None, ...] = (None,)
+
+
+def choose_parent(views: Sequence[IterationView], continue_from: str, best: IterationView | None = None) -> int:
+    """Return the iteration whose tree the next one starts from.
+
+    ``previous`` is the last iteration whose generator succeeded: what a failed one left lying is in its snapshot, and not in the
+    way of the next; of a batch it is the best. ``best`` is the running best, else the previous; it is looked for unless given.
+    """
+    if continue_from == "best":
+        best = running_best(views) if best is None else best
+        if best is not None:
+            return best.number
+    usable = [view for view in reversed(views) if view.status not in _LEFT_LYING]
+    if not usable:
+        return views[-1].number
+    if usable[0].batch is None:
+        return usable[0].number
+    of_batch = running_best(view for view in usable if view.batch == usable[0].batch)
+    return usable[0].number if of_batch is None else of_batch.number
+
+
+def missing_of_batch(views: Sequence[IterationView], *, candidates: int, max_iterations: int) -> tuple[int, ...]:
+    """Return the numbers of the last batch that are not recorded: it was cut off, and is completed before anything is decided."""
+    last = views[-1] if views else None
+    if candidates == 1 or last is None or last.batch is None or last.candidate is None:
+        return ()
+    first = last.number - last.candidate + 1
+    there = {view.number for view in views if view.batch == last.batch}
+    return tuple(number for number in range(first, min(first + candidates, max_iterations + 1)) if number not in there)
+
+
+def plan_next(
+    views: Sequence[IterationView], *, candidates: int, max_iterations: int, continue_from: str, best: IterationView | None
+) -> Plan:
+    """Return the next passes. ``views`` hold iteration 0 at least; ``best`` is the running best of them all."""
+    last = views[-1]
+    if candidates == 1:
+        return Plan(numbers=(last.number + 1,), parent=choose_parent(views, continue_from, best))
+    missing = missing_of_batch(views, candidates=candidates, max_iterations=max_iterations)
+    if missing:
+        before = [view for view in views if view.batch != last.batch]
+        first = last.number - (last.candidate or 1) + 1
+        return Plan(
+            numbers=missing,
+            parent=choose_parent(before, continue_from),
+            batch=last.batch,
+            candidates=tuple(number - first + 1 for number in missing),
+        )
+    first = last.number + 1
+    numbers = tuple(range(first, min(first + candidates, max_iterations + 1)))
+    return Plan(
+        numbers=numbers,
+        parent=choose_parent(views, continue_from, best),
+        batch=max((view.batch or 0 for view in views), default=0) + 1,
+        candidates=tuple(range(1, len(numbers) + 1)),
+    )

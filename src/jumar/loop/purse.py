@@ -1,0 +1,161 @@
+"""The beginning and the end of everything that is paid for: allowed and reserved before, accounted for after, and told."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, Literal
+
+from jumar.budget.gate import Gate
+from jumar.budget.gate import may_begin as _gate
+from jumar.loop.events import AttemptEnded, AttemptStarted, Waiting
+from jumar.loop.failures import failure_of_attempt, next_wait
+from jumar.loop.run import LoopRun
+from jumar.model import StopDecision
+from jumar.model.attempts import Attempt, AttemptEnd, Purpose
+
+__all__ = ["begin", "finish", "may_begin", "seconds_since", "turned_away", "wait_for"]
+
+_BEATS_FROM: Final = 1.0  # seconds; a shorter step has left no heartbeat
+_LOOK: Final = 0.5  # seconds between two looks at whether somebody wants the loop to end
+_HOUR: Final = 3600.0
+
+
+def may_begin(run: LoopRun, *, running: int = 0) -> Gate:
+    """Return whether another run of the generator may begin while ``running`` others are under way."""
+    budget, tally = run.settings.budget, run.tally
+    score = tally.reservation("score")
+    ages: Sequence[float] = ()
+    if budget.max_calls_per_hour is not None:
+        ages = _call_ages(run)
+    return _gate(
+        spend=tally.spend(),
+        budget=budget,
+        generate=tally.reservation("generate"),
+        score=score,
+        in_flight=[score] * running,
+        running=running,
+        call_ages=ages,
+    )
+
+
+def _call_ages(run: LoopRun) -> list[float]:
+    ages: list[float] = []
+    for attempt in reversed(run.store.attempts()):
+        if attempt.start.purpose == "generate":
+            ages.append(seconds_since(run, attempt.start.started_at))
+            if ages[-1] > _HOUR and len(ages) > (run.settings.budget.max_calls_per_hour or 0):
+                break
+    return ages
+
+
+def seconds_since(run: LoopRun, at: str) -> float:
+    """Return the seconds since the time stamp ``at``; negative when the clock was set back since."""
+    return (datetime.fromisoformat(run.clock.now()) - datetime.fromisoformat(at)).total_seconds()
+
+
+def turned_away(run: LoopRun, number: int) -> tuple[int, float]:
+    """Return how often in a row the provider refused iteration ``number``, and how many seconds are left to wait.
+
+    Both follow from the attempts on disk, so that a resume waits no longer and no shorter. A wall clock that was set back does
+    not make the wait longer than it was told.
+    """
+    refused, last = 0, None
+    for attempt in reversed(run.store.attempts()):
+        if attempt.start.iteration != number or attempt.start.purpose != "generate":
+            if attempt.start.iteration < number - run.settings.candidates:
+                break
+            continue
+        if attempt.end is None or attempt.end.outcome != "rate_limited":
+            break
+        refused += 1
+        last = last or attempt.end
+    if last is None:
+        return 0, 0.0
+    wait = next_wait(last.wait_seconds, refused)
+    return refused, min(wait, max(0.0, wait - seconds_since(run, last.ended_at)))
+
+
+def refused_too_often(run: LoopRun, number: int) -> StopDecision | None:
+    """Return why the loop gives up on a provider that keeps refusing; None while it may wait on."""
+    refused, _ = turned_away(run, number)
+    most = run.settings.retries.rate_limited
+    if refused <= most:
+        return None
+    detail = f"the provider refused iteration {number} {refused} times in a row ([retry] rate_limited = {most})"
+    return StopDecision(reason="rate_limited", detail=f"{detail}; run the same command again to go on")
+
+
+def wait_for(
+    run: LoopRun,
+    why: Literal["rate_limited", "calls_per_hour", "budget"],
+    seconds: float,
+    *,
+    iteration: int | None = None,
+    detail: str = "",
+) -> None:
+    """Wait ``seconds``, or until somebody asks the loop to end."""
+    if seconds <= 0:
+        return
+    run.tell(Waiting(why=why, seconds=seconds, iteration=iteration, detail=detail))
+    until = run.clock.monotonic() + seconds
+    while not run.switch.requested and (left := until - run.clock.monotonic()) > 0:
+        run.sleep(min(left, _LOOK))
+
+
+def begin(
+    run: LoopRun,
+    iteration: int,
+    parent: int | None,
+    nonce: str,
+    purpose: Purpose,
+    *,
+    batch: int | None = None,
+    candidate: int | None = None,
+) -> Attempt:
+    """Write the start of a paid step, with what is set aside for it: durable when this returns."""
+    set_aside = run.tally.reservation(purpose)
+    attempt = run.store.begin_attempt(
+        iteration,
+        parent,
+        nonce,
+        run.clock.now(),
+        purpose=purpose,
+        batch=batch,
+        candidate=candidate,
+        reserve_cost_usd=set_aside.cost_usd,
+        reserve_tokens=set_aside.tokens,
+    )
+    started = AttemptStarted(
+        attempt=attempt.start.number,
+        iteration=iteration,
+        candidate=candidate,
+        purpose=purpose,
+        reserve_cost_usd=set_aside.cost_usd,
+        reserve_tokens=set_aside.tokens,
+    )
+    run.tell(started)
+    return attempt
+
+
+def finish(run: LoopRun, attempt: Attempt, end: AttemptEnd) -> None:
+    """Write the end of a paid step: durable when this returns."""
+    start = attempt.start
+    run.store.end_attempt(start.number, end)
+    if end.seconds is not None and end.seconds >= _BEATS_FROM:
+        with contextlib.suppress(OSError):
+            run.store.paths.heartbeat(start.number).unlink(missing_ok=True)
+    ended = AttemptEnded(
+        attempt=start.number,
+        iteration=start.iteration,
+        outcome=end.outcome,
+        candidate=start.candidate,
+        purpose=start.purpose,
+        seconds=end.seconds,
+        usage=end.usage,
+        failure=end.failure or failure_of_attempt(end.outcome),
+        detail=end.detail,
+        exit_code=end.exit_code,
+    )
+    run.tell(ended)

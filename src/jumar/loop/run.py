@@ -1,0 +1,43 @@
+"""What all steps of one run share: the store, what it was told, its programs, its clock and who listens."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jumar.loop.control import StopSwitch
+from jumar.loop.events import Event, Listener, Notice, deliver
+from jumar.loop.memory import Notebook
+from jumar.loop.settings import LoopParts, LoopSettings
+from jumar.loop.tally import Tally
+from jumar.model import Clock
+from jumar.store.loop_store import LoopStore
+
+__all__ = ["LoopRun"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRun:
+    """Holds no state of its own but the notes that it read: what a step may conclude stands in the store."""
+
+    store: LoopStore
+    settings: LoopSettings
+    parts: LoopParts
+    clock: Clock
+    switch: StopSwitch
+    tally: Tally
+    listener: Listener | None = None
+    notebook: Notebook = field(default_factory=Notebook)
+    sleep: Callable[[float], None] = time.sleep
+    telling: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def tell(self, event: Event) -> None:
+        """Hand ``event`` to whoever listens, one at a time: parallel candidates tell from threads of their own."""
+        with self.telling:
+            deliver(event, self.listener)
+
+    def notice(self, message: str) -> None:
+        """Tell the person something, and what to do about it."""
+        self.tell(Notice(message=message))
