@@ -234,6 +234,10 @@ class Redactor:
         """Return whether :meth:`redact_bytes` would change ``data``."""
         return bool(self._spans(data))
 
+    def count(self, data: bytes) -> int:
+        """Return how many places :meth:`redact_bytes` would change first."""
+        return len(self._spans(data))
+
     def known_in(self, data: bytes) -> frozenset[str]:
         """Return the names of the known values (not shapes, not patterns) that stand in ``data``."""
         return frozenset(label[len(_MARKED) + 2 : -1].decode() or "?" for literal, label in self._literals if literal in data)

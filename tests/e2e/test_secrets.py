@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -136,6 +139,108 @@ def test_a_finished_loop_with_secrets_in_its_configuration_is_still_the_same_loo
     done = jumar(directory, "run", env=VALUES)
     assert "the configuration differs" not in done.stderr
     assert len(list((directory / ".jumar" / "loops" / "t" / "iterations").iterdir())) == 5, done.stderr
+
+
+def test_after_redact_grep_finds_none_at_all(planted: tuple[Path, str]) -> None:
+    directory, _ = planted
+    loop = directory / ".jumar"
+    replies = loop / "replies" / "ab"
+    replies.mkdir(parents=True)
+    (replies / "c.json").write_text(json.dumps({"text": VALUES["KEPT_TOKEN"]}))
+    before = holding(loop, VALUES["KEPT_TOKEN"])
+    dry = jumar_json(directory, "redact", "t", "--value-of", "KEPT_TOKEN", "--dry-run", env=VALUES)
+    assert before == holding(loop, VALUES["KEPT_TOKEN"])
+    assert (dry["dry_run"], dry["replies"]) == (True, 1)
+    assert dry["files"] > 1
+    asked = jumar(directory, "redact", "t", "--value-of", "KEPT_TOKEN", env=VALUES, check=2)
+    assert "can't be undone: --yes says yes" in asked.stderr
+    done = jumar_json(directory, "redact", "t", "--value-of", "KEPT_TOKEN", "--yes", env=VALUES)
+    assert (done["files"], done["places"], done["left"], done["verified"]) == (dry["files"], dry["places"], [], True)
+    (directory / "name").write_text(VALUES["NAMED_TOKEN"] + "\n")
+    said = jumar(directory, "redact", "t", "--value-file", "name", "--yes", check=0).stdout
+    assert "verified: ok" in said
+    assert "revoke the secret" in said
+    for name, value in {**VALUES, "a shape": SHAPE}.items():
+        assert holding(loop, value) == [], name
+    assert [str(path) for path in loop.rglob(f"*{VALUES['NAMED_TOKEN']}*")] == []
+    verified = jumar(directory, "verify", "t", env=VALUES, check=0).stdout
+    assert "secret" not in verified
+    report = jumar(directory, "report", "t", check=0).stdout
+    assert "redact" in report
+    config = directory / "jumar.toml"
+    config.write_text(config.read_text().replace("max_iterations = 4", "max_iterations = 5"))
+    jumar(directory, "run", env=VALUES)
+    assert len(list((loop / "loops" / "t" / "iterations").iterdir())) == 6
+    jumar(directory, "verify", "t", check=0)
+
+
+def test_the_work_directory_is_named_and_left_alone(fresh_place: Path) -> None:
+    write(fresh_place)
+    (fresh_place / "agent.py").write_text('open("kept.txt", "w").write("the value hunter2-hunter2")')
+    (fresh_place / "jumar.toml").write_text((fresh_place / "jumar.toml").read_text().replace('\napply = "never"', ""))
+    jumar(fresh_place, "run", env=VALUES)
+    kept = fresh_place / "kept.txt"
+    kept.write_text("hunter2-hunter2")
+    done = jumar(fresh_place, "redact", "t", "--pattern", "hunter[0-9]-hunter[0-9]", "--yes", check=0)
+    assert "still in the work directory, which is yours to change: kept.txt" in done.stdout
+    assert kept.read_text() == "hunter2-hunter2"
+    assert holding(fresh_place / ".jumar", "hunter2-hunter2") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "what is to be taken out? Name one of --value-of"),
+        (["--value-of", "A", "--pattern", "x"], "--value-of and --pattern both say what the secret is"),
+        (["--value-of", "NOT_SET_AT_ALL"], "there is no variable NOT_SET_AT_ALL"),
+        (["--value-file", "missing"], "missing cannot be read: No such file"),
+        (["--value-file", "short"], "--value-file: the value is shorter than 8 characters"),
+        (["--value-file", "raw"], "the value is not UTF-8 text"),
+        (["--pattern", "("], "is no regular expression"),
+        (["--pattern", "a*"], "also matches nothing at all"),
+        (["--pattern", "metrics"], "names that jumar itself gives"),
+        (["--stdin"], "--stdin: the value is shorter than 8 characters"),
+    ],
+)
+def test_redact_says_what_it_needs(planted: tuple[Path, str], arguments: list[str], message: str) -> None:
+    directory, _ = planted
+    (directory / "short").write_text("abc\n")
+    (directory / "raw").write_bytes(b"\xff\xfe12345678")
+    done = jumar(directory, "redact", "t", "--yes", *arguments, check=2)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_one_that_was_cut_off_is_completed_without_the_secret(fresh_place: Path) -> None:
+    write(fresh_place)
+    jumar(fresh_place, "run", env=VALUES)
+    loop = fresh_place / ".jumar" / "loops" / "t"
+    killed = """
+import os, signal
+from jumar.cli.entry import main
+real, seen = os.replace, []
+def replace(source, target):
+    seen.append(target)
+    if ".redact" in str(source) and len(seen) > 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(source, target)
+os.replace = replace
+import sys
+sys.argv = ["jumar", "redact", "t", "--value-of", "KEPT_TOKEN", "--yes"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", killed], cwd=fresh_place, env={**os.environ, **VALUES}, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert (loop / ".redact" / "plan.json").exists()
+    assert (
+        "a redaction of loop 't' was cut off; `jumar redact t` completes it"
+        in jumar(fresh_place, "select", "t", "--use", "1", check=2).stderr
+    )
+    assert ".redact: a redaction was cut off" in jumar(fresh_place, "verify", "t", check=14).stdout
+    said = jumar(fresh_place, "redact", "t", check=0).stdout
+    assert "completed: the value of KEPT_TOKEN taken out of" in said
+    assert holding(fresh_place / ".jumar", VALUES["KEPT_TOKEN"]) == []
+    jumar(fresh_place, "verify", "t", check=0)
 
 
 def test_values_and_patterns_of_ones_own_and_none_at_all(fresh_place: Path) -> None:

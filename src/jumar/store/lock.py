@@ -21,6 +21,7 @@ from typing import Any, Final, Self, cast
 
 from jumar import files
 from jumar.errors import LockedError
+from jumar.redaction import current
 from jumar.text import escape
 
 __all__ = ["Holder", "LoopLock", "holder_of", "who_holds"]
@@ -248,7 +249,7 @@ def _write(fd: int, nonce: str) -> None:
 
 def _command() -> str:
     words = [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else []
-    command = " ".join(words) or "python"
+    command = current().redact(" ".join(words)) or "python"
     return command if len(command) <= _COMMAND_LENGTH else command[: _COMMAND_LENGTH - 1] + "…"
 
 

@@ -38,6 +38,7 @@ from jumar.store.staging import (
     metrics_bytes,
     write_plain,
 )
+from jumar.store.unfinished import has_redaction
 from jumar.text import escape
 
 __all__ = ["LoopStore", "Pending"]
@@ -89,10 +90,18 @@ class LoopStore(LoopReader):
         return cls(directory)
 
     @contextlib.contextmanager
-    def lock(self) -> Generator[Self]:
-        """Hold the lock. What others wrote meanwhile is seen. Errors: :class:`jumar.errors.LockedError` that names the holder."""
+    def lock(self, *, redacting: bool = False) -> Generator[Self]:
+        """Hold the lock. What others wrote meanwhile is seen. Errors: :class:`jumar.errors.LockedError` that names the holder.
+
+        While a redaction waits to be completed only who completes it (``redacting``) gets the lock; others :class:`UsageError`.
+        """
         with self._lock:
             if self._doubtful or not self._lock.unchanged_since_mine:
+                if has_redaction(self.paths) and not redacting:
+                    self._doubtful = True
+                    raise UsageError(
+                        f"a redaction of loop '{self.loop_id}' was cut off; `jumar redact {self.loop_id}` completes it"
+                    )
                 with files.as_write_error("create a directory of", self.paths.directory):
                     for directory in self.paths.subdirectories:  # archives and git keep no empty ones
                         files.make_directory(directory)

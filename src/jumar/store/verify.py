@@ -32,6 +32,7 @@ from jumar.store.reading import (
     read_store_file,
 )
 from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, Pending
+from jumar.store.unfinished import REDACTION, has_redaction
 from jumar.text import escape
 
 __all__ = ["Findings", "Planted", "Problem", "VerifyReport", "verify"]
@@ -230,6 +231,8 @@ class _Loop:
         self._check = check
 
     def check(self) -> None:
+        if has_redaction(self._paths):
+            self._check.problem(self._paths.directory / REDACTION, "a redaction was cut off", "`jumar redact` completes it")
         for _ in self._check.names(self._paths.directory):
             pass  # asked for its notes: a view may have any name
         decisions = self._decisions()
