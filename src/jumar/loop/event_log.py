@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 from jumar.loop.clock import SystemClock
 from jumar.loop.events import Event
 from jumar.model import Clock
+from jumar.redaction import current, redacted_json
 
 __all__ = ["EVENTS_LIMIT", "EventLog", "EventTail", "read_events", "rotated"]
 
@@ -34,6 +35,16 @@ _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOL
 def rotated(path: Path) -> Path:
     """Return where the older part lies: ``events.jsonl`` → ``events.1.jsonl``."""
     return path.with_name(f"{path.stem}.1{path.suffix}")
+
+
+def _line(document: dict[str, Any]) -> bytes:
+    """Return one event as a line, without secrets."""
+    line = json.dumps(document, separators=(",", ":"), default=str).encode("ascii")
+    redactor = current()
+    if redactor.finds(line):
+        clean = redacted_json(json.loads(line), redactor.redact)
+        line = json.dumps(clean, separators=(",", ":")).encode("ascii")
+    return line + b"\n"
 
 
 class EventLog:
@@ -82,9 +93,9 @@ class EventLog:
             return
         self._seq += 1
         head = {"seq": self._seq, "at": self._clock.now(), "monotonic": round(self._clock.monotonic(), 6), "run": self.run}
-        line = json.dumps({**head, **event.to_json()}, separators=(",", ":"), default=str).encode("ascii") + b"\n"
+        line = _line({**head, **event.to_json()})
         if len(line) > _LONGEST:
-            line = json.dumps({**head, **_shortened(event.to_json())}, separators=(",", ":"), default=str).encode("ascii") + b"\n"
+            line = _line({**head, **_shortened(event.to_json())})
         written = os.write(self._fd, line)
         self._size += written
         if written < len(line):  # a disk that is full in the middle of a line: take the half away again
