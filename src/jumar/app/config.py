@@ -17,6 +17,7 @@ from jumar.app.guard_config import check_protect
 from jumar.app.noise_config import NoiseConfig
 from jumar.app.redact_config import RedactConfig
 from jumar.app.retry_config import RetryConfig
+from jumar.loop.hooks import Hook
 from jumar.model.selection import SelectionCriteria
 from jumar.model.stopping import StopRules, TrendRule
 from jumar.ranking.stopping import DEFAULT_DECLINE, DEFAULT_DIMINISHING, DEFAULT_OSCILLATION, DEFAULT_PLATEAU, SMALLEST_WINDOW
@@ -73,6 +74,17 @@ class LoopConfig(_Section):
     candidates: Annotated[int, Field(ge=1, le=64, strict=True)] = 1
     workers: Count | None = None
     seed: Annotated[int, Field(ge=0, strict=True)] = 0
+    setup: Command | None = None
+    setup_timeout: Seconds = 600
+    reset: Command | None = None
+    reset_timeout: Seconds = 120
+    on_stop: Command | None = None
+    on_stop_timeout: Seconds = 30
+
+    def hook(self, name: Literal["setup", "reset", "on_stop"]) -> Hook | None:
+        """Return one of the commands around the steps; None when there is none. Errors: :class:`jumar.errors.ConfigError`."""
+        command: Command | None = getattr(self, name)
+        return None if command is None else Hook(name=name, command=command, timeout=getattr(self, f"{name}_timeout"))
 
     @model_validator(mode="after")
     def _one_objective(self) -> Self:
@@ -106,6 +118,8 @@ class GeneratorConfig(_Section):
     command: Command | None = None
     python: PythonName | None = None
     timeout: Seconds = 1800
+    session: Literal["fresh", "resume"] = "fresh"
+    resume_command: Command | None = None
     stdin: Literal["none", "prompt"] = "none"
     prompt: str | None = None
     usage: dict[str, str] = Field(default_factory=dict)
@@ -115,6 +129,8 @@ class GeneratorConfig(_Section):
     def _one_program(self) -> Self:
         if (self.command is None) == (self.python is None):
             raise ValueError("give either command or python")
+        if self.resume_command is not None and (self.session == "fresh" or self.command is None):
+            raise ValueError('resume_command goes with session = "resume" and a command')
         return self
 
 

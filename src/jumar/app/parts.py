@@ -10,6 +10,7 @@ from jumar.app.loop_evaluator import Evaluators, Place
 from jumar.app.memory import build_memory
 from jumar.loop.control import StopSwitch
 from jumar.loop.generators import CommandGenerator, PythonGenerator
+from jumar.loop.hooks import Hooks
 from jumar.loop.sandbox import Sandbox
 from jumar.loop.scorers import RepeatedScorer, ScorerRuntime, build_scorer
 from jumar.loop.settings import LoopParts
@@ -36,6 +37,7 @@ def build_parts(config: JumarConfig, base: Path, switch: StopSwitch, *, root: Pa
         validators=tuple(_validator(validator, base, switch) for validator in config.validators),
         scorers=(*(_scorer(scorer, runtime) for scorer in scorers), *judged),
         memory=build_memory(config.memory, base),
+        hooks=Hooks(setup=config.loop.hook("setup"), reset=config.loop.hook("reset"), stop=switch.immediate),
     )
 
 
@@ -66,6 +68,7 @@ def _generator(whole: JumarConfig, base: Path, switch: StopSwitch, root: Path | 
         completion_promise=config.completion_promise,
         stop=switch.immediate,
         wrap=wrap,
+        resume_command=config.resume_command,
     )
 
 

@@ -42,6 +42,7 @@ _FREE = (
     "loop.max_iterations",
     "loop.id",
     "loop.workers",
+    *(f"loop.{key}" for key in ("on_stop", "on_stop_timeout", "setup_timeout", "reset_timeout", "sandbox_writable")),
     *(f"evaluator.{key}" for key in ("cache", "concurrency", "timeout", "max_retries", "backoff_base", "max_cost", "price")),
 )
 """Keys that a resume may change freely: the limit, the name by which the loop was found, and how a judge is asked. So is all of
@@ -110,6 +111,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         environment=tuple(config.loop.env),
         prompt_template=_prompt_template(config, request.base),
         completion_promise=config.generator.completion_promise,
+        resume_session=config.generator.session == "resume",
         recorded=recorded,
         guard=guard_rules(config, workdir=workdir, base=request.base, path=request.path),
         candidates=config.loop.candidates,

@@ -130,18 +130,29 @@ def run_command(ctx: click.Context, **given: Any) -> int:
 
 def run_loop(request: Any, *, as_json: bool, quiet: bool, live: bool = True) -> int:
     """Run the loop of ``request`` with a display and signal handling; return the exit code."""
+    from jumar.app.on_stop import tell_of_end
     from jumar.app.prepare import prepare
+
+    def ended(outcome: LoopOutcome | BaseException) -> None:
+        failure = tell_of_end(request, loop, outcome)
+        if failure is not None and not quiet:
+            print_text(f"note      {failure}; its output is in {loop.store.paths.directory / 'logs' / 'on_stop.log'}", err=True)
 
     switch = StopSwitch()
     display = choose_display(as_json=as_json, quiet=quiet, live=live)
     loop = prepare(request, switch=switch, listener=display.hear)
-    with signals_handled(switch, quiet=quiet), display:
-        outcome = loop.run()
-        display.end(outcome)
+    try:
+        with signals_handled(switch, quiet=quiet), display:
+            outcome = loop.run()
+            display.end(outcome)
+    except BaseException as error:
+        ended(error)
+        raise
     if as_json:
         print_json(outcome.to_json())
     if outcome.already_finished:
         _say_finished(outcome)
+    ended(outcome)
     return outcome.exit_code
 
 

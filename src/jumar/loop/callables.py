@@ -125,6 +125,7 @@ def context_to_json(context: StepContext) -> dict[str, Any]:
         "history": [_view_to_json(view) for view in context.history],
         "nonce": context.nonce,
         "since_ns": context.since_ns,
+        "session_id": context.session_id,
     }
 
 
@@ -173,6 +174,7 @@ def context_from_json(fields: Fields) -> StepContext:
         history=tuple(_view_from_json(item) for item in fields.sections("history")),
         nonce=fields.text("nonce"),
         since_ns=fields.integer_or_none("since_ns"),
+        session_id=fields.text_or_none("session_id"),
     )
 
 

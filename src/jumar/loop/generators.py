@@ -27,14 +27,15 @@ SUMMED_OUTPUT_CAP: Final = 16 << 20
 _LOG: Final = "generator.log"
 Wrap = Callable[[Sequence[str], StepContext], list[str]]
 """What makes another argv of a command's, such as :meth:`jumar.loop.sandbox.Sandbox.wrap`."""
-_PLACEHOLDER: Final = re.compile(r"\{(prompt|prompt_file|feedback_file|iteration|loop_id)\}")
+_PLACEHOLDER: Final = re.compile(r"\{(prompt|prompt_file|feedback_file|iteration|loop_id|session_id)\}")
 
 
 class CommandGenerator:
     """Runs an agent's command in the work directory.
 
     A string goes to the shell and finds its facts in the environment. A list sees no shell; in it ``{prompt}``,
-    ``{prompt_file}``, ``{feedback_file}``, ``{iteration}`` and ``{loop_id}`` are replaced, and any other braces left alone.
+    ``{prompt_file}``, ``{feedback_file}``, ``{iteration}``, ``{loop_id}`` and ``{session_id}`` (empty for a fresh session) are
+    replaced, and any other braces left alone. ``resume_command`` is run instead where there is a session to go on with.
     ``stdin="prompt"`` gives it the prompt on its standard input. ``usage_map`` finds usage in the JSON that it prints (see
     :func:`jumar.loop.usage.check_usage_map`); the usage file comes first. ``completion_promise`` is a text which, alone on a
     line of its output, says that it is done. ``wrap`` puts it into a sandbox. Errors: :class:`jumar.errors.ConfigError`.
@@ -51,8 +52,10 @@ class CommandGenerator:
         completion_promise: str | None = None,
         stop: threading.Event | None = None,
         wrap: Wrap | None = None,
+        resume_command: str | Sequence[str] | None = None,
     ) -> None:
         self._command = check_command(command, where="generator")
+        self._resume = None if resume_command is None else check_command(resume_command, where="generator: resume_command")
         self._timeout = check_timeout(timeout, where="generator")
         self._paths = check_usage_map(usage_map or {})
         sums = any(path.every for path in self._paths.values())
@@ -86,17 +89,19 @@ class CommandGenerator:
         return _outcome(result, reading)
 
     def _filled(self, context: StepContext) -> str | list[str]:
-        if isinstance(self._command, str):
-            return self._command
+        command = self._command if self._resume is None or context.session_id is None else self._resume
+        if isinstance(command, str):
+            return command
         values = {
             "prompt_file": str(context.prompt_file.absolute()),
             "feedback_file": str(context.feedback_file.absolute()),
             "iteration": str(context.iteration),
             "loop_id": context.loop_id,
+            "session_id": context.session_id or "",
         }
-        if any("{prompt}" in argument for argument in self._command):
+        if any("{prompt}" in argument for argument in command):
             values["prompt"] = context.prompt_file.read_text(encoding="utf-8")
-        return [_PLACEHOLDER.sub(lambda match: values[match[1]], argument) for argument in self._command]
+        return [_PLACEHOLDER.sub(lambda match: values[match[1]], argument) for argument in command]
 
 
 def _outcome(

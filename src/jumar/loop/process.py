@@ -107,6 +107,7 @@ def run_command(
     stdin: bytes | None = None,
     stop: threading.Event | None = None,
     marker: str | None = None,
+    leave: bool = False,
 ) -> ProcessResult:
     """Run ``command`` and return when it, and everything that it started, has ended.
 
@@ -114,6 +115,9 @@ def run_command(
     over, or when ``stop`` is set, the command's processes get SIGTERM and two seconds later SIGKILL. ``stdin`` None means
     /dev/null. ``marker`` is the nonce that the processes carry, by default a random one. ``log`` receives both outputs as they
     arrive: the beginning as it comes, and the end when it is there, together at most ``output_cap`` bytes.
+
+    With ``leave`` what the command started in the background goes on when it has ended by itself; whoever asks for that ends it,
+    by its marker.
 
     A command that is not found is a result, not an exception. Errors: :class:`jumar.errors.StoreWriteError` when the log cannot
     be created; then nothing was started.
@@ -141,10 +145,11 @@ def run_command(
             return ProcessResult(exit_code=None, seconds=time.monotonic() - started, error=sentence, failure=sentence)
         with process:
             run = _Run(process, output, stdin, Family(nonce, process.pid))
+            ended_by = "error"
             try:
                 ended_by = run.wait(None if timeout is None else started + timeout, stop)
             finally:
-                run.end()
+                run.end(leave=leave and ended_by == "exit")
         return run.result(ended_by, time.monotonic() - started, timeout)
 
 
@@ -226,10 +231,11 @@ class _Run:
         if not self._unsent:
             self._close(fd)
 
-    def end(self) -> None:
-        """End what is left of the command, then read what is left in the pipes."""
-        told, self._survivors = self._family.end(grace=_GRACE, wait=self.pump)
-        self._strays = told - {self._process.pid}
+    def end(self, *, leave: bool) -> None:
+        """End what is left of the command, unless it is to ``leave`` that; then read what is left in the pipes."""
+        if not leave:
+            told, self._survivors = self._family.end(grace=_GRACE, wait=self.pump)
+            self._strays = told - {self._process.pid}
         deadline = time.monotonic() + _DRAIN
         while self._pipes and (left := deadline - time.monotonic()) > 0:
             self.pump(left)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from jumar.loop.checkfiles import GuardRules
+from jumar.loop.hooks import Hooks
 from jumar.loop.memory import Memory
 from jumar.model import SelectionCriteria, StopRules
 from jumar.model.budget import Budget
@@ -74,6 +75,7 @@ class LoopSettings:
     environment: tuple[str, ...] = ()
     prompt_template: str | None = None
     completion_promise: str | None = None
+    resume_session: bool = False
     recorded: Mapping[str, Any] = field(default_factory=_nothing)
     guard: GuardRules = field(default_factory=GuardRules)
     candidates: int = 1
@@ -90,9 +92,10 @@ class LoopSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopParts:
-    """The programs of one loop: what generates, what verifies, what scores, and what finds earlier reflections, if anything."""
+    """The programs of one loop: what generates, verifies and scores, what finds earlier reflections, what is run around them."""
 
     generator: Generator
     validators: tuple[Validator, ...] = ()
     scorers: tuple[Scorer, ...] = ()
     memory: Memory | None = None
+    hooks: Hooks = field(default_factory=Hooks)

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from jumar.errors import ArtifactError, UsageError
 from jumar.files import TEMPORARY, as_write_error, make_directory, remove_tree, rename_new
+from jumar.loop.hooks import port_of
 from jumar.loop.settings import LoopSettings
 from jumar.loop.worktrees import discard_worktree, is_whole, make_worktree, place_in_repository, unlock
 from jumar.model.records import ArtifactDetail
@@ -115,8 +116,13 @@ class Workspace:
         """Return the files of the tree that ``patterns`` (gitignore syntax) name, whether or not the loop keeps them."""
         return replace(self._rules, include=patterns, exclude=()).list(self.directory, never=(self._root,))
 
+    @property
+    def name(self) -> str:
+        """What this tree is called in logs: ``main``, or ``c01`` for the first slot."""
+        return "main" if self.slot is None else f"c{self.slot:02d}"
+
     def _ref(self) -> str:
-        return f"{self._settings.loop_id}/{'main' if self.slot is None else f'c{self.slot:02d}'}"
+        return f"{self._settings.loop_id}/{self.name}"
 
     def unlock(self) -> None:
         """Remove the locks that a killed git left in a tree of ours; in place there may be others who work, and nothing is done.
@@ -143,10 +149,15 @@ class Workspace:
         return None
 
     def variables(self) -> dict[str, str]:
-        """Return what the steps' environment says of this tree: git looks for no repository above a tree of ours."""
+        """Return what the steps' environment says of this tree: its slot (0 for the loop's own) and the first of its ten ports.
+
+        git looks for no repository above a tree of ours.
+        """
+        port = port_of(self._store.paths.directory, self.slot)
+        told = {"JUMAR_SLOT": str(self.slot or 0), "JUMAR_PORT": str(port)}
         if self._kind == "in place":
-            return {}
-        return {"GIT_CEILING_DIRECTORIES": os.path.realpath(self.tree.parent)}
+            return told
+        return {**told, "GIT_CEILING_DIRECTORIES": os.path.realpath(self.tree.parent)}
 
     def paths(self) -> tuple[str, ...]:
         """Return what the loop keeps of the tree as it is now. The snapshot itself refuses what is over the quota."""

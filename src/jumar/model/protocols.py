@@ -34,6 +34,7 @@ class StepContext:
     steps began, after its tree was prepared: a test or coverage report that is older belongs to another iteration. None:
     nobody looks. ``seed`` is a number in [0, 2³¹) that is a function of the loop's seed, iteration, candidate and purpose alone.
     ``candidate`` counts the parallel ones from 1, None where there is one.
+    ``session_id`` is the agent's session that the generator is to go on with, None for a fresh one.
     """
 
     loop_id: str
@@ -54,6 +55,7 @@ class StepContext:
     since_ns: int | None = None
     seed: int = 0
     candidate: int | None = None
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,46 @@
+"""Which of an agent's sessions a pass goes on with: that of the pass whose tree it starts from."""
+
+from __future__ import annotations
+
+from jumar.model import IterationRecord
+from jumar.store.loop_store import LoopStore
+
+__all__ = ["session_to_resume"]
+
+_UNUSABLE = frozenset({"generator_failed", "generator_timeout", "interrupted"})
+
+
+def session_to_resume(store: LoopStore, number: int, parent: int | None) -> str | None:
+    """Return the session id that iteration ``number`` goes on with, None for a fresh session. A function of the records alone.
+
+    It is the one that ``parent`` reported, else its own parent, and so on: failed and blocked passes are passed over. Once a run
+    of the generator from this parent has failed, the others from it begin afresh: a session that has expired would fail for ever.
+    """
+    if parent is None or _failed_from(store, number, parent):
+        return None
+    current: int | None = parent
+    while current is not None:
+        record = store.record(current)
+        if record.usage.session_id is not None and _usable(record):
+            return record.usage.session_id
+        current = record.parent
+    return None
+
+
+def _usable(record: IterationRecord) -> bool:
+    return record.status not in _UNUSABLE and record.usage.blocked is None
+
+
+def _failed_from(store: LoopStore, number: int, parent: int) -> bool:
+    """Whether an earlier run from ``parent`` failed; of the parallel ones only the iteration's own, so that no order matters."""
+    attempts = store.attempts()
+    batch = next((attempt.start.batch for attempt in reversed(attempts) if attempt.start.iteration == number), None)
+    for attempt in reversed(attempts):
+        start, end = attempt.start, attempt.end
+        if start.iteration <= parent:
+            break
+        if start.purpose != "generate" or start.parent != parent or end is None or end.outcome != "failed":
+            continue
+        if start.iteration == number or start.batch is None or start.batch != batch:
+            return True
+    return False
