@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from jumar.app.config import Count, PythonName, Seconds
+from jumar.app.config import Count, PythonName
+from jumar.app.place_config import Seconds
 from jumar.loop.cases.casefile import MARKER, SEPARATOR
 from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_ORDER
 

@@ -15,9 +15,9 @@ from jumar.app.budget_config import BudgetConfig, check_one_time_limit
 from jumar.app.evaluator_config import EvaluatorConfig, check_judge_scorer
 from jumar.app.guard_config import check_protect
 from jumar.app.noise_config import NoiseConfig
+from jumar.app.place_config import Command, PlaceConfig, Seconds
 from jumar.app.redact_config import RedactConfig
 from jumar.app.retry_config import RetryConfig
-from jumar.loop.hooks import Hook
 from jumar.model.selection import SelectionCriteria
 from jumar.model.stopping import StopRules, TrendRule
 from jumar.ranking.stopping import DEFAULT_DECLINE, DEFAULT_DIMINISHING, DEFAULT_OSCILLATION, DEFAULT_PLATEAU, SMALLEST_WINDOW
@@ -43,8 +43,6 @@ __all__ = [
 ]
 
 _MEGABYTE = 1_000_000
-Command = str | Annotated[list[str], Field(min_length=1)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, strict=True)]
 Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 PythonName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
@@ -56,7 +54,7 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class LoopConfig(_Section):
+class LoopConfig(PlaceConfig):
     """``[loop]``: what is to be done, and where."""
 
     id: str | None = None
@@ -64,27 +62,13 @@ class LoopConfig(_Section):
     objective_file: str | None = None
     max_iterations: Count | None = None
     continue_from: Literal["previous", "best"] = "previous"
-    isolation: Literal["none", "copy", "worktree", "sandbox"] = "none"
     apply: Literal["auto", "never"] | None = None
     workdir: str = "."
     env: list[str] = Field(default_factory=list)
     protect: Annotated[list[str], AfterValidator(check_protect)] = Field(default_factory=list[str])
-    network: bool = True
-    sandbox_writable: list[str] = Field(default_factory=list)
     candidates: Annotated[int, Field(ge=1, le=64, strict=True)] = 1
     workers: Count | None = None
     seed: Annotated[int, Field(ge=0, strict=True)] = 0
-    setup: Command | None = None
-    setup_timeout: Seconds = 600
-    reset: Command | None = None
-    reset_timeout: Seconds = 120
-    on_stop: Command | None = None
-    on_stop_timeout: Seconds = 30
-
-    def hook(self, name: Literal["setup", "reset", "on_stop"]) -> Hook | None:
-        """Return one of the commands around the steps; None when there is none. Errors: :class:`jumar.errors.ConfigError`."""
-        command: Command | None = getattr(self, name)
-        return None if command is None else Hook(name=name, command=command, timeout=getattr(self, f"{name}_timeout"))
 
     @model_validator(mode="after")
     def _one_objective(self) -> Self:

@@ -1,0 +1,35 @@
+"""The part of ``[loop]`` that says where the steps run, and what is run around them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from jumar.loop.hooks import Hook
+
+__all__ = ["Command", "PlaceConfig", "Seconds"]
+
+Command = str | Annotated[list[str], Field(min_length=1)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class PlaceConfig(BaseModel):
+    """Keys of ``[loop]``. A command is a string for the shell, or a list without one; times are seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    isolation: Literal["none", "copy", "worktree", "sandbox"] = "none"
+    network: bool = True
+    sandbox_writable: list[str] = Field(default_factory=list)
+    setup: Command | None = None
+    setup_timeout: Seconds = 600
+    reset: Command | None = None
+    reset_timeout: Seconds = 120
+    on_stop: Command | None = None
+    on_stop_timeout: Seconds = 30
+
+    def hook(self, name: Literal["setup", "reset", "on_stop"]) -> Hook | None:
+        """Return one of the commands around the steps; None when there is none. Errors: :class:`jumar.errors.ConfigError`."""
+        command: Command | None = getattr(self, name)
+        return None if command is None else Hook(name=name, command=command, timeout=getattr(self, f"{name}_timeout"))
