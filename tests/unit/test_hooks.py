@@ -74,17 +74,19 @@ def test_a_server_that_setup_starts_stays_until_it_is_torn_down(fresh_place: Pat
 def test_a_reset_that_fails_is_run_once_more(fresh_place: Path) -> None:
     step = context(fresh_place)
     once = hook("echo x >> runs; test $(wc -l < runs) -gt 1", name="reset")
-    assert None is reset_failure(Hooks(reset=once), step, "score")
+    assert None is reset_failure(Hooks(reset=once), step, "score", tries=2)
     assert 2 == len((fresh_place / "runs").read_text().split())
     assert (step.log_directory / "reset-score.log").exists()
-    assert "[loop] reset: exit code 1: gone" == reset_failure(Hooks(reset=hook("echo gone; exit 1", "reset")), step, "score")
-    assert None is reset_failure(Hooks(), step, "score")
+    assert "[loop] reset: exit code 1: gone" == reset_failure(
+        Hooks(reset=hook("echo gone; exit 1", "reset")), step, "score", tries=2
+    )
+    assert None is reset_failure(Hooks(), step, "score", tries=2)
 
 
 def test_a_reset_that_is_stopped_is_no_failure(fresh_place: Path) -> None:
     stop = threading.Event()
     stop.set()
-    assert None is reset_failure(Hooks(reset=hook("sleep 600", "reset"), stop=stop), context(fresh_place), "generate")
+    assert None is reset_failure(Hooks(reset=hook("sleep 600", "reset"), stop=stop), context(fresh_place), "generate", tries=2)
 
 
 def test_the_end_is_told_on_standard_input_and_in_a_file(fresh_place: Path) -> None:

@@ -14,6 +14,7 @@ from jumar.loop.memory import Note, question
 from jumar.loop.prompt import BudgetLeft, render_feedback, render_prompt
 from jumar.loop.run import LoopRun
 from jumar.loop.seeds import step_seed
+from jumar.loop.sessions import session_to_resume
 from jumar.loop.workspace import Workspace
 from jumar.model import IterationRecord, IterationView, StepContext
 from jumar.model.attempts import Purpose
@@ -145,6 +146,10 @@ class Briefing:
             seed=seed,
             candidate=self.candidate,
         )
+        session = (
+            session_to_resume(store, self.number, self.parent) if purpose == "generate" and settings.resume_session else None
+        )
+        variables |= workspace.variables() | {"JUMAR_SESSION_ID": session or ""}
         start = store.record(0) if self.number > 0 else None
         return StepContext(
             loop_id=settings.loop_id,
@@ -154,7 +159,7 @@ class Briefing:
             feedback_file=files["feedback.json"],
             usage_file=files["usage.json"],
             log_directory=scratch,
-            environment=build_environment(os.environ, settings.environment, {**variables, **workspace.variables()}),
+            environment=build_environment(os.environ, settings.environment, variables),
             objective=settings.objective,
             artifacts=artifacts,
             baseline_checks=() if start is None else start.checks,
@@ -162,6 +167,7 @@ class Briefing:
             history=self.before,
             nonce=nonce,
             since_ns=since,
+            session_id=session,
             seed=seed,
             candidate=self.candidate,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
 from jumar.budget.gate import Stop, Wait
@@ -157,9 +157,9 @@ class Loop:
             if ended is not None and self.finished():
                 self.store.discard_leftovers()
                 return self._outcome(ended, resumed=True, already_finished=True)
-            trees = Trees(self.shared)
-            trees.of(None)
-            return self._run_steps(trees)
+            with contextlib.closing(Trees(self.shared)) as trees:
+                trees.of(None)
+                return self._run_steps(trees)
 
     @contextlib.contextmanager
     def _locks(self) -> Generator[None]:
@@ -187,6 +187,8 @@ class Loop:
         for number in self.store.iteration_numbers():
             if number not in known:
                 self._recorded(self.store.record(number))
+        if not self.store.iteration_numbers():
+            self._make_ready(trees, (None, *range(1, self.settings.candidates + 1)) if self.settings.candidates > 1 else (None,))
         if not self.store.iteration_numbers() and not self.shared.switch.requested:
             self._recorded(drive(trees.step(None).start_state()))
             self._warn_of_a_perfect_start()
@@ -237,6 +239,7 @@ class Loop:
             stop = self._wait(plan)
             if stop is not None:
                 return stop
+            self._make_ready(trees, plan.candidates)
             if self.shared.switch.requested:
                 continue
             if plan.batch is None:
@@ -246,6 +249,12 @@ class Loop:
             stop = Batch(run=self.shared, trees=trees, plan=plan, recorded=self._recorded).go()
             if stop is not None:
                 return stop
+
+    def _make_ready(self, trees: Trees, candidates: Iterable[int | None]) -> None:
+        """Have the person's ``setup`` done in the trees of ``candidates``, before anything is paid for them."""
+        for candidate in candidates:
+            if not self.shared.switch.requested:
+                trees.ready(candidate)
 
     def _wait(self, plan: Plan) -> StopDecision | None:
         """Wait as a provider that refused has asked for, and until another call is allowed; or say why the loop gives up."""
@@ -287,6 +296,8 @@ class Loop:
                 applied, problem = self._apply(trees, by=by, at=at)
         if not interrupted:
             self._record_end(stop, selection)
+            for ref in trees.discard_slots() if self.settings.candidates > 1 else ():
+                self._notice(f"what was committed in a candidate's worktree stays reachable as {ref}")
         return self._outcome(stop, resumed=resumed, applied=applied, problem=problem)
 
     def _apply(self, trees: Trees, *, by: str, at: str) -> tuple[int | None, str | None]:

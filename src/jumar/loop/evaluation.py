@@ -12,6 +12,7 @@ from jumar.loop.briefing import Briefing
 from jumar.loop.events import PhaseStarted
 from jumar.loop.failures import without_effect
 from jumar.loop.heartbeat import beating
+from jumar.loop.hooks import reset_failure
 from jumar.loop.planted import tell_planted
 from jumar.loop.purse import begin, finish
 from jumar.loop.run import LoopRun
@@ -119,6 +120,10 @@ class Evaluation:
         run = self.run
         began = run.clock.monotonic()
         with beating(run.store.paths.heartbeat(attempt.start.number), run.clock):
+            unready = reset_failure(run.parts.hooks, context, "score", tries=1)
+            if unready is not None:
+                seconds = run.clock.monotonic() - began
+                return _Answers((CheckResult(name="reset", passed=False, broken=unready, seconds=seconds),), (), seconds)
             run.tell(PhaseStarted(iteration=context.iteration, candidate=context.candidate, phase="verify"))
             checks = tuple(validator.validate(context) for validator in run.parts.validators)
             run.tell(PhaseStarted(iteration=context.iteration, candidate=context.candidate, phase="score"))

@@ -128,15 +128,15 @@ def _marker(loop: Path, tree: str) -> str:
     return hashlib.sha256(os.fsencode(f"setup {os.path.realpath(loop)} {tree}")).hexdigest()[:16]
 
 
-def reset_failure(hooks: Hooks, context: StepContext, purpose: str) -> str | None:
-    """Run ``reset`` before a step, once more when it fails; return why it failed twice, else None.
+def reset_failure(hooks: Hooks, context: StepContext, purpose: str, *, tries: int) -> str | None:
+    """Run ``reset`` before a step, ``tries`` times while it fails; return why it failed the last time, None when it did not.
 
     The log is ``reset-<purpose>.log`` among the step's own, and shows the last run.
     """
     if hooks.reset is None:
         return None
     failure: str | None = None
-    for _ in range(2):
+    for _ in range(tries):
         failure = hooks.reset.run(
             cwd=context.workdir,
             environment=context.environment,

@@ -68,7 +68,7 @@ def _complete_pending(run: LoopRun, trees: Trees) -> bool:
         found = True
         end_strays(pending.nonce)
         candidate: int | None = pending.stage.get("candidate")
-        workspace = trees.of(candidate)
+        workspace = trees.ready(candidate)
         workspace.carry_out(workspace.difference_to(pending), set_aside=candidate is None)
         if drive(trees.step(candidate).evaluation.complete(pending)) is not None:
             run.notice(f"iteration {pending.number} was generated before the interruption; it is scored now, not generated again")
@@ -88,6 +88,8 @@ def _complete_unstaged(run: LoopRun, trees: Trees) -> bool:
             continue
         scratch = run.store.paths.attempt_scratch(start.number)
         pending = step.stage_ended(start, end, scratch if scratch.is_dir() else None)
+        trees.ready(start.candidate)
+        step.workspace.carry_out(step.workspace.difference_to(pending))
         if drive(step.evaluation.complete(pending)) is not None:
             run.notice(f"iteration {start.iteration} was generated before the interruption; its work tree is taken as it lies")
         found = True

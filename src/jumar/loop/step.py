@@ -18,11 +18,12 @@ from jumar.loop.evaluation import Evaluation
 from jumar.loop.events import PhaseStarted
 from jumar.loop.failures import failure_of_attempt
 from jumar.loop.heartbeat import beating
+from jumar.loop.hooks import reset_failure
 from jumar.loop.purse import begin, finish
 from jumar.loop.run import LoopRun
 from jumar.loop.work import Way, elsewhere
 from jumar.loop.workspace import Workspace
-from jumar.model import GenerateOutcome, IterationRecord
+from jumar.model import GenerateOutcome, IterationRecord, Usage
 from jumar.model.attempts import AttemptEnd, AttemptStart, Outcome
 from jumar.store.loop_store import Pending
 from jumar.text import last_line
@@ -72,8 +73,14 @@ class Step:
         run.tell(PhaseStarted(iteration=number, candidate=candidate, phase="generate"))
         context = brief.context(self.workspace, scratch, "generate", nonce=nonce, since=since)
 
+        began = run.clock.monotonic()
+
         def work() -> GenerateOutcome:
             with beating(run.store.paths.heartbeat(attempt.start.number), run.clock):
+                unready = reset_failure(run.parts.hooks, context, "generate", tries=2)
+                if unready is not None:  # nothing was asked, so nothing was spent
+                    nothing = Usage(tokens_used=0, token_cost_usd=0.0)
+                    return GenerateOutcome(exit_code=None, seconds=run.clock.monotonic() - began, failure=unready, usage=nothing)
                 return run.parts.generator.generate(context)
 
         outcome = yield from elsewhere(work)
@@ -124,6 +131,7 @@ class Step:
             stage=stage,
             logs=scratch,
             quota=self.run.settings.artifacts,
+            cache=self.workspace.cache,
         )
 
     def _attempt_end(self, outcome: GenerateOutcome, commits: tuple[str, ...]) -> AttemptEnd:

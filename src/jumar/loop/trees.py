@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
+from jumar.loop.environment import build_environment
+from jumar.loop.hooks import set_up, tear_down
 from jumar.loop.run import LoopRun
 from jumar.loop.step import Step
-from jumar.loop.workspace import Workspace
+from jumar.loop.workspace import Workspace, discard_slots
 
 __all__ = ["Trees"]
 
@@ -15,15 +19,46 @@ class Trees:
     def __init__(self, run: LoopRun) -> None:
         self._run = run
         self._made: dict[int | None, Workspace] = {}
+        self._set_up: set[int | None] = set()
 
     def of(self, candidate: int | None) -> Workspace:
-        """Return the tree of a candidate, ready to be worked in; None is the loop's own. Errors: as ``Workspace.prepare``."""
+        """Return the tree of a candidate as it lies; None is the loop's own. Errors: as ``Workspace.prepare``."""
         if candidate not in self._made:
             workspace = Workspace(self._run.store, self._run.settings, slot=candidate)
             workspace.prepare()
             self._made[candidate] = workspace
         return self._made[candidate]
 
+    def ready(self, candidate: int | None) -> Workspace:
+        """Return the tree of a candidate, with the person's ``setup`` done in it, once in this run.
+
+        What the loop keeps of it may have changed by that. Errors: those of :meth:`of`; :class:`JumarError` when ``setup`` fails.
+        """
+        workspace, run = self.of(candidate), self._run
+        if candidate not in self._set_up:
+            self._set_up.add(candidate)
+            told = {"JUMAR_LOOP_ID": run.settings.loop_id, **workspace.variables()}
+            set_up(
+                run.parts.hooks,
+                loop=run.store.paths.directory,
+                tree=workspace.name,
+                cwd=workspace.directory,
+                environment=build_environment(os.environ, run.settings.environment, told),
+            )
+        return workspace
+
     def step(self, candidate: int | None) -> Step:
         """Return what runs iterations in the tree of a candidate."""
         return Step(run=self._run, workspace=self.of(candidate))
+
+    def close(self) -> None:
+        """End what ``setup`` left running in any tree. The trees stay."""
+        for candidate in sorted(self._set_up, key=lambda slot: slot or 0):
+            tear_down(self._run.parts.hooks, loop=self._run.store.paths.directory, tree=self.of(candidate).name)
+        self._set_up.clear()
+
+    def discard_slots(self) -> tuple[str, ...]:
+        """Remove the candidates' trees, those of earlier runs too; return the refs that keep what was committed in them."""
+        self.close()
+        self._made = {candidate: workspace for candidate, workspace in self._made.items() if candidate is None}
+        return discard_slots(self._run.store, self._run.settings)
