@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from loops import jumar
+from loops import jumar, jumar_json
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -124,3 +124,27 @@ def test_outside_of_a_repository_a_worktree_is_refused_before_anything_is_made(f
 
     assert 'isolation = "copy"' in refused.stderr
     assert not (fresh_place / ".jumar" / "loops").exists()
+
+
+@pytest.mark.parametrize("isolation", ["none", "copy", "worktree"])
+def test_cleanup_removes_the_trees_of_a_loop_that_has_ended(fresh_place: Path, isolation: str) -> None:
+    write_loops(fresh_place, isolation)
+    (fresh_place / "agent.py").write_text(
+        "import os, subprocess\n"
+        "open('score.txt', 'w').write('0.' + os.environ['JUMAR_ITERATION'])\n"
+        "if os.environ.get('JUMAR_FAIL'): os.kill(os.getppid(), 9)\n"
+        "subprocess.run('git -c user.name=a -c user.email=a@x commit -qam a', shell=True, check=True)\n"
+    )
+    jumar(fresh_place, "run", "one.toml", env={"JUMAR_FAIL": "1"}, check=-9)
+    refused = jumar(fresh_place, "cleanup", "one", "--keep", "1", "--trees", check=2)
+    assert "has not ended" in refused.stderr
+    jumar(fresh_place, "run", "one.toml", check=0)
+    cleaned = jumar_json(fresh_place, "cleanup", "one", "--keep", "1", "--trees")
+    refs = git(fresh_place, "for-each-ref", "--format=%(refname)", "refs/jumar").split()
+
+    assert (None if isolation == "none" else str(fresh_place / ".jumar/work/one")) == cleaned["tree"]
+    assert refs == cleaned["refs"]
+    assert (1 if isolation == "worktree" else 0) == len(refs)
+    assert 1 == len(git(fresh_place, "worktree", "list").splitlines())
+    assert not (fresh_place / ".jumar/work/one").exists()
+    assert "0.3" == (fresh_place / ".jumar/loops/one/final-output/score.txt").read_text()

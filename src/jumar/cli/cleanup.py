@@ -24,17 +24,19 @@ _EPILOG = """\b
 Examples:
   jumar cleanup readme-polish --keep 3 --dry-run   what would go, and why
   jumar cleanup readme-polish --keep 3
-  jumar cleanup readme-polish --keep 0             only what is always kept"""
+  jumar cleanup readme-polish --keep 0             only what is always kept
+  jumar cleanup readme-polish --keep 3 --trees     and its copy or git worktree below .jumar/work"""
 
 
 @click.command("cleanup", epilog=_EPILOG)
 @loop_argument
 @click.option("--keep", type=click.IntRange(min=0), required=True, metavar="N", help="How many of the best snapshots to keep.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@click.option("--trees", is_flag=True, help="Also remove the copies and git worktrees that it worked in.")
 @root_option
 @json_option
 @quiet_option
-def cleanup_command(loop: str, keep: int, root: Path, *, dry_run: bool, as_json: bool, quiet: bool) -> int:
+def cleanup_command(loop: str, keep: int, root: Path, *, dry_run: bool, trees: bool, as_json: bool, quiet: bool) -> int:
     """Delete the snapshots of all iterations but the N best ones. Records, scores and logs always stay.
 
     Always kept besides: the one that stands, the best before a degradation, the last, the start, and what an undo needs.
@@ -42,18 +44,22 @@ def cleanup_command(loop: str, keep: int, root: Path, *, dry_run: bool, as_json:
     from jumar.decide.cleanup import cleanup, plan_cleanup
     from jumar.loop.clock import SystemClock
     from jumar.loop.identity import current_user
+    from jumar.loop.workspace import discard_trees
     from jumar.report.views import refresh_views
 
     store = open_loop(root, loop)
+    removed: tuple[Path, tuple[str, ...]] | None = None
     if dry_run:
         result = plan_cleanup(store, keep=keep)
     else:
         clock = SystemClock()
         with store.lock():
+            removed = discard_trees(store) if trees else None
             result = cleanup(store, keep=keep, by=current_user(), at=clock.now())
             refresh_views(store, at=clock.now())
     if as_json:
-        print_json({"loop_id": store.loop_id, "dry_run": dry_run, **result.to_json()})
+        tree, refs = (None, ()) if removed is None else (str(removed[0]), removed[1])
+        print_json({"loop_id": store.loop_id, "dry_run": dry_run, **result.to_json(), "tree": tree, "refs": list(refs)})
         return 0
     if quiet:
         return 0
@@ -61,6 +67,10 @@ def cleanup_command(loop: str, keep: int, root: Path, *, dry_run: bool, as_json:
     numbers = f" ({', '.join(map(str, result.removed))})" if result.removed else ""
     freed = "" if dry_run else f", {_size(result.freed)} freed"
     print_text(f"{plural(len(result.removed), 'snapshot')} {would}{numbers}{freed}")
+    if removed is not None:
+        print_text(f"{escape(str(removed[0]))} removed")
+        for ref in removed[1]:
+            print_text(f"  what was committed there stays reachable as {ref}")
     for number, why in result.kept.items():
         print_text(f"  kept {number}: {escape(why)}")
     if dry_run and result.removed:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
+from jumar.decide.recorded import config_now
 from jumar.errors import ArtifactError, UsageError
 from jumar.files import TEMPORARY, as_write_error, make_directory, remove_tree, rename_new
 from jumar.loop.hooks import port_of
@@ -23,7 +24,7 @@ from jumar.store.manifest import Manifest
 from jumar.store.restore import RestorePlan, plan_restore, restore
 from jumar.store.snapshot import StatCache
 
-__all__ = ["Workspace", "changed_paths", "discard_slots"]
+__all__ = ["Workspace", "changed_paths", "discard_slots", "discard_trees"]
 
 _WORK: Final = "work"
 _GIT: Final = ".git"
@@ -256,6 +257,29 @@ def discard_slots(store: LoopStore, settings: LoopSettings) -> tuple[str, ...]:
     slots = sorted({int(match[1]) for name in names if (match := pattern.fullmatch(name))})
     refs = [Workspace(store, settings, slot).discard() for slot in slots]
     return tuple(ref for ref in refs if ref is not None)
+
+
+def discard_trees(store: LoopStore) -> tuple[Path, tuple[str, ...]] | None:
+    """Remove every tree that jumar made for a loop that has ended; the caller holds its lock.
+
+    Returns the path of its own and the refs that keep the commits of its worktrees; None when there is none: the loop works in
+    place. Errors: :class:`UsageError` for a loop that has not ended, whose tree may hold a pass that is not yet kept.
+    """
+    isolation = config_now(store).get("isolation")
+    if isolation not in {"none", "copy", "worktree", "sandbox"}:
+        return None
+    ends = [decision.final_iteration for decision in store.decisions() if decision.kind == "end"]
+    if not ends or ends[-1] != (store.iteration_numbers() or (None,))[-1]:
+        raise UsageError(
+            f"loop '{store.loop_id}' has not ended: its work tree may hold a pass that is not kept yet; `jumar run` goes on"
+        )
+    settings = LoopSettings(loop_id=store.loop_id, workdir=store.workdir or Path(), isolation=isolation)
+    refs = discard_slots(store, settings)
+    own = Workspace(store, settings)
+    if settings.in_place or not os.path.lexists(own.tree):
+        return None
+    kept = own.discard()
+    return own.tree, refs if kept is None else (*refs, kept)
 
 
 def _exists(root: Path, path: str) -> bool:
