@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.decide.recorded import config_now
-from jumar.loop.checkfiles import CheckFile, CheckSource, GuardRules, check_files
+from jumar.loop.checkfiles import CheckFile, CheckSource, GuardRules, check_files, shadows
 from jumar.loop.checkwords import runs_tests
 from jumar.model.codec import Fields
 from jumar.store.loop_store import LoopStore
@@ -51,6 +50,7 @@ def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | 
         files=files,
         config=None if path is None else path.resolve(),
         notices=tuple(_notices(config, sources)),
+        absent=shadows(sources, workdir=workdir),
     )
 
 
@@ -109,17 +109,22 @@ def _notices(config: JumarConfig, sources: list[CheckSource]) -> Iterator[str]:
 def changed_checks(store: LoopStore, rules: GuardRules, *, accepting: bool) -> list[str]:
     """Return, for the person, which files of the checks are not what they were when the loop was started or last accepted.
 
-    After a run that was cut off while a generator was at work, those of which the loop has a copy are left out unless the person
-    is ``accepting`` changes: the generator may have made them, and they are put back.
+    Left out are those that the loop itself puts back: an earlier version, which comes back with an iteration from before an
+    accepted change; and, unless the person is ``accepting`` changes, those of which the loop has a copy after a run that was cut
+    off while a generator was at work, because the generator may have changed them.
     """
     recorded = _recorded(store)
     if recorded is None:
         return []
     now = {file.path: file.digest for file in rules.files}
     changed = [file.path for file in recorded if now.get(file.path) != file.digest]
-    if changed and not accepting and _was_cut_off(store):
-        kept = store.kept_checks()
-        changed = [path for path in changed if kept is None or path not in kept[1].entries]
+    kept = store.kept_checks() if changed else None
+    if kept is not None:
+        earlier = _earlier(store) if not _was_cut_off(store) or accepting else None
+        copied = kept[1].entries
+        changed = [
+            path for path in changed if path not in copied or (earlier is not None and (path, now.get(path)) not in earlier)
+        ]
     return [escape(f"{path}: {'changed' if path in now else 'gone'} since the loop was started") for path in changed]
 
 
@@ -130,7 +135,11 @@ def as_recorded(store: LoopStore, rules: GuardRules) -> GuardRules:
 
 
 def _recorded(store: LoopStore) -> tuple[CheckFile, ...] | None:
-    section = Fields(config_now(store), os.fspath(store.paths.loop_json)).section_or_none("checks")
+    return _files_of(config_now(store))
+
+
+def _files_of(config: Mapping[str, Any]) -> tuple[CheckFile, ...] | None:
+    section = Fields(config, "loop.json: config").section_or_none("checks")
     if section is None:
         return None
     files = ((path, section.section(path)) for path in section.data)
@@ -138,6 +147,16 @@ def _recorded(store: LoopStore) -> tuple[CheckFile, ...] | None:
         CheckFile(path=path, digest=file.text("sha256"), used_by=file.text("used_by"), in_tree=not path.startswith("/"))
         for path, file in files
     )
+
+
+def _earlier(store: LoopStore) -> set[tuple[str, str | None]]:
+    """Return every version of a check's file that was ever recorded."""
+    accepted = [decision.data.get("config") for decision in store.decisions() if decision.kind == "accept"]
+    versions: set[tuple[str, str | None]] = set()
+    for config in (store.config, *accepted):
+        if isinstance(config, Mapping):
+            versions.update((file.path, file.digest) for file in _files_of(cast("Mapping[str, Any]", config)) or ())
+    return versions
 
 
 def _was_cut_off(store: LoopStore) -> bool:

@@ -21,7 +21,7 @@ from jumar.files import sha256_file
 from jumar.loop.checkwords import is_interpreter, module_file, programs
 from jumar.text import escape
 
-__all__ = ["CheckFile", "CheckSource", "GuardRules", "check_files"]
+__all__ = ["CheckFile", "CheckSource", "GuardRules", "check_files", "shadows"]
 
 _LARGEST: Final = 256_000_000  # bytes; what is larger is data, and no program
 
@@ -55,12 +55,16 @@ class CheckFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRules:
-    """What a loop guards: ``protect`` in gitignore syntax, the files of its checks, and the configuration in use."""
+    """What a loop guards: ``protect`` in gitignore syntax, the files of its checks, and the configuration in use.
+
+    ``absent`` are relative paths that must not appear: Python would take them for the module that a check runs.
+    """
 
     protect: tuple[str, ...] = ()
     files: tuple[CheckFile, ...] = ()
     config: Path | None = None
     notices: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
     def recorded(self) -> dict[str, dict[str, str]]:
         """Return the files of the checks as ``loop.json`` keeps them."""
@@ -84,6 +88,21 @@ def check_files(
                 continue
             found.setdefault(file.path, file)
     return tuple(found[path] for path in sorted(found))
+
+
+def shadows(sources: Iterable[CheckSource], *, workdir: Path) -> tuple[str, ...]:
+    """Return the relative paths that, were they there, would run instead of the modules of ``python -m module``; sorted.
+
+    ``python -m`` looks in the work directory first. What is there already is what the check means.
+    """
+    found: set[str] = set()
+    for source in sources:
+        words = programs(source.command) if source.command is not None and source.files is None else ()
+        for top in {word[3:].partition(".")[0] for word in words if word.startswith("-m ")}:
+            candidates = (f"{top}.py", f"{top}/__init__.py", f"{top}/__main__.py")
+            if not any(os.path.lexists(workdir / path) for path in (top, candidates[0])):
+                found.update(candidates)
+    return tuple(sorted(found))
 
 
 def _of(source: CheckSource, workdir: Path, base: Path) -> Iterator[Path]:

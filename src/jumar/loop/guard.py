@@ -33,7 +33,7 @@ from jumar.text import escape
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["CONTROL", "Finding", "Guard", "findings_from_json"]
+__all__ = ["CONTROL", "Finding", "Guard", "findings_from_json", "history_findings"]
 
 CONTROL: Final = ("conftest.py", "pytest.ini", ".pytest.ini", "sitecustomize.py", "usercustomize.py")
 """Files that change how every test runs. With ``protect`` they are as at the start too, wherever they lie."""
@@ -43,6 +43,7 @@ _KEPT_FILE: Final = 1 << 20
 _KEPT_ALL: Final = 8 << 20
 _COPIED: Final = 1 << 20  # a check's file up to this size is put back when it changes
 _SHOWN: Final = 5
+_SIDE_BY_SIDE: Final = 1000  # more candidates than anybody runs at once: what is older waits no longer
 _OURS: Final = ("check-", "score-", "evaluation", _KEPT)  # names in the logs that validators and scorers write
 
 
@@ -74,6 +75,14 @@ def findings_from_json(data: object) -> tuple[Finding, ...]:
     return tuple(found)
 
 
+def history_findings(workspace: Workspace, head: str | None, commits: tuple[str, ...]) -> tuple[Finding, ...]:
+    """Return what to say when the repository's history was rewritten since ``head``; ``commits`` are those made since."""
+    if head is None or (not commits and workspace.in_repository()):
+        return ()
+    message = workspace.rewritten_since(head)
+    return () if message is None else (Finding(message=message, fails=False),)
+
+
 @dataclass(slots=True)
 class _Window:
     """One run of a program that could change things: a generator's, or that of validators and scorers."""
@@ -103,7 +112,7 @@ class Guard:
         self._spec: GitIgnoreSpec | None = _spec(rules.protect)
         self._used_by = {file.path: file.used_by for file in rules.files}
         self._windows: dict[tuple[str, int], _Window] = {}
-        self._pending: set[int] = set()
+        self._staged: set[int] = set()
 
     def begin(self, workspace: Workspace) -> tuple[str, ...]:
         """Keep copies of what decides, or compare it with those of the loop's start; returns notices for the person.
@@ -149,6 +158,7 @@ class Guard:
         if self._rules.config is not None and _identity(self._rules.config) != window.config:
             name = escape(self._rules.config.name)
             found.append(Finding(message=f"{name}, the configuration in use, was changed while the generator ran"))
+        self._staged.add(number)
         return tuple(found)
 
     def put_back(self, workspace: Workspace, logs: Path | None) -> tuple[Finding, ...]:
@@ -157,13 +167,17 @@ class Guard:
         What the generator made of them is kept below ``logs``, up to 1 MiB each and 8 MiB in all.
         """
         new = self._new_control(workspace)
-        if not self._start.entries and not new:
+        shadows = tuple(path for path in self._rules.absent if os.path.lexists(workspace.directory / path))
+        if not self._start.entries and not new and not shadows:
             return ()
         self._clear_directories(workspace)
-        plan = self._difference(workspace, new)
+        plan = self._difference(workspace, (*new, *shadows))
         if not plan.write and not plan.delete:
             return ()
         found = [*self._judge(plan, workspace.directory, frozenset(new))]
+        found += [
+            Finding(message=f"{escape(path)} would run instead of a check's own module, and was taken out") for path in shadows
+        ]
         if logs is not None:
             _keep_versions(workspace.directory, (*(detail.path for detail in plan.write), *plan.delete), logs / _KEPT)
         restore(plan)
@@ -171,14 +185,13 @@ class Guard:
 
     def before_scoring(self, number: int, workspace: Workspace, logs: Path) -> tuple[Finding, ...]:
         """Look at what decides, right before it does. The snapshot of iteration ``number`` is pending."""
-        self._pending.add(number)
+        self._staged.add(number)
         self._open("score", number, logs)
         return (*self.put_back(workspace, logs), *self._elsewhere(workspace))
 
     def after_scoring(self, number: int, workspace: Workspace) -> tuple[Finding, ...]:
         """Look again: the candidate's own code ran in its checks."""
         window = self._close("score", number)
-        self._pending.discard(number)
         found = [*window.found, *self.put_back(workspace, window.scratch), *self._elsewhere(workspace)]
         return tuple(replace(item, message=f"while the checks ran, {item.message}") for item in dict.fromkeys(found))
 
@@ -189,7 +202,7 @@ class Guard:
 
     def _open(self, phase: str, number: int, scratch: Path) -> None:
         names = ("prompt.md", "feedback.json") if phase == "generate" else ()
-        self._watch.arm(pending=frozenset(self._pending))
+        self._watch.arm()
         self._windows[phase, number] = _Window(
             scratch=scratch,
             given={name: files.content_of(scratch / name) for name in names},
@@ -197,9 +210,11 @@ class Guard:
         )
 
     def _close(self, phase: str, number: int) -> _Window:
-        for damage in self._watch.look(pending=frozenset(self._pending)):
+        for damage in self._watch.look(pending=frozenset(self._staged)):
             for window in self._windows.values():
                 window.found.append(_of_damage(damage))
+        last = self._store.iteration_numbers()[-1:]
+        self._staged = {waiting for waiting in self._staged if not last or waiting >= last[0] - _SIDE_BY_SIDE}
         return self._windows.pop((phase, number))
 
     def _scratch(self, window: _Window) -> Iterator[Finding]:
@@ -246,7 +261,7 @@ class Guard:
         for path in self._start.entries:
             place = workspace.directory / path
             with contextlib.suppress(OSError):
-                if stat.S_ISDIR(os.lstat(place).st_mode):
+                if stat.S_ISDIR(os.lstat(place).st_mode) and files.is_inside(place, workspace.directory):
                     files.remove_tree(place)
 
     def _protects(self, path: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from jumar.loop.control import StopSwitch
 from jumar.loop.events import Event, Listener, Notice, deliver
+from jumar.loop.guard import Finding, Guard
 from jumar.loop.memory import Notebook
 from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.tally import Tally
@@ -31,12 +32,23 @@ class LoopRun:
     listener: Listener | None = None
     notebook: Notebook = field(default_factory=Notebook)
     sleep: Callable[[float], None] = time.sleep
+    guard: Guard = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guard", Guard(self.store, self.settings.guard))
+
     telling: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def tell(self, event: Event) -> None:
         """Hand ``event`` to whoever listens, one at a time: parallel candidates tell from threads of their own."""
         with self.telling:
             deliver(event, self.listener)
+
+    def found(self, number: int, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """Tell what was found of iteration ``number``, and return it."""
+        for finding in findings:
+            self.notice(f"iteration {number}: {finding.message}")
+        return findings
 
     def notice(self, message: str) -> None:
         """Tell the person something, and what to do about it."""

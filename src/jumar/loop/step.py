@@ -17,6 +17,7 @@ from jumar.loop.briefing import Briefing
 from jumar.loop.evaluation import Evaluation
 from jumar.loop.events import PhaseStarted
 from jumar.loop.failures import failure_of_attempt
+from jumar.loop.guard import Finding, history_findings
 from jumar.loop.heartbeat import beating
 from jumar.loop.hooks import reset_failure
 from jumar.loop.purse import begin, finish
@@ -63,6 +64,7 @@ class Step:
         None when nothing is recorded: it was interrupted or has to wait, or its failure is to be tried again.
         """
         run = self.run
+        run.guard.ready(self.workspace)
         nonce = secrets.token_hex(8)
         brief = Briefing.of(run, number, parent, batch=batch, candidate=candidate)
         attempt = begin(run, number, parent, nonce, "generate", batch=batch, candidate=candidate)
@@ -83,12 +85,17 @@ class Step:
                     return GenerateOutcome(exit_code=None, seconds=run.clock.monotonic() - began, failure=unready, usage=nothing)
                 return run.parts.generator.generate(context)
 
+        run.guard.before_generate(number, scratch)
         outcome = yield from elsewhere(work)
-        ended = self._attempt_end(outcome, self.workspace.commits_since(head))
+        found = run.guard.after_generate(number)
+        commits = self.workspace.commits_since(head)
+        found = run.found(number, (*found, *history_findings(self.workspace, head, commits)))
+        ended = self._attempt_end(outcome, commits)
         finish(run, attempt, ended)
         if ended.outcome in _NOT_RECORDED or self._try_again(number, ended):
             return None
-        return (yield from self.evaluation.complete(self.stage_ended(attempt.start, ended, scratch, since=since)))
+        pending = self.stage_ended(attempt.start, ended, scratch, since=since, found=found)
+        return (yield from self.evaluation.complete(pending))
 
     def _try_again(self, number: int, ended: AttemptEnd) -> bool:
         again = self.is_tried_again(number, ended)
@@ -110,14 +117,27 @@ class Step:
                 break
         return failed <= allowed
 
-    def stage_ended(self, start: AttemptStart, ended: AttemptEnd, scratch: Path | None, *, since: int | None = None) -> Pending:
-        """Snapshot the work tree after an attempt that has ended; ``since`` is the wall clock when it began, if that is known."""
+    def stage_ended(
+        self,
+        start: AttemptStart,
+        ended: AttemptEnd,
+        scratch: Path | None,
+        *,
+        since: int | None = None,
+        found: tuple[Finding, ...] = (),
+    ) -> Pending:
+        """Snapshot the work tree after an attempt that has ended, with the checks as they were at the start.
+
+        ``since`` is the wall clock when it began, if that is known; ``found`` is what the guard found of it.
+        """
+        found = (*found, *self.run.found(start.iteration, self.run.guard.put_back(self.workspace, scratch)))
         stage = {
             "parent": start.parent,
             "batch": start.batch,
             "candidate": start.candidate,
             "since_ns": since,
             "ended": ended.to_json(),
+            "guard": [finding.to_json() for finding in found],
         }
         return self._stage(start.iteration, start.nonce, start.number, stage, scratch)
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from jumar.errors import ScoreError
+from jumar.loop.guard import Finding
 from jumar.model import CheckResult, ScoreReading
 from jumar.model.records import Status, Verification
 from jumar.ranking.score import weighted_score
 from jumar.text import escape
 
-__all__ = ["Verdict", "verdict"]
+__all__ = ["Verdict", "verdict", "with_findings"]
 
 _REFLECTED = 0.999  # a dimension this good leaves nothing to reflect on
 _WEAKNESSES = 10  # of one evaluation: notes are for later passes, and their prompts stay short
@@ -67,6 +68,23 @@ def verdict(checks: Sequence[CheckResult], readings: Sequence[ScoreReading], wei
         reasons=reasons,
         reflections=reflections,
     )
+
+
+def with_findings(judged: Verdict, findings: Sequence[Finding]) -> Verdict:
+    """Return the verdict on a candidate of which ``findings`` are known: not verified when one of them is held against it.
+
+    Where a check could not be put back, its answer means nothing, and there is no score.
+    """
+    if not findings:
+        return judged
+    messages = tuple(finding.message for finding in findings)
+    judged = replace(judged, reasons=(*judged.reasons, *messages), reflections=(*judged.reflections, *messages))
+    if any(finding.fails for finding in findings):
+        judged = replace(judged, verification="failed")
+    distrusted = next((finding.message for finding in findings if finding.distrust), None)
+    if distrusted is not None and judged.status == "ok":
+        judged = replace(judged, status="invalid_score", status_reason=distrusted, quality=None)
+    return judged
 
 
 def _verification(checks: Sequence[CheckResult]) -> Verification:

@@ -201,6 +201,10 @@ class Workspace:
         """Return the commit that HEAD is at, or None outside of a repository."""
         return self._git("rev-parse", "--verify", "--quiet", "HEAD")
 
+    def in_repository(self) -> bool:
+        """Whether the tree lies in a git repository."""
+        return any((parent / _GIT).exists() for parent in (self.directory, *self.directory.parents))
+
     def rewritten_since(self, before: str | None) -> str | None:
         """Return what to say when the repository's history no longer holds the commit ``before``, or None when it does."""
         after = self.head()
@@ -223,7 +227,7 @@ class Workspace:
         return tuple(listed.split()) if listed else (after,)
 
     def _git(self, *arguments: str) -> str | None:
-        if not any((parent / _GIT).exists() for parent in (self.directory, *self.directory.parents)):
+        if not self.in_repository():
             return None
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | self.variables()
         try:

@@ -9,6 +9,7 @@ Snapshots are not looked at here: their files are compared with the manifest's h
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import hashlib
 import itertools
@@ -26,6 +27,7 @@ from jumar import files
 from jumar.errors import StoreDamagedError
 from jumar.store.layout import iteration_name, iteration_number
 from jumar.store.loop_reader import LoopReader
+from jumar.store.reading import iteration_numbers
 from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE
 from jumar.text import escape
 
@@ -101,11 +103,10 @@ class StoreWatch:
         self._stamps: dict[Path, tuple[int, ...]] = {}
         self._names: dict[Path, frozenset[str]] = {}
 
-    def arm(self, *, pending: frozenset[int] = frozenset()) -> None:
+    def arm(self) -> None:
         """Take in what the store wrote since the last time, and remember the directories as they are.
 
-        ``pending`` are the iterations whose snapshots wait to be scored. Of a loop that is gone on with, the newest records are
-        taken in at once, and the others by turns.
+        Of a loop that is gone on with, the newest records are taken in at once, and the others by turns.
         """
         if self._vault is None:
             self._vault = _Vault(self._paths.directory)
@@ -122,13 +123,14 @@ class StoreWatch:
                 for key in (f"{directory.name}/{name}" for name in names):
                     if key not in self._rows:
                         self._add(key)
-        self._pending = {number: [files.content_of(path) for path in self._pending_files(number)] for number in pending}
+        waiting = iteration_numbers(set(_listed(self._paths.pending)))
+        self._pending = {number: [files.content_of(path) for path in self._pending_files(number)] for number in waiting}
 
     def look(self, *, pending: frozenset[int] = frozenset(), everything: bool = False) -> tuple[Damage, ...]:
         """Return what others changed since :meth:`arm`, put back where there is a copy.
 
-        ``pending`` are the iterations that may wait to be scored now. ``everything`` looks at every file. Errors:
-        :class:`StoreDamagedError` when the loop's directory itself is gone.
+        ``pending`` are the iterations that may wait to be scored now, besides those that already did. ``everything`` looks at
+        every file. Errors: :class:`StoreDamagedError` when the loop's directory itself is gone.
         """
         if not self._paths.loop_json.parent.is_dir():
             raise StoreDamagedError(
@@ -140,7 +142,7 @@ class StoreWatch:
         for key in self._due(everything=everything):
             found += self._changed(key)
         for number, before in self._pending.items():
-            if number in pending:
+            if not self._is_recorded(number):
                 found += self._altered_pending(number, before)
         return tuple(found)
 
@@ -169,6 +171,8 @@ class StoreWatch:
     def _altered_pending(self, number: int, before: list[bytes | None]) -> Iterator[Damage]:
         """Compare a snapshot that waits to be scored with what it was: a record that is put there would be believed."""
         directory = self._paths.pending_iteration(number)
+        if not directory.is_dir():
+            return
         for name in sorted(_listed(directory) - {ARTIFACTS, LOGS, MANIFEST, STAGE}):
             yield self._planted(directory / name)
         for path, content in zip(self._pending_files(number), before, strict=True):
@@ -260,12 +264,18 @@ class StoreWatch:
             mended = True
         return Damage(shown, what if mended else f"{what} and could not be put back", mended)
 
+    def _is_recorded(self, number: int) -> bool:
+        numbers = self._store.iteration_numbers()
+        place = bisect.bisect_left(numbers, number)
+        return place < len(numbers) and numbers[place] == number
+
     def _misplaced(self, pending: frozenset[int]) -> Iterator[Damage]:
         """Find names that the store did not make, and directories of iterations that are gone."""
+        waiting = [number for number in self._pending if not self._is_recorded(number)]
         expected = {
             self._paths.attempts: self._attempt_names,
             self._paths.iterations: lambda: frozenset(map(iteration_name, self._store.iteration_numbers())),
-            self._paths.pending: lambda: frozenset(map(iteration_name, pending)),
+            self._paths.pending: lambda: frozenset(map(iteration_name, waiting)),
             self._paths.decisions: lambda: self._names.get(self._paths.decisions, frozenset()),
             self._paths.readings: lambda: self._names.get(self._paths.readings, frozenset()),
         }
@@ -274,7 +284,8 @@ class StoreWatch:
             if stamp == self._stamps.get(directory):
                 continue
             known, there = names(), _listed(directory)
-            for name in sorted(there - known):
+            allowed = frozenset(map(iteration_name, pending)) if directory == self._paths.pending else frozenset[str]()
+            for name in sorted(there - known - allowed):
                 yield self._planted(directory / name)
             for name in sorted(known - there):
                 yield from self._gone(directory / name)

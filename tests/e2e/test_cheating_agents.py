@@ -1,0 +1,295 @@
+"""Agents that take a short cut: real processes that change checks, store and logs. Each is caught, its pass not verified."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Called, call
+
+PYTHON = sys.executable
+SHORT_CUTS: dict[str, bool] = {}
+
+CONFIG = f"""
+[loop]
+id = "t"
+objective = "let answer() return 42"
+max_iterations = 1
+protect = ["tests/**"]
+
+[generator]
+command = "sh ../agent.sh"
+
+[[validators]]
+name = "tests"
+command = "{PYTHON} -B -m unittest discover -q -s tests"
+
+[[validators]]
+name = "style"
+command = "{PYTHON} -B tools/style.py app.py && sh ../elsewhere/check.sh app.py"
+
+[[scorers]]
+dimension = "quality"
+command = "{PYTHON} -B tools/score.py app.py"
+"""
+FILES = {
+    "app.py": "def answer():\n    return 1\n",
+    "tests/test_app.py": (
+        "import unittest, app\n"
+        "class Test(unittest.TestCase):\n    def test_answer(self):\n        self.assertEqual(42, app.answer())\n"
+        "if __name__ == '__main__':\n    unittest.main()\n"
+    ),
+    "tools/style.py": "import sys\nsys.exit('TODO' in open(sys.argv[1]).read())\n",
+    "tools/score.py": "import sys\nprint(0.9 if '42' in open(sys.argv[1]).read() else 0.1)\n",
+    "../elsewhere/check.sh": "! grep -q FIXME $1\n",
+    "jumar.toml": CONFIG,
+}
+STORE = ".jumar/loops/t"
+SOLVE = "echo 'def answer(): return 42' > app.py\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "project"
+    for name, text in FILES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.chdir(root)
+    return root
+
+
+def run(project: Path, agent: str, *options: str, check: int | None = None) -> Called:
+    (project.parent / "agent.sh").write_text(agent)
+    return call("run", "--json", *options, check=check)
+
+
+def recorded(project: Path, number: int = 1) -> dict[str, Any]:
+    return json.loads((project / STORE / f"iterations/iteration-{number:03d}/metrics.json").read_text())
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """``act`` is what the agent runs; ``says`` stands in what is said of it; ``blamed``: it is held against the pass."""
+
+    act: str
+    says: str
+    blamed: bool = True
+    solves: bool = True
+
+
+CHEATS = {
+    "weakens a test": Cheat(
+        "echo 'import unittest' > tests/test_app.py",
+        "tests/test_app.py was changed by the generator and put back (protect)",
+        blamed=False,
+        solves=False,
+    ),
+    "deletes the tests": Cheat(
+        "rm -r tests", "tests/test_app.py was deleted by the generator and put back (protect)", blamed=False, solves=False
+    ),
+    "puts a link in the place of the tests": Cheat(
+        "mv tests ../hidden; echo '' > ../hidden/test_app.py; ln -s ../hidden tests",
+        "tests/test_app.py was changed by the generator and put back (protect)",
+        blamed=False,
+        solves=False,
+    ),
+    "makes a directory of a test": Cheat(
+        "rm tests/test_app.py; mkdir tests/test_app.py; touch tests/test_app.py/x",
+        "tests/test_app.py was deleted by the generator and put back (protect)",
+        blamed=False,
+        solves=False,
+    ),
+    "adds what changes every test": Cheat(
+        "echo 'import os; os._exit(0)' > tests/conftest.py",
+        "tests/conftest.py is new and changes how tests run: it was taken out (protect)",
+        blamed=False,
+        solves=False,
+    ),
+    "stands in for the test runner": Cheat(
+        "echo 'import sys; sys.exit(0)' > unittest.py", "unittest.py would run instead of a check's own module", solves=False
+    ),
+    "edits the validator's script": Cheat(
+        "echo '' > tools/style.py", "tools/style.py, which validator 'style' runs, was changed"
+    ),
+    "deletes the validator's script": Cheat("rm tools/style.py", "tools/style.py, which validator 'style' runs, was deleted"),
+    "edits the scorer's script": Cheat(
+        "echo 'print(1)' > tools/score.py", "tools/score.py, which scorer 'quality' runs, was changed"
+    ),
+    "edits a check outside of the work directory": Cheat(
+        "echo 'exit 0' > ../elsewhere/check.sh", "check.sh, which validator 'style' runs, is not what it was at the start"
+    ),
+    "edits the configuration": Cheat(
+        "echo '[selection]' >> jumar.toml", "jumar.toml, the configuration in use, was changed while the generator ran"
+    ),
+    "raises an earlier score": Cheat(
+        f'sed -i \'s/"quality_score": 10/"quality_score": 99/\' {STORE}/iterations/iteration-000/metrics.json',
+        "iterations/iteration-000/metrics.json was changed (put back)",
+    ),
+    "plants an iteration": Cheat(
+        f"cp -r {STORE}/iterations/iteration-000 {STORE}/iterations/iteration-099", "iterations/iteration-099 was put there"
+    ),
+    "plants its own snapshot": Cheat(
+        f"cp -r {STORE}/iterations/iteration-000 {STORE}/pending/iteration-001", "pending/iteration-001 was put there"
+    ),
+    "deletes attempts": Cheat(f"rm {STORE}/attempts/*.json", "attempts/000001.start.json was deleted (put back)"),
+    "edits what the loop was created with": Cheat(f"echo '{{}}' > {STORE}/loop.json", "loop.json was changed (put back)"),
+    "writes a decision": Cheat(
+        f"echo '{{}}' > {STORE}/decisions/0001-override.json", "decisions/0001-override.json was put there"
+    ),
+    "rewrites its prompt": Cheat(
+        'echo easy > "$JUMAR_PROMPT_FILE"', "prompt.md, which the loop gave to the generator, was changed"
+    ),
+    "writes the log of its own check": Cheat(
+        'echo passed > "$(dirname "$JUMAR_PROMPT_FILE")/check-tests.log"', "check-tests.log was put among the logs"
+    ),
+    "writes its own score": Cheat(
+        'echo 1.0 > "$(dirname "$JUMAR_PROMPT_FILE")/score-quality.log"', "score-quality.log was put among the logs"
+    ),
+    "edits a check from its tests": Cheat(
+        'echo \'open("tools/score.py", "w").write("print(1)")\' >> app.py',
+        "while the checks ran, tools/score.py, which scorer 'quality' runs, was changed",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", CHEATS)
+def test_a_short_cut_is_caught_and_not_verified(project: Path, way: str) -> None:
+    cheat = CHEATS[way]
+    SHORT_CUTS[way] = False
+
+    run(project, (SOLVE if cheat.solves else "") + cheat.act + "\n")
+
+    found = recorded(project)
+    assert any(cheat.says in reason for reason in found["reasons"]), found["reasons"]
+    assert any(cheat.says in text for text in found["tampering"]) is cheat.blamed
+    assert found["verification_status"] == "failed"
+    for name, text in FILES.items():
+        if name.startswith(("tests/", "tools/")):
+            assert (project / name).read_text() == text, name
+    assert call("verify", "t").code == 0
+    SHORT_CUTS[way] = True
+    print(f"short cuts tried: {len(SHORT_CUTS)}, caught: {sum(SHORT_CUTS.values())}")
+
+
+def test_an_honest_pass_is_verified_and_new_tests_are_welcome(project: Path) -> None:
+    new = "cp tests/test_app.py tests/test_more.py\n"
+
+    result = run(project, SOLVE + new, check=0).document
+
+    assert (result["verified"], result["selected_iteration"], result["quality_score"]) == (True, 1, 90.0)
+    assert recorded(project)["tampering"] == []
+    assert (project / "tests/test_more.py").exists()
+
+
+def test_after_a_cheat_the_next_pass_finds_the_checks_as_they_were(project: Path) -> None:
+    (project / "jumar.toml").write_text(CONFIG.replace("max_iterations = 1", "max_iterations = 2"))
+    agent = f'if test "$JUMAR_ITERATION" = 1; then echo "print(1)" > tools/score.py; else {SOLVE} fi\n'
+
+    result = run(project, agent, check=0).document
+
+    assert (result["verified"], result["selected_iteration"], result["quality_score"]) == (True, 2, 90.0)
+    prompt = (project / STORE / "iterations/iteration-002/logs/prompt.md").read_text()
+    assert "tools/score.py, which scorer 'quality' runs, was changed by the generator and put back" in prompt
+    kept = project / STORE / "iterations/iteration-001/logs/protected/tools/score.py"
+    assert kept.read_text() == "print(1)\n"
+
+
+def test_a_check_that_cannot_be_put_back_leaves_no_score_and_ends_the_loop(project: Path) -> None:
+    (project / "jumar.toml").write_text(CONFIG.replace("max_iterations = 1", "max_iterations = 9"))
+
+    result = run(project, SOLVE + "echo 'exit 0' > ../elsewhere/check.sh\n").document
+
+    assert result["stop_reason"] == "consecutive_failures"
+    assert result["selected_iteration"] == 0
+    assert recorded(project)["status"] == "invalid_score"
+
+
+def test_a_claim_of_completion_ends_nothing_while_a_check_fails(project: Path) -> None:
+    (project / "jumar.toml").write_text(CONFIG.replace("max_iterations = 1", "max_iterations = 2"))
+
+    result = run(project, 'echo \'{"completed": true}\' > "$JUMAR_USAGE_FILE"; date > seen\n').document
+    assert result["stop_reason"] == "max_iterations"
+    assert recorded(project, 2)["analysis"]["completed"] is True
+
+
+def test_a_claim_of_completion_by_a_cheat_ends_nothing(project: Path) -> None:
+    agent = SOLVE + "echo '' > tools/style.py\n" + 'echo \'{"completed": true}\' > "$JUMAR_USAGE_FILE"\n'
+
+    assert run(project, agent).document["stop_reason"] == "max_iterations"
+
+
+def test_a_program_of_the_same_name_in_the_work_directory_is_not_run(project: Path) -> None:
+    (project / "jumar.toml").write_text(CONFIG.replace(f"{PYTHON} -B -m", "python3 -B -m"))
+
+    run(
+        project,
+        "printf '#!/bin/sh\\nexit 0\\n' > python3; chmod +x python3; mkdir -p node_modules/.bin; cp python3 node_modules/.bin\n",
+    )
+
+    assert recorded(project)["verification_status"] == "failed"
+    assert recorded(project)["tampering"] == []
+
+
+def test_a_generator_that_deletes_the_store_ends_the_run_with_its_exit_code(project: Path) -> None:
+    called = run(project, "rm -rf .jumar\n", check=14)
+
+    assert "git clean -x -e .jumar" in called.out + called.err
+
+
+def test_a_rewritten_history_is_told_with_the_way_back(project: Path) -> None:
+    (project / ".gitignore").write_text(".jumar/\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"], ["commit", "-qm", "second", "--allow-empty"]):
+        subprocess.run([*git, *arguments], cwd=project, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=project, check=True, capture_output=True, text=True).stdout.strip()
+
+    run(project, SOLVE + "git -c user.name=a -c user.email=a@example.org commit -q --amend --allow-empty -m other\n")
+
+    found = recorded(project)
+    assert any(f"`git branch rescue {head[:12]}` brings it back" in reason for reason in found["reasons"]), found["reasons"]
+    assert (found["tampering"], found["verification_status"]) == ([], "passed")
+
+
+def test_a_persons_edit_of_a_check_between_runs_is_shown_and_refused(project: Path) -> None:
+    run(project, SOLVE)
+    (project / "tools/style.py").write_text("import sys\nsys.exit(0)\n")
+
+    refused = call("run", "-n", "2", check=2)
+    assert "tools/style.py: changed since the loop was started" in refused.err
+    assert "--accept-changes" in refused.err
+
+    (project.parent / "agent.sh").write_text("date > seen\n")
+    call("run", "-n", "2", "--accept-changes", check=0)
+    call("run", "-n", "3", check=0)  # the best is from before the change, and brought the old check with it
+    for number in (2, 3):
+        assert recorded(project, number)["tampering"] == []
+        snapshot = project / STORE / f"iterations/iteration-{number:03d}/artifacts"
+        assert (snapshot / "tools/style.py").read_text() == "import sys\nsys.exit(0)\n"
+    assert call("verify", "t").code == 0
+
+
+def test_a_test_runner_without_protection_is_pointed_out(project: Path) -> None:
+    (project / "jumar.toml").write_text(CONFIG.replace('protect = ["tests/**"]', ""))
+
+    assert "runs unittest, and nothing keeps the generator from weakening the tests" in run(project, SOLVE).err
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('protect = [""]', "an empty pattern names nothing"),
+        ("protect = 3", "protect"),
+    ],
+)
+def test_a_pattern_that_is_none_is_an_error_with_its_line(project: Path, line: str, says: str) -> None:
+    (project / "jumar.toml").write_text(CONFIG.replace('protect = ["tests/**"]', line))
+
+    called = call("run", check=2)
+    assert says in called.err
+    assert "jumar.toml" in called.err
