@@ -183,6 +183,8 @@ class Loop:
         self.shared.tell(started)
         self._warn()
         known = set(self.store.iteration_numbers())
+        for notice in self.shared.guard.begin(trees.of(None)):
+            self._notice(notice)
         recover(self.shared, trees)
         for number in self.store.iteration_numbers():
             if number not in known:
@@ -201,6 +203,8 @@ class Loop:
     def _warn(self) -> None:
         if not self.parts.validators and self.settings.criteria.mode == "highest_quality_verified":
             self._notice("there are no validators, so nothing is verified and the choice is by score alone")
+        if self.settings.completion_promise and not self.parts.validators and self.settings.stop.target is None:
+            self._notice("nothing can agree with the completion promise, so it ends nothing: add [[validators]] or [stop] target")
         threshold = self.settings.criteria.threshold
         if threshold is not None and 0 < threshold <= 1:
             self._notice(f"the threshold {threshold:g} is on a scale of 0 to 100; did you mean {100 * threshold:g}?")
@@ -287,6 +291,8 @@ class Loop:
     def _finish(self, stop: StopDecision, trees: Trees, *, resumed: bool) -> LoopOutcome:
         applied: int | None = None
         problem: str | None = None
+        for notice in self.shared.guard.end():
+            self._notice(notice)
         selection = self._selection()
         interrupted = stop.reason in REQUESTED_REASONS
         if selection is not None and not interrupted:

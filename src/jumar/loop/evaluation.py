@@ -11,12 +11,13 @@ from jumar.loop.analyzer import analyze
 from jumar.loop.briefing import Briefing
 from jumar.loop.events import PhaseStarted
 from jumar.loop.failures import without_effect
+from jumar.loop.guard import Finding, findings_from_json
 from jumar.loop.heartbeat import beating
 from jumar.loop.hooks import reset_failure
 from jumar.loop.planted import tell_planted
 from jumar.loop.purse import begin, finish
 from jumar.loop.run import LoopRun
-from jumar.loop.verdict import Verdict, verdict
+from jumar.loop.verdict import Verdict, verdict, with_findings
 from jumar.loop.work import Way, elsewhere
 from jumar.loop.workspace import Workspace, changed_paths
 from jumar.model import CheckResult, IterationRecord, ScoreReading, StepContext, Usage
@@ -49,6 +50,7 @@ class _Answers:
     checks: tuple[CheckResult, ...] = ()
     readings: tuple[ScoreReading, ...] = ()
     seconds: float = 0.0
+    found: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,18 +79,23 @@ class Evaluation:
             judged = verdict(answers.checks, answers.readings, self._weights())
         else:
             judged = Verdict(verification="skipped", status=failed, status_reason="" if ended is None else ended.detail)
+        found = tuple(dict.fromkeys((*findings_from_json(pending.stage.get("guard")), *answers.found)))
+        judged = with_findings(judged, found)
         spent = seconds + answers.seconds + ((ended and ended.seconds) or 0.0)
-        record = self._record(pending, ended, judged, answers, seconds=spent)
+        record = self._record(pending, ended, judged, answers, found, seconds=spent)
         changed = pending.manifest.entries if record.parent is None else record.analysis.artifacts_modified
         tell_planted(self.run.settings.loop_id, pending.artifacts, changed, self.run.listener)
         return self.run.store.commit(pending, record)
 
     def _answers(self, pending: Pending, ended: AttemptEnd | None) -> Way[_Answers | None]:
         """Ask validators and scorers, once more where one of them could not answer. None when it was stopped."""
+        found: tuple[Finding, ...] = ()
         for left in range(self.run.settings.retries.broken, -1, -1):
             answers = yield from self._attempt(pending, ended)
             if answers is None:
                 return None
+            found = (*found, *answers.found)
+            answers = replace(answers, found=found)
             broken = _broken(answers)
             if broken is None or not left:
                 return answers
@@ -111,7 +118,10 @@ class Evaluation:
             artifacts=tuple(pending.manifest.entries),
             generator_exit=None if ended is None else ended.exit_code,
         )
+        found = run.found(number, run.guard.before_scoring(number, self.workspace, pending.logs))
         answers = yield from elsewhere(lambda: self._evaluate(context, attempt))
+        found = (*found, *run.found(number, run.guard.after_scoring(number, self.workspace)))
+        answers = replace(answers, found=found)
         stopped = run.switch.immediate.is_set()
         self._end(attempt, answers, stopped=stopped)
         return None if stopped else answers
@@ -149,7 +159,14 @@ class Evaluation:
         return resolve_weights([scorer.dimension for scorer in self.run.parts.scorers], self.run.settings.weights or None)
 
     def _record(
-        self, pending: Pending, ended: AttemptEnd | None, judged: Verdict, answers: _Answers, *, seconds: float
+        self,
+        pending: Pending,
+        ended: AttemptEnd | None,
+        judged: Verdict,
+        answers: _Answers,
+        found: tuple[Finding, ...],
+        *,
+        seconds: float,
     ) -> IterationRecord:
         store, stage = self.run.store, pending.stage
         parent: int | None = stage.get("parent")
@@ -179,6 +196,7 @@ class Evaluation:
             candidate=stage.get("candidate"),
             nonce=pending.nonce,
             commits=() if ended is None else ended.commits,
+            tampering=tuple(finding.message for finding in found if finding.fails),
             failure=_failure(ended, judged, modified=bool(modified) or parent is None),
         )
 
