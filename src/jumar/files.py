@@ -300,7 +300,7 @@ def sha256_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def content_of(path: Path) -> bytes | None:
+def content_of(path: str | Path) -> bytes | None:
     """Return the content of a regular file; None when there is none, and for a link, a FIFO or a directory."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -33,8 +33,8 @@ from jumar.text import escape
 
 __all__ = ["Damage", "StoreWatch"]
 
-_NEWEST: Final = 32  # attempts and iterations, looked at each time
-_TURN: Final = 64  # older ones, looked at each time
+_NEWEST: Final = 12  # attempts and iterations, looked at each time
+_TURN: Final = 16  # older ones, looked at each time
 _LARGEST_COPY: Final = 8_000_000  # bytes of one attempt's or iteration's files
 _PLANTED: Final = "planted"
 _Key = int | str
@@ -88,6 +88,7 @@ class StoreWatch:
     def __init__(self, store: LoopReader) -> None:
         self._store = store
         self._paths = store.paths
+        self._directory = os.fspath(store.paths.directory)
         self._vault: _Vault | None = None
         self._rows: dict[_Key, int] = {}
         self._single: list[str] = []  # those of the rows that are one file
@@ -180,14 +181,15 @@ class StoreWatch:
             if now != content:
                 yield self._mend(path, now, content)
 
-    def _files(self, key: _Key) -> tuple[Path, ...]:
+    def _files(self, key: _Key) -> tuple[str, ...]:
+        """Return the paths of a key's files; as text, because they are asked for all the time."""
         if isinstance(key, str):
-            return (self._paths.directory / key,)
+            return (f"{self._directory}/{key}",)
         number, is_iteration = divmod(key, 2)
         if not is_iteration:
-            return (self._paths.attempt_start(number), self._paths.attempt_end(number))
-        directory = self._paths.iteration(number)
-        return (directory / METRICS, directory / MANIFEST, directory / STAGE)
+            return (f"{self._directory}/attempts/{number:06d}.start.json", f"{self._directory}/attempts/{number:06d}.end.json")
+        directory = f"{self._directory}/iterations/{iteration_name(number)}/"
+        return (directory + METRICS, directory + MANIFEST, directory + STAGE)
 
     def _add(self, key: _Key) -> None:
         """Remember the files of ``key`` as they are now; those of a row that is known are remembered anew."""
@@ -248,8 +250,9 @@ class StoreWatch:
             return None
         return _unframed(self._vault, self._places[row])
 
-    def _mend(self, path: Path, now: bytes | None, before: bytes | None) -> Damage:
+    def _mend(self, place: str | Path, now: bytes | None, before: bytes | None) -> Damage:
         what = "was deleted" if now is None else "was changed" if before is not None else "was put there"
+        path = Path(place)
         shown = escape(os.path.relpath(path, self._paths.directory))
         mended = False
         with contextlib.suppress(OSError):
@@ -335,7 +338,7 @@ def _iteration_key(number: int) -> int:
     return 2 * number + 1
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
+def _stamp(path: str | Path) -> tuple[int, ...]:
     try:
         found = os.lstat(path)
     except OSError:
