@@ -1,6 +1,6 @@
 """``make bench``: what jumar costs, always as a ratio against a peer or a limit measured in the same run.
 
-Run all of it, or name parts: ``python bench record snapshot startup engine topk cases patterns judge``. Sizes are for two
+Run all of it, or name parts: ``python bench record snapshot startup engine budget topk cases patterns judge``. Sizes are for two
 shared cores and some five minutes.
 """
 
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PARTS = ("startup", "record", "snapshot", "engine", "cases", "cheap", "judge")
+PARTS = ("startup", "record", "snapshot", "engine", "budget", "cases", "cheap", "judge")
 
 
 def machine() -> str:

@@ -36,7 +36,7 @@ from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
 from jumar.text import escape
 
-__all__ = ["RunRequest", "prepare"]
+__all__ = ["RunRequest", "loop_to_run", "prepare", "prompt_of"]
 
 _FREE = (
     "loop.max_iterations",
@@ -138,6 +138,16 @@ def _check_resume(request: RunRequest, loop_id: str) -> None:
         raise UsageError(
             f"{named}, so there is nothing to go on with; --resume auto starts one (root: {escape(str(request.root))})"
         )
+
+
+def loop_to_run(request: RunRequest) -> str:
+    """Return the id of the loop that :func:`prepare` would go on with, or create."""
+    return check_loop_id(_loop_id(request, _recorded(request.config), request.config.directory(request.base)))
+
+
+def prompt_of(request: RunRequest) -> str:
+    """Return the words of the prompt that do not change from pass to pass: its template and the objective."""
+    return f"{_prompt_template(request.config, request.base) or ''}{_objective(request.config, request.base)}"
 
 
 def _refuse_missing_program(config: JumarConfig, workdir: Path) -> None:

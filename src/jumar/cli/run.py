@@ -57,6 +57,7 @@ class RunCommand(click.Command):
 @click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Dollars at most, over all resumes.")
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Tokens at most, over all resumes.")
 @click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time of all passes at most.")
+@click.option("--estimate", is_flag=True, help="Say how many passes the budget buys; runs and pays nothing.")
 @click.option("--check", "checks", multiple=True, metavar="CMD", help="A shell command that must pass; may be repeated.")
 @click.option("--include", multiple=True, metavar="GLOB", help="What to keep of the directory, in gitignore syntax; repeatable.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="What to leave out; repeatable.")
@@ -125,6 +126,10 @@ def run_command(ctx: click.Context, **given: Any) -> int:
         accept_changes=given["accept_changes"],
         resume=given["resume"],
     )
+    if given["estimate"]:
+        from jumar.cli.estimate import show_estimate
+
+        return show_estimate(request, as_json=given["as_json"])
     return run_loop(request, as_json=given["as_json"], quiet=given["quiet"], live=not given["no_input"])
 
 

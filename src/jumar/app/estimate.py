@@ -1,0 +1,128 @@
+"""``jumar run --estimate``: how many passes the budget buys. Reads what is on disk; writes, runs and pays nothing."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from jumar.app.prepare import RunRequest, loop_to_run, prompt_of
+from jumar.app.prices import load_prices
+from jumar.budget.estimate import Estimate, Expected, PassUse, estimate, passes_of
+from jumar.budget.ledger import spend
+from jumar.budget.prices import PriceTable
+from jumar.errors import JumarError
+from jumar.model.attempts import Spend
+from jumar.model.budget import Budget
+from jumar.model.records import Usage
+from jumar.store.layout import list_loops, loops_directory
+from jumar.store.loop_reader import LoopReader
+from jumar.text import plural
+
+__all__ = ["RunEstimate", "estimate_run"]
+
+_CHARACTERS_A_TOKEN: Final = 4
+_LOOKED_AT: Final = 20  # earlier loops, the newest first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEstimate:
+    """What ``--estimate`` says. ``made`` counts the passes so far; ``estimate`` is None when no limit says anything."""
+
+    loop_id: str
+    exists: bool
+    made: int
+    spend: Spend
+    budget: Budget
+    estimate: Estimate | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "loop_id": self.loop_id,
+            "exists": self.exists,
+            "passes_made": self.made,
+            "spend": self.spend.to_json(),
+            "budget": self.budget.to_json(),
+            "estimate": None if self.estimate is None else self.estimate.to_json(),
+        }
+
+
+def estimate_run(request: RunRequest) -> RunEstimate:
+    """Return the estimate for the loop that ``request`` would start or go on with.
+
+    A pass takes what the passes of this loop took, else those of the newest earlier loop below the same root with the same
+    generator, else what is set aside for one, else at least what its prompt costs. Errors: :class:`jumar.errors.ConfigError`.
+    """
+    config, budget = request.config, request.config.budget.limits()
+    prices = load_prices(config.budget, request.base)
+    loop_id = loop_to_run(request)
+    directory = loops_directory(request.root) / loop_id
+    exists = (directory / "loop.json").is_file()
+    store = LoopReader(directory) if exists else None
+    attempts = () if store is None else store.attempts()
+    numbers = () if store is None else store.iteration_numbers()
+    made = sum(number > 0 for number in numbers)
+    used = passes_of(attempts)
+    source = f"{_passes(len(used))} of this loop"
+    if not used:
+        used, source = _earlier(request, loop_id)
+    total = spend(attempts, budget)
+    return RunEstimate(
+        loop_id=loop_id,
+        exists=exists,
+        made=made,
+        spend=total,
+        budget=budget,
+        estimate=estimate(
+            budget=budget,
+            spend=total,
+            passes=used,
+            source=source,
+            expected=_expected(request, budget, prices),
+            pass_limit=max(0, config.max_iterations - made),
+        ),
+    )
+
+
+def _earlier(request: RunRequest, loop_id: str) -> tuple[tuple[PassUse, ...], str]:
+    """Return the passes of the newest other loop with the same generator that made any, and where they come from."""
+    generator = request.config.generator.model_dump(mode="json", exclude_defaults=True)
+    found: list[LoopReader] = []
+    for name in list_loops(request.root):
+        directory = loops_directory(request.root) / name
+        if name == loop_id or not (directory / "loop.json").is_file():
+            continue
+        with contextlib.suppress(JumarError):  # a loop that cannot be read says nothing
+            found.append(LoopReader(directory))
+    newest_first = sorted(found, key=lambda store: store.created_at, reverse=True)
+    for store in [store for store in newest_first if _generator(store) == generator][:_LOOKED_AT]:
+        with contextlib.suppress(JumarError):
+            used = passes_of(store.attempts())
+            if used:
+                return used, f"{_passes(len(used))} of loop '{store.loop_id}', which has the same generator"
+    return (), ""
+
+
+def _generator(store: LoopReader) -> object:
+    run = store.config.get("run")
+    return cast("Mapping[str, Any]", run).get("generator") if isinstance(run, Mapping) else None
+
+
+def _expected(request: RunRequest, budget: Budget, prices: PriceTable) -> Expected | None:
+    """Return what a pass may take where none was made: what is set aside for it, else at least its prompt."""
+    if budget.reserve_cost_usd is not None or budget.reserve_tokens is not None:
+        use = PassUse(cost_usd=budget.reserve_cost_usd, tokens=budget.reserve_tokens)
+        return Expected(use=use, source="what [budget] sets aside for a pass")
+    model = request.config.budget.model
+    row = None if model is None else prices.find(model)
+    if row is None:
+        return None
+    tokens = -(-len(prompt_of(request)) // _CHARACTERS_A_TOKEN)
+    cost = row[1].prices.cost(Usage(input_tokens=tokens, output_tokens=0))
+    source = f"at least its prompt: about {plural(tokens, 'token')} to '{row[0]}'"
+    return Expected(use=PassUse(cost_usd=cost, tokens=tokens), source=source, at_least=True)
+
+
+def _passes(count: int) -> str:
+    return "1 pass" if count == 1 else f"{count:,} passes"

@@ -1,0 +1,84 @@
+"""What ``jumar run --estimate`` prints: each limit, what a pass takes of it, and how many passes that makes."""
+
+from __future__ import annotations
+
+from jumar.app.estimate import RunEstimate, estimate_run
+from jumar.app.prepare import RunRequest
+from jumar.budget.estimate import Estimate, EstimateRow, Range
+from jumar.cli.common import print_json, print_text
+from jumar.cli.tabular import Column, Row, print_table
+from jumar.report.figures import UNKNOWN, dollars
+from jumar.text import escape
+
+__all__ = ["show_estimate"]
+
+
+def show_estimate(request: RunRequest, *, as_json: bool) -> int:
+    """Print the estimate for the loop of ``request``, as text or JSON; return the exit code."""
+    found = estimate_run(request)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _show(found)
+    return 0
+
+
+def _show(found: RunEstimate) -> None:
+    state = f"{_passes(found.made)} made, {dollars(found.spend.cost_usd)} spent" if found.exists else "not begun"
+    print_text(f"loop      {escape(found.loop_id)}: {state}")
+    if found.estimate is None:
+        print_text("estimate  there is no limit to estimate by: give --max-cost, --max-tokens, --max-seconds or -n")
+        return
+    columns = (
+        Column(name="limit"),
+        Column(name="left"),
+        Column(name="a pass"),
+        Column(name="passes"),
+        Column(name="from", fold=True),
+    )
+    rows = [
+        Row(cells=(row.limit, _amount(row, row.left), _use(row), _count(row.passes), row.source)) for row in found.estimate.rows
+    ]
+    print_table(columns, rows)
+    print_text(f"estimate  {_verdict(found.estimate)}")
+
+
+def _verdict(found: Estimate) -> str:
+    passes, limit = found.passes, found.limited_by
+    if passes.typical is not None:
+        spread = "" if passes.low == passes.high else f" ({_count(passes)})"
+        return f"the budget buys about {_passes(round(passes.typical))}{spread}; {limit} is reached first"
+    return f"at most {_passes(round(passes.high or 0))}, by {limit}; what a pass costs is not known before the first one"
+
+
+def _amount(row: EstimateRow, value: float | None) -> str:
+    if value is None:
+        return UNKNOWN
+    if row.limit == "max_cost_usd":
+        return dollars(value)
+    return f"{value:,.1f} s" if row.limit == "max_seconds" else f"{round(value):,}"
+
+
+def _use(row: EstimateRow) -> str:
+    use = row.a_pass
+    if use.low is None:
+        return "1" if row.limit.startswith("max_iterations") else UNKNOWN
+    if use.high is None:
+        return f"over {_amount(row, use.low)}"
+    middle = _amount(row, use.typical)
+    return middle if use.low == use.high else f"{middle} ({_amount(row, use.low)} to {_amount(row, use.high)})"
+
+
+def _count(passes: Range) -> str:
+    if passes == Range():
+        return UNKNOWN
+    if passes.typical is None:
+        return f"at most {round(passes.high or 0):,}"
+    if passes.low == passes.high:
+        return f"{round(passes.typical):,}"
+    high = "any number" if passes.high is None else f"{round(passes.high):,}"
+    return f"{round(passes.typical):,}, from {round(passes.low or 0):,} to {high}"
+
+
+def _passes(count: int) -> str:
+    return "1 pass" if count == 1 else f"{count:,} passes"
