@@ -65,7 +65,7 @@ CASES = [
             },
             {"type": "turn.completed", "usage": {"input_tokens": 100, "cached_input_tokens": 30, "output_tokens": 20}},
         ],
-        {"input_tokens": 100, "output_tokens": 20, "tokens_used": 120, "session_id": "t1"},
+        {"input_tokens": 100, "cached_tokens": 30, "output_tokens": 20, "tokens_used": 120, "session_id": "t1"},
         id="codex, cached tokens are among the input",
     ),
     pytest.param(

@@ -71,7 +71,12 @@ AGENTS: Final = (
             "Outside of git add --skip-git-repo-check. A resumed session reports its tokens since its beginning.",
         ),
         settings=('command = "codex exec --sandbox workspace-write --json -"', 'stdin = "prompt"'),
-        usage={"input": "usage.input_tokens", "output": "usage.output_tokens", "session": "thread_id"},
+        usage={
+            "input": "usage.input_tokens",
+            "cached": "usage.cached_input_tokens",
+            "output": "usage.output_tokens",
+            "session": "thread_id",
+        },
         resume="codex exec resume SESSION -",
         limited="exit code 1; `turn.failed` speaks of `429 Too Many Requests`, or of a usage limit and when to try again",
     ),

@@ -14,10 +14,11 @@ from jumar.model.judges import Judge
 from jumar.text import escape, nearest
 
 if TYPE_CHECKING:
+    from jumar.budget.prices import PriceTable
     from jumar.judging.expensive.settings import JudgeSettings
     from jumar.model.prices import Prices
 
-__all__ = ["FORMS", "judge_settings", "make_judge"]
+__all__ = ["FORMS", "judge_price", "judge_settings", "make_judge"]
 
 FORMS: Final = (
     "openai:MODEL",
@@ -113,3 +114,13 @@ def judge_settings(options: Mapping[str, Any], *, explain: bool = True) -> tuple
     settings = JudgeSettings(**{name: options[name] for name in taken}, scale=(low, high), explain=explain)
     price = options["price"]
     return settings, None if price is None else Prices(input_per_million=price[0], output_per_million=price[1])
+
+
+def judge_price(spec: str | None, table: PriceTable | None) -> Prices | None:
+    """Return what the tokens of the judge ``spec`` cost, where its provider's price for the model is in ``table``.
+
+    Only for models at their provider: what another server asks for a model of the same name is not known.
+    """
+    kind, _, model = (spec or "").strip().partition(":")
+    found = table.find(model) if table is not None and kind in {"openai", "anthropic"} else None
+    return None if found is None else found[1].prices

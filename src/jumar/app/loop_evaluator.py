@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.app.evaluator_config import EvaluatorConfig, JudgeOptions
+from jumar.budget.prices import PriceTable
 from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, JumarError, UsageError
 from jumar.files import as_write_error, make_directory, replace_file, sha256_file
 from jumar.loop.callables import describe_exception, described
@@ -51,12 +52,13 @@ class _StoppedError(Exception):
 class Place:
     """Where an evaluator works: ``base`` is the configuration's directory, ``root`` holds the loops (None: no replies are kept).
 
-    ``stop`` ends an evaluation that is under way.
+    ``stop`` ends an evaluation that is under way. ``prices`` are for judges that tell no cost and have no prices of their own.
     """
 
     base: Path
     root: Path | None = None
     stop: threading.Event | None = None
+    prices: PriceTable | None = None
 
 
 class Evaluators:
@@ -122,12 +124,13 @@ class LoopEvaluator:
         self._judge: Judge | None = None
         self._digest: str | None = None
         if options.mode != "cheap":
-            from jumar.app.judges import judge_settings, make_judge
+            from jumar.app.judges import judge_price, judge_settings, make_judge
 
             with _named(where, "judge"):
                 self._judge = make_judge(options.judge, max_tokens=options.max_tokens, base=place.base)
             with _named(where, "settings"):
-                self._settings, self._prices = judge_settings(options.model_dump())
+                self._settings, own = judge_settings(options.model_dump())
+            self._prices = own or judge_price(options.judge, place.prices)
         if options.mode != "expensive":
             with _named(where, "patterns"):
                 self._cheap = CheapModeEvaluator(self._patterns, rubric=self._rubric)

@@ -8,9 +8,11 @@ from pathlib import Path
 from jumar.app.config import JumarConfig, ScorerConfig, ValidatorConfig
 from jumar.app.loop_evaluator import Evaluators, Place
 from jumar.app.memory import build_memory
+from jumar.app.prices import load_prices
 from jumar.loop.control import StopSwitch
 from jumar.loop.generators import CommandGenerator, PythonGenerator
 from jumar.loop.hooks import Hooks
+from jumar.loop.priced import PricedGenerator
 from jumar.loop.sandbox import Sandbox
 from jumar.loop.scorers import RepeatedScorer, ScorerRuntime, build_scorer
 from jumar.loop.settings import LoopParts
@@ -28,12 +30,18 @@ def build_parts(config: JumarConfig, base: Path, switch: StopSwitch, *, root: Pa
     Without scorers and without an evaluator the share of checks that pass is the score. ``root`` holds the loops, and the replies
     of judges; without it none are kept.
     """
-    evaluators = Evaluators(Place(base=base, root=root, stop=switch.immediate))
+    prices = load_prices(config.budget, base)
+    evaluators = Evaluators(Place(base=base, root=root, stop=switch.immediate, prices=prices))
     scorers = config.scorers or ([ScorerConfig(builtin="checks")] if config.evaluator is None else [])
     runtime = ScorerRuntime(stop=switch.immediate, search=(base.resolve(),), evaluators=evaluators.of_options)
     judged = () if config.evaluator is None else evaluators.scorers(config.evaluator)
     return LoopParts(
-        generator=_generator(config, base, switch, root),
+        generator=PricedGenerator(
+            generator=_generator(config, base, switch, root),
+            table=prices,
+            model=config.budget.model,
+            wanted=config.budget.max_cost_usd is not None,
+        ),
         validators=tuple(_validator(validator, base, switch) for validator in config.validators),
         scorers=(*(_scorer(scorer, runtime) for scorer in scorers), *judged),
         memory=build_memory(config.memory, base),

@@ -89,20 +89,19 @@ class Priced:
     row: Mapping[str, Any] | None = None
 
 
-def price_usage(usage: Usage, table: PriceTable, *, model: str | None = None) -> Priced:
+def price_usage(usage: Usage, table: PriceTable, *, model: str | None = None, wanted: bool = True) -> Priced:
     """Return ``usage`` with its cost in USD where that can be computed; what the generator reported itself is kept.
 
     ``model`` is assumed where the usage names none. Nothing is noted where there are no tokens to be priced. Tokens without a
-    known model, or without input and output apart, have an unknown cost, and the note says what is missing.
+    known model, or without input and output apart, have an unknown cost, and the note says what is missing. Unless dollars are
+    ``wanted``, only a model that the table doesn't have is worth a note.
     """
     if usage.token_cost_usd is not None or not (usage.tokens_used or usage.input_tokens or usage.output_tokens):
         return Priced(usage=usage)
     name = usage.model or model
     if name is None:
-        return Priced(
-            usage=usage,
-            notes=("not priced: it reports tokens and no model; report 'model' too, or set [budget] model; the cost is unknown",),
-        )
+        note = "not priced: it reports tokens and no model; report 'model' too, or set [budget] model; the cost is unknown"
+        return Priced(usage=usage, notes=(note,) if wanted else ())
     found = table.find(name)
     if found is None:
         return Priced(usage=usage, notes=(f"not priced: {table.unknown(name)}; the cost is unknown",))
@@ -110,9 +109,8 @@ def price_usage(usage: Usage, table: PriceTable, *, model: str | None = None) ->
     cost = row.prices.cost(usage)
     if cost is None:
         missing = "input" if usage.input_tokens is None else "output"
-        return Priced(
-            usage=usage, notes=(f"not priced: it reports no {missing}_tokens, which cost differently; the cost is unknown",)
-        )
+        note = f"not priced: it reports no {missing}_tokens, which cost differently; the cost is unknown"
+        return Priced(usage=usage, notes=(note,) if wanted else ())
     note = f"priced: {_words(usage, row.prices)}, '{row_name}' of prices {table.version} ({table.digest})"
     return Priced(usage=replace(usage, token_cost_usd=cost), notes=(note,), row=MappingProxyType(row.prices.to_json()))
 
