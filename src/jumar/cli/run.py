@@ -181,11 +181,16 @@ def _say_finished(outcome: LoopOutcome) -> None:
 
 
 def _way_on(reason: str) -> str:
-    if reason == "max_iterations":
-        return "a higher limit (-n)"
-    if reason == "max_seconds":
-        return "a higher [stop] max_seconds"
-    return "another [stop] rule: take out or change the one that ended it"
+    ways = {
+        "max_iterations": "a higher limit (-n)",
+        "max_seconds": "a higher limit (--max-seconds)",
+        "max_cost": "a higher limit (--max-cost)",
+        "max_tokens": "a higher limit (--max-tokens)",
+        "max_attempts": "a higher [budget] max_iterations",
+        "unknown_cost": "[budget] reserve_cost_usd (or reserve_tokens): what such an attempt is to count",
+        "disk_full": "some space freed",
+    }
+    return ways.get(reason, "another [stop] rule: take out or change the one that ended it")
 
 
 @contextlib.contextmanager

@@ -1,0 +1,92 @@
+"""`jumar run` under a budget: each limit ends the loop by name, a higher one goes on, and nothing unknown is taken for free."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import call
+
+SAYS = '{"token_cost_usd": 0.25, "tokens_used": 100}'
+
+
+def configure(more: str = "", *, says: str = SAYS) -> None:
+    report = "cp report.json $JUMAR_USAGE_FILE; sleep 0.01" if says else "true"
+    Path("report.json").write_text(says)
+    Path("out.txt").write_text("start\n")
+    Path("jumar.toml").write_text(
+        f'[loop]\nid = "night"\nmax_iterations = 12\n{more}\n[generator]\ncommand = "echo x >> out.txt; {report}"\n'
+        '[artifacts]\ninclude = ["out.txt"]\n[[validators]]\nname = "there"\ncommand = "test -s out.txt"\n'
+    )
+
+
+def run(*options: str) -> dict[str, Any]:
+    return json.loads(call("run", "--json", *options, check=0).out)
+
+
+@pytest.mark.usefixtures("fresh_place")
+@pytest.mark.parametrize(
+    ("more", "reason", "passes"),
+    [
+        ("max_cost_usd = 1", "max_cost", 4),
+        ("max_cost_usd = 0.9", "max_cost", 3),
+        ("max_tokens = 250", "max_tokens", 2),
+        ("max_iterations = 5", "max_attempts", 5),
+        ("max_cost_usd = 1\nreserve_cost_usd = 0.6", "max_cost", 2),
+        ("max_cost_usd = 3", "max_cost", 12),
+    ],
+)
+def test_a_limit_ends_the_loop_by_its_name(more: str, reason: str, passes: int):
+    configure(f"[budget]\n{more}")
+    done = run()
+    expected = (reason if passes < 12 else "max_iterations", passes, passes * 0.25, passes * 100)
+    spend = done["spend"]
+    assert (done["stop_reason"], spend["iterations"], spend["cost_usd"], spend["tokens"]) == expected
+
+
+@pytest.mark.usefixtures("fresh_place")
+def test_time_is_a_limit_too():
+    configure()
+    assert run("--max-seconds", "0.001")["stop_reason"] == "max_seconds"
+
+
+@pytest.mark.usefixtures("fresh_place")
+def test_a_budget_that_is_used_up_pays_nothing_and_a_higher_one_goes_on():
+    configure()
+    assert run("--max-cost", "0.5")["spend"]["cost_usd"] == 0.5
+    again = call("run", "--max-cost", "0.5", check=2)
+    assert "nothing was run" in again.err
+    assert "go on with a higher limit (--max-cost)" in again.err
+    more = run("--max-cost", "1.25")
+    assert (more["resumed"], more["spend"]["cost_usd"], more["stop_reason"]) == (True, 1.25, "max_cost")
+
+
+@pytest.mark.usefixtures("fresh_place")
+def test_an_unknown_cost_is_null_and_ends_a_loop_that_cannot_keep_its_limit():
+    configure(says="")
+    done = run("--max-cost", "1")
+    assert (done["stop_reason"], done["spend"]["cost_usd"], done["spend"]["iterations"]) == ("unknown_cost", None, 1)
+    configure("[budget]\nreserve_cost_usd = 0.25", says="")
+    more = run("--max-cost", "1")
+    spend = more["spend"]
+    assert (more["stop_reason"], spend["iterations"]) == ("max_cost", 4), "the first one is charged too, now that it is said what"
+    assert (spend["cost_usd"], spend["assumed_cost_usd"], spend["unknown_costs"]) == (None, 1.0, 4)
+
+
+@pytest.mark.usefixtures("fresh_place")
+def test_allow_counts_what_is_known_and_stop_takes_no_unknown():
+    configure('[budget]\non_unknown_cost = "allow"', says="")
+    assert run("--max-cost", "1", "-n", "3")["stop_reason"] == "max_iterations"
+    configure('[budget]\non_unknown_cost = "stop"', says="")
+    assert run("--new")["stop_reason"] == "unknown_cost"
+
+
+@pytest.mark.usefixtures("fresh_place")
+@pytest.mark.parametrize("given", [("--max-cost", "-1"), ("--max-cost", "nan"), ("--max-tokens", "-1"), ("--max-seconds", "0")])
+def test_options_that_are_no_limit_are_refused(given: tuple[str, str]):
+    configure()
+    refused = call("run", *given, check=2)
+    assert given[0].removeprefix("--").split("-")[1] in refused.err
+    assert not Path(".jumar/loops").exists()
