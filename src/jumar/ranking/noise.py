@@ -55,6 +55,11 @@ class Evidence:
     weights: Mapping[str, float] = field(default_factory=_no_weights)
     rules: NoiseRules = field(default_factory=NoiseRules)
 
+    @property
+    def noisy(self) -> bool:
+        """Whether anything is known of noise: somebody was asked twice, or later."""
+        return bool(self.readings) or any(view.repeats for view in self.views)
+
     def later(self, number: int, kind: ReadingKind = _RESCORE) -> tuple[Reading, ...]:
         """Return the later readings of one iteration, those without a score included."""
         return tuple(reading for reading in self.readings if reading.iteration == number and reading.kind == kind)
@@ -298,7 +303,7 @@ def select(evidence: Evidence, criteria: SelectionCriteria) -> SelectionResult:
 
     The scores of finalists that were scored again are the means of all their readings. Errors: as of that function.
     """
-    if not evidence.readings and not any(view.repeats for view in evidence.views):
+    if not evidence.noisy:
         return choose(evidence.views, criteria)
     found = finals(evidence, criteria)
     if found is None:

@@ -10,6 +10,7 @@ from jumar.decide.standing import TrailEntry
 from jumar.model import IterationRecord
 from jumar.ranking.degradation import Cause
 from jumar.report.advice import causes, recommendations
+from jumar.report.certainty import COMPARED_COLUMNS, FINALIST_COLUMNS, certainty_sentences, compared_rows, finalist_rows
 from jumar.report.checklist import checklist
 from jumar.report.figures import UNKNOWN, count, dollars, duration, iteration_label, point_text, size
 from jumar.report.page import block, render_page
@@ -57,6 +58,12 @@ def _page(report: LoopReport) -> Mapping[str, Any]:
         "decline": degradation_sentence(report),
         "causes": [_cause(cause) for cause in causes(report)],
         "rationale": rationale(report),
+        "certainty": certainty_sentences(report),
+        "certainty_tables": [
+            (columns, rows)
+            for columns, rows in ((FINALIST_COLUMNS, finalist_rows(report)), (COMPARED_COLUMNS, compared_rows(report)))
+            if rows
+        ],
         "recommendations": recommendations(report),
         "rows": _rows(report),
         "details": details,
@@ -79,7 +86,7 @@ def _lead(report: LoopReport) -> str:
 
 def _facts(report: LoopReport) -> list[dict[str, str]]:
     chosen, final, selection = report.chosen_record, report.final, report.selection
-    facts = [_fact("Selected quality", percent(chosen.quality_score if chosen else None), _verified(chosen))]
+    facts = [_fact("Selected quality", percent(report.chosen_quality), _verified(chosen))]
     if final is not None and chosen is not None:
         facts.append(_fact("Final quality", percent(final.quality_score), _final_note(chosen, final)))
     if (

@@ -47,6 +47,7 @@ def report_document(report: LoopReport) -> dict[str, Any]:
         },
         "diminishing_returns": {"detected": report.diminishing.detected, "iteration": report.diminishing.iteration},
         "rationale": list(rationale(report)),
+        "certainty": None if report.certainty is None else report.certainty.to_json(),
         "recommendations": list(recommendations(report)),
         "checklist": [line.to_json() for line in checklist(report)],
         "artifacts_complete": report.artifacts_complete,

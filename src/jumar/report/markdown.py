@@ -6,6 +6,7 @@ from jumar.decide.standing import TrailEntry
 from jumar.model import IterationRecord
 from jumar.ranking.degradation import Cause
 from jumar.report.advice import causes, recommendations
+from jumar.report.certainty import COMPARED_COLUMNS, FINALIST_COLUMNS, certainty_sentences, compared_rows, finalist_rows
 from jumar.report.checklist import checklist
 from jumar.report.figures import UNKNOWN, count, delta_percent, dollars, duration, iteration_label
 from jumar.report.mdtext import inline, row
@@ -28,6 +29,7 @@ def render_markdown(report: LoopReport) -> str:
         _summary(report),
         _scores(report),
         _rationale(report),
+        _certainty(report),
         _trajectory(report),
         _artifacts(report),
         _list("Recommendations", [inline(line) for line in recommendations(report)]),
@@ -57,9 +59,9 @@ def _summary(report: LoopReport) -> list[str]:
     chosen, final, selection = report.chosen_record, report.final, report.selection
     lines = [
         ("Selected Iteration", _chosen(report)),
-        ("Selected Quality", percent(chosen.quality_score if chosen else None)),
+        ("Selected Quality", percent(report.chosen_quality)),
         ("Final Iteration", UNKNOWN if final is None else iteration_label(final.iteration_number)),
-        ("Final Quality", percent(final.quality_score if final else None)),
+        ("Final Quality", percent(report.final_quality)),
         ("Degradation Detected", "Yes" if selection is not None and selection.degradation_detected else "No"),
     ]
     if report.criteria.threshold is not None and chosen is not None:
@@ -144,6 +146,17 @@ def _degradation(report: LoopReport) -> list[str]:
 def _cause_cells(cause: Cause) -> tuple[str, ...]:
     name = cause.pattern[:1].upper() + cause.pattern[1:]
     return (name, *(inline(text[:1].upper() + text[1:]) for text in (cause.meaning, cause.evidence, cause.mitigation)))
+
+
+def _certainty(report: LoopReport) -> list[str]:
+    sentences = certainty_sentences(report)
+    if not sentences:
+        return []
+    lines = _list("How Sure Is This", [inline(sentence) for sentence in sentences])
+    for columns, rows in ((FINALIST_COLUMNS, finalist_rows(report)), (COMPARED_COLUMNS, compared_rows(report))):
+        if rows:
+            lines += ["", row(columns), "|---|---|---|---|---|", *(row(cells) for cells in rows)]
+    return lines
 
 
 def _trajectory(report: LoopReport) -> list[str]:

@@ -69,14 +69,16 @@ def _status(record: IterationRecord) -> str:
 
 
 def _score_sentence(report: LoopReport, selection: SelectionResult, chosen: IterationRecord) -> str:
-    score, final = percent(chosen.quality_score), report.final
+    score, final = percent(selection.quality_score), report.final
     verified = chosen.verification_status == "passed"
     above = [
         record
         for record in report.records
         if (score_of := valid_score(record.view())) is not None and score_of > selection.quality_score
     ]
-    if report.criteria.mode == "most_recent_above_threshold":
+    if within_noise(report):
+        what, above = "Quality score, by all that is known of the noise", []
+    elif report.criteria.mode == "most_recent_above_threshold":
         what = "Most recent iteration that qualifies"
     elif above:
         what = "Highest verified quality score" if verified else "Highest quality score of those that qualify"
@@ -95,6 +97,12 @@ def _score_sentence(report: LoopReport, selection: SelectionResult, chosen: Iter
         ]
         sentence += f"; the highest of all is iteration {top.iteration_number} with {percent(top.quality_score)}{why}"
     return sentence
+
+
+def within_noise(report: LoopReport) -> bool:
+    """Return whether noise had a say in the choice: finalists were scored again, or somebody tied."""
+    found = report.certainty
+    return found is not None and (found.rescored or len(found.tied) > 1)
 
 
 def _declined_after(report: LoopReport, chosen: IterationRecord) -> list[str]:
@@ -138,11 +146,13 @@ def _runner_up(report: LoopReport, selection: SelectionResult) -> list[str]:
     name = f"iteration {iteration_label(second.iteration_number)}"
     if selection.margin == 0:
         return [f"Runner-up: {name}, equal at {percent(second.quality_score)}; {_tie_break(report, selection)}"]
-    where = f"Runner-up: {name} ({percent(second.quality_score)})"
+    where = f"Runner-up: {name} ({percent(selection.quality_score - selection.margin)})"
     if selection.margin > 0:
         return [f"{where}, {point_text(selection.margin)} behind"]
     if report.criteria.mode == "most_recent_above_threshold":
         why = "but it is older"
+    elif report.certainty is not None and second.iteration_number in report.certainty.tied:
+        why = "which is within the noise"
     else:
         why = "but did not pass verification" if second.verification_status == "failed" else "but is not verified"
     return [f"{where}, {point_text(selection.margin)} ahead, {why}"]

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.budget.ledger import spend as spend_of_attempts
-from jumar.decide.evidence import select_from
+from jumar.decide.evidence import evidence_of
 from jumar.decide.recorded import config_now
 from jumar.decide.standing import TrailEntry, trail_of
 from jumar.errors import NotFoundError, NothingEvaluatedError, ScoreError
@@ -32,7 +32,9 @@ from jumar.model import (
 from jumar.model.selection import MODES
 from jumar.model.stopping import STOP_REASONS
 from jumar.ranking.choose import ordered
+from jumar.ranking.confirmed import Certainty, certainty
 from jumar.ranking.degradation import detect_degradation, detect_diminishing_returns
+from jumar.ranking.noise import Evidence, select
 from jumar.ranking.score import resolve_weights
 from jumar.ranking.views import valid_score
 from jumar.report.summary import spend_of_records
@@ -56,7 +58,7 @@ class LoopReport:
     no iteration has a valid score. ``override`` is the last override, which stands until the next one; ``chosen`` is the
     iteration that stands: the override's, else the selection's, else None. ``leaders`` are the iterations that were the running
     best, in order. ``snapshots`` are the numbers whose artifacts are still stored, None when nobody looked. ``weights`` are
-    those of the dimensions that were scored.
+    those of the dimensions that were scored. ``certainty`` is how sure the choice is, as far as anything is known of it.
     """
 
     loop_id: str
@@ -79,6 +81,21 @@ class LoopReport:
     order: tuple[int, ...]
     snapshots: frozenset[int] | None
     artifacts_complete: bool
+    certainty: Certainty | None = None
+
+    @property
+    def chosen_quality(self) -> float | None:
+        """The score of the iteration that stands: by all readings of it, where the choice was made by these."""
+        if self.selection is not None and self.selection.selected_iteration == self.chosen:
+            return self.selection.quality_score
+        return None if self.chosen_record is None else self.chosen_record.quality_score
+
+    @property
+    def final_quality(self) -> float | None:
+        """The score of the last iteration, by all readings of it as :attr:`chosen_quality`."""
+        if self.selection is not None and self.selection.final_quality is not None:
+            return self.selection.final_quality
+        return None if self.final is None else self.final.quality_score
 
     @property
     def passes(self) -> int:
@@ -133,12 +150,13 @@ def build_report(
     snapshots: Iterable[int] | None = None,
     created_at: str | None = None,
     artifacts_complete: bool = True,
+    evidence: Evidence | None = None,
 ) -> LoopReport:
     """Build the read model from plain records, in any order.
 
     ``selection`` None means that nothing could be chosen. ``spend`` None: summed from the records. ``criteria`` None: taken
-    from ``config`` (a tracker's or a run's; see :func:`criteria_of`). Errors: :class:`NotFoundError` when the selection or an
-    override names an iteration that is not among the records.
+    from ``config`` (a tracker's or a run's; see :func:`criteria_of`). ``evidence`` None: nothing is known of
+    noise. Errors: :class:`NotFoundError` when the selection or an override names an iteration that is not among the records.
     """
     kept = tuple(sorted(records, key=lambda record: record.iteration_number))
     views = tuple(record.view() for record in kept)
@@ -170,10 +188,17 @@ def build_report(
         degradation=detect_degradation(views),
         diminishing=detect_diminishing_returns(views),
         leaders=_leaders(views),
-        order=() if selection is None else tuple(view.number for view in ordered(views, rules)),
+        order=() if selection is None else _order(views, rules, selection),
         snapshots=None if snapshots is None else frozenset(snapshots),
         artifacts_complete=artifacts_complete,
+        certainty=None if evidence is None or selection is None else certainty(evidence, rules, selection),
     )
+
+
+def _order(views: Iterable[IterationView], rules: SelectionCriteria, selection: SelectionResult) -> tuple[int, ...]:
+    """Return the valid iterations as the rules rank them; one that noise put before the first comes first."""
+    numbers = [view.number for view in ordered(views, rules)]
+    return tuple(sorted(numbers, key=lambda number: number != selection.selected_iteration))
 
 
 def load_report(
@@ -193,10 +218,10 @@ def load_report(
     """
     config = config_now(store)
     rules = criteria_of(config) if criteria is None else criteria
-    decisions = store.decisions()
+    decisions, evidence = store.decisions(), evidence_of(store)
     if selection is None:
         with contextlib.suppress(NothingEvaluatedError):
-            selection = select_from(store, rules)
+            selection = select(evidence, rules)
     chosen = {decision.best_iteration for decision in decisions if decision.kind == "override"}
     chosen |= {selection and selection.selected_iteration}
     records: list[IterationRecord] = []
@@ -220,6 +245,7 @@ def load_report(
         snapshots=[record.iteration_number for record in records if store.has_snapshot(record.iteration_number)],
         created_at=store.created_at,
         artifacts_complete=complete,
+        evidence=evidence if evidence.noisy else None,
     )
 
 
