@@ -21,6 +21,7 @@ TABLES = {
     "[budget]": config.BudgetConfig,
     "[retry]": retry_config.RetryConfig,
     "[noise]": config.NoiseConfig,
+    "[holdout]": config.HoldoutConfig,
     "[override]": config.OverrideConfig,
     "[memory]": config.MemoryConfig,
     "[evaluator]": config.EvaluatorConfig,

@@ -31,6 +31,7 @@ __all__ = [
     "BudgetConfig",
     "EvaluatorConfig",
     "GeneratorConfig",
+    "HoldoutConfig",
     "JumarConfig",
     "LoopConfig",
     "MemoryConfig",
@@ -172,6 +173,13 @@ class ScorerConfig(BaseModel):
         return dict(self.model_extra or {})
 
 
+class HoldoutConfig(_Section):
+    """``[holdout]``: scorers that no pass hears of, and that confirm the choice once at the end."""
+
+    scorers: Annotated[list[ScorerConfig], Field(min_length=1)]
+    weights: dict[str, float] = Field(default_factory=dict)
+
+
 class SelectionConfig(_Section):
     """``[selection]``: which iteration is chosen. Without a threshold there is no gate."""
 
@@ -310,6 +318,7 @@ class JumarConfig(_Section):
     budget: BudgetConfig = Field(default_factory=BudgetConfig)
     retry: RetryConfig = Field(default_factory=RetryConfig)
     noise: NoiseConfig = Field(default_factory=NoiseConfig)
+    holdout: HoldoutConfig | None = None
     override: OverrideConfig = Field(default_factory=OverrideConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
     redact: RedactConfig = Field(default_factory=RedactConfig)
@@ -347,7 +356,8 @@ class JumarConfig(_Section):
 
     def reply_directories(self, base: Path) -> list[Path]:
         """Return the directories that are named for the replies of judges."""
-        judged = [scorer.judge_options().get("cache") for scorer in self.scorers if scorer.builtin == "judge"]
+        scorers = [*self.scorers, *(() if self.holdout is None else self.holdout.scorers)]
+        judged = [scorer.judge_options().get("cache") for scorer in scorers if scorer.builtin == "judge"]
         named = [*judged, None if self.evaluator is None else self.evaluator.cache]
         return [base / cache for cache in named if isinstance(cache, str)]
 

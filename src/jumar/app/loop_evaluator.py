@@ -204,7 +204,7 @@ class LoopEvaluator:
         if self._judge is not None and read:
             tally = _Spending(folder / "spent.jsonl")
             try:
-                expensive = self._ask(self._judge, read, tally)
+                expensive = self._ask(self._judge, read, tally, fresh=context.fresh)
             except (EvaluationUnreliableError, JudgeRejectedError) as error:
                 given = cast("Evaluation | None", error.evaluation)
                 found = replace(found, expensive=given, recorded={**found.recorded, **tally.correction(given)})
@@ -222,12 +222,12 @@ class LoopEvaluator:
         found: dict[str, Any] = {"rubric": digest, "patterns": self._digest, "details": f"logs/{self._folder}"}
         return found if self._judge is None else {**found, "judge": self._judge.identity}
 
-    def _ask(self, judge: Judge, items: Sequence[Item], tally: _Spending) -> Evaluation:
+    def _ask(self, judge: Judge, items: Sequence[Item], tally: _Spending, *, fresh: str) -> Evaluation:
         from jumar.app.judged import reply_cache
         from jumar.judging.expensive.evaluate import judge_items, run_async
         from jumar.judging.expensive.given import rubric_of
 
-        cache = reply_cache(self._cache_directory(), judge)
+        cache = reply_cache(self._cache_directory(fresh), judge)
         question = rubric_of(self._rubric, items)
 
         async def work() -> Evaluation:
@@ -238,11 +238,13 @@ class LoopEvaluator:
 
         return run_async(lambda: _until_stopped(work(), self._place.stop))
 
-    def _cache_directory(self) -> Path | None:
+    def _cache_directory(self, fresh: str) -> Path | None:
+        """Return where replies are kept, None for nowhere. A fresh reading has its own folder, and goes on when it was killed."""
         given = self._options.cache
-        if given is None:
-            return None if self._place.root is None else self._place.root / REPLIES
-        return None if given is False else self._place.base / given
+        if given is False or (given is None and self._place.root is None):
+            return None
+        directory = self._place.base / given if given else (self._place.root or self._place.base) / REPLIES
+        return directory / "again" / fresh if fresh else directory
 
     def _with_cheap(self, found: Findings) -> Findings:
         """Return the findings with those of the cheap judge, where the mode has one, and what lies between both."""

@@ -46,6 +46,7 @@ def build_parts(config: JumarConfig, base: Path, switch: StopSwitch, *, root: Pa
         scorers=(*(_scorer(scorer, runtime) for scorer in scorers), *judged),
         memory=build_memory(config.memory, base),
         hooks=Hooks(setup=config.loop.hook("setup"), reset=config.loop.hook("reset"), stop=switch.immediate),
+        holdout=tuple(_scorer(scorer, runtime) for scorer in (() if config.holdout is None else config.holdout.scorers)),
     )
 
 

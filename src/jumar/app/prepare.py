@@ -119,6 +119,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         seed=config.loop.seed,
         retries=config.retry.retries(),
         budget=config.budget.limits(),
+        holdout_weights={} if config.holdout is None else config.holdout.weights,
     )
     check_patterns(config.loop.env)
     check_settings(settings, parts)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from jumar.budget.gate import Stop, Wait
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
-from jumar.decide.evidence import select_from
+from jumar.decide.evidence import evidence_of, select_from
 from jumar.decide.select import record_selection
 from jumar.decide.standing import standing
 from jumar.decide.treelock import locked_tree
@@ -20,6 +20,7 @@ from jumar.loop.control import StopSwitch
 from jumar.loop.event_log import EventLog
 from jumar.loop.events import IterationRecorded, Listener, LoopEnded, LoopStarted, StopDecided
 from jumar.loop.failures import count_failures
+from jumar.loop.finalists import Finals
 from jumar.loop.identity import current_user
 from jumar.loop.listeners import Listeners
 from jumar.loop.outcome import LoopOutcome
@@ -33,6 +34,7 @@ from jumar.loop.trees import Trees
 from jumar.loop.work import drive
 from jumar.model import Clock, IterationRecord, SelectionResult, StopDecision
 from jumar.model.stopping import REQUESTED_REASONS
+from jumar.ranking.confirmed import Certainty, certainty
 from jumar.ranking.score import resolve_weights
 from jumar.ranking.stopping import check_rules, evaluate_stop
 from jumar.report.views import refresh_views
@@ -51,6 +53,8 @@ def check_settings(settings: LoopSettings, parts: LoopParts) -> None:
     if not parts.scorers:
         raise UsageError("a loop needs at least one scorer; the built-in 'checks' scores the share of validators that pass")
     resolve_weights([scorer.dimension for scorer in parts.scorers], settings.weights or None)
+    if parts.holdout:
+        resolve_weights([scorer.dimension for scorer in parts.holdout], settings.holdout_weights or None)
     check_rules(settings.stop)
 
 
@@ -194,7 +198,7 @@ class Loop:
         if not self.store.iteration_numbers() and not self.shared.switch.requested:
             self._recorded(drive(trees.step(None).start_state()))
             self._warn_of_a_perfect_start()
-        stop = self._iterate(trees)
+        stop = Finals(run=self.shared, trees=trees).go(self._iterate(trees))
         self.shared.tell(StopDecided(reason=stop.reason, detail=stop.detail))
         outcome = self._finish(stop, trees, resumed=resumed)
         self.shared.tell(LoopEnded(outcome=outcome.to_json()))
@@ -378,4 +382,11 @@ class Loop:
             already_finished=already_finished,
             failures=count_failures(self.store.attempts(), views),
             budget=self.settings.budget,
+            certainty=self._certainty(selection),
         )
+
+    def _certainty(self, selection: SelectionResult | None) -> Certainty | None:
+        evidence = evidence_of(self.store)
+        if selection is None or not evidence.noisy:
+            return None
+        return certainty(evidence, achievable(self.settings.criteria, has_validators=bool(self.parts.validators)), selection)

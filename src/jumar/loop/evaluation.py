@@ -27,7 +27,7 @@ from jumar.model.records import FailureKind, Status
 from jumar.ranking.score import resolve_weights
 from jumar.store.loop_store import Pending
 
-__all__ = ["Evaluation", "ended_of"]
+__all__ = ["Answers", "Evaluation", "ended_of"]
 
 _STATUS_OF: Mapping[Outcome, Status] = {
     "failed": "generator_failed",
@@ -44,7 +44,7 @@ _FAILED_STATUS: Mapping[Status, FailureKind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Answers:
+class Answers:
     """What the programs said of one snapshot."""
 
     checks: tuple[CheckResult, ...] = ()
@@ -70,7 +70,7 @@ class Evaluation:
             return self.run.store.commit(pending, pending.record)
         ended = ended_of(pending.stage)
         failed = None if ended is None else _STATUS_OF.get(ended.outcome)
-        answers = _Answers()
+        answers = Answers()
         if failed is None:
             found = yield from self._answers(pending, ended)
             if found is None:
@@ -87,7 +87,7 @@ class Evaluation:
         tell_planted(self.run.settings.loop_id, pending.artifacts, changed, self.run.listener)
         return self.run.store.commit(pending, record)
 
-    def _answers(self, pending: Pending, ended: AttemptEnd | None) -> Way[_Answers | None]:
+    def _answers(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
         """Ask validators and scorers, once more where one of them could not answer. None when it was stopped."""
         found: tuple[Finding, ...] = ()
         for left in range(self.run.settings.retries.broken, -1, -1):
@@ -102,7 +102,7 @@ class Evaluation:
             self.run.notice(f"iteration {pending.number} is evaluated again: {broken[1]}")
         return None  # pragma: no cover - the last turn returns
 
-    def _attempt(self, pending: Pending, ended: AttemptEnd | None) -> Way[_Answers | None]:
+    def _attempt(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
         run, number, stage = self.run, pending.number, pending.stage
         candidate: int | None = stage.get("candidate")
         brief = Briefing.of(run, number, stage.get("parent"), batch=stage.get("batch"), candidate=candidate)
@@ -119,29 +119,31 @@ class Evaluation:
             generator_exit=None if ended is None else ended.exit_code,
         )
         found = run.found(number, run.guard.before_scoring(number, self.workspace, pending.logs))
-        answers = yield from elsewhere(lambda: self._evaluate(context, attempt))
+        answers = yield from elsewhere(lambda: self.ask(context, attempt))
         found = (*found, *run.found(number, run.guard.after_scoring(number, self.workspace)))
         answers = replace(answers, found=found)
         stopped = run.switch.immediate.is_set()
-        self._end(attempt, answers, stopped=stopped)
+        self.close(attempt, answers, stopped=stopped)
         return None if stopped else answers
 
-    def _evaluate(self, context: StepContext, attempt: Attempt) -> _Answers:
+    def ask(self, context: StepContext, attempt: Attempt) -> Answers:
+        """Run validators and scorers once; touches no store."""
         run = self.run
         began = run.clock.monotonic()
         with beating(run.store.paths.heartbeat(attempt.start.number), run.clock):
             unready = reset_failure(run.parts.hooks, context, "score", tries=1)
             if unready is not None:
                 seconds = run.clock.monotonic() - began
-                return _Answers((CheckResult(name="reset", passed=False, broken=unready, seconds=seconds),), (), seconds)
+                return Answers((CheckResult(name="reset", passed=False, broken=unready, seconds=seconds),), (), seconds)
             run.tell(PhaseStarted(iteration=context.iteration, candidate=context.candidate, phase="verify"))
             checks = tuple(validator.validate(context) for validator in run.parts.validators)
             run.tell(PhaseStarted(iteration=context.iteration, candidate=context.candidate, phase="score"))
             scored = replace(context, checks=checks)
             readings = tuple(scorer.score(scored) for scorer in run.parts.scorers)
-        return _Answers(checks, readings, run.clock.monotonic() - began)
+        return Answers(checks, readings, run.clock.monotonic() - began)
 
-    def _end(self, attempt: Attempt, answers: _Answers, *, stopped: bool) -> None:
+    def close(self, attempt: Attempt, answers: Answers, *, stopped: bool) -> None:
+        """Write how an evaluation ended, and what its judges were paid: durable when this returns."""
         broken = None if stopped else _broken(answers)
         usage, known = _paid(answers.readings)
         end = AttemptEnd(
@@ -163,7 +165,7 @@ class Evaluation:
         pending: Pending,
         ended: AttemptEnd | None,
         judged: Verdict,
-        answers: _Answers,
+        answers: Answers,
         found: tuple[Finding, ...],
         *,
         seconds: float,
@@ -217,7 +219,7 @@ def ended_of(stage: Mapping[str, Any]) -> AttemptEnd | None:
     return None if section is None else AttemptEnd.from_json(section)
 
 
-def _broken(answers: _Answers) -> tuple[FailureKind, str] | None:
+def _broken(answers: Answers) -> tuple[FailureKind, str] | None:
     """Return the kind and the sentence of the first part that could not answer; None when all could."""
     for check in answers.checks:
         if check.broken is not None:

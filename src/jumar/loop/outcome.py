@@ -14,6 +14,7 @@ from jumar.model import IterationRecord, SelectionResult, StopDecision
 from jumar.model.attempts import Spend
 from jumar.model.budget import Budget
 from jumar.model.stopping import LIMIT_REASONS
+from jumar.ranking.confirmed import Certainty
 
 __all__ = ["LoopOutcome"]
 
@@ -36,7 +37,7 @@ class LoopOutcome:
     ``verified`` tells whether the chosen iteration passed its validators (None without validators). ``applied`` is the number
     of the apply decision that restored the best into the work tree, None when nothing had to be written. ``writes_back`` is
     False when the loop was told to leave the work directory alone. ``already_finished`` is True when the loop had ended before
-    and this run paid for nothing.
+    and this run paid for nothing. ``certainty`` is how sure the choice is, None when nothing is known of noise.
     """
 
     loop_id: str
@@ -56,6 +57,7 @@ class LoopOutcome:
     already_finished: bool = False
     failures: Mapping[str, int] = field(default_factory=_none)
     budget: Budget = field(default_factory=Budget)
+    certainty: Certainty | None = None
 
     @property
     def verified(self) -> bool | None:
@@ -110,6 +112,8 @@ class LoopOutcome:
             "fallback": selection and selection.fallback,
             "runner_up": selection and selection.runner_up,
             "margin": selection and selection.margin,
+            "optimism": self.certainty and self.certainty.optimism,
+            "confirmed": self.certainty and self.certainty.confirmed and self.certainty.confirmed.to_json(),
             "below_start": selection is not None and selection.below_start,
             "resumed": self.resumed,
             "applied": self.applied,

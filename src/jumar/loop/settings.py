@@ -60,6 +60,7 @@ class LoopSettings:
     configuration as it is kept in ``loop.json``; a resume with another one is refused. ``guard`` is what decides
     about candidates. ``candidates`` passes are made side by side from one parent, by ``workers`` threads.
     ``seed`` is what the steps' own seeds are made from.
+    ``holdout_weights`` are those of the hold-out's dimensions, empty as ``weights``.
     """
 
     loop_id: str
@@ -83,6 +84,7 @@ class LoopSettings:
     seed: int = 0
     retries: Retries = field(default_factory=Retries)
     budget: Budget = field(default_factory=Budget)
+    holdout_weights: Mapping[str, float] = field(default_factory=_nothing)
 
     @property
     def in_place(self) -> bool:
@@ -92,10 +94,14 @@ class LoopSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopParts:
-    """The programs of one loop: what generates, verifies and scores, what finds earlier reflections, what is run around them."""
+    """The programs of one loop: what generates, verifies and scores, what finds earlier reflections, what is run around them.
+
+    ``holdout`` are scorers that no pass hears of: they confirm the choice at the end.
+    """
 
     generator: Generator
     validators: tuple[Validator, ...] = ()
     scorers: tuple[Scorer, ...] = ()
     memory: Memory | None = None
     hooks: Hooks = field(default_factory=Hooks)
+    holdout: tuple[Scorer, ...] = ()

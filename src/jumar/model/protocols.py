@@ -35,6 +35,7 @@ class StepContext:
     nobody looks. ``seed`` is a number in [0, 2³¹) that is a function of the loop's seed, iteration, candidate and purpose alone.
     ``candidate`` counts the parallel ones from 1, None where there is one.
     ``session_id`` is the agent's session that the generator is to go on with, None for a fresh one.
+    ``fresh`` names a reading that must not be answered from what was answered before; empty in the loop itself.
     """
 
     loop_id: str
@@ -56,6 +57,7 @@ class StepContext:
     seed: int = 0
     candidate: int | None = None
     session_id: str | None = None
+    fresh: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,201 @@
+"""After the last pass: finalists are scored again, and what is chosen is confirmed, one attempt and one durable reading each.
+
+What is still to be read follows from the records and readings alone (:func:`jumar.ranking.confirmed.next_reading`), so a run that
+was killed goes on with what is missing and repeats nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from jumar.budget.gate import Stop
+from jumar.budget.gate import may_begin as gate
+from jumar.decide.evidence import evidence_of
+from jumar.files import as_write_error, make_directory, remove_tree
+from jumar.loop.briefing import Briefing
+from jumar.loop.evaluation import Answers, Evaluation
+from jumar.loop.events import PhaseStarted
+from jumar.loop.heartbeat import beating
+from jumar.loop.purse import begin
+from jumar.loop.run import LoopRun
+from jumar.loop.seeds import step_seed
+from jumar.loop.settings import achievable
+from jumar.loop.trees import Trees
+from jumar.loop.verdict import Verdict, verdict
+from jumar.model import IterationRecord, Reading, Scorer, SelectionCriteria, StepContext, StopDecision
+from jumar.model.attempts import Attempt
+from jumar.model.budget import Reservation
+from jumar.model.stopping import REQUESTED_REASONS
+from jumar.ranking.confirmed import NextReading, next_reading
+from jumar.ranking.score import resolve_weights
+from jumar.text import percent
+
+__all__ = ["Finals"]
+
+_SEED: Final = "JUMAR_SEED"
+_WORDS: Final = {"rescore": "scored again", "confirm": "read once more, to confirm it", "holdout": "scored by the hold-out"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finals:
+    """The end of one run. The caller holds the loop's lock; between two readings the work tree is that of some iteration."""
+
+    run: LoopRun
+    trees: Trees
+
+    def go(self, stop: StopDecision) -> StopDecision:
+        """Read what is still to be read after a loop that ended with ``stop``; return that, or who asked to end it meanwhile.
+
+        The tree is that of the last iteration afterwards. What the budget does not allow is left out and told. Errors: as of the
+        store and the work tree; finished readings stay.
+        """
+        if stop.reason in REQUESTED_REASONS:
+            return stop
+        touched = False
+        try:
+            while (wanted := self._wanted()) is not None:
+                if self.run.switch.requested:
+                    return self.run.switch.decision()
+                refusal = self._refusal()
+                if refusal is not None:
+                    self.run.notice(f"iteration {wanted.iteration} is not {_WORDS[wanted.kind]}: {refusal}")
+                    return stop
+                touched = True
+                if not self._read(wanted):
+                    return self.run.switch.decision()
+        finally:
+            if touched:
+                self._put_back()
+        return stop
+
+    def _wanted(self) -> NextReading | None:
+        return next_reading(evidence_of(self.run.store), self._criteria(), held_out=bool(self.run.parts.holdout))
+
+    def _criteria(self) -> SelectionCriteria:
+        return achievable(self.run.settings.criteria, has_validators=bool(self.run.parts.validators))
+
+    def _refusal(self) -> str | None:
+        """Return why nothing more may be paid for, None when something may. Passes and calls per hour don't limit readings."""
+        run = self.run
+        spend, limit = run.tally.spend(), run.settings.stop.max_seconds
+        if limit is not None and spend.seconds >= limit:
+            return f"{spend.seconds:.1f} s of {limit:g} s are used up ([stop] max_seconds)"
+        answer = gate(
+            spend=spend,
+            budget=replace(run.settings.budget, max_iterations=None, max_calls_per_hour=None),
+            generate=Reservation(cost_usd=0.0, tokens=0),
+            score=run.tally.reservation("score"),
+        )
+        return answer.decision.detail if isinstance(answer, Stop) else None
+
+    def _put_back(self) -> None:
+        store = self.run.store
+        with_snapshot = [number for number in store.iteration_numbers() if store.has_snapshot(number)]
+        if with_snapshot:
+            self.trees.of(None).restore(with_snapshot[-1])
+
+    def _read(self, wanted: NextReading) -> bool:
+        """Make one reading, durable when this returns; False when it was stopped in the middle, and there is none."""
+        run, store, number = self.run, self.run.store, wanted.iteration
+        if not store.has_snapshot(number):
+            gone = Verdict(verification="skipped", status="scorer_broken", status_reason="its snapshot was cleaned up")
+            self._note(wanted, None, gone, Answers())
+            return True
+        for left in range(run.settings.retries.broken, -1, -1):
+            self.trees.of(None).restore(number)
+            record = store.record(number)
+            attempt = begin(run, number, record.parent, secrets.token_hex(8), "confirm")
+            evaluation = Evaluation(run=run, workspace=self.trees.of(None))
+            context = self._context(wanted, record, attempt)
+            if wanted.kind == "holdout":
+                answers, scorers = self._ask_held_out(context, attempt, record), run.parts.holdout
+            else:
+                answers, scorers = evaluation.ask(context, attempt), run.parts.scorers
+            if run.switch.immediate.is_set():
+                evaluation.close(attempt, answers, stopped=True)
+                return False
+            judged = verdict(answers.checks, answers.readings, self._weights(wanted, scorers))
+            if judged.status in {"ok", "invalid_score"} or not left:
+                self._note(wanted, attempt, judged, answers)  # before the attempt's end: what was read is never read again
+                evaluation.close(attempt, answers, stopped=False)
+                return True
+            evaluation.close(attempt, answers, stopped=False)
+        return True  # pragma: no cover - the last turn returns
+
+    def _note(self, wanted: NextReading, attempt: Attempt | None, judged: Verdict, answers: Answers) -> None:
+        reading = self.run.store.add_reading(
+            wanted.kind,
+            wanted.iteration,
+            at=self.run.clock.now(),
+            attempt=None if attempt is None else attempt.start.number,
+            score=judged.quality,
+            status=judged.status,
+            status_reason=judged.status_reason,
+            dimensions=judged.dimensions,
+            readings=answers.readings,
+            checks=answers.checks,
+            seconds=round(answers.seconds, 6),
+        )
+        self.run.notice(f"iteration {wanted.iteration} is {_WORDS[wanted.kind]}: {_found(reading)}")
+
+    def _weights(self, wanted: NextReading, scorers: tuple[Scorer, ...]) -> dict[str, float]:
+        """Return the weights of the scorers; a hold-out on the loop's dimensions has the loop's, unless it has its own."""
+        settings = self.run.settings
+        dimensions = [scorer.dimension for scorer in scorers]
+        given = settings.weights
+        if wanted.kind == "holdout":
+            same = set(dimensions) == {scorer.dimension for scorer in self.run.parts.scorers}
+            given = settings.holdout_weights or (settings.weights if same else {})
+        return resolve_weights(dimensions, given or None)
+
+    def _ask_held_out(self, context: StepContext, attempt: Attempt, record: IterationRecord) -> Answers:
+        """Ask the hold-out's scorers; they see the checks as they were in the loop."""
+        run = self.run
+        began = run.clock.monotonic()
+        with beating(run.store.paths.heartbeat(attempt.start.number), run.clock):
+            run.tell(PhaseStarted(iteration=context.iteration, phase="score"))
+            scored = replace(context, checks=record.checks)
+            readings = tuple(scorer.score(scored) for scorer in run.parts.holdout)
+        return Answers((), readings, run.clock.monotonic() - began)
+
+    def _context(self, wanted: NextReading, record: IterationRecord, attempt: Attempt) -> StepContext:
+        """Return what the programs get: the iteration's own prompt, a seed and a nonce of this reading."""
+        run, number = self.run, wanted.iteration
+        scratch = run.store.paths.attempt_scratch(attempt.start.number)
+        logs = run.store.paths.iteration(number) / "logs"
+        with as_write_error("create", scratch):
+            remove_tree(scratch)
+            make_directory(scratch)
+            for name in ("prompt.md", "feedback.json"):
+                _copy(logs / name, scratch / name)
+        generated = None if record.attempt is None else run.store.attempt(record.attempt).end
+        context = Briefing.of(run, number, record.parent, batch=record.batch, candidate=record.candidate).context(
+            self.trees.of(None),
+            scratch,
+            "confirm",
+            nonce=attempt.start.nonce,
+            since=time.time_ns(),
+            artifacts=tuple(run.store.manifest(number).entries),
+            generator_exit=None if generated is None else generated.exit_code,
+        )
+        label = f"{wanted.kind}-{number:03d}-{wanted.turn}"
+        seed = step_seed(run.settings.seed, iteration=number, candidate=record.candidate, purpose=label)
+        environment = {**context.environment, _SEED: str(seed)}
+        return replace(context, seed=seed, environment=environment, fresh=f"{run.settings.loop_id}/{label}")
+
+
+def _found(reading: Reading) -> str:
+    return percent(reading.score) if reading.score is not None else f"no score: {reading.status_reason or reading.status}"
+
+
+def _copy(source: Path, target: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copyfile(source, target)
+        return
+    target.write_bytes(b"")
