@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
@@ -103,13 +103,13 @@ def outcomes(loops: int = LOOPS) -> Iterator[tuple[str, list[Outcome]]]:
         yield name, [outcome(seed, drift, step, noise) for seed in range(loops)]
 
 
-def table(loops: int = LOOPS) -> list[str]:
+def lines(scenarios: Mapping[str, list[Outcome]]) -> list[str]:
     """Return the lines of the table. ``±`` is a 95 % interval of the mean."""
-    lines = [
+    made = [
         "| true quality | lost: highest score | lost: ties only | lost: scored again | optimism: highest score | told | true |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, found in outcomes(loops):
+    for name, found in scenarios.items():
         columns = (
             [one.highest for one in found],
             [one.ties for one in found],
@@ -118,8 +118,8 @@ def table(loops: int = LOOPS) -> list[str]:
             [one.told_optimism for one in found],
             [one.true_optimism for one in found],
         )
-        lines.append(f"| {name} | " + " | ".join(_mean(column) for column in columns) + " |")
-    return lines
+        made.append(f"| {name} | " + " | ".join(_mean(column) for column in columns) + " |")
+    return made
 
 
 def _mean(values: list[float]) -> str:
@@ -127,4 +127,4 @@ def _mean(values: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(table()) + "\n")
+    sys.stdout.write("\n".join(lines(dict(outcomes()))) + "\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,9 @@ from loops import calls, jumar, jumar_json, write_loop
 from jumar.decide.evidence import evidence_of
 from jumar.model import SelectionCriteria
 from jumar.ranking.noise import finals
+from jumar.report.html import render_html
+from jumar.report.json_export import report_document
+from jumar.report.read import load_report
 from jumar.store.loop_reader import LoopReader
 from jumar.store.loop_store import LoopStore
 from jumar.store.verify import verify
@@ -93,10 +95,9 @@ def test_finalists_are_scored_again_and_the_choice_is_confirmed(tmp_path: Path) 
     assert "The score that won is 64%; read once more, it is 62%: optimism of the selection +2 points" in report
     assert "| 2 ✓ | 68% | 62%, 62% | 64% |" in report
     assert "| First | 0 (start) | 30% | 30% | its own, which nothing was chosen by |" in report
-    page = jumar(tmp_path, "report", "t", "--format", "html", check=0).stdout
-    assert "How sure is this" in page
-    document = json.loads(jumar(tmp_path, "report", "t", "--format", "json", check=0).stdout)
-    assert 2.0 == document["certainty"]["optimism"]
+    read = load_report(store)
+    assert "How sure is this" in render_html(read)
+    assert 2.0 == report_document(read)["certainty"]["optimism"]
     again = jumar_json(tmp_path, "run", check=2)
     assert (2.0, 7) == (again["optimism"], len(readings(tmp_path)))
 
@@ -166,7 +167,7 @@ def test_a_broken_holdout_is_told_and_not_hidden(tmp_path: Path) -> None:
     assert () == verify(store).problems
 
 
-@pytest.mark.parametrize("ask", [8, 9, 12, 15, 20])
+@pytest.mark.parametrize("ask", [9, 20])
 def test_killed_between_two_readings_nothing_is_read_twice(tmp_path: Path, ask: int) -> None:
     """The scorer kills jumar at its n-th asking; then the same command goes on with what is missing."""
     noisy(tmp_path, [0.60, 0.62, 0.61], extra="[noise]\ntie = 0")

@@ -5,34 +5,16 @@ from __future__ import annotations
 import math
 
 import pytest
+from noise_kit import HIGHEST, NOISY, later, view
 
 from jumar.errors import NothingEvaluatedError
-from jumar.model import IterationView, NoiseRules, Reading, ScoreReading, SelectionCriteria
-from jumar.model.readings import ReadingKind
+from jumar.model import IterationView, NoiseRules, ScoreReading, SelectionCriteria
 from jumar.model.records import Repeats
 from jumar.ranking.choose import choose, peers
 from jumar.ranking.noise import Evidence, finalists, finals, loop_noise, measure, merged, select
-from jumar.ranking.score import weighted_score
 from jumar.ranking.student import MOST_DEGREES, student_cdf, student_quantile
 
-HIGHEST = SelectionCriteria(mode="highest_quality", threshold=None)
 VERIFIED = SelectionCriteria(threshold=None)
-
-
-def view(number: int, *scores: float, **fields) -> IterationView:
-    mean = math.fsum(scores) / len(scores)
-    values = {"dimensions": {"worth": mean}, "repeats": (Repeats("worth", scores),) if len(scores) > 1 else ()} | fields
-    return IterationView(number=number, score=weighted_score({"worth": mean}, {"worth": 1}), **values)
-
-
-def later(number: int, iteration: int, *scores: float, kind: ReadingKind = "rescore", **fields) -> Reading:
-    made = ScoreReading(dimension="worth", score=math.fsum(scores) / len(scores), repeats=scores) if scores else None
-    values = {
-        "score": made and 100 * (made.score or 0),
-        "status": "ok" if made else "scorer_broken",
-        "readings": (made,) if made else (),
-    } | fields
-    return Reading(number=number, kind=kind, iteration=iteration, at="", attempt=None, **values)
 
 
 # ------------------------------------------------------------------------------------------------------------- Student's t
@@ -105,9 +87,6 @@ def test_readings_of_one_candidate_are_merged_scorer_by_scorer() -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- finalists
-
-
-NOISY = (view(0, 0.40, 0.44), view(1, 0.78, 0.82), view(2, 0.50, 0.54), view(3, 0.80, 0.86), view(4, 0.76, 0.80))
 
 
 def test_finalists_are_those_within_the_noise_of_the_leader_the_leader_first() -> None:

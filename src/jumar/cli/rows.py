@@ -10,10 +10,11 @@ from jumar.cli.common import DEFAULT_ROOT, shown_path
 from jumar.loop.outcome import LoopOutcome
 from jumar.model import IterationRecord
 from jumar.model.stopping import REQUESTED_REASONS
+from jumar.ranking.confirmed import Certainty
 from jumar.report.rows import trajectory_row
 from jumar.text import escape, points
 
-__all__ = ["COLUMNS", "closing_lines", "row_cells"]
+__all__ = ["COLUMNS", "closing_lines", "row_cells", "sure_lines"]
 
 COLUMNS: tuple[str, ...] = ("it", "score", "Δ", "checks", "cost", "time", "")
 _MINUS = "\N{MINUS SIGN}"
@@ -44,17 +45,34 @@ def closing_lines(outcome: LoopOutcome) -> list[str]:
     interrupted = outcome.stop.reason in REQUESTED_REASONS
     parts = [f"iteration {selection.selected_iteration}, {points(selection.quality_score)}"]
     if selection.runner_up is not None and selection.margin is not None:
-        parts.append(f"runner-up {selection.runner_up}, {signed(-selection.margin)}")
+        tied = outcome.certainty is not None and selection.runner_up in outcome.certainty.tied
+        parts.append(f"runner-up {selection.runner_up}, {signed(-selection.margin)}{', within the noise' if tied else ''}")
     if selection.fallback is not None:
         parts.append(f"relaxed: {selection.fallback}")
     if selection.below_start:
         parts.append("below the start's score, but verified")
     parts.append(_whereabouts(outcome, interrupted=interrupted))
     lines.append(f"{'best now' if interrupted else 'chosen  '}  {' · '.join(parts)}")
+    lines += sure_lines(outcome.certainty)
     if not interrupted:
         lines.append(f"output    {shown_path(outcome.output)}")
     lines.append(f"report    {shown_path(outcome.directory / 'selection-report.md')}")
     return lines
+
+
+def sure_lines(found: Certainty | None) -> list[str]:
+    """Return what confirmed the choice, or why nothing did; no line where nothing was tried."""
+    if found is None:
+        return []
+    lines: list[str] = []
+    if found.confirmed is not None:
+        by = "the hold-out" if found.confirmed.by == "holdout" else "one more reading"
+        parts = [f"{points(found.confirmed.score)} by {by}"]
+        if found.optimism is not None:
+            interval = "" if found.optimism_width is None else f" ± {points(found.optimism_width)}"
+            parts.append(f"optimism of the selection {signed(found.optimism)}{interval}")
+        lines.append(f"confirmed {' · '.join(parts)}")
+    return [*lines, *(f"unsure    {escape(problem)}" for problem in found.problems)]
 
 
 def _whereabouts(outcome: LoopOutcome, *, interrupted: bool) -> str:

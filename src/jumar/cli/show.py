@@ -139,6 +139,10 @@ def _closing(report: LoopReport, state: LoopState, store: LoopStore) -> list[str
     elif state.name == "interrupted":
         lines.append("stopped   interrupted; the `jumar run` that started it goes on with it")
     lines.append(f"chosen    {_chosen(report)}")
+    if report.certainty is not None:
+        from jumar.cli.rows import sure_lines
+
+        lines += sure_lines(report.certainty)
     if report.degradation.detected and report.degradation.best_before is not None:
         at = listing(report.degradation.iterations)
         lines.append(f"fell      at {at}; best before that: {report.degradation.best_before}")
@@ -161,7 +165,7 @@ def _chosen(report: LoopReport) -> str:
     selection, record = report.selection, report.chosen_record
     if record is None:
         return "nothing: no iteration has a valid score" if report.records else "nothing yet"
-    parts = [f"iteration {record.iteration_number}, {_score(record.quality_score)}"]
+    parts = [f"iteration {record.iteration_number}, {_score(report.chosen_quality)}"]
     override = report.override
     if override is not None and override.best_iteration == record.iteration_number:
         parts.append(f"by {escape(override.by)}: {escape(override.reason)}")
@@ -169,7 +173,9 @@ def _chosen(report: LoopReport) -> str:
     if selection is None:
         return parts[0]
     if selection.runner_up is not None and selection.margin is not None:
-        parts.append(f"runner-up {selection.runner_up}, {_signed(-selection.margin)}")
+        tied = report.certainty is not None and selection.runner_up in report.certainty.tied
+        within = ", within the noise" if tied else ""
+        parts.append(f"runner-up {selection.runner_up}, {_signed(-selection.margin)}{within}")
     if selection.fallback is not None:
         parts.append(f"relaxed: {selection.fallback}")
     if selection.below_start:

@@ -80,6 +80,9 @@ def _by_quality(report: LoopReport) -> Answer:
         return False, "the mode most_recent_above_threshold prefers the most recent one that qualifies"
     chosen = report.selection.selected_iteration
     score = report.selection.quality_score
+    if report.within_noise:
+        how = "by all readings of the finalists" if report.certainty is not None and report.certainty.rescored else "and a tie"
+        return True, f"iteration {iteration_label(chosen)} has {percent(score)}, {how}; see how sure this is"
     pool = _pool(report, chosen)
     highest = max(pool.values())
     which = "verified score" if _only_verified(report, chosen) else "valid score"

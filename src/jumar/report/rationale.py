@@ -76,7 +76,7 @@ def _score_sentence(report: LoopReport, selection: SelectionResult, chosen: Iter
         for record in report.records
         if (score_of := valid_score(record.view())) is not None and score_of > selection.quality_score
     ]
-    if within_noise(report):
+    if report.within_noise:
         what, above = "Quality score, by all that is known of the noise", []
     elif report.criteria.mode == "most_recent_above_threshold":
         what = "Most recent iteration that qualifies"
@@ -97,12 +97,6 @@ def _score_sentence(report: LoopReport, selection: SelectionResult, chosen: Iter
         ]
         sentence += f"; the highest of all is iteration {top.iteration_number} with {percent(top.quality_score)}{why}"
     return sentence
-
-
-def within_noise(report: LoopReport) -> bool:
-    """Return whether noise had a say in the choice: finalists were scored again, or somebody tied."""
-    found = report.certainty
-    return found is not None and (found.rescored or len(found.tied) > 1)
 
 
 def _declined_after(report: LoopReport, chosen: IterationRecord) -> list[str]:

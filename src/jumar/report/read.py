@@ -98,6 +98,12 @@ class LoopReport:
         return None if self.final is None else self.final.quality_score
 
     @property
+    def within_noise(self) -> bool:
+        """Whether noise had a say in the choice: finalists were scored again, or somebody tied."""
+        found = self.certainty
+        return found is not None and (found.rescored or len(found.tied) > 1)
+
+    @property
     def passes(self) -> int:
         """How many iterations there are, the start state not counted."""
         return sum(record.iteration_number > 0 for record in self.records)
