@@ -22,13 +22,14 @@ from jumar.loop.briefing import Briefing
 from jumar.loop.evaluation import Answers, Evaluation
 from jumar.loop.events import PhaseStarted
 from jumar.loop.heartbeat import beating
+from jumar.loop.hooks import reset_failure
 from jumar.loop.purse import begin
 from jumar.loop.run import LoopRun
 from jumar.loop.seeds import step_seed
 from jumar.loop.settings import achievable
 from jumar.loop.trees import Trees
 from jumar.loop.verdict import Verdict, verdict
-from jumar.model import IterationRecord, Reading, Scorer, SelectionCriteria, StepContext, StopDecision
+from jumar.model import CheckResult, IterationRecord, Reading, Scorer, SelectionCriteria, StepContext, StopDecision
 from jumar.model.attempts import Attempt
 from jumar.model.budget import Reservation
 from jumar.model.stopping import REQUESTED_REASONS
@@ -159,6 +160,10 @@ class Finals:
         run = self.run
         began = run.clock.monotonic()
         with beating(run.store.paths.heartbeat(attempt.start.number), run.clock):
+            unready = reset_failure(run.parts.hooks, context, "score", tries=1)
+            if unready is not None:
+                reset = CheckResult(name="reset", passed=False, broken=unready)
+                return Answers((reset,), (), run.clock.monotonic() - began)
             run.tell(PhaseStarted(iteration=context.iteration, phase="score"))
             scored = replace(context, checks=record.checks)
             readings = tuple(scorer.score(scored) for scorer in run.parts.holdout)
