@@ -114,6 +114,7 @@ class Finals:
             attempt = begin(run, number, record.parent, secrets.token_hex(8), "confirm")
             evaluation = Evaluation(run=run, workspace=self.trees.of(None))
             context = self._context(wanted, record, attempt)
+            run.found(number, run.guard.put_back(self.trees.of(None), context.log_directory))
             if wanted.kind == "holdout":
                 answers, scorers = self._ask_held_out(context, attempt, record), run.parts.holdout
             else:
