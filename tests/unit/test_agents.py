@@ -13,7 +13,9 @@ from jumar.app.agents import AGENTS, Agent, agent_blocks
 from jumar.app.config import GeneratorConfig
 from jumar.app.load import load_config
 from jumar.app.templates import template_text
+from jumar.loop.failures import rate_limit
 from jumar.loop.usage import check_usage_map, usage_from_output
+from jumar.model import Usage
 
 ROOT = Path(__file__).parents[2]
 BY_PROGRAM = {agent.program: agent for agent in AGENTS}
@@ -144,3 +146,40 @@ def test_the_page_says_of_each_agent_what_the_table_says():
         settings = "\n".join(agent.lines()[len(agent.notes) :])
         assert settings in page, agent.title
     assert len(AGENTS) == len(re.findall(r"^### ", page, re.MULTILINE))
+
+
+# The end of what each prints when it was turned away until it gave up, in the shape that the checked version prints.
+LIMITED = {
+    "claude": (1, '{"type":"result","is_error":true,"api_error_status":429,"result":"API Error: (429) wait a bit"}'),
+    "codex": (1, '{"type":"turn.failed","error":{"message":"exceeded retry limit, last status: 429 Too Many Requests"}}'),
+    "gemini": (173, '  status: 429\n}\n{"type":"result","status":"error","error":{"message":"[API Error: no]"}}'),
+    "opencode": (1, '{"type":"error","error":{"name":"APIError","data":{"message":"no","statusCode":429}}}'),
+}
+
+
+@pytest.mark.parametrize("program", LIMITED)
+def test_an_agent_that_gave_up_on_a_rate_limit_is_seen_to_have(program):
+    code, printed = LIMITED[program]
+    assert rate_limit(code, printed, Usage()) is not None
+
+
+@pytest.mark.parametrize(
+    ("printed", "seconds"),
+    [
+        ("You've hit your usage limit. Try again in 3 days 4 hours.", 3 * 86_400 + 4 * 3600),
+        ("You've hit your usage limit, or try again in 1 hour, 2 minutes and 3 seconds", 3723),
+        ("rate limit: try again in 1m30s", 90),
+        ("rate limit; retry in 250ms", 0.25),
+        ("Rate limited. Retry-After: 7", 7),
+        ("You've hit your limit · resets 3pm", None),
+    ],
+)
+def test_how_long_an_agent_says_to_wait(printed, seconds):
+    limit = rate_limit(1, printed, Usage())
+    assert limit is not None
+    assert (None if seconds is None else pytest.approx(seconds)) == limit.retry_after
+
+
+@pytest.mark.parametrize("printed", ['{"usage":{"output_tokens":429}}', '{"duration_ms": 429}', "cost $0.429", "test 429 failed"])
+def test_a_number_that_is_no_status_is_no_rate_limit(printed):
+    assert rate_limit(1, printed, Usage()) is None

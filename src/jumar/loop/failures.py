@@ -40,16 +40,21 @@ LONGEST_WAIT: Final = 900.0
 _LOOKED_AT: Final = 4_000  # characters of the end of the output
 
 _LIMITED = re.compile(
-    r"\b429\b|\b529\b|rate[- ]?limit|too many requests|(?:usage|request|token) limit (?:reached|exceeded)|quota exceeded"
+    # a bare 429 may be milliseconds, tokens or cents: it counts where something says that it is a status
+    r"(?:status|code|error|http\S*|rejected|got|returned)\W{0,6}[45]29\b|^\W*[45]29\b|rate[- ]?limit|too many requests"
+    r"|(?:usage|request|token) limit (?:reached|exceeded)|hit your (?:\w+ )?limit|quota exceeded"
     r"|\boverloaded(?:_error)?\b|resource[_ ]exhausted",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
+_UNIT = r"(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|h|days?|d)(?![a-z])"
 _RETRY = re.compile(
-    r"(?:retry[- _]?after|try again in|retry in|wait|resets? in)\W{0,4}(\d{1,7}(?:\.\d+)?)\s*"
-    r"(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?\b",
+    r"(?:retry[- _]?after|try again in|retry in|wait|resets? in)\W{0,4}"
+    rf"(\d{{1,7}}(?:\.\d+)?(?:\s*{_UNIT}(?:[\s,]*(?:and\s+)?\d{{1,7}}\s*{_UNIT})*|\b))",
     re.IGNORECASE,
 )
-_UNITS: Final = {"ms": 0.001, "milli": 0.001, "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
+_UNITS: Final = (("ms", 0.001), ("milli", 0.001), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0))
+"""Seconds by how the unit begins, the first that fits; anything else is seconds."""
 _OF_OUTCOME: Final[dict[Outcome, FailureKind]] = {
     "failed": "generator_failed",
     "timeout": "generator_timeout",
@@ -82,9 +87,11 @@ def _told(text: str) -> float | None:
     found = list(_RETRY.finditer(text))
     if not found:
         return None
-    number, unit = float(found[-1][1]), (found[-1][2] or "s").lower()
-    scale = next((_UNITS[name] for name in ("ms", "milli", "min", "hour", "m", "h") if unit.startswith(name)), 1.0)
-    return number * scale
+    return sum(float(number) * _seconds(unit.lower()) for number, unit in _AMOUNT.findall(found[-1][1]))
+
+
+def _seconds(unit: str) -> float:
+    return next((scale for beginning, scale in _UNITS if unit.startswith(beginning)), 1.0)
 
 
 def blocked_by_exit(exit_code: int | None, output_tail: str) -> str | None:
