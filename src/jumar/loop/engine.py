@@ -342,7 +342,7 @@ class Loop:
             reason=stop.detail,
             by=current_user(),
             at=self.shared.clock.now(),
-            data={"stop_reason": stop.reason},
+            data={"stop_reason": stop.reason, "attempts": self.store.last_attempt()},
         )
 
     def _selection(self) -> SelectionResult | None:

@@ -59,10 +59,13 @@ def turned_away(run: LoopRun, number: int) -> tuple[int, float]:
     """Return how often in a row the provider refused iteration ``number``, and how many seconds are left to wait.
 
     Both follow from the attempts on disk, so that a resume waits no longer and no shorter. A wall clock that was set back does
-    not make the wait longer than it was told.
+    not make the wait longer than it was told. Refusals before the loop ended for them are forgiven: somebody ran it again.
     """
     refused, last = 0, None
+    forgiven = _attempts_before_the_last_end(run)
     for attempt in reversed(run.store.attempts()):
+        if attempt.start.number <= forgiven:
+            break
         if attempt.start.iteration != number or attempt.start.purpose != "generate":
             if attempt.start.iteration < number - run.settings.candidates:
                 break
@@ -75,6 +78,12 @@ def turned_away(run: LoopRun, number: int) -> tuple[int, float]:
         return 0, 0.0
     wait = next_wait(last.wait_seconds, refused)
     return refused, min(wait, max(0.0, wait - seconds_since(run, last.ended_at)))
+
+
+def _attempts_before_the_last_end(run: LoopRun) -> int:
+    ends = [decision for decision in run.store.decisions() if decision.kind == "end"]
+    number = ends[-1].data.get("attempts", 0) if ends else 0
+    return number if isinstance(number, int) else 0
 
 
 def refused_too_often(run: LoopRun, number: int) -> StopDecision | None:
