@@ -22,6 +22,8 @@ TABLES = {
     "[retry]": retry_config.RetryConfig,
     "[noise]": config.NoiseConfig,
     "[holdout]": config.HoldoutConfig,
+    "[hooks]": config.HooksConfig,
+    "[telemetry]": config.TelemetryConfig,
     "[override]": config.OverrideConfig,
     "[memory]": config.MemoryConfig,
     "[evaluator]": config.EvaluatorConfig,

@@ -18,6 +18,7 @@ from jumar.app.noise_config import NoiseConfig
 from jumar.app.place_config import Command, PlaceConfig, Seconds
 from jumar.app.redact_config import RedactConfig
 from jumar.app.retry_config import RetryConfig
+from jumar.app.seeing_config import HooksConfig, TelemetryConfig
 from jumar.model.selection import SelectionCriteria
 from jumar.model.stopping import StopRules, TrendRule
 from jumar.ranking.stopping import DEFAULT_DECLINE, DEFAULT_DIMINISHING, DEFAULT_OSCILLATION, DEFAULT_PLATEAU, SMALLEST_WINDOW
@@ -32,6 +33,7 @@ __all__ = [
     "EvaluatorConfig",
     "GeneratorConfig",
     "HoldoutConfig",
+    "HooksConfig",
     "JumarConfig",
     "LoopConfig",
     "MemoryConfig",
@@ -40,6 +42,7 @@ __all__ = [
     "ScorerConfig",
     "SelectionConfig",
     "StopConfig",
+    "TelemetryConfig",
     "ValidatorConfig",
 ]
 
@@ -319,6 +322,8 @@ class JumarConfig(_Section):
     retry: RetryConfig = Field(default_factory=RetryConfig)
     noise: NoiseConfig = Field(default_factory=NoiseConfig)
     holdout: HoldoutConfig | None = None
+    hooks: HooksConfig = Field(default_factory=HooksConfig)
+    telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig)
     override: OverrideConfig = Field(default_factory=OverrideConfig)
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
     redact: RedactConfig = Field(default_factory=RedactConfig)

@@ -16,6 +16,7 @@ from jumar.app.own_files import own_files
 from jumar.app.parts import build_parts, sandbox_of
 from jumar.app.redact_config import install_redaction
 from jumar.app.rehearsal import generator_row
+from jumar.app.seeing_config import load_listeners
 from jumar.app.templates import AGENT
 from jumar.decide.recorded import artifact_rules, config_now
 from jumar.decide.treelock import refuse_busy_tree
@@ -48,7 +49,7 @@ _FREE = (
 """Keys that a resume may change freely: the limit, the name by which the loop was found, and how a judge is asked. So is all of
 ``[stop]``, ``[budget]``, ``[retry]`` and ``[redact]``: none of them changes a score."""
 
-_FREE_TABLES = ("stop.", "budget.", "retry.", "redact.")
+_FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.")
 
 
 Resume = Literal["auto", "never", "require"]
@@ -123,8 +124,9 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     )
     check_patterns(config.loop.env)
     check_settings(settings, parts)
+    listeners = load_listeners(config.hooks, config.telemetry, request.base)
     store, settings = _store(request, settings)
-    return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener)
+    return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener, listeners=listeners)
 
 
 def _check_resume(request: RunRequest, loop_id: str) -> None:

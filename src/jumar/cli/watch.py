@@ -31,6 +31,7 @@ Examples:
 _STYLES = {
     "stair": "green",
     "score": "cyan",
+    "score_on": "bold white on green",
     "best": "bold green",
     "bad": "red",
     "dim": "dim",

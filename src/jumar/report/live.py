@@ -266,7 +266,7 @@ def _used(
     line: Line = [(f"  {name:<9}", "")]
     if limit is not None and of is not None:
         full = used / limit if limit else 1.0
-        line += [*_bar(full, 10, signs, "bad" if full >= 1 else "score", (aside[0] or 0.0) / limit if limit else 0.0), (" ", "")]
+        line += [*_bar(full, 10, signs, "bad" if full > 1 else "score", (aside[0] or 0.0) / limit if limit else 0.0), (" ", "")]
     line.append((f"{shown}{' of ' + of if of is not None else ''}", ""))
     notes = [*([f"{aside[1]} reserved"] if aside[0] else []), *([note] if note else [])]
     if notes:

@@ -13,7 +13,8 @@ from jumar.ranking.views import valid_score
 __all__ = ["Glyphs", "Span", "chart", "glyphs"]
 
 Span = tuple[str, str]
-"""Text and the name of its style: ``""``, ``stair``, ``score``, ``best``, ``bad``, ``dim``, ``head``, ``warn``, ``good``."""
+"""Text and the name of its style: ``""``, ``stair``, ``score``, ``score_on`` (on the stair), ``best``, ``bad``, ``dim``, ``head``,
+``warn``, ``good``."""
 
 _WIDEST: Final = 6  # columns for one iteration
 _AXIS: Final = 7  # columns for the numbers on the left
@@ -137,7 +138,8 @@ def _cell(column: _Column, row: int, height: int, low: float, high: float, signs
     if column.record is not None and _level(column.record, height, low, high) == row:
         return signs.best, "best"
     if any(_level(score, height, low, high) == row for score in column.scores):
-        return signs.score, "score"
+        below = _area(column.best, row, height, low, high, signs)[0] == signs.full
+        return signs.score, "score_on" if below else "score"
     if column.bad and row == 0:
         return signs.bad, "bad"
     return _area(column.best, row, height, low, high, signs)
