@@ -13,8 +13,8 @@ from jumar.ranking.views import valid_score
 __all__ = ["Glyphs", "Span", "chart", "glyphs"]
 
 Span = tuple[str, str]
-"""Text and the name of its style: ``""``, ``stair``, ``score``, ``score_on`` (on the stair), ``best``, ``bad``, ``dim``, ``head``,
-``warn``, ``good``."""
+"""Text and the name of its style: ``""``, ``stair``, ``score``, ``score_on`` (on the stair), ``best``, ``bad``, ``dim``,
+``head``, ``warn``, ``good``."""
 
 _WIDEST: Final = 6  # columns for one iteration
 _AXIS: Final = 7  # columns for the numbers on the left
