@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from jumar.budget.ledger import RunningSpend
 from jumar.decide.recorded import config_now
 from jumar.loop.control import stop_file
 from jumar.loop.event_log import EventTail
+from jumar.loop.failures import count_failures
 from jumar.model import IterationRecord, IterationView
 from jumar.model.attempts import Attempt
 from jumar.model.budget import Budget
@@ -32,13 +32,6 @@ _ROWS: Final = 9  # records that a frame may show, and the one before the first
 _LOG_LINES: Final = 8
 _LOG_END: Final = 16 << 10
 _WAITS: Final = "wait"
-_OF_OUTCOME: Final[Mapping[str, str]] = {
-    "failed": "generator_failed",
-    "timeout": "generator_timeout",
-    "rate_limited": "rate_limited",
-    "blocked": "blocked",
-    "lost": "lost",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +82,7 @@ class LoopObserver:
         rows = tuple(self._record(view.number) for view in views[-_ROWS:])
         log_name, log = self._log(attempts, live=live or state == "dead")
         problems = self._problems(holder, state)
-        failures = _failures(attempts, views)
+        failures = count_failures(attempts, views)
         config = config_now(self.reader)
         run: Mapping[str, Any] = config.get("run") or {}
         view = LiveView(
@@ -278,18 +271,6 @@ def log_files(
         if found:
             return found
     return ()
-
-
-def _failures(attempts: tuple[Attempt, ...], views: tuple[IterationView, ...]) -> dict[str, int]:
-    found = Counter[str]()
-    for attempt in attempts:
-        kind = None if attempt.end is None else _OF_OUTCOME.get(attempt.end.outcome)
-        if kind is not None:
-            found[kind] += 1
-    for view in views:
-        if view.status in {"validator_broken", "scorer_broken", "invalid_score"}:
-            found[view.status] += 1
-    return dict(sorted(found.items()))
 
 
 def _short(record: IterationRecord | None) -> dict[str, Any] | None:

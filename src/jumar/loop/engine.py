@@ -183,6 +183,7 @@ class Loop:
             rules=self.settings.stop,
             recorded=tuple(self.store.records()),
             weights=self.settings.weights,
+            budget=self.settings.budget,
         )
         self.shared.tell(started)
         self._warn()
