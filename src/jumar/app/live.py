@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ from jumar.loop.control import stop_file
 from jumar.loop.event_log import EventTail
 from jumar.loop.failures import count_failures
 from jumar.model import IterationRecord, IterationView
-from jumar.model.attempts import Attempt
+from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget import Budget
 from jumar.model.stopping import STOP_REASONS, StopDecision
 from jumar.ranking.choose import running_best
@@ -97,7 +97,7 @@ class LoopObserver:
             weights=config.get("quality_weights") or {},
             threshold=run.get("selection", {}).get("threshold"),
             running=running,
-            spend=spend,
+            spend=_without_flying(spend, flying),
             budget=budget,
             passes=self._passes(run),
             reserved_cost_usd=_total([attempt.start.reserve_cost_usd for attempt in flying]),
@@ -109,18 +109,19 @@ class LoopObserver:
             log=log,
             problems=problems,
         )
-        return LoopStatus(document=self._document(view, holder, stop, running), view=view)
+        return LoopStatus(document=self._document(view, spend, holder, stop, running), view=view)
 
     def _document(
         self,
         view: LiveView,
+        spend: Spend,
         holder: Holder | None,
         stop: StopDecision | None,
         running: tuple[tuple[Running, float | None], ...],
     ) -> dict[str, Any]:
         live = view.state in {"running", "waiting"}
         now = running[-1] if running else None
-        left = budget_left(view.spend, view.budget)
+        left = budget_left(spend, view.budget)
         done = sum(one.number > 0 for one in view.views)
         return {
             "loop_id": view.loop_id,
@@ -139,7 +140,7 @@ class LoopObserver:
             "last": _short(view.last),
             "stop_reason": stop and stop.reason,
             "stop_detail": stop and stop.detail,
-            "spend": view.spend.to_json(),
+            "spend": spend.to_json(),
             "budget": {**view.budget.to_json(), "passes": view.passes},
             "budget_left": {**left, "passes": None if view.passes is None else max(0, view.passes - done)},
             "reserved": {"cost_usd": view.reserved_cost_usd, "tokens": view.reserved_tokens},
@@ -283,6 +284,19 @@ def _short(record: IterationRecord | None) -> dict[str, Any] | None:
         "status": record.status,
         "dimensions": dict(record.dimensions),
     }
+
+
+def _without_flying(spend: Spend, flying: list[Attempt]) -> Spend:
+    """Return ``spend`` without what the ledger charges for attempts in flight: a frame shows that as reserved."""
+    cost = _total([attempt.start.reserve_cost_usd for attempt in flying]) or 0.0
+    tokens = _whole(_total([attempt.start.reserve_tokens for attempt in flying])) or 0
+    return replace(
+        spend,
+        assumed_cost_usd=max(0.0, spend.assumed_cost_usd - cost),
+        assumed_tokens=max(0, spend.assumed_tokens - tokens),
+        cost_usd=None if spend.cost_usd is None else max(0.0, spend.cost_usd - cost),
+        tokens=None if spend.tokens is None else max(0, spend.tokens - tokens),
+    )
 
 
 def _total(values: list[float | None] | list[int | None]) -> float | None:
