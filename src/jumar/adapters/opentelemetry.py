@@ -27,6 +27,7 @@ from jumar.loop.events import (
     StopDecided,
     Waiting,
 )
+from jumar.redaction import current
 from jumar.version import __version__
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class OpenTelemetryListener:
     """A listener that makes spans and events; it holds only the spans that are open.
 
     ``agent`` and ``provider`` are what ``gen_ai.agent.name`` and ``gen_ai.provider.name`` say. Without ``content`` nothing that a
-    program printed or a judge wrote leaves the machine: no reasons, no last lines, no notices.
+    program printed or a judge wrote leaves the machine: no reasons, no last lines, no notices. With it, known secrets are taken
+    out of them.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class OpenTelemetryListener:
         elif isinstance(event, Waiting) and self._loop is not None:
             self._loop.add_event("jumar.waiting", {"jumar.why": event.why, "jumar.seconds": event.seconds})
         elif isinstance(event, Notice) and self._loop is not None and self._content:
-            self._loop.add_event("jumar.notice", {"jumar.message": event.message})
+            self._loop.add_event("jumar.notice", {"jumar.message": current().redact(event.message)})
         elif isinstance(event, StopDecided) and self._loop is not None:
             self._loop.set_attribute("jumar.stop_reason", event.reason)
         elif isinstance(event, LoopEnded):
@@ -132,7 +134,7 @@ class OpenTelemetryListener:
             "jumar.cost_usd": usage.token_cost_usd,
             "jumar.outcome": event.outcome,
             "jumar.exit_code": event.exit_code,
-            "jumar.detail": event.detail if self._content and event.detail else None,
+            "jumar.detail": current().redact(event.detail) if self._content and event.detail else None,
         }
         span.set_attributes({key: value for key, value in found.items() if value is not None})
         if event.outcome not in _ENDED_WELL or event.failure is not None:
@@ -174,7 +176,7 @@ class OpenTelemetryListener:
         if label is not None and error is None:
             attributes["gen_ai.evaluation.score.label"] = label
         if explanation and self._content:
-            attributes["gen_ai.evaluation.explanation"] = explanation
+            attributes["gen_ai.evaluation.explanation"] = current().redact(explanation)
         if error is not None:
             attributes["error.type"] = error
         record = LogRecord(context=context, severity_number=SeverityNumber.INFO, event_name=_EVALUATION, attributes=attributes)

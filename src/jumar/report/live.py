@@ -41,9 +41,8 @@ class LiveView:
 
     ``views`` are all iterations, ``rows`` the records of the last few with the one before them, ``best`` and ``last`` two of the
     records. ``running`` are the phases that run, each with its seconds so far. ``budget`` is the limits, ``passes`` the limit on
-    iterations; ``reserved_…`` is what is set aside for attempts in flight, which
-    ``spend`` leaves out. ``phase_seconds`` is where the time went, ``partial``
-    whether older events are gone. ``log`` is the end of ``log_name``.
+    iterations; ``reserved_…`` is what is set aside for attempts in flight, which ``spend`` leaves out. ``phase_seconds`` is where
+    the time went, ``partial`` whether older events are gone. ``log`` is the end of ``log_name``.
     """
 
     loop_id: str
