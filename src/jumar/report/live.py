@@ -94,11 +94,12 @@ def _frame(
         lines += [[], *chart(view.views, width=width, height=chart_rows, signs=signs, limit=view.threshold)]
         lines += [[], *_table(view, table_rows, width)]
     left = [*_dimensions(view, signs, everything=everything), *_checks(view, signs)]
-    right = [*_budget(view, signs), *_phases(view, signs), *_failures(view)]
+    right = _budget(view, signs)
     if width >= _SIDE_BY_SIDE and left:
         lines += [[], *_beside(left, right, width)]
     else:
         lines += [*([[], *left] if left else []), [], *right]
+    lines += [*_phases(view, signs), *_failures(view)]
     if log_rows and view.log:
         lines += [[], [("log       ", "head"), (view.log_name, "dim")]]
         lines += [[("  " + text, "dim")] for text in view.log[-log_rows:]]
