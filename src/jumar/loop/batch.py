@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from jumar.budget.gate import Stop, Wait
 from jumar.loop.plan import Plan
-from jumar.loop.purse import may_begin, wait_for
+from jumar.loop.purse import may_begin, turned_away, wait_for
 from jumar.loop.run import LoopRun
 from jumar.loop.trees import Trees
 from jumar.loop.work import Way
@@ -84,5 +84,7 @@ class Batch:
                 record: IterationRecord | None = end.value
                 if record is not None:
                     self.recorded(record)
+                elif any(turned_away(self.run, number)[0] for number in self.plan.numbers):
+                    self._todo.clear()  # the provider wants us to wait: the rest comes after that, with the one that was refused
             else:
                 self._under_way[pool.submit(work)] = way

@@ -26,7 +26,7 @@ from jumar.loop.listeners import Listeners
 from jumar.loop.outcome import LoopOutcome
 from jumar.loop.plan import Plan, missing_of_batch, plan_next
 from jumar.loop.purse import may_begin, refused_too_often, turned_away, wait_for
-from jumar.loop.resume import recover
+from jumar.loop.resume import record_failed, recover
 from jumar.loop.run import LoopRun
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
 from jumar.loop.tally import Tally
@@ -187,19 +187,18 @@ class Loop:
         )
         self.shared.tell(started)
         self._warn()
-        known = set(self.store.iteration_numbers())
         for notice in self.shared.guard.begin(trees.of(None)):
             self._notice(notice)
-        recover(self.shared, trees)
-        for number in self.store.iteration_numbers():
-            if number not in known:
-                self._recorded(self.store.record(number))
+        self._telling(lambda: recover(self.shared, trees))
         if not self.store.iteration_numbers():
             self._make_ready(trees, (None, *range(1, self.settings.candidates + 1)) if self.settings.candidates > 1 else (None,))
         if not self.store.iteration_numbers() and not self.shared.switch.requested:
             self._recorded(drive(trees.step(None).start_state()))
             self._warn_of_a_perfect_start()
-        stop = Finals(run=self.shared, trees=trees).go(self._iterate(trees))
+        stop = self._iterate(trees)
+        if stop.reason not in REQUESTED_REASONS:
+            self._telling(lambda: record_failed(self.shared, trees))
+        stop = Finals(run=self.shared, trees=trees).go(stop)
         self.shared.tell(StopDecided(reason=stop.reason, detail=stop.detail))
         outcome = self._finish(stop, trees, resumed=resumed)
         self.shared.tell(LoopEnded(outcome=outcome.to_json()))
@@ -283,6 +282,14 @@ class Loop:
         if not self.shared.switch.requested:
             return None
         return self.shared.switch.decision()
+
+    def _telling(self, action: Callable[[], None]) -> None:
+        """Do ``action``, then tell of the iterations that it recorded."""
+        known = set(self.store.iteration_numbers())
+        action()
+        for number in self.store.iteration_numbers():
+            if number not in known:
+                self._recorded(self.store.record(number))
 
     def _recorded(self, record: IterationRecord | None) -> None:
         if record is None:

@@ -90,7 +90,7 @@ class Evaluation:
     def _answers(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
         """Ask validators and scorers, once more where one of them could not answer. None when it was stopped."""
         found: tuple[Finding, ...] = ()
-        for left in range(self.run.settings.retries.broken, -1, -1):
+        for left in range(max(0, self.run.settings.retries.broken - self._broken_before(pending)), -1, -1):
             answers = yield from self._attempt(pending, ended)
             if answers is None:
                 return None
@@ -101,6 +101,16 @@ class Evaluation:
                 return answers
             self.run.notice(f"iteration {pending.number} is evaluated again: {broken[1]}")
         return None  # pragma: no cover - the last turn returns
+
+    def _broken_before(self, pending: Pending) -> int:
+        """Return how often this snapshot was evaluated in vain before an interruption."""
+        found = 0
+        for attempt in reversed(self.run.store.attempts()):
+            if attempt.start.nonce == pending.nonce and attempt.end is not None:
+                found += attempt.end.outcome == "broken"
+            elif attempt.start.iteration < pending.number - self.run.settings.candidates:
+                break
+        return found
 
     def _attempt(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
         run, number, stage = self.run, pending.number, pending.stage

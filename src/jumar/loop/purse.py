@@ -15,7 +15,7 @@ from jumar.loop.run import LoopRun
 from jumar.model import StopDecision
 from jumar.model.attempts import Attempt, AttemptEnd, Purpose
 
-__all__ = ["begin", "finish", "may_begin", "seconds_since", "turned_away", "wait_for"]
+__all__ = ["begin", "finish", "may_begin", "refused_too_often", "seconds_since", "turned_away", "wait_for"]
 
 _BEATS_FROM: Final = 1.0  # seconds; a shorter step has left no heartbeat
 _LOOK: Final = 0.5  # seconds between two looks at whether somebody wants the loop to end
@@ -61,23 +61,31 @@ def turned_away(run: LoopRun, number: int) -> tuple[int, float]:
     Both follow from the attempts on disk, so that a resume waits no longer and no shorter. A wall clock that was set back does
     not make the wait longer than it was told. Refusals before the loop ended for them are forgiven: somebody ran it again.
     """
-    refused, last = 0, None
+    refused = _refusals(run, number)
+    if not refused:
+        return 0, 0.0
+    last = refused[0]
+    wait = next_wait(last.wait_seconds, len(refused))
+    return len(refused), min(wait, max(0.0, wait - seconds_since(run, last.ended_at)))
+
+
+def _refusals(run: LoopRun, number: int) -> list[AttemptEnd]:
+    """Return the refusals in a row of iteration ``number``, the last one first.
+
+    A run that was killed says nothing about the provider: it neither counts nor ends the row.
+    """
+    found: list[AttemptEnd] = []
     forgiven = _attempts_before_the_last_end(run)
     for attempt in reversed(run.store.attempts()):
-        if attempt.start.number <= forgiven:
+        start, end = attempt.start, attempt.end
+        if start.number <= forgiven or start.iteration < number - run.settings.candidates:
             break
-        if attempt.start.iteration != number or attempt.start.purpose != "generate":
-            if attempt.start.iteration < number - run.settings.candidates:
-                break
+        if start.iteration != number or start.purpose != "generate" or end is None or end.outcome in {"lost", "interrupted"}:
             continue
-        if attempt.end is None or attempt.end.outcome != "rate_limited":
+        if end.outcome != "rate_limited":
             break
-        refused += 1
-        last = last or attempt.end
-    if last is None:
-        return 0, 0.0
-    wait = next_wait(last.wait_seconds, refused)
-    return refused, min(wait, max(0.0, wait - seconds_since(run, last.ended_at)))
+        found.append(end)
+    return found
 
 
 def _attempts_before_the_last_end(run: LoopRun) -> int:
@@ -88,8 +96,8 @@ def _attempts_before_the_last_end(run: LoopRun) -> int:
 
 def refused_too_often(run: LoopRun, number: int) -> StopDecision | None:
     """Return why the loop gives up on a provider that keeps refusing; None while it may wait on."""
-    refused, _ = turned_away(run, number)
     most = run.settings.retries.rate_limited
+    refused = len(_refusals(run, number))
     if refused <= most:
         return None
     detail = f"the provider refused iteration {number} {refused} times in a row ([retry] rate_limited = {most})"

@@ -14,7 +14,7 @@ from jumar.loop.work import drive
 from jumar.model.attempts import Attempt, AttemptEnd
 from jumar.store.loop_store import Pending
 
-__all__ = ["recover"]
+__all__ = ["record_failed", "recover"]
 
 _LEFT_NOTHING = frozenset({"lost", "interrupted", "rate_limited"})
 
@@ -41,6 +41,11 @@ def recover(run: LoopRun, trees: Trees) -> None:
                 f"and the loop goes on from {parent}"
             )
     store.discard_leftovers()
+
+
+def record_failed(run: LoopRun, trees: Trees) -> None:
+    """Record the failed passes that were to be tried again, now that the loop ends before they could be: they were paid for."""
+    _complete_unstaged(run, trees, ends=True)
 
 
 def _write_off(run: LoopRun, attempt: Attempt) -> None:
@@ -75,8 +80,8 @@ def _complete_pending(run: LoopRun, trees: Trees) -> bool:
     return found
 
 
-def _complete_unstaged(run: LoopRun, trees: Trees) -> bool:
-    """Snapshot what attempts left that ended just before the interruption."""
+def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> bool:
+    """Snapshot what attempts left that ended just before the interruption, or at the end of the loop were not tried again."""
     found = False
     recorded = set(run.store.iteration_numbers()) | set(run.store.pending_numbers())
     for attempt in _last_of_each(run.store.attempts()):
@@ -84,13 +89,13 @@ def _complete_unstaged(run: LoopRun, trees: Trees) -> bool:
         if end is None or end.outcome in _LEFT_NOTHING or start.parent is None or start.iteration in recorded:
             continue
         step = trees.step(start.candidate)
-        if step.is_tried_again(start.iteration, end):
+        if not ends and step.is_tried_again(start.iteration, end):
             continue
         scratch = run.store.paths.attempt_scratch(start.number)
         pending = step.stage_ended(start, end, scratch if scratch.is_dir() else None)
         trees.ready(start.candidate)
         step.workspace.carry_out(step.workspace.difference_to(pending))
-        if drive(step.evaluation.complete(pending)) is not None:
+        if drive(step.evaluation.complete(pending)) is not None and not ends:
             run.notice(f"iteration {start.iteration} was generated before the interruption; its work tree is taken as it lies")
         found = True
     return found

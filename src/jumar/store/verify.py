@@ -367,7 +367,8 @@ class _Loop:
             for number in (decision.best_iteration, decision.final_iteration):
                 if number is not None:
                     named.setdefault(number, f"decision {decision.number} names it")
-        for number, attempt in generated.items():
+        last_of = {attempt.start.iteration: number for number, attempt in generated.items()}  # a failed one may be made again
+        for number, attempt in sorted((number, generated[number]) for number in last_of.values()):
             recorded = attempt.end is not None and attempt.end.outcome in _RECORDED
             waits = number == last or (attempt.start.batch is not None and attempt.start.batch == open_batch)
             if recorded and not waits:  # those snapshots are taken by the next run

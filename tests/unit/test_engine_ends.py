@@ -1,0 +1,180 @@
+"""How a loop ends when what it waits for does not come: a retry, a provider, a scorer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumar.loop.engine import Loop
+from jumar.loop.events import AttemptEnded, AttemptStarted, Event
+from jumar.loop.outcome import LoopOutcome
+from jumar.loop.settings import LoopParts, LoopSettings, Retries
+from jumar.model import GenerateOutcome, ScoreReading, SelectionCriteria, StepContext, StopRules, Usage
+from jumar.model.budget import Budget
+from jumar.store.layout import prepare_root
+from jumar.store.loop_store import LoopStore
+from jumar.store.matching import ArtifactRules
+from jumar.store.verify import verify
+from jumar.testing import ManualClock, PassingValidator, ReadingScorer
+
+
+class Died(BaseException):
+    """The process is dead."""
+
+
+OK = GenerateOutcome(exit_code=0, seconds=1.0)
+FAILS = GenerateOutcome(exit_code=1, seconds=1.0, failure="exit code 1")
+REFUSED = GenerateOutcome(exit_code=75, seconds=0.1, failure="exit code 75", rate_limited=True, usage=Usage(retry_after=600.0))
+
+
+class Agent:
+    """Does the next of ``outcomes`` with each run: writes its number, and says that; dies where there is none."""
+
+    def __init__(self, outcomes: Sequence[GenerateOutcome | None]) -> None:
+        self._outcomes = list(outcomes)
+        self.iterations: list[int] = []
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        outcome = self._outcomes.pop(0) if self._outcomes else OK
+        self.iterations.append(context.iteration)
+        (context.workdir / "out.txt").write_text("junk" if outcome is FAILS else f"0.{context.iteration}")
+        if outcome is None:
+            raise Died
+        return outcome
+
+
+def run(
+    directory: Path,
+    agent: Agent,
+    *,
+    hear: Callable[[Event], None] | None = None,
+    scorer: Any = None,
+    clock: ManualClock | None = None,
+    **settings: Any,
+) -> LoopOutcome:
+    place = directory / ".jumar" / "loops" / "t"
+    if place.exists():
+        store = LoopStore.open(place)
+    else:
+        prepare_root(directory / ".jumar")
+        (directory / "out.txt").write_text("0.9")
+        store = LoopStore.create(place, "t", {}, workdir=directory, created_at="2026-01-01T00:00:00Z")
+    chosen = LoopSettings(
+        loop_id="t",
+        workdir=directory,
+        artifacts=ArtifactRules(include=("out.txt",)),
+        criteria=SelectionCriteria(threshold=None),
+        stop=StopRules(max_iterations=3),
+    )
+    parts = LoopParts(generator=agent, validators=(PassingValidator(),), scorers=(scorer or ReadingScorer(),))
+    clock = clock or ManualClock()
+    try:
+        return Loop.of(store, replace(chosen, **settings), parts, clock=clock, listener=hear, sleep=clock.advance).run()
+    finally:
+        assert () == verify(LoopStore.open(place)).problems
+
+
+def stored(directory: Path) -> LoopStore:
+    return LoopStore.open(directory / ".jumar" / "loops" / "t")
+
+
+def test_a_failed_pass_that_the_budget_lets_nobody_try_again_is_on_record_and_the_best_in_place(tmp_path: Path) -> None:
+    outcome = run(tmp_path, Agent([OK, FAILS]), retries=Retries(generator_failed=2), budget=Budget(max_iterations=2))
+    assert "max_attempts" == outcome.stop.reason
+    assert ["ok", "ok", "generator_failed"] == [record.status for record in stored(tmp_path).records()]
+    assert outcome.apply_problem is None
+    assert "0.9" == (tmp_path / "out.txt").read_text()
+
+
+def test_a_failed_pass_is_tried_again_after_a_stop_on_request(tmp_path: Path) -> None:
+    (tmp_path / ".jumar" / "loops").mkdir(parents=True)
+
+    def hear(event: Event) -> None:
+        if isinstance(event, AttemptEnded) and event.outcome == "failed":
+            (stored(tmp_path).paths.directory / "STOP").touch()
+
+    agent = Agent([FAILS, OK])
+    settings: dict[str, Any] = {"retries": Retries(generator_failed=1), "stop": StopRules(max_iterations=1)}
+    outcome = run(tmp_path, agent, hear=hear, **settings)
+    assert "stop_file" == outcome.stop.reason
+    assert [0] == list(stored(tmp_path).iteration_numbers())
+    (stored(tmp_path).paths.directory / "STOP").unlink()
+    assert "max_iterations" == run(tmp_path, agent, **settings).stop.reason
+    assert ["ok", "ok"] == [record.status for record in stored(tmp_path).records()]
+
+
+def test_a_loop_that_gives_up_on_its_provider_leaves_the_best_in_place_and_goes_on_when_run_again(tmp_path: Path) -> None:
+    agent = Agent([OK, REFUSED, REFUSED])
+    retries = Retries(rate_limited=1)
+    outcome = run(tmp_path, agent, retries=retries)
+    assert ("rate_limited", None) == (outcome.stop.reason, outcome.apply_problem)
+    assert "0.9" == (tmp_path / "out.txt").read_text()
+    clock = ManualClock()
+    clock.advance(10_000)
+    assert "max_iterations" == run(tmp_path, agent, retries=retries, clock=clock).stop.reason
+    assert [1, 2, 2, 2, 3] == agent.iterations
+
+
+def test_a_kill_between_two_refusals_does_not_begin_their_count_anew(tmp_path: Path) -> None:
+    agent = Agent([REFUSED, None, REFUSED])
+    with pytest.raises(Died):
+        run(tmp_path, agent, retries=Retries(rate_limited=1))
+    outcome = run(tmp_path, agent, retries=Retries(rate_limited=1))
+    assert "rate_limited" == outcome.stop.reason
+    assert "refused iteration 1 2 times in a row" in outcome.stop.detail
+
+
+def test_a_pass_that_failed_before_it_was_refused_is_no_missing_iteration(tmp_path: Path) -> None:
+    agent = Agent([FAILS, REFUSED])
+    outcome = run(tmp_path, agent, retries=Retries(generator_failed=1, rate_limited=0))
+    assert "rate_limited" == outcome.stop.reason
+    assert [0] == list(stored(tmp_path).iteration_numbers())
+
+
+def test_the_other_candidates_wait_too_when_the_provider_refuses_one(tmp_path: Path) -> None:
+    clock = ManualClock()
+    began: list[tuple[int, float]] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, AttemptStarted) and event.purpose == "generate":
+            began.append((event.iteration, clock.monotonic()))
+
+    run(tmp_path, Agent([REFUSED]), hear=hear, clock=clock, candidates=3)
+    assert [1, 1, 2, 3] == [iteration for iteration, _ in began]
+    assert [0, 600, 600, 600] == [round(at) for _, at in began]
+
+
+class BreakingScorer(ReadingScorer):
+    """Cannot answer about iteration 1, and after ``dies_at`` such answers the process is dead."""
+
+    def __init__(self, dies_at: int) -> None:
+        super().__init__()
+        self.asked = 0
+        self._dies_at = dies_at
+
+    def score(self, context: StepContext) -> ScoreReading:
+        if context.iteration != 1:
+            return super().score(context)
+        self.asked += 1
+        if self.asked > self._dies_at:
+            self._dies_at = 99
+            raise Died
+        return ScoreReading(dimension="quality", score=None, broken="timed out")
+
+
+@pytest.mark.parametrize("dies_at", [0, 1, 2, 99])
+def test_how_often_a_scorer_could_not_answer_is_remembered_over_a_kill(tmp_path: Path, dies_at: int) -> None:
+    scorer, agent = BreakingScorer(dies_at), Agent([])
+    settings: dict[str, Any] = {"retries": Retries(broken=2), "stop": StopRules(max_iterations=1), "scorer": scorer}
+    if dies_at < 99:
+        with pytest.raises(Died):
+            run(tmp_path, agent, **settings)
+    run(tmp_path, agent, **settings)
+    assert "scorer_broken" == stored(tmp_path).record(1).status
+    outcomes = [one.end and one.end.outcome for one in stored(tmp_path).attempts() if one.start.purpose == "score"]
+    assert 3 == outcomes.count("broken"), outcomes
+    assert [1] == agent.iterations
