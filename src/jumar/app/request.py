@@ -18,6 +18,8 @@ _PLACES = {
     "loop_id": ("loop", "id"),
     "isolation": ("loop", "isolation"),
     "continue_from": ("loop", "continue_from"),
+    "candidates": ("loop", "candidates"),
+    "workers": ("loop", "workers"),
     "threshold": ("selection", "threshold"),
     "mode": ("selection", "mode"),
     "timeout": ("generator", "timeout"),
@@ -25,7 +27,12 @@ _PLACES = {
     "max_tokens": ("budget", "max_tokens"),
     "max_seconds": ("budget", "max_seconds"),
 }
-_LISTS = {"include": ("artifacts", "include"), "exclude": ("artifacts", "exclude"), "environment": ("loop", "env")}
+_LISTS = {
+    "include": ("artifacts", "include"),
+    "exclude": ("artifacts", "exclude"),
+    "environment": ("loop", "env"),
+    "protect": ("loop", "protect"),
+}
 
 
 def command_line_config(command: Sequence[str], given: Mapping[str, Any]) -> JumarConfig:

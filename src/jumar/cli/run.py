@@ -69,6 +69,9 @@ class RunCommand(click.Command):
     help="How to choose.",
 )
 @click.option("--isolation", type=click.Choice(["none", "copy", "worktree", "sandbox"]), help="Work in place, or elsewhere.")
+@click.option("--candidates", type=click.IntRange(1, 64), help="Passes made side by side; the best goes on.")
+@click.option("--workers", type=click.IntRange(min=1), help="How many of them run at once.")
+@click.option("--protect", multiple=True, metavar="GLOB", help="What checks need as it was at the start; repeatable.")
 @click.option("--continue-from", type=click.Choice(["previous", "best"]), help="What the next pass starts from.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For one run of the generator.")
 @click.option("--env", "environment", multiple=True, metavar="NAME", help="Let the programs see this variable; repeatable.")

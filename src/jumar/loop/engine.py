@@ -29,6 +29,7 @@ from jumar.loop.purse import may_begin, refused_too_often, turned_away, wait_for
 from jumar.loop.resume import record_failed, recover
 from jumar.loop.run import LoopRun
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
+from jumar.loop.space import Space
 from jumar.loop.tally import Tally
 from jumar.loop.trees import Trees
 from jumar.loop.work import drive
@@ -98,6 +99,7 @@ class Loop:
             switch=switch,
             tally=Tally(store, settings.budget),
             listener=Listeners(heard_by),
+            space=Space(store, settings.workdir),
             sleep=sleep,
         )
         return cls(shared=shared)
@@ -234,7 +236,7 @@ class Loop:
 
     def _iterate(self, trees: Trees) -> StopDecision:
         while True:
-            stop = self.stopped() or self._asked_to_stop()
+            stop = self.stopped() or self._asked_to_stop() or self._disk_full()
             if stop is not None:
                 return stop
             plan = plan_next(
@@ -278,6 +280,14 @@ class Loop:
             answer = may_begin(self.shared)
         return None
 
+    def _disk_full(self) -> StopDecision | None:
+        """Look for room before a pass is paid for; what is kept back for its end is laid in where it was used up."""
+        space = self.shared.space
+        full = None if space is None else space.check()
+        if space is not None and full is None:
+            space.rebuild()
+        return None if full is None else StopDecision(reason="disk_full", detail=full)
+
     def _asked_to_stop(self) -> StopDecision | None:
         if not self.shared.switch.requested:
             return None
@@ -306,7 +316,7 @@ class Loop:
         for notice in self.shared.guard.end():
             self._notice(notice)
         selection = self._selection()
-        interrupted = stop.reason in REQUESTED_REASONS
+        interrupted = stop.reason in REQUESTED_REASONS or stop.reason == "disk_full"
         if selection is not None and not interrupted:
             at, by = self.shared.clock.now(), current_user()
             record_selection(self.store, selection, by=by, at=at)
@@ -350,7 +360,11 @@ class Loop:
             reason=stop.detail,
             by=current_user(),
             at=self.shared.clock.now(),
-            data={"stop_reason": stop.reason, "attempts": self.store.last_attempt()},
+            data={
+                "stop_reason": stop.reason,
+                "attempts": self.store.last_attempt(),
+                "budget": self.settings.budget.to_json(),
+            },
         )
 
     def _selection(self) -> SelectionResult | None:

@@ -88,6 +88,8 @@ class LoopOutcome:
             return _FAILED
         if self.apply_problem is not None:
             return _FAILED
+        if self.stop.reason == "disk_full":
+            return _LIMIT  # the best is safe, and not in place yet
         if self.gate_met:
             return _GATE_MET
         return _LIMIT if self.stop.reason in LIMIT_REASONS else _BELOW_THRESHOLD

@@ -9,9 +9,11 @@ from typing import Final, Literal
 
 from jumar.budget.gate import Gate
 from jumar.budget.gate import may_begin as _gate
+from jumar.errors import StoreWriteError
 from jumar.loop.events import AttemptEnded, AttemptStarted, Waiting
 from jumar.loop.failures import failure_of_attempt, next_wait
 from jumar.loop.run import LoopRun
+from jumar.loop.space import disk_is_full
 from jumar.model import StopDecision
 from jumar.model.attempts import Attempt, AttemptEnd, Purpose
 
@@ -159,7 +161,13 @@ def begin(
 def finish(run: LoopRun, attempt: Attempt, end: AttemptEnd) -> None:
     """Write the end of a paid step: durable when this returns."""
     start = attempt.start
-    run.store.end_attempt(start.number, end)
+    try:
+        run.store.end_attempt(start.number, end)
+    except StoreWriteError as error:
+        # it was paid for: what was kept back on the disk is for this
+        if run.space is None or not disk_is_full(error) or not run.space.release():
+            raise
+        run.store.end_attempt(start.number, end)
     if end.seconds is not None and end.seconds >= _BEATS_FROM:
         with contextlib.suppress(OSError):
             run.store.paths.heartbeat(start.number).unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from jumar.loop.events import Event, Listener, Notice, deliver
 from jumar.loop.guard import Finding, Guard
 from jumar.loop.memory import Notebook
 from jumar.loop.settings import LoopParts, LoopSettings
+from jumar.loop.space import Space
 from jumar.loop.tally import Tally
 from jumar.model import Clock
 from jumar.store.loop_store import LoopStore
@@ -31,6 +32,7 @@ class LoopRun:
     tally: Tally
     listener: Listener | None = None
     notebook: Notebook = field(default_factory=Notebook)
+    space: Space | None = None
     sleep: Callable[[float], None] = time.sleep
     guard: Guard = field(init=False)
 

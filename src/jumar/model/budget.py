@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
@@ -38,6 +39,11 @@ class Budget:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_recorded(cls, values: Mapping[str, Any]) -> Budget:
+        """Return the limits among ``values``, as they were recorded; other keys are left alone."""
+        return cls(**{name: value for name, value in values.items() if name in cls.__dataclass_fields__})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

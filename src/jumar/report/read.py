@@ -29,6 +29,7 @@ from jumar.model import (
     Spend,
     StopDecision,
 )
+from jumar.model.budget import Budget
 from jumar.model.selection import MODES
 from jumar.model.stopping import STOP_REASONS
 from jumar.ranking.choose import ordered
@@ -243,7 +244,7 @@ def load_report(
         records,
         selection,
         decisions,
-        spend_of_attempts(attempts) if attempts else None,
+        spend_of_attempts(attempts, budget_in_force(config, decisions)) if attempts else None,
         config=config,
         stop=_recorded_stop(decisions, records) if stop is None else stop,
         criteria=rules,
@@ -253,6 +254,16 @@ def load_report(
         artifacts_complete=complete,
         evidence=evidence if evidence.noisy else None,
     )
+
+
+def budget_in_force(config: Mapping[str, Any], decisions: Iterable[Decision]) -> Budget:
+    """Return the limits of the last run that ended, else those that the loop was recorded with: they may change on a resume."""
+    ends: list[Mapping[str, Any]] = [
+        decision.data["budget"] for decision in decisions if decision.kind == "end" and "budget" in decision.data
+    ]
+    run: Mapping[str, Any] = config.get("run") or {}
+    recorded: Mapping[str, Any] = run.get("budget") or {}
+    return Budget.from_recorded(ends[-1] if ends else recorded)
 
 
 def criteria_of(config: Mapping[str, Any]) -> SelectionCriteria:

@@ -1,0 +1,69 @@
+"""A disk that fills up in the night: the loop stops with the best intact, and goes on when there is room."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.loops import jumar, jumar_json, write_loop
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a file system of 8 MB for the store; where that is not allowed there is nothing to test."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=False)
+
+
+def test_a_full_disk_stops_the_loop_before_a_pass_is_paid_for_and_room_lets_it_go_on(tmp_path: Path, small_disk: Path) -> None:
+    work = tmp_path / "work"
+    write_loop(work, [0.6, 0.7, 0.8])
+    root = ["--root", str(small_disk)]
+    stuffing = small_disk / "stuffing"
+
+    agent = (work / "agent.py").read_text()
+    (work / "agent.py").write_text(agent + f"\nif n == 2: open({str(stuffing)!r}, 'wb').write(bytes(4_500_000))\n")
+    full = jumar_json(work, "run", *root, check=11)
+
+    assert full["stop_reason"] == "disk_full"
+    assert full["final_iteration"] == 2
+    assert full["spend"]["iterations"] == 2, "nothing was paid for that could not be kept"
+    assert jumar(work, "verify", "t", *root).returncode == 0
+
+    stuffing.unlink()
+    more = jumar_json(work, "run", *root)
+    assert more["stop_reason"] == "max_iterations"
+    assert more["selected_iteration"] == 3
+    assert (work / "score.txt").read_text() == "0.8"
+
+
+def test_the_end_of_a_pass_that_filled_the_disk_is_on_record(tmp_path: Path, small_disk: Path) -> None:
+    work = tmp_path / "work"
+    write_loop(work, [0.6, 0.7])
+    stuffing = small_disk / "stuffing"
+    fill = (
+        f"\nif n == 1:\n    f = open({str(stuffing)!r}, 'wb', buffering=0)\n"
+        "    try:\n        while f.write(bytes(4096)): pass\n    except OSError: pass\n"
+    )
+    (work / "agent.py").write_text((work / "agent.py").read_text() + fill)
+
+    full = jumar_json(work, "run", "--root", str(small_disk), check=11)
+    assert full["stop_reason"] == "disk_full"
+    assert full["final_iteration"] == 1
+    with contextlib.suppress(FileNotFoundError):
+        stuffing.unlink()
+
+    more = jumar_json(work, "run", "--root", str(small_disk))
+    assert more["failures"] == {}, "the pass had ended, was paid for and is scored, not lost"
+    assert more["selected_iteration"] == 2
