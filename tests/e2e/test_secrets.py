@@ -272,3 +272,30 @@ def test_a_table_that_means_nothing_is_refused(fresh_place: Path, table: str, en
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not (fresh_place / ".jumar").exists()
+
+
+def test_other_commands_take_for_a_secret_what_the_loop_was_recorded_with(fresh_place: Path) -> None:
+    env = {"ONE_OF_MINE": "mine-4711-abcdefgh"}
+    agent = "import os; open('out.txt', 'w').write('pass ' + os.environ['ONE_OF_MINE'])"
+    (fresh_place / "out.txt").write_text("start")
+    (fresh_place / "jumar.toml").write_text(
+        f"""
+loop = {{ id = "t", max_iterations = 1, env = ["ONE_OF_MINE"] }}
+artifacts = {{ include = ["out.txt"] }}
+generator = {{ command = [{json.dumps(sys.executable)}, "-c", {json.dumps(agent)}] }}
+validators = [{{ name = "is there", command = "test -s out.txt" }}]
+redact = {{ values_of = ["ONE_OF_MINE"], patterns = ["acme-[0-9]+"] }}
+"""
+    )
+    jumar(fresh_place, "run", "--quiet", env=env, check=0)
+    document = jumar_json(fresh_place, "verify", "t", env=env)
+    assert ["ONE_OF_MINE"] in [planted["values_of"] for planted in document["loops"][0]["planted"]]
+
+    reason = "it has mine-4711-abcdefgh and acme-42"
+    jumar(fresh_place, "select", "t", "--use", "1", "--reason", reason, env=env, check=0)
+    decided = "".join(path.read_text() for path in (fresh_place / ".jumar/loops/t/decisions").iterdir())
+    assert "it has [redacted: ONE_OF_MINE] and [redacted]" in decided
+    assert ("mine-4711" in decided, "acme-42" in decided) == (False, False)
+
+    done = jumar(fresh_place, "redact", "t", "--value-of", "ONE_OF_MINE", "--yes", env=env, check=0)
+    assert "ONE_OF_MINE" not in jumar(fresh_place, "verify", "t", env=env, check=0).stdout, done.stdout

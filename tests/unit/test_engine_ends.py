@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jumar.loop.engine import Loop
-from jumar.loop.events import AttemptEnded, AttemptStarted, Event
+from jumar.loop.events import AttemptEnded, AttemptStarted, Event, Notice
 from jumar.loop.outcome import LoopOutcome
 from jumar.loop.settings import LoopParts, LoopSettings, Retries
 from jumar.model import GenerateOutcome, ScoreReading, SelectionCriteria, StepContext, StopRules, Usage
@@ -178,3 +178,14 @@ def test_how_often_a_scorer_could_not_answer_is_remembered_over_a_kill(tmp_path:
     outcomes = [one.end and one.end.outcome for one in stored(tmp_path).attempts() if one.start.purpose == "score"]
     assert 3 == outcomes.count("broken"), outcomes
     assert [1] == agent.iterations
+
+
+def test_what_the_budget_does_not_count_is_told_once(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Notice) and "budget" in event.message:
+            told.append(event.message)
+
+    run(tmp_path, Agent([]), hear=hear, budget=Budget(max_cost_usd=5.0, on_unknown_cost="allow"))
+    assert ["the budget counts only what is known: the cost of 1 attempt is not in it"] == told

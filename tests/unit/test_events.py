@@ -27,7 +27,7 @@ RECORD = IterationRecord(
     artifacts=tuple(f"iterations/iteration-003/artifacts/{number}" for number in range(5000)),
 )
 EVERY = (
-    events.LoopStarted(loop_id="t", resumed=True, rules=StopRules(), recorded=(RECORD,), weights={"quality": 1.0}),
+    events.LoopStarted(loop_id="t", resumed=True, rules=StopRules(), recorded=1, latest=(RECORD,), weights={"quality": 1.0}),
     events.AttemptStarted(attempt=4, iteration=3, reserve_cost_usd=0.5),
     events.AttemptEnded(attempt=4, iteration=3, outcome="ok", usage=Usage(input_tokens=40, output_tokens=2), seconds=1.5),
     events.PhaseStarted(iteration=3, phase="verify"),

@@ -41,7 +41,7 @@ RECORD = IterationRecord(
     checks=(CheckResult(name="tests", passed=False, exit_code=1, seconds=0.1, output_tail=SECRET),),
 )
 STORY = (
-    events.LoopStarted(loop_id="t", resumed=False, rules=StopRules(), recorded=(), weights={}),
+    events.LoopStarted(loop_id="t", resumed=False, rules=StopRules(), recorded=0, weights={}),
     events.AttemptStarted(attempt=1, iteration=1),
     events.AttemptEnded(
         attempt=1,

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
-import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from jumar.app.config import MemoryConfig
+from jumar.app.functions import load_function
 from jumar.errors import ConfigError
 from jumar.loop.memory import Memory, Note
-from jumar.text import escape
 
 if TYPE_CHECKING:
     from jumar.topk.config import RetrievalConfig
@@ -36,7 +34,9 @@ def build_memory(config: MemoryConfig, base: Path) -> Memory | None:
         return None
     if find_spec("numpy") is None:
         raise ConfigError("[memory] searches with numpy: pip install 'jumar[topk]', or set enabled = false")
-    embed = embed_words if config.embedder == "words" else _loaded(config.embedder, base)
+    embed: Embedder = embed_words
+    if config.embedder != "words":
+        embed = load_function(config.embedder, base, key="[memory] embedder", takes="a list of texts and returns their vectors")
     return NoteMemory(embed=embed, config=config.retrieval(), everywhere=config.loops == "all")
 
 
@@ -87,22 +87,3 @@ def embed_words(texts: list[str]) -> list[list[float]]:
             vector[zlib.crc32(word.encode("utf-8", "surrogatepass")) % _WIDTH] += 1 + math.log(count)
         vectors.append(vector)
     return vectors
-
-
-def _loaded(reference: str, base: Path) -> Embedder:
-    """Return the function ``module:function``, which is looked for in the configuration's directory first."""
-    module, _, name = reference.partition(":")
-    directory = str(base.resolve())
-    sys.path.insert(0, directory)
-    try:
-        found: Any = getattr(importlib.import_module(module), name)
-    except Exception as error:
-        why = escape(f"{type(error).__name__}: {error}")
-        raise ConfigError(f"[memory] embedder '{escape(reference)}' cannot be loaded: {why}") from error
-    finally:
-        sys.path.remove(directory)
-    if not callable(found):
-        raise ConfigError(
-            f"[memory] embedder '{escape(reference)}' is no function: it takes a list of texts and returns their vectors"
-        )
-    return found  # pyright: ignore[reportReturnType] - what it returns is checked by the store

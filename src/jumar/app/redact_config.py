@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from jumar.errors import ConfigError
 from jumar.redaction import NOTHING, Redactor, environment_secrets, install, unfit
 
-__all__ = ["RedactConfig", "install_redaction", "redactor_of"]
+__all__ = ["RedactConfig", "install_recorded", "install_redaction", "redactor_of"]
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -62,3 +62,16 @@ def redactor_of(config: RedactConfig, environment: Mapping[str, str]) -> Redacto
 def install_redaction(config: RedactConfig) -> None:
     """Wire ``[redact]`` for this process. Errors: :class:`jumar.errors.ConfigError`."""
     install(redactor_of(config, os.environ))
+
+
+def install_recorded(section: Mapping[str, Any]) -> None:
+    """Wire the ``[redact]`` that a loop was recorded with. What cannot be used here is left out: a loop stays readable."""
+    if section.get("enabled") is False:
+        install(NOTHING)
+        return
+    patterns = [pattern for pattern in _texts(section.get("patterns")) if unusable(pattern) is None]
+    install(Redactor(environment_secrets(os.environ, _texts(section.get("values_of"))), patterns=patterns))
+
+
+def _texts(found: object) -> list[str]:
+    return [item for item in cast("list[object]", found) if isinstance(item, str)] if isinstance(found, list) else []

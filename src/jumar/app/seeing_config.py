@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from jumar.app.functions import load_function
 from jumar.errors import ConfigError
 from jumar.loop.events import Listener
 from jumar.loop.listeners import Hook
-from jumar.text import escape
 
 __all__ = ["HooksConfig", "TelemetryConfig", "load_listeners"]
 
@@ -41,7 +39,9 @@ class TelemetryConfig(BaseModel):
 
 def load_listeners(hooks: HooksConfig, telemetry: TelemetryConfig, base: Path) -> list[Listener]:
     """Return the listeners that a configuration names. Errors: :class:`ConfigError` when one cannot be loaded."""
-    found: list[Listener] = [Hook(name, _loaded(name, base)) for name in hooks.python]
+    found: list[Listener] = [
+        Hook(name, load_function(name, base, key="[hooks] python", takes="one event")) for name in hooks.python
+    ]
     if telemetry.otel:
         try:
             from jumar.adapters.opentelemetry import OpenTelemetryListener, environment_providers
@@ -52,21 +52,4 @@ def load_listeners(hooks: HooksConfig, telemetry: TelemetryConfig, base: Path) -
         found.append(
             OpenTelemetryListener(tracers, loggers, agent=telemetry.agent, provider=telemetry.provider, content=telemetry.content)
         )
-    return found
-
-
-def _loaded(reference: str, base: Path) -> Any:
-    """Return the function ``module:function``, which is looked for in the configuration's directory first."""
-    module, _, name = reference.partition(":")
-    directory = str(base.resolve())
-    sys.path.insert(0, directory)
-    try:
-        found: Any = getattr(importlib.import_module(module), name)
-    except Exception as error:
-        why = escape(f"{type(error).__name__}: {error}")
-        raise ConfigError(f"[hooks] python '{escape(reference)}' cannot be loaded: {why}") from error
-    finally:
-        sys.path.remove(directory)
-    if not callable(found):
-        raise ConfigError(f"[hooks] python '{escape(reference)}' is no function: it takes one event")
     return found

@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -82,11 +82,31 @@ def complete_loop(ctx: click.Context, _param: click.Parameter, incomplete: str) 
 def open_loop(root: Path, loop: str) -> LoopStore:
     """Open the loop called ``loop`` below ``root``; the beginning of one name, or a path to its directory, is taken too.
 
-    Errors: :class:`NotFoundError` that lists what there is.
+    From then on this process takes for a secret what the loop's own ``[redact]`` says. Errors: :class:`NotFoundError` that lists
+    what there is.
     """
     from jumar.store.loop_store import LoopStore
 
-    return LoopStore.open(find_loop(root, loop))
+    store = LoopStore.open(find_loop(root, loop))
+    _take_up_redaction(store)
+    return store
+
+
+def _take_up_redaction(store: LoopStore) -> None:
+    from jumar.decide.recorded import config_now
+    from jumar.redaction import install
+
+    try:
+        run = config_now(store).get("run")
+    except StoreDamagedError:  # of a decision; whoever needs that one will say so
+        run = store.config.get("run")
+    section = cast("Mapping[str, Any]", run).get("redact") if isinstance(run, Mapping) else None
+    if isinstance(section, Mapping):
+        from jumar.app.redact_config import install_recorded
+
+        install_recorded(cast("Mapping[str, Any]", section))
+    else:
+        install(None)
 
 
 def find_loop(root: Path, loop: str) -> Path:

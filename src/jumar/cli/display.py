@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from jumar.cli.rows import COLUMNS, closing_lines, row_cells
-from jumar.loop.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
+from jumar.loop.events import LATEST, Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
 from jumar.loop.outcome import LoopOutcome
 from jumar.model import IterationRecord
 from jumar.model.attempts import Spend
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "waiting_text", "writable"]
 
 _WIDTHS = (4, 7, 7, 7, 8, 8, 0)
-_SHOWN = 30  # rows of the live table; the whole history is in `jumar show`
+_SHOWN = LATEST - 1  # rows of the past; one more is known, which the first of them is compared with
 _PHASES = {"generate": "generating", "verify": "checking", "score": "scoring"}
 
 
@@ -79,16 +80,22 @@ class PlainDisplay(SilentDisplay):
         if isinstance(event, LoopStarted):
             self._say(f"jumar run · {event.loop_id} · up to {event.rules.max_iterations} iterations")
             self._say(_line(COLUMNS))
-            best = _best_of(event.recorded)
             self._weights = event.weights
-            for record in event.recorded:
-                self._row(record, best)
+            self._past(event)
         elif isinstance(event, IterationRecorded):
             self._row(event.record, event.best)
         elif isinstance(event, Notice):
             self._say(f"note      {escape_block(event.message)}")
         elif isinstance(event, Waiting):
             self._say(f"waiting   {waiting_text(event)}")
+
+    def _past(self, event: LoopStarted) -> None:
+        hidden, shown = max(0, event.recorded - _SHOWN), event.latest[-_SHOWN:]
+        if hidden:
+            self._say(f"      {hidden:,} earlier: `jumar show {event.loop_id}`")
+            self._previous = event.latest[0]
+        for record in shown:
+            self._row(record, event.best)
 
     def _row(self, record: IterationRecord, best: int | None) -> None:
         self._say(_line(row_cells(record, self._previous, best, self._weights)))
@@ -105,7 +112,8 @@ class LiveDisplay(SilentDisplay):
 
     def __init__(self, *, colour: bool) -> None:
         self._colour = colour
-        self._records: list[IterationRecord] = []
+        self._records: deque[IterationRecord] = deque(maxlen=LATEST)  # a night has ten thousand
+        self._recorded = 0
         self._started: LoopStarted | None = None
         self._phase = ""
         self._best: int | None = None
@@ -131,12 +139,14 @@ class LiveDisplay(SilentDisplay):
         """Take the event into the picture."""
         if isinstance(event, LoopStarted):
             self._started = event
-            self._records = list(event.recorded)
-            self._best = _best_of(event.recorded)
+            self._records.extend(event.latest)
+            self._recorded = event.recorded
+            self._best = event.best
         elif isinstance(event, PhaseStarted):
             self._phase = f"{_PHASES[event.phase]} iteration {event.iteration} …"
         elif isinstance(event, IterationRecorded):
             self._records.append(event.record)
+            self._recorded += 1
             self._best = event.best
             self._spend = event.spend
             self._phase = ""
@@ -154,16 +164,15 @@ class LiveDisplay(SilentDisplay):
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         for name, width in zip(COLUMNS, _WIDTHS, strict=True):
             table.add_column(name, justify="right" if width else "left", min_width=width or None, no_wrap=bool(width))
-        hidden = max(0, len(self._records) - _SHOWN)
-        for index, record in enumerate(self._records[hidden:], start=hidden):
-            previous = self._records[index - 1] if index else None
+        before = (None, *self._records)
+        for previous, record in list(zip(before, self._records, strict=False))[-_SHOWN:]:
             style = "bold green" if record.iteration_number == self._best else "red" if record.status != "ok" else ""
             table.add_row(
                 *(Text(cell) for cell in row_cells(record, previous, self._best, self._started.weights if self._started else {})),
                 style=style,
             )
         total = self._started.rules.max_iterations if self._started else 1
-        done = sum(record.iteration_number > 0 for record in self._records)
+        done = max(0, self._recorded - 1)  # the start is no pass
         head = Text(self._headline(done, total), style="bold")
         bar = ProgressBar(total=total, completed=done, width=40)
         notes = [Text(f"note      {escape(note)}", style="yellow") for note in self._notices]
@@ -191,13 +200,6 @@ def waiting_text(event: Waiting) -> str:
     why = {"rate_limited": "rate limited", "calls_per_hour": "calls per hour", "budget": "the budget"}[event.why]
     detail = f": {escape(event.detail)}" if event.detail else ""
     return f"up to {duration(event.seconds)} ({why}{detail})"
-
-
-def _best_of(records: tuple[IterationRecord, ...]) -> int | None:
-    from jumar.ranking.choose import running_best
-
-    best = running_best([record.view() for record in records])
-    return best and best.number
 
 
 def _line(cells: tuple[str, ...]) -> str:

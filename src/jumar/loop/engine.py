@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
-from jumar.budget.gate import Stop, Wait
+from jumar.budget.gate import Go, Stop, Wait
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
 from jumar.decide.evidence import evidence_of, select_from
 from jumar.decide.select import record_selection
@@ -18,7 +18,7 @@ from jumar.loop.batch import Batch
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
 from jumar.loop.event_log import EventLog
-from jumar.loop.events import IterationRecorded, Listener, LoopEnded, LoopStarted, StopDecided
+from jumar.loop.events import LATEST, IterationRecorded, Listener, LoopEnded, LoopStarted, StopDecided
 from jumar.loop.failures import count_failures
 from jumar.loop.finalists import Finals
 from jumar.loop.identity import current_user
@@ -177,13 +177,17 @@ class Loop:
             yield
 
     def _run_steps(self, trees: Trees) -> LoopOutcome:
-        resumed = bool(self.store.attempts()) or bool(self.store.iteration_numbers())
+        numbers = self.store.iteration_numbers()
+        resumed = bool(self.store.attempts()) or bool(numbers)
+        best = self.shared.tally.best()
         self._finish_apply()
         started = LoopStarted(
             loop_id=self.settings.loop_id,
             resumed=resumed,
             rules=self.settings.stop,
-            recorded=tuple(self.store.records()),
+            recorded=len(numbers),
+            latest=tuple(self.store.record(number) for number in numbers[-LATEST:]),
+            best=best and best.number,
             weights=self.settings.weights,
             budget=self.settings.budget,
         )
@@ -278,6 +282,8 @@ class Loop:
         while isinstance(answer, Wait) and not self.shared.switch.requested:
             wait_for(self.shared, "calls_per_hour", answer.seconds or 0.0, iteration=plan.numbers[0], detail=answer.why)
             answer = may_begin(self.shared)
+        if isinstance(answer, Go) and answer.note is not None:
+            self.shared.notice_once("what the budget does not count", answer.note)
         return None
 
     def _disk_full(self) -> StopDecision | None:

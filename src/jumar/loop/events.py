@@ -10,13 +10,14 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from jumar.model import IterationRecord, StopRules, Usage
 from jumar.model.attempts import Spend
 from jumar.model.budget import Budget
 
 __all__ = [
+    "LATEST",
     "AttemptEnded",
     "AttemptStarted",
     "Event",
@@ -34,6 +35,9 @@ __all__ = [
 
 _log = logging.getLogger("jumar.loop")
 
+LATEST: Final = 31
+"""How many of the iterations that a run finds it tells of when it starts; a loop may have ten thousand."""
+
 Purpose = Literal["generate", "score", "confirm"]
 
 
@@ -43,24 +47,30 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopStarted:
-    """The loop holds its lock and is about to work. ``resumed`` is True when there were iterations already."""
+    """The loop holds its lock and is about to work. ``resumed`` is True when there were iterations already.
+
+    ``recorded`` is their number, ``latest`` the last of them (:data:`LATEST` at most, by number), ``best`` the number of the
+    running best, None when no score is valid.
+    """
 
     type: ClassVar[str] = "loop_started"
 
     loop_id: str
     resumed: bool
     rules: StopRules
-    recorded: tuple[IterationRecord, ...]
+    recorded: int
     weights: Mapping[str, float]
+    latest: tuple[IterationRecord, ...] = ()
+    best: int | None = None
     budget: Budget | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the event without the iterations that it found: ``recorded`` is their number."""
+        """Return the event, without the records."""
         return {
             "type": self.type,
             "loop_id": self.loop_id,
             "resumed": self.resumed,
-            "recorded": len(self.recorded),
+            "recorded": self.recorded,
             "rules": self.rules.to_json(),
             "budget": None if self.budget is None else self.budget.to_json(),
             "weights": dict(self.weights),

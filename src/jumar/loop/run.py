@@ -22,7 +22,7 @@ __all__ = ["LoopRun"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopRun:
-    """Holds no state of its own but the notes that it read: what a step may conclude stands in the store."""
+    """Holds no state of its own but the notes that it read and what it told: what a step may conclude stands in the store."""
 
     store: LoopStore
     settings: LoopSettings
@@ -40,6 +40,7 @@ class LoopRun:
         object.__setattr__(self, "guard", Guard(self.store, self.settings.guard))
 
     telling: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    told: set[str] = field(default_factory=set[str], repr=False)
 
     def tell(self, event: Event) -> None:
         """Hand ``event`` to whoever listens, one at a time: parallel candidates tell from threads of their own."""
@@ -55,3 +56,9 @@ class LoopRun:
     def notice(self, message: str) -> None:
         """Tell the person something, and what to do about it."""
         self.tell(Notice(message=message))
+
+    def notice_once(self, what: str, message: str) -> None:
+        """Tell ``message``, unless something was told under the name ``what`` in this run already."""
+        if what not in self.told:
+            self.told.add(what)
+            self.notice(message)
