@@ -1,4 +1,4 @@
-"""The engine's own time for an iteration, generator and scorers excluded, and its memory over many."""
+"""The engine's own time for an iteration, generator and scorers excluded, its memory over many, and how soon it goes on."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+from resuming import begun, resume_row
 from timing import Row, milliseconds
 
-from jumar.loop.clock import SystemClock
 from jumar.loop.engine import Loop
 from jumar.loop.events import Event, IterationRecorded
 from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.model import GenerateOutcome, ScoreReading, StepContext, StopRules
-from jumar.store.layout import prepare_root
-from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
 
 ITERATIONS = 10_000
@@ -51,16 +49,13 @@ def measure(directory: Path) -> Iterator[Row]:
         f"{start / 1e6:.0f} MB at {EARLY:,}: {end / start:.2f}×",
         "flat",
     )
+    yield resume_row(directory / "long", ITERATIONS)
     os.sync()
 
 
 def gaps(work: Path, iterations: int, memory: dict[int, int]) -> list[float]:
     """Run a loop and return the seconds between one recorded iteration and the next; fill in what memory it had."""
-    work.mkdir()
-    (work / "out.md").write_text("0\n")
-    root = work / ".jumar"
-    prepare_root(root)
-    store = LoopStore.create(root / "loops" / "bench", "bench", {}, workdir=work, created_at=SystemClock().now())
+    store = begun(work)
     settings = LoopSettings(
         loop_id="bench",
         workdir=work,

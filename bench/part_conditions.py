@@ -1,0 +1,122 @@
+"""What real conditions cost: the ledger and the events for an iteration, and candidates side by side against the ideal."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from timing import Row, milliseconds
+
+from jumar.loop import purse
+from jumar.loop.clock import SystemClock
+from jumar.loop.engine import Loop
+from jumar.loop.events import AttemptStarted, Event, IterationRecorded
+from jumar.loop.generators import CommandGenerator
+from jumar.loop.run import LoopRun
+from jumar.loop.settings import LoopParts, LoopSettings
+from jumar.loop.tally import Tally
+from jumar.model import GenerateOutcome, ScoreReading, StepContext, StopRules, Usage
+from jumar.model.budget import Budget
+from jumar.store.layout import prepare_root
+from jumar.store.loop_store import LoopStore
+from jumar.store.matching import ArtifactRules
+
+ITERATIONS = 500
+CANDIDATES, WORKERS, SECONDS = 8, 2, 1.0
+
+
+class Trivial:
+    """Changes one small file, says what it cost, and scores it with a number."""
+
+    dimension = "quality"
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        (context.workdir / "out.md").write_text(f"{context.iteration}\n" * 100)
+        return GenerateOutcome(exit_code=0, seconds=0.0, usage=Usage(token_cost_usd=0.01, tokens_used=100))
+
+    def score(self, context: StepContext) -> ScoreReading:
+        return ScoreReading(dimension=self.dimension, score=0.5 + (context.iteration % 7) / 100)
+
+
+def measure(directory: Path) -> Iterator[Row]:
+    spent: dict[str, float] = defaultdict(float)
+    with timed(spent):
+        engine = run(directory / "ledger", Trivial(), iterations=ITERATIONS)
+    for name, aim in (("ledger", ""), ("events", "")):
+        share = spent[name] / engine
+        yield f"{name}, for an iteration", milliseconds(spent[name] / ITERATIONS), f"{share:.1%} of the engine's own time", aim
+    both = (spent["ledger"] + spent["events"]) / engine
+    yield "ledger and events together", f"{both:.1%}", f"{milliseconds(engine / ITERATIONS)} for an iteration", "≤ 5 %"
+    command = CommandGenerator(f"echo $JUMAR_ITERATION > out.md; sleep {SECONDS:g}")
+    took = run(directory / "parallel", command, iterations=CANDIDATES, candidates=CANDIDATES, workers=WORKERS)
+    ideal = math.ceil(CANDIDATES / WORKERS) * SECONDS
+    what = f"{CANDIDATES} candidates of {SECONDS:g} s, {WORKERS} workers"
+    yield what, milliseconds(took), f"ideal {ideal:g} s: {took / ideal:.2f}×", "≤ 1.10×"
+
+
+@contextmanager
+def timed(spent: dict[str, float]) -> Iterator[None]:
+    """Add up the seconds in the calls of the ledger and of the events. None of them calls another."""
+
+    def timing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return function(*arguments, **named)
+            finally:
+                spent[name] += time.perf_counter() - began
+
+        return call
+
+    places = (
+        ("ledger", Tally, "spend"),
+        ("ledger", Tally, "reservation"),
+        ("ledger", purse, "_gate"),
+        ("events", LoopRun, "tell"),
+    )
+    with ExitStack() as patches:
+        for name, owner, attribute in places:
+            patches.enter_context(mock.patch.object(owner, attribute, timing(name, getattr(owner, attribute))))
+        yield
+
+
+def run(work: Path, generator: Any, *, iterations: int, candidates: int = 1, workers: int = 1) -> float:
+    """Run a loop under a budget; return the seconds from the start of the first pass to the last one's record."""
+    work.mkdir()
+    (work / "out.md").write_text("0\n")
+    prepare_root(work / ".jumar")
+    store = LoopStore.create(work / ".jumar" / "loops" / "bench", "bench", {}, workdir=work, created_at=SystemClock().now())
+    settings = LoopSettings(
+        loop_id="bench",
+        workdir=work,
+        artifacts=ArtifactRules(include=("out.md",)),
+        stop=StopRules(max_iterations=iterations, consecutive_failures=iterations),
+        budget=Budget(
+            max_cost_usd=1e6,
+            max_tokens=10**12,
+            max_seconds=1e6,
+            on_unknown_cost="allow",
+            reserve_cost_usd=0.1,
+            reserve_tokens=100,
+        ),
+        candidates=candidates,
+        workers=workers,
+    )
+    moments: list[float] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, IterationRecorded) or (isinstance(event, AttemptStarted) and event.purpose == "generate"):
+            moments.append(time.perf_counter())
+
+    outcome = Loop.of(store, settings, LoopParts(generator=generator, scorers=(Trivial(),)), listener=hear).run()
+    if outcome.selection is None or outcome.selection.final_iteration != iterations:
+        raise SystemExit(f"the loop did not make its {iterations} passes: {outcome.stop.detail}")
+    return moments[-1] - moments[1]  # the first is the record of the start
