@@ -135,7 +135,7 @@ class Model:
         assert attempt.end is not None
         iteration, outcome = attempt.start.iteration, FAILED.get(deed.kind, "ok")
         assert outcome == attempt.end.outcome, f"a deed '{deed.kind}' ended as {attempt.end.outcome}"
-        assert abs((attempt.end.seconds or 0.0) - deed.seconds) < NEAR
+        assert deed.seconds < 0 or abs((attempt.end.seconds or 0.0) - deed.seconds) < NEAR
         cost = said(deed.usage.get("token_cost_usd"), whole=False)
         tokens = said(deed.usage.get("tokens_used"), whole=True)
         parts = [said(deed.usage.get(name), whole=True) for name in ("input_tokens", "output_tokens")]
@@ -196,6 +196,9 @@ class Model:
         score = round(100 * float(text), 4) if status == "ok" else None
         assert score == record.quality_score, (number, score, record.quality_score)
         verified = "passed" if self.scenario.validated and text != "0.7" else "failed" if self.scenario.validated else "skipped"
+        if number and self.deeds[number].cheats:
+            verified = "failed"
+            assert record.tampering, f"iteration {number} cheated and was not caught"
         if status in {"ok", "invalid_score"}:
             assert verified == record.verification_status
         if number:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ class Ran:
     outcome: LoopOutcome | None = None
     kills: int = 0
     waits: list[Waiting] = field(default_factory=list[Waiting])
+    said: Mapping[str, Any] | None = None
     world: World | None = None
 
     def store(self) -> LoopStore:
@@ -155,8 +157,9 @@ def audit(ran: Ran) -> None:
     _is_ended(ran, model)
     _is_within_budget(model)
     _best_is_there(ran, model)
-    if ran.outcome is not None:
-        _says_the_same(ran.outcome, model)
+    said = ran.said if ran.outcome is None else ran.outcome.to_json()
+    if said is not None:
+        _says_the_same(said, model)
     if not ran.kills:
         told = sorted(one.seconds for one in ran.waits if one.why == "rate_limited")
         due = [wait for wait in model.waits if wait > 0]
@@ -233,9 +236,9 @@ def _best_is_there(ran: Ran, model: Model) -> None:
         assert (best.quality_score or 0.0) >= start.quality_score
 
 
-def _says_the_same(outcome: LoopOutcome, model: Model) -> None:
+def _says_the_same(said: Mapping[str, Any], model: Model) -> None:
     """The final JSON is the model's ledger."""
-    said, budget = outcome.to_json(), model.scenario.budget
+    budget = model.scenario.budget
     spend, left = said["spend"], said["budget_left"]
     assert model.begun == spend["iterations"]
     assert abs(model.seconds - spend["seconds"]) < NEAR

@@ -72,6 +72,8 @@ class Deed:
     seconds: float
     printed: bool = True
     turns: float = 0.0
+    acts: tuple[str, ...] = ()
+    cheats: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
