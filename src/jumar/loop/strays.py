@@ -23,6 +23,8 @@ __all__ = ["MARKER", "Family", "end_strays"]
 
 MARKER = "JUMAR_STEP"
 _CHUNK = 1 << 17
+_LOOK_AGAIN = (0.001, 0.004, 0.016)  # seconds; a program takes its place in a process within these
+_KERNEL = 2  # the parent of all threads of Linux itself, which have no environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,28 +52,49 @@ class Family:
         self._environment = _environment_from_proc if has_proc else _environment_from_psutil
         started = _started_from_proc if has_proc else _started_from_psutil
         self._since = started(leader) if leader is not None else None
+        self._bare: set[int] = set()
 
     def living(self) -> tuple[int, ...]:
         """Return the numbers of the members that run, sorted; zombies don't, and this process is never one."""
         candidates: list[_Process] = []
         members: set[int] = set()
+        unclear: list[int] = []
         for process in self._processes():
             # what is older than the leader cannot descend from it, and reading its environment could only block
             if self._since is not None and process.started < self._since:
                 continue
             candidates.append(process)
-            if self._leader in {process.group, process.session} or self._carries(process.pid):
+            carries = self._carries(process.pid)
+            if self._leader in {process.group, process.session} or carries:
                 members.add(process.pid)
+            elif carries is None and _KERNEL not in {process.pid, process.parent}:
+                unclear.append(process.pid)
+        members.update(self._looked_at_again(unclear))
         found = 0
         while len(members) != found:
             found = len(members)
             members |= {process.pid for process in candidates if process.parent in members}
         return tuple(sorted(members - {os.getpid()}))
 
-    def _carries(self, pid: int) -> bool:
-        """Return whether the environment that ``pid`` was started with has the nonce in the marker variable."""
+    def _looked_at_again(self, unclear: list[int]) -> Iterator[int]:
+        """Yield those that carry the nonce after all: while a process becomes another program, its environment looks empty."""
+        unclear = [pid for pid in unclear if pid not in self._bare]
+        for pause in _LOOK_AGAIN:
+            if not unclear:
+                return
+            time.sleep(pause)
+            now = [(pid, self._carries(pid)) for pid in unclear]
+            yield from (pid for pid, carries in now if carries)
+            unclear = [pid for pid, carries in now if carries is None]
+        self._bare.update(unclear)  # it wiped its environment, and stays so
+
+    def _carries(self, pid: int) -> bool | None:
+        """Return whether the environment that ``pid`` was started with has the nonce in the marker variable; None if empty."""
+        environment = self._environment(pid)
+        if environment == [b""]:
+            return None
         name = MARKER.encode() + b"="
-        marks = (entry.removeprefix(name) for entry in self._environment(pid) if entry.startswith(name))
+        marks = (entry.removeprefix(name) for entry in environment if entry.startswith(name))
         return any(self._nonce in mark.split(b":") for mark in marks)
 
     def signal(self, number: int, members: tuple[int, ...]) -> None:

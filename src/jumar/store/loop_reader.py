@@ -23,12 +23,12 @@ from jumar.model.records import IterationRecord, IterationView
 from jumar.store.layout import LoopPaths, iteration_name
 from jumar.store.lock import LoopLock
 from jumar.store.manifest import Manifest, ManifestFile, compose
+from jumar.store.quick_attempts import read_light_attempt
 from jumar.store.reading import (
     Listing,
     attempt_names,
     decision_number,
     iteration_numbers,
-    light,
     read_attempt,
     read_decision,
     read_later_reading,
@@ -39,6 +39,7 @@ from jumar.store.reading import (
 from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Pending, read_pending
 
 __all__ = ["LoopReader"]
+
 
 _MANIFESTS_KEPT: Final = 3
 _LOOKS: Final = 5
@@ -126,7 +127,7 @@ class LoopReader:
             for number in starts:
                 found = known.get(number)
                 if found is None or (found.end is None and number in ends):
-                    known[number] = light(read_attempt(self.paths, number, ended=number in ends))
+                    known[number] = read_light_attempt(self.paths, number, ended=number in ends)
             self._all_attempts = tuple(known[number] for number in sorted(starts))
         return self._all_attempts
 

@@ -378,14 +378,13 @@ class LoopStore(LoopReader):
     def discard_leftovers(self) -> None:
         """Remove what an interrupted process left behind: temporaries, and the scratch of all but the last attempt."""
         with self._writing("remove leftovers from", self.paths.directory):
-            last = self.last_attempt()
+            scratch, last = self.paths.scratch, self.paths.attempt_scratch(self.last_attempt()).name
             undone = [entry for entry in self.paths.undo.iterdir() if entry.is_dir()] if self.paths.undo.is_dir() else []
             for directory in (self.paths.directory, *self.paths.subdirectories, self.paths.checks, *undone):
                 if not directory.is_dir():
                     continue
                 for name in os.listdir(directory):
-                    kept = directory != self.paths.scratch or name == self.paths.attempt_scratch(last).name
-                    if name.startswith(files.TEMPORARY) or not kept:
+                    if name.startswith(files.TEMPORARY) or (name != last and directory == scratch):
                         files.remove_any(directory / name)
 
     def _free_number(self, number: int) -> None:

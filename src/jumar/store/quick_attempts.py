@@ -1,0 +1,94 @@
+"""Attempts of a long loop, read quickly: the usual case, checked as the slow way checks it; anything else is left to that."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final
+
+from jumar.model.attempts import OUTCOMES, PURPOSES, Attempt, AttemptEnd, AttemptStart
+from jumar.model.codec import FORMAT
+from jumar.model.records import FAILURES, Usage
+from jumar.store.layout import LoopPaths
+from jumar.store.reading import light, read_attempt, read_bytes
+
+__all__ = ["read_light_attempt"]
+
+_NONE: Final = type(None)
+_WHOLE: Final = frozenset({int})
+_TEXT: Final = frozenset({str})
+_MAYBE_WHOLE: Final = frozenset({int, _NONE})
+_MAYBE_NUMBER: Final = frozenset({int, float, _NONE})
+_MAYBE_TEXT: Final = frozenset({str, _NONE})
+_MAYBE_TRUTH: Final = frozenset({bool, _NONE})
+
+_START: Final = {
+    **dict.fromkeys(("number", "iteration", "pid"), _WHOLE),
+    **dict.fromkeys(("nonce", "started_at", "purpose"), _TEXT),
+    **dict.fromkeys(("parent", "batch", "candidate", "reserve_tokens"), _MAYBE_WHOLE),
+    "reserve_cost_usd": _MAYBE_NUMBER,
+}
+_END: Final = {
+    **dict.fromkeys(("outcome", "ended_at", "detail"), _TEXT),
+    **dict.fromkeys(("seconds", "known_cost_usd", "wait_seconds"), _MAYBE_NUMBER),
+    "exit_code": _MAYBE_WHOLE,
+    "printed": _MAYBE_TRUTH,
+    "failure": _MAYBE_TEXT,
+}
+_USAGE: Final = {
+    **dict.fromkeys(("tokens_used", "input_tokens", "output_tokens", "cached_tokens"), _MAYBE_WHOLE),
+    **dict.fromkeys(("token_cost_usd", "retry_after"), _MAYBE_NUMBER),
+    **dict.fromkeys(("model", "session_id", "blocked"), _MAYBE_TEXT),
+    **dict.fromkeys(("completed", "rate_limited"), _MAYBE_TRUTH),
+}
+_LISTS: Final = ("commits", "errors", "notes")
+_SILENT: Final = Usage()
+
+
+def read_light_attempt(paths: LoopPaths, number: int, *, ended: bool) -> Attempt:
+    """Read one attempt without the generator's output. Errors: :class:`jumar.errors.StoreDamagedError`."""
+    directory = f"{paths.directory}/attempts/{number:06d}"
+    try:
+        start = _start(read_bytes(f"{directory}.start.json"))
+        end = _end(read_bytes(f"{directory}.end.json")) if ended else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        start = end = None
+    if start is None or start.number != number or (ended and end is None):
+        return light(read_attempt(paths, number, ended=ended))
+    return Attempt(start=start, end=end)
+
+
+def _start(data: bytes) -> AttemptStart | None:
+    found: dict[str, Any] = json.loads(data)
+    values = _checked(found, _START)
+    if values is None or not _known(found) or values["purpose"] not in PURPOSES:
+        return None
+    return AttemptStart(**values)
+
+
+def _end(data: bytes) -> AttemptEnd | None:
+    found: dict[str, Any] = json.loads(data)
+    values, said = _checked(found, _END), _checked(found["usage"], _USAGE)
+    if values is None or said is None or not _known(found) or values["outcome"] not in OUTCOMES:
+        return None
+    if values["failure"] is not None and values["failure"] not in FAILURES:
+        return None
+    for name in _LISTS:
+        if found[name] != []:  # seldom: left to the slow way
+            return None
+    silent = all(value is None for value in said.values())
+    return AttemptEnd(**values, usage=_SILENT if silent else Usage(**said))
+
+
+def _known(found: dict[str, Any]) -> bool:
+    return type(found["format"]) is int and found["format"] <= FORMAT
+
+
+def _checked(found: dict[str, Any], wanted: dict[str, frozenset[type]]) -> dict[str, Any] | None:
+    """Return the wanted fields, a missing one as None; None when one is of another type, or a number is not finite."""
+    values: dict[str, Any] = {}
+    for name, types in wanted.items():
+        value = values[name] = found.get(name)
+        if type(value) not in types or (type(value) is float and not math.isfinite(value)):
+            return None
+    return values
