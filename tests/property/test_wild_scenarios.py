@@ -19,7 +19,7 @@ from jumar.model.budget import Budget
 
 FULL = os.environ.get("JUMAR_SWEEP") == "full"
 BLOCK = 20
-BLOCKS = 200 if FULL else 8
+BLOCKS = 200 if FULL else 6
 
 pytestmark = pytest.mark.sweep
 
@@ -43,7 +43,7 @@ def test_the_promises_hold_whatever_the_generator_does(tmp_path: Path, block: in
             shutil.rmtree(place)
 
 
-@pytest.mark.parametrize("block", range(BLOCKS // 2))
+@pytest.mark.parametrize("block", range(BLOCKS // 3))
 def test_the_same_seed_decides_the_same_and_killed_as_not_killed(tmp_path: Path, block: int) -> None:
     """Without limits on what an attempt that was killed is charged for, nobody can tell that there were kills."""
     for seed in seeds(1000 + block):
