@@ -111,6 +111,7 @@ class GeneratorConfig(_Section):
     stdin: Literal["none", "prompt"] = "none"
     prompt: str | None = None
     usage: dict[str, str] = Field(default_factory=dict)
+    usage_is: Literal["delta", "cumulative"] = "delta"
     completion_promise: str | None = None
 
     @model_validator(mode="after")
@@ -119,6 +120,8 @@ class GeneratorConfig(_Section):
             raise ValueError("give either command or python")
         if self.resume_command is not None and (self.session == "fresh" or self.command is None):
             raise ValueError('resume_command goes with session = "resume" and a command')
+        if self.usage_is == "cumulative" and self.session == "fresh":
+            raise ValueError('usage_is = "cumulative" goes with session = "resume": a fresh session has no earlier usage')
         return self
 
 

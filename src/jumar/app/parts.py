@@ -10,6 +10,7 @@ from jumar.app.loop_evaluator import Evaluators, Place
 from jumar.app.memory import build_memory
 from jumar.app.prices import load_prices
 from jumar.loop.control import StopSwitch
+from jumar.loop.cumulative import CumulativeGenerator
 from jumar.loop.generators import CommandGenerator, PythonGenerator
 from jumar.loop.hooks import Hooks
 from jumar.loop.priced import PricedGenerator
@@ -31,13 +32,16 @@ def build_parts(config: JumarConfig, base: Path, switch: StopSwitch, *, root: Pa
     of judges; without it none are kept.
     """
     prices = load_prices(config.budget, base)
+    generator = _generator(config, base, switch, root)
+    if config.generator.usage_is == "cumulative":
+        generator = CumulativeGenerator(generator=generator)
     evaluators = Evaluators(Place(base=base, root=root, stop=switch.immediate, prices=prices))
     scorers = config.scorers or ([ScorerConfig(builtin="checks")] if config.evaluator is None else [])
     runtime = ScorerRuntime(stop=switch.immediate, search=(base.resolve(),), evaluators=evaluators.of_options)
     judged = () if config.evaluator is None else evaluators.scorers(config.evaluator)
     return LoopParts(
         generator=PricedGenerator(
-            generator=_generator(config, base, switch, root),
+            generator=generator,
             table=prices,
             model=config.budget.model,
             wanted=config.budget.max_cost_usd is not None,

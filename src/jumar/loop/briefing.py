@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.files import as_write_error, make_directory, remove_tree
+from jumar.loop.cumulative import charged_before
 from jumar.loop.environment import build_environment, step_variables
 from jumar.loop.memory import Note, question
 from jumar.loop.prompt import BudgetLeft, render_feedback, render_prompt
@@ -168,6 +169,7 @@ class Briefing:
             nonce=nonce,
             since_ns=since,
             session_id=session,
+            session_usage=None if session is None else charged_before(store.attempts(), session),
             seed=seed,
             candidate=self.candidate,
         )

@@ -34,7 +34,8 @@ class StepContext:
     steps began, after its tree was prepared: a test or coverage report that is older belongs to another iteration. None:
     nobody looks. ``seed`` is a number in [0, 2³¹) that is a function of the loop's seed, iteration, candidate and purpose alone.
     ``candidate`` counts the parallel ones from 1, None where there is one.
-    ``session_id`` is the agent's session that the generator is to go on with, None for a fresh one.
+    ``session_id`` is the agent's session that the generator is to go on with, None for a fresh one; ``session_usage`` is what
+    earlier runs were charged for it.
     ``fresh`` names a reading that must not be answered from what was answered before; empty in the loop itself.
     """
 
@@ -57,6 +58,7 @@ class StepContext:
     seed: int = 0
     candidate: int | None = None
     session_id: str | None = None
+    session_usage: Usage | None = None
     fresh: str = ""
 
 

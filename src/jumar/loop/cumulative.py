@@ -1,0 +1,80 @@
+"""A generator that reports what its whole session used so far, where a pass is to be charged for itself alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from jumar.model.attempts import Attempt
+from jumar.model.protocols import GenerateOutcome, Generator, StepContext
+from jumar.model.records import Usage
+
+__all__ = ["CumulativeGenerator", "charged_before", "usage_since"]
+
+_Number = TypeVar("_Number", int, float)
+_EXACT: Final = 12  # digits after the point of a dollar that are kept, so that sums of cents stay sums of cents
+
+
+def charged_before(attempts: Iterable[Attempt], session_id: str) -> Usage:
+    """Return the sum of what ``attempts`` were charged for that session: equal to its last report. None where none said."""
+    used = [
+        attempt.end.usage
+        for attempt in attempts
+        if attempt.start.purpose == "generate" and attempt.end is not None and attempt.end.usage.session_id == session_id
+    ]
+    return Usage(
+        tokens_used=_sum(usage.tokens_used for usage in used),
+        input_tokens=_sum(usage.input_tokens for usage in used),
+        output_tokens=_sum(usage.output_tokens for usage in used),
+        cached_tokens=_sum(usage.cached_tokens for usage in used),
+        token_cost_usd=_sum(usage.token_cost_usd for usage in used),
+        session_id=session_id,
+    )
+
+
+def usage_since(total: Usage, before: Usage) -> Usage:
+    """Return ``total`` without the tokens and dollars of ``before``, field by field; what is unknown in ``total`` stays unknown.
+
+    A figure below that of before is of a counter that began anew, and counts as it is.
+    """
+    cost = _since(total.token_cost_usd, before.token_cost_usd)
+    return replace(
+        total,
+        tokens_used=_since(total.tokens_used, before.tokens_used),
+        input_tokens=_since(total.input_tokens, before.input_tokens),
+        output_tokens=_since(total.output_tokens, before.output_tokens),
+        cached_tokens=_since(total.cached_tokens, before.cached_tokens),
+        token_cost_usd=None if cost is None else round(cost, _EXACT),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CumulativeGenerator:
+    """Runs ``generator``; where it went on with a session and reports that one, earlier reports of it are taken off.
+
+    A report that names no session is taken for one of the session that was gone on with.
+    """
+
+    generator: Generator
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        outcome = self.generator.generate(context)
+        usage, before = outcome.usage, context.session_usage
+        if before is None or context.session_id is None or usage.session_id not in {None, context.session_id}:
+            return outcome
+        own = replace(usage_since(usage, before), session_id=context.session_id)
+        taken = before.tokens_used
+        notes = (f"the session's earlier {taken:,} tokens are taken off what it reports",) if taken else ()
+        return replace(outcome, usage=own, notes=(*outcome.notes, *notes))
+
+
+def _sum(values: Iterable[_Number | None]) -> _Number | None:
+    known = [value for value in values if value is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
+def _since(total: _Number | None, before: _Number | None) -> _Number | None:
+    if total is None or before is None or total < before:
+        return total
+    return total - before
