@@ -89,11 +89,18 @@ def test_a_reset_that_fails_is_nobodys_score(fresh_place: Path, book: Path) -> N
         'echo x >> "$JUMAR_BOOK"; case "$JUMAR_ITERATION" in 1) test -e text.md && ! grep -q "pass 1" text.md;; 2) false;; esac'
     )
     write_loop(fresh_place, [0.6, 0.7, 0.8], loop=keys(reset=f"{reset} || {{ echo no server; exit 5; }}"))
-    result = jumar_json(fresh_place, "run")
+    ran = jumar(fresh_place, "run", "--json")
+    result = json.loads(ran.stdout)
+    told = [line for line in ran.stderr.splitlines() if "[loop] reset: exit code 5: no server" in line]
+    assert ["1", "2"] == [line.split()[0] for line in told if line.split()[0].isdigit()], "in the rows of the passes"
     first, second = record(fresh_place, 1), record(fresh_place, 2)
 
     assert ("validator_broken", None) == (first["status"], first["quality_score"])
     assert "[loop] reset: exit code 5: no server" in str(first["status_reason"])
+    for number in ("1", "2"):
+        shown = jumar(fresh_place, "show", "t", "--iteration", number).stdout
+        assert "[loop] reset: exit code 5: no server" in shown
+        assert "validator 'reset'" not in shown
     assert ("generator_failed", None) == (second["status"], second["quality_score"])
     assert "[loop] reset: exit code 5: no server" in str(second["status_reason"])
     assert 0 == second["token_cost_usd"]

@@ -17,7 +17,7 @@ from jumar.loop.hooks import reset_failure
 from jumar.loop.planted import tell_planted
 from jumar.loop.purse import begin, finish
 from jumar.loop.run import LoopRun
-from jumar.loop.verdict import Verdict, verdict, with_findings
+from jumar.loop.verdict import Verdict, verdict, why_broken, with_findings
 from jumar.loop.work import Way, elsewhere
 from jumar.loop.workspace import Workspace, changed_paths
 from jumar.model import CheckResult, IterationRecord, ScoreReading, StepContext, Usage
@@ -233,7 +233,7 @@ def _broken(answers: Answers) -> tuple[FailureKind, str] | None:
     """Return the kind and the sentence of the first part that could not answer; None when all could."""
     for check in answers.checks:
         if check.broken is not None:
-            return "validator_broken", f"validator '{check.name}' could not run: {check.broken}"
+            return "validator_broken", why_broken(check.name, check.broken)
     for reading in answers.readings:
         if reading.broken is not None:
             return "scorer_broken", f"scorer of '{reading.dimension}' could not run: {reading.broken}"

@@ -14,7 +14,7 @@ from jumar.model.records import Status, Verification
 from jumar.ranking.score import weighted_score
 from jumar.text import escape
 
-__all__ = ["Verdict", "verdict", "with_findings"]
+__all__ = ["Verdict", "verdict", "why_broken", "with_findings"]
 
 _REFLECTED = 0.999  # a dimension this good leaves nothing to reflect on
 _WEAKNESSES = 10  # of one evaluation: notes are for later passes, and their prompts stay short
@@ -49,7 +49,7 @@ def verdict(checks: Sequence[CheckResult], readings: Sequence[ScoreReading], wei
     reflections = _reflections(checks, readings)
     for check in checks:
         if check.broken is not None:
-            reason = f"validator '{check.name}' could not run: {check.broken}"
+            reason = why_broken(check.name, check.broken)
             return Verdict(verification="failed", status="validator_broken", status_reason=reason, reasons=reasons)
     for reading in readings:
         if reading.broken is not None:
@@ -68,6 +68,11 @@ def verdict(checks: Sequence[CheckResult], readings: Sequence[ScoreReading], wei
         reasons=reasons,
         reflections=reflections,
     )
+
+
+def why_broken(name: str, why: str) -> str:
+    """Return why the check ``name`` gave no answer, for people. What the person's own ``reset`` says names itself."""
+    return why if why.startswith("[loop] ") else f"validator '{name}' could not run: {why}"
 
 
 def with_findings(judged: Verdict, findings: Sequence[Finding]) -> Verdict:
