@@ -190,3 +190,23 @@ def test_candidates_of_a_killed_run_are_made_again_and_counted_once(tmp_path: Pa
     assert result["failures"] == {"lost": 1}
     assert result["final_iteration"] == 4
     assert jumar(tmp_path, "verify", "t").returncode == 0
+
+
+def test_finalists_of_candidates_are_read_again_outside_of_the_persons_tree(tmp_path: Path) -> None:
+    config = loop_of(tmp_path, {}, passes=4, loop="candidates = 2\nworkers = 1", extra="[noise]\nrescore = 1\n")
+    number = "(int(e['JUMAR_SEED']) * 7 + 31 * int(e.get('JUMAR_REPEAT', 0))) % 97"
+    noisy = f'python3 -c \\"import os; e = os.environ; print(0.5 + {number} / 1000)\\"'
+    spy = f"pwd >> {tmp_path}/where.log; "
+    text = config.read_text().replace('"agent.py"', json.dumps(str(tmp_path / "agent.py")))
+    config.write_text(text.replace('command = "cat score.txt"', f'command = "{spy}{noisy}"\nrepeat = 2'))
+
+    result = jumar_json(tmp_path, "run")
+
+    read_in = (tmp_path / "where.log").read_text().split()
+    assert read_in[:2] == [str(tmp_path)] * 2, "the start is scored where it lies"
+    assert str(tmp_path) not in read_in[2:], "nothing else is"
+    assert len(read_in) > 2 * 5, "finalists were read again"
+    assert result["final_iteration"] == 4
+    assert (tmp_path / "text.md").read_text() == (
+        "pass 0\n" if result["selected_iteration"] == 0 else f"pass {result['selected_iteration']}"
+    )

@@ -29,6 +29,7 @@ from jumar.loop.seeds import step_seed
 from jumar.loop.settings import achievable
 from jumar.loop.trees import Trees
 from jumar.loop.verdict import Verdict, verdict
+from jumar.loop.workspace import Workspace
 from jumar.model import CheckResult, IterationRecord, Reading, Scorer, SelectionCriteria, StepContext, StopDecision
 from jumar.model.attempts import Attempt
 from jumar.model.budget import Reservation
@@ -56,7 +57,7 @@ class Finals:
         The tree is that of the last iteration afterwards. What the budget does not allow is left out and told. Errors: as of the
         store and the work tree; finished readings stay.
         """
-        if stop.reason in REQUESTED_REASONS:
+        if stop.reason in REQUESTED_REASONS or stop.reason == "disk_full":
             return stop
         touched = False
         try:
@@ -74,6 +75,10 @@ class Finals:
             if touched:
                 self._put_back()
         return stop
+
+    def _tree(self) -> Workspace:
+        """Return the tree to read in: where candidates have their own, the person's is left alone."""
+        return self.trees.of(None if self.run.settings.candidates == 1 else 1)
 
     def _wanted(self) -> NextReading | None:
         return next_reading(evidence_of(self.run.store), self._criteria(), held_out=bool(self.run.parts.holdout))
@@ -99,7 +104,7 @@ class Finals:
         store = self.run.store
         with_snapshot = [number for number in store.iteration_numbers() if store.has_snapshot(number)]
         if with_snapshot:
-            self.trees.of(None).restore(with_snapshot[-1])
+            self._tree().restore(with_snapshot[-1])
 
     def _read(self, wanted: NextReading) -> bool:
         """Make one reading, durable when this returns; False when it was stopped in the middle, and there is none."""
@@ -109,12 +114,12 @@ class Finals:
             self._note(wanted, None, gone, Answers())
             return True
         for left in range(run.settings.retries.broken, -1, -1):
-            self.trees.of(None).restore(number)
+            self._tree().restore(number)
             record = store.record(number)
             attempt = begin(run, number, record.parent, secrets.token_hex(8), "confirm")
-            evaluation = Evaluation(run=run, workspace=self.trees.of(None))
+            evaluation = Evaluation(run=run, workspace=self._tree())
             context = self._context(wanted, record, attempt)
-            run.found(number, run.guard.put_back(self.trees.of(None), context.log_directory))
+            run.found(number, run.guard.put_back(self._tree(), context.log_directory))
             if wanted.kind == "holdout":
                 answers, scorers = self._ask_held_out(context, attempt, record), run.parts.holdout
             else:
@@ -182,7 +187,7 @@ class Finals:
                 _copy(logs / name, scratch / name)
         generated = None if record.attempt is None else run.store.attempt(record.attempt).end
         context = Briefing.of(run, number, record.parent, batch=record.batch, candidate=record.candidate).context(
-            self.trees.of(None),
+            self._tree(),
             scratch,
             "confirm",
             nonce=attempt.start.nonce,
