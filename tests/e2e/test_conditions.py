@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +27,8 @@ usage = {{"token_cost_usd": {cost!r}, "tokens_used": 10}}
 if what == "wait":
     usage["retry_after"] = 0.4
     print("slow down")
+if what == "polite":
+    usage.update(rate_limited=True, retry_after=0.1)
 if what == "limited":
     print("HTTP 429: rate limit; retry after 300ms", file=sys.stderr)
 if what in ("ok", "blocked"):
@@ -63,16 +66,16 @@ def outcomes(directory: Path, purpose: str = "generate") -> list[tuple[int, str]
 
 
 def test_a_provider_that_refuses_is_waited_for_and_takes_no_iteration(tmp_path: Path) -> None:
-    loop_of(tmp_path, {1: ["wait", "limited", "ok"]})
+    loop_of(tmp_path, {1: ["wait", "limited", "polite", "ok"]})
     began = time.monotonic()
 
     result = jumar_json(tmp_path, "run")
 
-    assert outcomes(tmp_path) == [(1, "rate_limited"), (1, "rate_limited"), (1, "ok"), (2, "ok")]
+    assert outcomes(tmp_path) == [*[(1, "rate_limited")] * 3, (1, "ok"), (2, "ok")]
     assert result["final_iteration"] == 2
-    assert result["failures"] == {"rate_limited": 2}
-    assert result["spend"]["iterations"] == 4
-    assert result["spend"]["cost_usd"] == 1.0, "what refused runs report is paid too"
+    assert result["failures"] == {"rate_limited": 3}
+    assert result["spend"]["iterations"] == 5
+    assert result["spend"]["cost_usd"] == 1.25, "what refused runs report is paid too"
     assert time.monotonic() - began >= 0.7
 
 
@@ -163,6 +166,51 @@ def test_an_unknown_cost_is_null_and_stops_a_cap_that_has_nothing_to_charge(tmp_
     assert result["final_iteration"] == 1, "what was paid for is scored"
 
 
+def killed_when(directory: Path, path: str) -> None:
+    """Start ``jumar run`` and kill it with SIGKILL as soon as ``path`` exists."""
+    run = subprocess.Popen([sys.executable, "-m", "jumar.cli.entry", "run", "-q"], cwd=directory)
+    try:
+        end = time.monotonic() + 60
+        while not (directory / path).exists():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+    finally:
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+
+
+def test_what_a_killed_pass_had_reported_is_charged_and_not_a_guess(tmp_path: Path) -> None:
+    loop_of(tmp_path, {}, passes=2, extra="[budget]\nreserve_cost_usd = 0.1\n")
+    agent = (tmp_path / "agent.py").read_text()
+    hang = "if not os.path.exists('go'): open('told', 'w').close(); import time; time.sleep(60)\n"
+    (tmp_path / "agent.py").write_text(agent.replace("sys.exit", hang + "sys.exit"))
+    killed_when(tmp_path, "told")
+    (tmp_path / "go").touch()
+
+    done = jumar(tmp_path, "run", "--json")
+    result = json.loads(done.stdout)
+
+    assert result["failures"] == {"lost": 1}
+    assert result["spend"]["cost_usd"] == 0.75
+    assert result["spend"]["assumed_cost_usd"] == 0
+    assert "$0.25 are charged, as it had reported" in done.stderr
+
+
+def test_edits_made_after_a_kill_in_scoring_are_set_aside_and_told(tmp_path: Path) -> None:
+    config = loop_of(tmp_path, {}, passes=1)
+    slow = f"test -e {tmp_path}/go || test $JUMAR_ITERATION = 0 || {{ touch {tmp_path}/scoring; sleep 60; }}; cat score.txt"
+    config.write_text(config.read_text().replace('command = "cat score.txt"', f'command = "{slow}"'))
+    killed_when(tmp_path, "scoring")
+    (tmp_path / "go").touch()
+    (tmp_path / "text.md").write_text("mine")
+
+    done = jumar(tmp_path, "run", "--json")
+
+    assert "text.md; what was there is in" in done.stderr
+    assert (tmp_path / ".jumar/loops/t/set-aside/0001/artifacts/text.md").read_text() == "mine"
+    assert json.loads(done.stdout)["spend"]["iterations"] == 1, "the pass is scored, not made again"
+
+
 def test_candidates_of_a_killed_run_are_made_again_and_counted_once(tmp_path: Path) -> None:
     config = loop_of(tmp_path, {}, passes=4, loop="candidates = 2")
     text = config.read_text().replace('"agent.py"', json.dumps(str(tmp_path / "agent.py")))
@@ -172,15 +220,7 @@ def test_candidates_of_a_killed_run_are_made_again_and_counted_once(tmp_path: Pa
         f"import os, time\nif os.environ['JUMAR_CANDIDATE'] == '2' and not os.path.exists('{tmp_path}/killed'): time.sleep(60)\n"
     )
     (tmp_path / "agent.py").write_text(slow + agent)
-    killer = (
-        "import os, signal, subprocess, sys, time\n"
-        "p = subprocess.Popen([sys.executable, '-m', 'jumar.cli.entry', 'run', '-q'])\n"
-        "d = '.jumar/loops/t/iterations/iteration-001'\n"
-        "end = time.monotonic() + 40\n"
-        "while not os.path.exists(d) and time.monotonic() < end: time.sleep(0.02)\n"
-        "p.send_signal(signal.SIGKILL); p.wait()\n"
-    )
-    subprocess.run([sys.executable, "-c", killer], cwd=tmp_path, check=True, timeout=60)
+    killed_when(tmp_path, ".jumar/loops/t/iterations/iteration-001")
     (tmp_path / "killed").touch()
 
     result = jumar_json(tmp_path, "run")

@@ -13,6 +13,7 @@ from jumar.model.records import Usage
 
 __all__ = ["RunningSpend", "cost_of", "spend", "tokens_of"]
 
+_AT_ONCE: Final = 60.0  # seconds
 _DEFAULTS: Final = Budget()
 
 
@@ -23,7 +24,7 @@ def spend(attempts: Iterable[Attempt], budget: Budget = _DEFAULTS) -> Spend:
     start (``assumed``), and one that ended without saying too where ``budget.on_unknown_cost`` is ``charge_reserve``; its cost
     stays unknown all the same. Where its start has none, it is charged what ``budget`` reserves now: that is how a person says
     afterwards what an unknown attempt is to count. Where a part of a cost is known, that part counts as known and the rest of the
-    reservation as assumed. A rate-limited attempt that reports nothing has used nothing.
+    reservation as assumed. A rate-limited attempt that reports nothing and ended within a minute has used nothing.
 
     ``iterations`` counts attempts to generate, lost ones too, ``calls`` all attempts. ``seconds`` is the sum of what is known.
     Where only input and output tokens were reported, tokens are their sum. No attempts have cost nothing: 0, not None.
@@ -202,8 +203,11 @@ def _reported_tokens(usage: Usage) -> int | None:
 
 
 def _refused(attempt: Attempt) -> bool:
-    """Whether the provider turned the attempt away at once. One that reports some usage had begun to work, and is not free."""
-    if attempt.end is None or attempt.end.outcome != "rate_limited":
+    """Whether the provider turned the attempt away at once: within a minute, and nothing used that was reported.
+
+    One that had worked for longer, or reports some usage, is not free.
+    """
+    if attempt.end is None or attempt.end.outcome != "rate_limited" or (attempt.end.seconds or 0.0) >= _AT_ONCE:
         return False
     usage = attempt.end.usage
     return not (usage.token_cost_usd or usage.tokens_used or usage.input_tokens or usage.output_tokens)

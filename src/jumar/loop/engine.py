@@ -221,6 +221,9 @@ class Loop:
 
     def _warn_of_a_perfect_start(self) -> None:
         views = self.store.views()
+        if views and views[0].score is None:
+            why = self.store.record(0).status_reason
+            self._notice(f"the start has no valid score: {why}; if that is not what you expect, stop before passes are paid for")
         if views and views[0].score == _PERFECT:
             self._notice(
                 "the start already has the highest score there is: no pass can beat it, and among equals the earlier is kept; "

@@ -110,7 +110,8 @@ def _outcome(
     notes = reading.notes if result.log_error is None else (*reading.notes, result.log_error)
     usage, failure = reading.usage, failure or result.failure
     stopped = result.timed_out or result.interrupted
-    limit = None if stopped or failure is None else rate_limit(result.exit_code, result.output_tail, usage)
+    may_wait = not stopped and (failure is not None or usage.rate_limited is True)
+    limit = rate_limit(result.exit_code, result.output_tail, usage) if may_wait else None
     if limit is not None:
         usage = replace(usage, rate_limited=True, retry_after=limit.retry_after)
     blocked = usage.blocked or (None if stopped else blocked_by_exit(result.exit_code, result.output_tail))
@@ -122,7 +123,7 @@ def _outcome(
         output_tail=result.output_tail if output is None else output,
         timed_out=result.timed_out,
         interrupted=result.interrupted,
-        failure=None if blocked is not None and not stopped else failure,
+        failure=_failure(failure, blocked=blocked is not None and not stopped, waits=limit is not None),
         usage=usage,
         errors=error_lines(result.stdout, result.stderr),
         stdout=result.stdout,
@@ -131,6 +132,13 @@ def _outcome(
         blocked=blocked,
         printed=result.output_bytes > 0,
     )
+
+
+def _failure(said: str | None, *, blocked: bool, waits: bool) -> str | None:
+    """Return how the run failed: one that is blocked did not, and one that has to wait did, whatever its exit code."""
+    if blocked:
+        return None
+    return said or ("its provider wants it to wait" if waits else None)
 
 
 class PythonGenerator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from jumar.loop.heartbeat import last_beat
 from jumar.loop.plan import choose_parent
@@ -10,9 +11,12 @@ from jumar.loop.purse import finish
 from jumar.loop.run import LoopRun
 from jumar.loop.strays import end_strays
 from jumar.loop.trees import Trees
+from jumar.loop.usage import read_usage_file
 from jumar.loop.work import drive
-from jumar.model.attempts import Attempt, AttemptEnd
+from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.store.loop_store import Pending
+from jumar.store.restore import RestorePlan
+from jumar.text import escape
 
 __all__ = ["record_failed", "recover"]
 
@@ -34,12 +38,9 @@ def recover(run: LoopRun, trees: Trees) -> None:
     views = store.views()
     if views and not completed and run.settings.candidates == 1:
         parent = choose_parent(views, run.settings.continue_from)
-        kept = trees.of(None).restore(parent, set_aside=True)
-        if kept is not None:
-            run.notice(
-                f"the work tree was not that of iteration {parent}; what differed is kept in {kept}, "
-                f"and the loop goes on from {parent}"
-            )
+        workspace = trees.of(None)
+        plan = workspace.difference(parent)
+        _tell_set_aside(run, plan, workspace.carry_out(plan, set_aside=True), parent)
     store.discard_leftovers()
 
 
@@ -52,10 +53,39 @@ def _write_off(run: LoopRun, attempt: Attempt) -> None:
     """End an attempt whose process died: charged what was set aside for it, and its time up to the last heartbeat."""
     start = attempt.start
     end_strays(start.nonce)
-    beat = last_beat(run.store.paths.heartbeat(start.number))
-    detail = "its process died before it ended"
-    finish(run, attempt, AttemptEnd(outcome="lost", seconds=beat, ended_at=run.clock.now(), detail=detail, failure="lost"))
-    run.notice(f"attempt {start.number} did not end (its process died); it is counted as lost")
+    paths = run.store.paths
+    reading = read_usage_file(paths.attempt_scratch(start.number) / "usage.json")
+    end = AttemptEnd(
+        outcome="lost",
+        seconds=last_beat(paths.heartbeat(start.number)),
+        ended_at=run.clock.now(),
+        detail="its process died before it ended",
+        usage=reading.usage,
+        notes=reading.notes,
+        failure="lost",
+    )
+    finish(run, attempt, end)
+    what = {"generate": "a pass", "score": "the scoring", "confirm": "a later reading"}[start.purpose]
+    run.notice(f"{what} of iteration {start.iteration} did not end, because its process died: {_charged(start, end)}")
+
+
+def _charged(start: AttemptStart, end: AttemptEnd) -> str:
+    cost = end.usage.token_cost_usd
+    if cost is not None:
+        return f"${cost:.2f} are charged, as it had reported"
+    if start.reserve_cost_usd is not None:
+        return f"${start.reserve_cost_usd:.2f} are charged, as assumed"
+    return "what it cost is not known"
+
+
+def _tell_set_aside(run: LoopRun, plan: RestorePlan, kept: Path | None, number: int) -> None:
+    if kept is None:
+        return
+    paths = sorted({*(entry.path for entry in plan.write), *plan.delete})
+    named = ", ".join(escape(path) for path in paths[:3]) + (f" and {len(paths) - 3:,} more" if len(paths) > 3 else "")
+    run.notice(
+        f"the work tree differed from iteration {number}, which the loop goes on from: {named}; what was there is in {kept}"
+    )
 
 
 def _waiting(run: LoopRun) -> Iterator[Pending]:
@@ -74,7 +104,8 @@ def _complete_pending(run: LoopRun, trees: Trees) -> bool:
         end_strays(pending.nonce)
         candidate: int | None = pending.stage.get("candidate")
         workspace = trees.ready(candidate)
-        workspace.carry_out(workspace.difference_to(pending), set_aside=candidate is None)
+        plan = workspace.difference_to(pending)
+        _tell_set_aside(run, plan, workspace.carry_out(plan, set_aside=candidate is None), pending.number)
         if drive(trees.step(candidate).evaluation.complete(pending)) is not None:
             run.notice(f"iteration {pending.number} was generated before the interruption; it is scored now, not generated again")
     return found
