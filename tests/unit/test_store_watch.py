@@ -13,6 +13,8 @@ import pytest
 from store_kit import AT, end, new_store, put, record
 
 from jumar.errors import StoreDamagedError
+from jumar.loop.checkfiles import GuardRules
+from jumar.loop.guard import Guard
 from jumar.store.loop_store import LoopStore
 from jumar.store.verify import verify
 from jumar.store.watch import StoreWatch
@@ -185,3 +187,34 @@ def test_an_old_record_is_looked_at_in_its_turn_and_at_the_end(store: LoopStore,
     path.write_text("{}")
 
     assert [str(item) for item in watch.look(everything=True)] == ["iterations/iteration-020/metrics.json was changed"]
+
+
+@pytest.mark.parametrize("under_way", [(4,), (4, 5, 6)])
+def test_what_is_found_while_several_are_under_way_is_held_against_each_and_says_so(
+    store: LoopStore, under_way: tuple[int, ...]
+) -> None:
+    guard = Guard(store, GuardRules())
+    with store.lock():
+        for number in under_way:
+            guard.before_generate(number, store.paths.scratch / str(number))
+        raise_the_score(store.paths.directory)
+        found = [guard.after_generate(number) for number in under_way]
+    start = "the store was written by somebody else: iterations/iteration-002/metrics.json was changed (put back)"
+    shared = "; nobody can tell which of the iterations 4, 5 and 6 did it, so it is held against each that was under way"
+    expected = start + (shared if len(under_way) > 1 else "")
+    assert [[expected]] * len(under_way) == [[finding.message for finding in each if finding.fails] for each in found]
+
+
+def test_a_running_attempt_is_looked_at_each_time_however_many_began_after_it(store: LoopStore) -> None:
+    watch = StoreWatch(store)
+    with store.lock():
+        watch.arm()
+        for number in range(4, 24):
+            store.begin_attempt(number, 3, f"nonce{number}", AT)
+        watch.arm()
+        path = store.paths.attempt_start(4)
+        before = path.read_bytes()
+        path.write_bytes(before.replace(b"nonce4", b"nonce5"))
+        damage = watch.look()
+    assert [("attempts/000004.start.json", True)] == [(one.path, one.mended) for one in damage]
+    assert before == path.read_bytes()

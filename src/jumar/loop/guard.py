@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -210,9 +210,10 @@ class Guard:
         )
 
     def _close(self, phase: str, number: int) -> _Window:
+        under_way = sorted({each for _, each in self._windows})
         for damage in self._watch.look(pending=frozenset(self._staged)):
             for window in self._windows.values():
-                window.found.append(_of_damage(damage))
+                window.found.append(_of_damage(damage, under_way))
         last = self._store.iteration_numbers()[-1:]
         self._staged = {waiting for waiting in self._staged if not last or waiting >= last[0] - _SIDE_BY_SIDE}
         return self._windows.pop((phase, number))
@@ -337,8 +338,12 @@ def _spec(protect: tuple[str, ...]) -> GitIgnoreSpec | None:
     return GitIgnoreSpec.from_lines([*CONTROL, *protect])
 
 
-def _of_damage(damage: Damage) -> Finding:
-    return Finding(message=f"the store was written by somebody else: {damage}{' (put back)' if damage.mended else ''}")
+def _of_damage(damage: Damage, under_way: Sequence[int]) -> Finding:
+    message = f"the store was written by somebody else: {damage}{' (put back)' if damage.mended else ''}"
+    if len(under_way) > 1:
+        named = f"{', '.join(map(str, under_way[:-1]))} and {under_way[-1]}"
+        message += f"; nobody can tell which of the iterations {named} did it, so it is held against each that was under way"
+    return Finding(message=message)
 
 
 def _identity(path: Path) -> tuple[int, ...]:

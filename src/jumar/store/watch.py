@@ -33,8 +33,9 @@ from jumar.text import escape
 
 __all__ = ["Damage", "StoreWatch"]
 
-_NEWEST: Final = 12  # attempts and iterations, looked at each time
-_TURN: Final = 16  # older ones, looked at each time
+_NEWEST: Final = 6  # attempts and iterations, looked at each time
+_TURN: Final = 4  # older ones, looked at each time: what was read of them is in memory, and the end looks at all
+_TAKEN: Final = 32  # older ones of a loop that is gone on with, taken in each time
 _LARGEST_COPY: Final = 8_000_000  # bytes of one attempt's or iteration's files
 _PLANTED: Final = "planted"
 _Key = int | str
@@ -112,7 +113,7 @@ class StoreWatch:
         if self._vault is None:
             self._vault = _Vault(self._paths.directory)
         self._take_in()
-        for key in itertools.islice(self._backlog, 2 * _TURN):
+        for key in itertools.islice(self._backlog, _TAKEN):
             self._add(key)
         for directory in (self._paths.attempts, self._paths.iterations, self._paths.pending):
             self._stamps[directory] = _stamp(directory)
@@ -206,10 +207,19 @@ class StoreWatch:
             self._digests.append(b"")
         self._prints[row] = self._print(key)
         self._places[row] = place
-        self._digests[row] = _digest(contents)
+        self._digests[row] = _digest_of(framed)
 
     def _print(self, key: _Key) -> int:
-        return hash(tuple(_stamp(path) for path in self._files(key)))
+        """Return what tells that one of the files was touched; written out, because it is asked for all the time."""
+        found: list[int] = []
+        for path in self._files(key):
+            try:
+                status = os.lstat(path)
+            except OSError:
+                found.append(0)
+            else:
+                found += (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode)
+        return hash(tuple(found))
 
     def _due(self, *, everything: bool) -> Iterator[_Key]:
         if everything:
@@ -217,7 +227,7 @@ class StoreWatch:
             return
         yield from list(self._single)
         attempts, numbers = self._store.attempts(), self._store.iteration_numbers()
-        recent = [_attempt_key(attempt.start.number) for attempt in attempts[-_NEWEST:]]
+        recent = list(map(_attempt_key, {*self._under_way, *(attempt.start.number for attempt in attempts[-_NEWEST:])}))
         recent += [_iteration_key(number) for number in numbers[-_NEWEST:]]
         yield from recent
         older = max(0, min(len(attempts), len(numbers)) - _NEWEST)
@@ -356,9 +366,11 @@ def _listed(directory: Path) -> frozenset[str]:
 
 
 def _digest(contents: list[bytes | None]) -> bytes:
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(_framed(contents))
-    return digest.digest()
+    return _digest_of(_framed(contents))
+
+
+def _digest_of(framed: bytes) -> bytes:
+    return hashlib.blake2b(framed, digest_size=16).digest()
 
 
 _WIDTH: Final = 8
