@@ -84,3 +84,14 @@ def test_what_cannot_be_is_refused_before_anything_is_estimated(fresh_place: Pat
     configure(fresh_place, more='[budget]\nmodel = "gtp-5"')
     refused = call("run", "--estimate", check=2)
     assert "[budget] model: the table of prices has no model 'gtp-5' (did you mean 'gpt-5'?)" in refused.err
+
+
+def test_after_the_end_it_says_that_the_loop_has_ended_and_what_is_left(fresh_place: Path):
+    configure(fresh_place, passes=2, more="[budget]\nmax_cost_usd = 3")
+    call("run", "--quiet", check=0)
+    text = call("run", "--estimate", check=0).out
+    assert "the loop has ended (2 of 2 iterations done); left are $2.5000 of max_cost_usd, 0 of max_iterations\n" in text
+    assert "buys" not in text
+    assert "2 of 2 iterations done" == estimated()["ended"]
+    more = estimated("-n", "5")
+    assert (None, 3) == (more["ended"], more["estimate"]["passes"]["typical"])

@@ -34,7 +34,7 @@ def test_a_running_loop_ends_after_its_step_and_goes_on_when_the_file_is_gone(tm
     )
     try:
         wait_for_calls(tmp_path, 1)
-        words = ["t"] if where == "loop" else ["--all"]
+        words = [] if where == "loop" else ["--all"]
         made = jumar_json(tmp_path, "stop", *words)
         out, err = running.communicate(timeout=30)
     finally:
@@ -59,7 +59,9 @@ def test_a_running_loop_ends_after_its_step_and_goes_on_when_the_file_is_gone(tm
 
 
 def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
-    assert "name a loop, or --all" in jumar(tmp_path, "stop", check=2).stderr
+    assert "no loop is running; name a loop, or --all" in jumar(tmp_path, "stop", check=2).stderr
+    assert "no loop is asked to stop; name a loop" in jumar(tmp_path, "stop", "--undo", check=2).stderr
+    assert "name a loop, or --all" in jumar(tmp_path, "stop", "t", "--all", check=2).stderr
     assert "holds no loops" in jumar(tmp_path, "stop", "--all", check=2).stderr
     jumar(tmp_path, "stop", "nothing", check=2)
     assert not (tmp_path / ".jumar").exists()

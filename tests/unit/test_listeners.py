@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loops import jumar, write_loop
 
 from jumar.loop.engine import Loop
 from jumar.loop.events import AttemptStarted, Event, IterationRecorded, LoopStarted, Notice
@@ -14,6 +17,9 @@ from jumar.store.layout import prepare_root
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer, ScriptedGenerator
+
+if TYPE_CHECKING:
+    import pytest
 
 EVENT = AttemptStarted(attempt=1, iteration=1)
 
@@ -96,3 +102,32 @@ def test_a_loop_with_bad_hooks_ends_as_one_without(tmp_path: Path) -> None:
     assert isinstance(heard[0], LoopStarted)
     assert [0, 1, 2, 3] == [event.record.iteration_number for event in heard if isinstance(event, IterationRecorded)]
     assert 1 == sum(isinstance(event, Notice) and "m:mutate" in event.message for event in heard)
+
+
+def test_a_broken_hook_is_one_line_and_its_traceback_is_for_debugging(
+    fresh_place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (fresh_place / "mine.py").write_text("def bad(event):\n    raise ValueError('no way')\n")
+    write_loop(fresh_place, [0.6, 0.7], extra='[hooks]\npython = ["mine:bad"]\n')
+    ended = jumar(fresh_place, "run", check=0)
+    assert "" == ended.stderr
+    assert 1 == ended.stdout.count("mine:bad failed and is passed over: ValueError: no way")
+    assert 1 == (fresh_place / ".jumar/loops/t/events.jsonl").read_text().count("no way")
+
+    def raising(_event: Event) -> None:
+        raise ValueError("no way")
+
+    with caplog.at_level("DEBUG", logger="jumar.loop"):
+        Listeners([Hook("mine:bad", raising)])(EVENT)
+    (record,) = caplog.records
+    assert ("DEBUG", True) == (record.levelname, record.exc_info is not None)
+
+
+def test_what_is_noted_before_the_first_row_stands_above_the_table(fresh_place: Path) -> None:
+    write_loop(fresh_place, [0.6], check=None)
+    lines = jumar(fresh_place, "run", check=0).stdout.splitlines()
+    header = next(index for index, line in enumerate(lines) if line.split()[:2] == ["it", "score"])
+    notes = [index for index, line in enumerate(lines) if line.startswith("note ")]
+    assert notes
+    assert max(notes) < header
+    assert ["0"] == lines[header + 1].split()[:1]

@@ -123,6 +123,11 @@ def test_ascii_is_ascii() -> None:
     shown = "\n".join(text_of(VIEW, ascii_only=True))
     assert shown.isascii()
     assert "* 80 (iteration 3)" in shown
+    assert " diff " in shown
+    rich = text_of(VIEW)
+    plain = text_of(VIEW, ascii_only=True)
+    head = next(index for index, line in enumerate(rich) if "Δ" in line)
+    assert rich[head].index("checks") == plain[head].index("checks"), "the columns stay where they are"
 
 
 @given(

@@ -286,3 +286,16 @@ def test_without_a_map_nothing_is_looked_for():
 def test_the_first_source_wins_field_by_field():
     merged = merge_usage(Usage(token_cost_usd=1.0, input_tokens=1), Usage(token_cost_usd=2.0, output_tokens=2, completed=True))
     assert Usage(token_cost_usd=1.0, input_tokens=1, output_tokens=2, tokens_used=3, completed=True) == merged
+
+
+def test_a_cost_has_two_names_and_a_missed_one_is_noted():
+    assert 0.5 == parse_usage({"cost_usd": 0.5}, where="usage file").usage.token_cost_usd
+    assert 0.2 == parse_usage({"cost_usd": 0.5, "token_cost_usd": 0.2}, where="usage file").usage.token_cost_usd
+    assert 0.5 == parse_usage({"cost_usd": 0.5, "token_cost_usd": None}, where="usage file").usage.token_cost_usd
+    found = parse_usage({"cost": 0.5, "usd": 1, "token_count": 7, "colour": "red", "model": "m"}, where="usage file")
+    assert Usage(model="m") == found.usage
+    assert (
+        "usage file: 'cost' is no known key and is not counted (did you mean 'cost_usd'?)",
+        "usage file: 'usd' is no known key and is not counted (did you mean 'token_cost_usd'?)",
+        "usage file: 'token_count' is no known key and is not counted (did you mean 'tokens_used'?)",
+    ) == found.notes

@@ -16,6 +16,7 @@ from jumar.errors import JumarError
 from jumar.model.attempts import Spend
 from jumar.model.budget import Budget
 from jumar.model.records import Usage
+from jumar.model.stopping import REQUESTED_REASONS
 from jumar.store.layout import list_loops, loops_directory
 from jumar.store.loop_reader import LoopReader
 from jumar.text import plural
@@ -23,12 +24,19 @@ from jumar.text import plural
 __all__ = ["RunEstimate", "estimate_run"]
 
 _CHARACTERS_A_TOKEN: Final = 4
+_GOES_ON: Final = REQUESTED_REASONS | {
+    *("max_iterations", "max_cost", "max_tokens", "max_seconds", "max_attempts"),
+    *("unknown_cost", "disk_full", "blocked"),
+}
 _LOOKED_AT: Final = 20  # earlier loops, the newest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEstimate:
-    """What ``--estimate`` says. ``made`` counts the passes so far; ``estimate`` is None when no limit says anything."""
+    """What ``--estimate`` says. ``made`` counts the passes so far; ``estimate`` is None when no limit says anything.
+
+    ``ended`` says why the loop has come to its end, None while it is not begun, under way, or would go on.
+    """
 
     loop_id: str
     exists: bool
@@ -36,6 +44,7 @@ class RunEstimate:
     spend: Spend
     budget: Budget
     estimate: Estimate | None
+    ended: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -44,6 +53,7 @@ class RunEstimate:
             "passes_made": self.made,
             "spend": self.spend.to_json(),
             "budget": self.budget.to_json(),
+            "ended": self.ended,
             "estimate": None if self.estimate is None else self.estimate.to_json(),
         }
 
@@ -68,21 +78,25 @@ def estimate_run(request: RunRequest) -> RunEstimate:
     if not used:
         used, source = _earlier(request, loop_id)
     total = spend(attempts, budget)
-    return RunEstimate(
-        loop_id=loop_id,
-        exists=exists,
-        made=made,
-        spend=total,
+    found = estimate(
         budget=budget,
-        estimate=estimate(
-            budget=budget,
-            spend=total,
-            passes=used,
-            source=source,
-            expected=_expected(request, budget, prices),
-            pass_limit=max(0, config.max_iterations - made),
-        ),
+        spend=total,
+        passes=used,
+        source=source,
+        expected=_expected(request, budget, prices),
+        pass_limit=max(0, config.max_iterations - made),
     )
+    ended = None if store is None else _ended(store, none_left=found is not None and found.passes.high == 0)
+    return RunEstimate(loop_id=loop_id, exists=exists, made=made, spend=total, budget=budget, ended=ended, estimate=found)
+
+
+def _ended(store: LoopReader, *, none_left: bool) -> str | None:
+    """Return why the loop ended after its last iteration; None when it would go on, because its limits allow more by now."""
+    ends = [decision for decision in store.decisions() if decision.kind == "end"]
+    numbers = store.iteration_numbers()
+    over = bool(ends and numbers) and ends[-1].final_iteration == numbers[-1]
+    goes_on = over and ends[-1].data.get("stop_reason") in _GOES_ON and not none_left
+    return ends[-1].reason if over and not goes_on else None
 
 
 def _earlier(request: RunRequest, loop_id: str) -> tuple[tuple[PassUse, ...], str]:

@@ -70,6 +70,7 @@ class PlainDisplay(SilentDisplay):
         self._stream = stream
         self._previous: IterationRecord | None = None
         self._weights: Mapping[str, float] = {}
+        self._headed = False
 
     def _say(self, text: str) -> None:
         self._stream.write(writable(text, self._stream) + "\n")
@@ -79,7 +80,7 @@ class PlainDisplay(SilentDisplay):
         """Print what the event has to say."""
         if isinstance(event, LoopStarted):
             self._say(f"jumar run · {event.loop_id} · up to {event.rules.max_iterations} iterations")
-            self._say(_line(COLUMNS))
+            self._headed = False
             self._weights = event.weights
             self._past(event)
         elif isinstance(event, IterationRecorded):
@@ -90,6 +91,8 @@ class PlainDisplay(SilentDisplay):
             self._say(f"waiting   {waiting_text(event)}")
 
     def _past(self, event: LoopStarted) -> None:
+        if event.latest:
+            self._head()
         hidden, shown = max(0, event.recorded - _SHOWN), event.latest[-_SHOWN:]
         if hidden:
             self._say(f"      {hidden:,} earlier: `jumar show {event.loop_id}`")
@@ -97,7 +100,14 @@ class PlainDisplay(SilentDisplay):
         for record in shown:
             self._row(record, event.best)
 
+    def _head(self) -> None:
+        """Print the table's header: with the first row, so that what is noted before it stands above the table."""
+        if not self._headed:
+            self._headed = True
+            self._say(_line(COLUMNS))
+
     def _row(self, record: IterationRecord, best: int | None) -> None:
+        self._head()
         self._say(_line(row_cells(record, self._previous, best, self._weights)))
         self._previous = record
 

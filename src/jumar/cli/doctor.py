@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from jumar.cli.common import colour_wanted, json_option, print_json, print_text, quiet_option, writable
+from jumar.cli.numbers import DecimalRange
 from jumar.text import escape_block
 
 __all__ = ["doctor_command"]
@@ -31,7 +32,7 @@ _NAME_WIDTH = 14
 @click.option("--no-run", is_flag=True, help="Don't run the generator.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=DecimalRange(min=0, min_open=True),
     default=60.0,
     show_default=True,
     metavar="SECONDS",

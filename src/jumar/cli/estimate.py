@@ -40,7 +40,7 @@ def _show(found: RunEstimate) -> None:
         Row(cells=(row.limit, _amount(row, row.left), _use(row), _count(row.passes), row.source)) for row in found.estimate.rows
     ]
     print_table(columns, rows)
-    print_text(f"estimate  {_verdict(found.estimate)}")
+    print_text(f"estimate  {_verdict(found.estimate) if found.ended is None else _after_the_end(found.ended, found.estimate)}")
 
 
 def _verdict(found: Estimate) -> str:
@@ -49,6 +49,14 @@ def _verdict(found: Estimate) -> str:
         spread = "" if passes.low == passes.high else f" ({_count(passes)})"
         return f"the budget buys about {_passes(round(passes.typical))}{spread}; {limit} is reached first"
     return f"at most {_passes(round(passes.high or 0))}, by {limit}; what a pass costs is not known before the first one"
+
+
+def _after_the_end(why: str, found: Estimate) -> str:
+    """Say that the loop has ended, and what is left of each limit: nothing runs until one of them, or a rule, is changed."""
+    left = [f"{_amount(row, row.left)} of {row.limit}" for row in found.rows]
+    most = found.passes.typical if found.passes.typical is not None else found.passes.high
+    buys = "" if not most else f", about {_passes(round(most))}"
+    return f"the loop has ended ({escape(why)}); left are {', '.join(left)}{buys}"
 
 
 def _amount(row: EstimateRow, value: float | None) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from jumar.cli.common import print_json, print_text, shown_path, warned
+from jumar.cli.numbers import DecimalRange
 from jumar.errors import NothingEvaluatedError
 from jumar.text import plural
 
@@ -56,7 +57,7 @@ def judge_options(function: F) -> F:
             metavar="N",
             help="Ask so often; the median counts.  [default: once, 3 times a noisy judge]",
         ),
-        click.option("--max-cost", type=click.FloatRange(0), metavar="USD", help="Stop asking the judge at this cost."),
+        click.option("--max-cost", type=DecimalRange(0), metavar="USD", help="Stop asking the judge at this cost."),
         click.option(
             "--price",
             type=_Pair("IN,OUT", "0.15,0.60", ordered=False),
@@ -66,15 +67,13 @@ def judge_options(function: F) -> F:
         click.option(
             "--concurrency", type=click.IntRange(1, 1024), default=8, show_default=True, help="Questions to the judge at once."
         ),
-        click.option(
-            "--timeout", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, help="Seconds a call."
-        ),
+        click.option("--timeout", type=DecimalRange(0, min_open=True), default=120.0, show_default=True, help="Seconds a call."),
         click.option(
             "--max-retries", type=click.IntRange(0, 100), default=3, show_default=True, help="For a judge that is busy."
         ),
         click.option(
             "--backoff-base",
-            type=click.FloatRange(0, min_open=True),
+            type=DecimalRange(0, min_open=True),
             default=2.0,
             show_default=True,
             help="Base of the waits between retries.",

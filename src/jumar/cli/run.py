@@ -13,6 +13,7 @@ import click
 
 from jumar.cli.common import DEFAULT_ROOT, colour_wanted, json_option, print_json, print_text, quiet_option
 from jumar.cli.display import Display, LiveDisplay, PlainDisplay, SilentDisplay
+from jumar.cli.numbers import DecimalRange
 from jumar.loop.control import StopSwitch
 from jumar.loop.outcome import LoopOutcome
 
@@ -54,15 +55,15 @@ class RunCommand(click.Command):
 @click.command("run", cls=RunCommand, epilog=_EPILOG)
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("-n", "--max-iterations", type=click.IntRange(min=1), help="Passes at most (default 10).")
-@click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Dollars at most, over all resumes.")
+@click.option("--max-cost", type=DecimalRange(min=0), metavar="USD", help="Dollars at most, over all resumes.")
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Tokens at most, over all resumes.")
-@click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time of all passes at most.")
+@click.option("--max-seconds", type=DecimalRange(min=0, min_open=True), metavar="S", help="Time of all passes at most.")
 @click.option("--estimate", is_flag=True, help="Say how many passes the budget buys; runs and pays nothing.")
 @click.option("--check", "checks", multiple=True, metavar="CMD", help="A shell command that must pass; may be repeated.")
 @click.option("--include", multiple=True, metavar="GLOB", help="What to keep of the directory, in gitignore syntax; repeatable.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="What to leave out; repeatable.")
 @click.option("--objective", help="What the generator is told to do (JUMAR_PROMPT_FILE).")
-@click.option("--threshold", type=click.FloatRange(0, 100), help="The gate: the score that counts as done.")
+@click.option("--threshold", type=DecimalRange(0, 100), help="The gate: the score that counts as done.")
 @click.option(
     "--mode",
     type=click.Choice(["highest_quality", "highest_quality_verified", "most_recent_above_threshold"]),
@@ -73,7 +74,7 @@ class RunCommand(click.Command):
 @click.option("--workers", type=click.IntRange(min=1), help="How many of them run at once.")
 @click.option("--protect", multiple=True, metavar="GLOB", help="What checks need as it was at the start; repeatable.")
 @click.option("--continue-from", type=click.Choice(["previous", "best"]), help="What the next pass starts from.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For one run of the generator.")
+@click.option("--timeout", type=DecimalRange(min=0, min_open=True), metavar="SECONDS", help="For one run of the generator.")
 @click.option("--env", "environment", multiple=True, metavar="NAME", help="Let the programs see this variable; repeatable.")
 @click.option("--id", "loop_id", help="The loop's name.")
 @click.option("--new", is_flag=True, help="Start a new loop even if there is one to go on with.")
@@ -192,6 +193,10 @@ def _way_on(reason: str) -> str:
         "max_attempts": "a higher [budget] max_iterations",
         "unknown_cost": "[budget] reserve_cost_usd (or reserve_tokens): what such an attempt is to count",
         "disk_full": "some space freed",
+        "consecutive_failures": (
+            "the cause mended (`jumar show` and `jumar logs` name it): a changed [generator] and --accept-changes, "
+            "or a higher [stop] consecutive_failures (3 where none is written)"
+        ),
     }
     return ways.get(reason, "another [stop] rule: take out or change the one that ended it")
 

@@ -19,6 +19,7 @@ from jumar.cli.common import (
     root_option,
     shown_path,
 )
+from jumar.cli.numbers import DecimalRange
 from jumar.errors import UsageError
 from jumar.model.selection import MODES
 from jumar.text import escape, points
@@ -42,7 +43,7 @@ Without --use nothing is written. Exit code: 0, or 12 when no iteration has a va
 @click.command("select", epilog=_EPILOG)
 @loop_argument
 @click.option("--mode", type=click.Choice(MODES), help="How to choose (default: as the loop was configured).")
-@click.option("--threshold", type=click.FloatRange(0, 100), metavar="T", help="The score that counts as good enough, 0-100.")
+@click.option("--threshold", type=DecimalRange(0, 100), metavar="T", help="The score that counts as good enough, 0-100.")
 @click.option(
     "--require-verification/--no-require-verification",
     default=None,

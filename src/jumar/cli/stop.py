@@ -10,7 +10,7 @@ import click
 from jumar.cli.common import complete_loop, json_option, open_loop, print_json, print_text, quiet_option, root_option, shown_path
 from jumar.errors import NotFoundError, UsageError
 from jumar.files import as_write_error
-from jumar.store.layout import STOP, loops_directory
+from jumar.store.layout import STOP, LoopPaths, list_loops, loops_directory
 from jumar.store.lock import who_holds
 from jumar.text import escape
 
@@ -18,6 +18,7 @@ __all__ = ["stop_command"]
 
 _EPILOG = """\b
 Examples:
+  jumar stop                      the loop that is running, when it is the only one
   jumar stop readme-polish        it ends when its running step is recorded
   jumar stop --all                every loop of the root does
   jumar stop --undo readme-polish so that it may run again"""
@@ -36,8 +37,10 @@ def stop_command(loop: str | None, root: Path, *, every: bool, undo: bool, as_js
     It makes a file called STOP in the loop's directory, or in the root with --all; `touch` does the same. No loop starts
     while the file is there.
     """
-    if (loop is None) != every:
+    if loop is not None and every:
         raise UsageError("name a loop, or --all for every loop of the root")
+    if loop is None and not every:
+        loop = _only_one(root, undo=undo)
     running = False
     if loop is None:
         if not loops_directory(root).is_dir():
@@ -53,6 +56,20 @@ def stop_command(loop: str | None, root: Path, *, every: bool, undo: bool, as_js
     elif not quiet:
         print_text(_said(path, undo=undo, changed=changed, running=running, loop=loop))
     return 0
+
+
+def _only_one(root: Path, *, undo: bool) -> str:
+    """Return the one loop that runs, or with ``undo`` the one that was asked to stop. Errors: :class:`UsageError` otherwise."""
+    found: list[str] = []
+    for name in list_loops(root):
+        paths = LoopPaths(loops_directory(root) / name)
+        if os.path.lexists(paths.directory / STOP) if undo else who_holds(paths.lock) is not None:
+            found.append(name)
+    if len(found) == 1:
+        return found[0]
+    what = "asked to stop" if undo else "running"
+    state = f"{len(found)} loops are {what} ({escape(', '.join(found[:5]))})" if found else f"no loop is {what}"
+    raise UsageError(f"{state}; name a loop, or --all for every loop of the root")
 
 
 def _make(path: Path) -> bool:

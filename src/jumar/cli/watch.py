@@ -12,6 +12,7 @@ import click
 
 from jumar.cli.common import colour_wanted, complete_loop, json_option, print_json, print_text, quiet_option, root_option
 from jumar.cli.following import meant_loop
+from jumar.cli.numbers import DecimalRange
 from jumar.text import escape_block
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _NARROWEST = 40
 @click.argument("loop", required=False, shell_complete=complete_loop)
 @click.option("--once", is_flag=True, help="Print one frame and end.")
 @click.option(
-    "--interval", type=click.FloatRange(0.1, 60), default=1.0, show_default=True, metavar="SECONDS", help="Between two looks."
+    "--interval", type=DecimalRange(0.1, 60), default=1.0, show_default=True, metavar="SECONDS", help="Between two looks."
 )
 @root_option
 @json_option

@@ -17,7 +17,7 @@ from typing import Final, cast
 from jumar.errors import ConfigError
 from jumar.loop.workfiles import UnreadableFileError, read_regular
 from jumar.model.records import Usage
-from jumar.text import nearest
+from jumar.text import escape, nearest
 
 __all__ = [
     "USAGE_FIELDS",
@@ -42,6 +42,10 @@ _ALIASES: Final[Mapping[str, str]] = MappingProxyType(
         "session": "session_id",
     }
 )
+_FILE_ALIASES: Final[Mapping[str, str]] = MappingProxyType({"cost_usd": "token_cost_usd"})
+_LOOKS_PAID: Final = re.compile(r"cost|usd|dollar|token|price", re.IGNORECASE)
+_MOST_NOTED: Final = 5  # unknown keys
+_LONGEST_KEY: Final = 60  # characters
 _INTEGERS: Final = ("tokens_used", "input_tokens", "output_tokens", "cached_tokens")
 _NUMBERS: Final = (*_INTEGERS, "token_cost_usd")
 _SUM: Final = "sum:"
@@ -83,7 +87,15 @@ def read_usage_file(path: Path) -> UsageReading:
 
 
 def parse_usage(values: Mapping[str, object], *, where: str) -> UsageReading:
-    """Take the known fields of ``values``; what else is in there is the generator's own business."""
+    """Take the known fields of ``values``; what else is in there is the generator's own business.
+
+    ``cost_usd`` is another name of ``token_cost_usd``, which counts where both are given. An unknown key that looks like money or
+    tokens becomes a note: what it says would be missing from the budget.
+    """
+    values = {
+        **values,
+        **{name: values[given] for given, name in _FILE_ALIASES.items() if given in values and values.get(name) is None},
+    }
     found: dict[str, int | float | str | bool] = {}
     notes: list[str] = []
     for name in USAGE_FIELDS:
@@ -96,7 +108,18 @@ def parse_usage(values: Mapping[str, object], *, where: str) -> UsageReading:
         elif usable != "":
             found[name] = usable
     usage = Usage(**found)  # pyright: ignore[reportArgumentType] - _usable gives each field its own type
-    return UsageReading(usage=_with_sum(usage), notes=tuple(notes))
+    return UsageReading(usage=_with_sum(usage), notes=(*notes, *_overlooked(values, where=where)))
+
+
+def _overlooked(values: Mapping[str, object], *, where: str) -> list[str]:
+    known = (*USAGE_FIELDS, *_FILE_ALIASES)
+    unknown = [key for key in values if key not in known and _LOOKS_PAID.search(key)][:_MOST_NOTED]
+    return [f"{where}: '{escape(key[:_LONGEST_KEY])}' is no known key and is not counted{_meant(key, known)}" for key in unknown]
+
+
+def _meant(key: str, known: tuple[str, ...]) -> str:
+    wanted = "tokens_used" if "token" in key.lower() and "cost" not in key.lower() else "token_cost_usd"
+    return nearest(key, known) or f" (did you mean '{wanted}'?)"
 
 
 def _with_sum(usage: Usage) -> Usage:

@@ -29,7 +29,7 @@ _MOST_DIMENSIONS: Final = 8
 _LEVELS: Final = ((8, 8, 8, True), (6, 6, 5, True), (5, 4, 3, True), (5, 3, 2, False), (4, 2, 1, False), (3, 1, 0, False))
 """Rows of the chart and the table, lines of the log, and whether everything else is there: from plenty of room to little."""
 
-_PLAIN: Final = str.maketrans({"−": "-", "—": "?", "Δ": "d", "✓": "+", "✗": "x", "★": "*", "·": "|", "…": "...", "→": "->"})
+_PLAIN: Final = str.maketrans({"−": "-", "—": "-", "Δ": "diff", "✓": "+", "✗": "x", "★": "*", "·": "|", "…": "...", "→": "->"})
 """For a terminal without these characters; whoever prints escapes what else it cannot say."""
 
 _NONE: Mapping[str, float] = MappingProxyType({})
@@ -82,8 +82,13 @@ def frame_lines(view: LiveView, *, width: int = 80, height: int | None = None, a
         if height is None or len(lines) <= height:
             break
     if ascii_only:
-        lines = [[(text.translate(_PLAIN), style) for text, style in line] for line in lines]
+        lines = [[(_in_ascii(text), style) for text, style in line] for line in lines]
     return lines[:height]
+
+
+def _in_ascii(text: str) -> str:
+    """Return ``text`` in plain words; those of the table's cells take room from the blanks before them."""
+    return text.replace("   Δ", "diff").replace("  —", "n/a").translate(_PLAIN)
 
 
 def _frame(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jumar.cli.common import DEFAULT_ROOT, json_option, print_json, quiet_option
+from jumar.cli.numbers import DecimalRange
 from jumar.cli.run import signals_handled
 from jumar.errors import ConfigError, NothingEvaluatedError
 from jumar.text import escape
@@ -58,7 +59,7 @@ class _Assignments(click.ParamType[Any]):
 @click.option("--base-ckg", metavar="FILE", help="The same as --base ckg=FILE.")
 @click.option("--base-fix-db", metavar="FILE", help="The same as --base fix_db=FILE.")
 @click.option("--max-iters", type=click.IntRange(min=1), metavar="N", help="Iterations a case, at most (default 5).")
-@click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), help="Time of all steps of the run, at most.")
+@click.option("--max-seconds", type=DecimalRange(min=0, min_open=True), help="Time of all steps of the run, at most.")
 @click.option("--stop-accuracy", type=float, metavar="SCORE", help="End a case when this is reached, and all other --stop-….")
 @click.option("--stop-overall", type=float, metavar="SCORE", help="As above.")
 @click.option("--stop-chain", type=float, metavar="SCORE", help="As above.")
