@@ -118,8 +118,10 @@ def _overlooked(values: Mapping[str, object], *, where: str) -> list[str]:
 
 
 def _meant(key: str, known: tuple[str, ...]) -> str:
-    wanted = "tokens_used" if "token" in key.lower() and "cost" not in key.lower() else "token_cost_usd"
-    return nearest(key, known) or f" (did you mean '{wanted}'?)"
+    """Return the nearest known key of the same kind, money or tokens."""
+    tokens = "token" in key.lower() and not re.search(r"cost|usd|dollar|price", key, re.IGNORECASE)
+    same = tuple(name for name in known if ("tokens" in name) == tokens)
+    return nearest(key, same) or f" (did you mean '{'tokens_used' if tokens else 'token_cost_usd'}'?)"
 
 
 def _with_sum(usage: Usage) -> Usage:
