@@ -125,7 +125,14 @@ CHEATS = {
         "echo 'exit 0' > ../elsewhere/check.sh", "check.sh, which validator 'style' runs, is not what it was at the start"
     ),
     "edits the configuration": Cheat(
-        "echo '[selection]' >> jumar.toml", "jumar.toml, the configuration in use, was changed while the generator ran"
+        "echo '[selection]' >> jumar.toml", "jumar.toml, the configuration in use, was changed while the generator ran, and put back"
+    ),
+    "deletes the configuration": Cheat(
+        "rm jumar.toml; mkdir jumar.toml; touch jumar.toml/x", "was changed while the generator ran, and put back"
+    ),
+    "edits the configuration from its tests": Cheat(
+        'echo \'open("jumar.toml", "w").write("[budget]")\' >> app.py',
+        "while the checks ran, jumar.toml, the configuration in use, was changed and put back",
     ),
     "raises an earlier score": Cheat(
         f'sed -i \'s/"quality_score": 10/"quality_score": 99/\' {STORE}/iterations/iteration-000/metrics.json',
@@ -170,7 +177,7 @@ def test_a_short_cut_is_caught_and_not_verified(project: Path, way: str) -> None
     assert any(cheat.says in text for text in found["tampering"]) is cheat.blamed
     assert found["verification_status"] == "failed"
     for name, text in FILES.items():
-        if name.startswith(("tests/", "tools/")):
+        if name.startswith(("tests/", "tools/", "jumar.toml")):
             assert (project / name).read_text() == text, name
     assert call("verify", "t").code == 0
     SHORT_CUTS[way] = True
@@ -198,6 +205,24 @@ def test_after_a_cheat_the_next_pass_finds_the_checks_as_they_were(project: Path
     assert "tools/score.py, which scorer 'quality' runs, was changed by the generator and put back" in prompt
     kept = project / STORE / "iterations/iteration-001/logs/protected/tools/score.py"
     assert kept.read_text() == "print(1)\n"
+
+
+def test_an_agent_cannot_raise_its_own_cap_and_a_person_can(project: Path) -> None:
+    limited = CONFIG.replace("max_iterations = 1", "max_iterations = 9") + "[budget]\nmax_iterations = 2\n"
+    (project / "jumar.toml").write_text(limited)
+    (project / "jumar.toml").chmod(0o640)
+    agent = "date +%N > seen; sed -i 's/^max_iterations = 2/max_iterations = 8/' jumar.toml; echo 'not TOML [' >> jumar.toml\n"
+
+    assert run(project, agent).document["stop_reason"] == "max_attempts"
+    assert (project / "jumar.toml").read_text() == limited
+    assert (project / "jumar.toml").stat().st_mode & 0o777 == 0o640
+    kept = project / STORE / "iterations/iteration-001/logs/protected/jumar.toml"
+    assert "max_iterations = 8" in kept.read_text()
+    assert run(project, agent, check=2).document["spend"]["iterations"] == 2, "the limit stands"
+
+    (project / "jumar.toml").write_text(limited.replace("max_iterations = 2", "max_iterations = 3"))
+    assert run(project, "date +%N > seen\n").document["spend"]["iterations"] == 3
+    assert "max_iterations = 3" in (project / "jumar.toml").read_text()
 
 
 def test_a_check_that_cannot_be_put_back_leaves_no_score_and_ends_the_loop(project: Path) -> None:

@@ -89,8 +89,33 @@ class _Window:
 
     scratch: Path
     given: dict[str, bytes | None]
-    config: tuple[int, ...] | None
     found: list[Finding] = field(default_factory=list[Finding])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """The configuration in use as it was at the start of this run. Its content decides, so that a mere touch is no change."""
+
+    path: Path
+    content: bytes
+    mode: int
+
+    @classmethod
+    def of(cls, path: Path) -> _Kept | None:
+        """Return a copy of the file; None when it is no regular file that can be read."""
+        content = files.content_of(path)
+        if content is None:
+            return None
+        return cls(path=path, content=content, mode=stat.S_IMODE(os.lstat(path).st_mode))
+
+    def differs(self) -> bool:
+        return files.content_of(self.path) != self.content
+
+    def put_back(self, logs: Path) -> str:
+        """Write the file as it was, its present version kept below ``logs``; return what became of it, for the person."""
+        _keep_versions(self.path.parent, (self.path.name,), logs / _KEPT)
+        _replace(self.path, self.content, self.mode)
+        return "and could not be put back: look at it before the next run" if self.differs() else "and put back"
 
 
 class Guard:
@@ -113,12 +138,14 @@ class Guard:
         self._used_by = {file.path: file.used_by for file in rules.files}
         self._windows: dict[tuple[str, int], _Window] = {}
         self._staged: set[int] = set()
+        self._config: _Kept | None = None
 
     def begin(self, workspace: Workspace) -> tuple[str, ...]:
         """Keep copies of what decides, or compare it with those of the loop's start; returns notices for the person.
 
         Before anything else runs. Where a run was interrupted, what its generator had changed is set aside and put back.
         """
+        self._config = None if self._rules.config is None else _Kept.of(self._rules.config)
         generation = 1 + sum(decision.kind == "accept" for decision in self._store.decisions())
         kept = self._store.kept_checks()
         notices = list(self._rules.notices)
@@ -149,17 +176,14 @@ class Guard:
         self._open("generate", number, scratch)
 
     def after_generate(self, number: int) -> tuple[Finding, ...]:
-        """Return what the generator did to the store, to its logs and to the configuration. Before its end is recorded.
+        """Return what the generator did to the store, to its logs and to the configuration, put back. Before its end is recorded.
 
         Errors: :class:`jumar.errors.StoreDamagedError` when it deleted the store.
         """
         window = self._close("generate", number)
-        found = [*window.found, *self._scratch(window)]
-        if self._rules.config is not None and _identity(self._rules.config) != window.config:
-            name = escape(self._rules.config.name)
-            found.append(Finding(message=f"{name}, the configuration in use, was changed while the generator ran"))
+        found = [*self._scratch(window), *self._configuration(window, "while the generator ran, ")]
         self._staged.add(number)
-        return tuple(found)
+        return (*window.found, *found)
 
     def put_back(self, workspace: Workspace, logs: Path | None) -> tuple[Finding, ...]:
         """Make protected files and those of the checks as they were at the start, before the snapshot is taken.
@@ -193,6 +217,7 @@ class Guard:
         """Look again: the candidate's own code ran in its checks."""
         window = self._close("score", number)
         found = [*window.found, *self.put_back(workspace, window.scratch), *self._elsewhere(workspace)]
+        found += self._configuration(window)
         return tuple(replace(item, message=f"while the checks ran, {item.message}") for item in dict.fromkeys(found))
 
     def end(self) -> tuple[str, ...]:
@@ -206,7 +231,6 @@ class Guard:
         self._windows[phase, number] = _Window(
             scratch=scratch,
             given={name: files.content_of(scratch / name) for name in names},
-            config=None if self._rules.config is None else _identity(self._rules.config),
         )
 
     def _close(self, phase: str, number: int) -> _Window:
@@ -230,6 +254,15 @@ class Guard:
                 if path.name.startswith(_OURS):
                     files.remove_any(path)
                     yield Finding(message=f"{escape(path.name)} was put among the logs, where checks write, and removed")
+
+    def _configuration(self, window: _Window, when: str = "") -> Iterator[Finding]:
+        """Put the configuration back as this run read it: a limit that was raised in it would hold from the next run on."""
+        if self._config is not None and self._config.differs():
+            said = f"{escape(self._config.path.name)}, the configuration in use, was changed"
+            finding = Finding(message=f"{said} {when}{self._config.put_back(window.scratch)}")
+            for other in self._windows.values():
+                other.found.append(finding)
+            yield finding
 
     def _keep(self, generation: int, workspace: Workspace) -> Manifest:
         """Copy what decides into the store; nothing when the loop has no such files."""
@@ -346,17 +379,11 @@ def _of_damage(damage: Damage, under_way: Sequence[int]) -> Finding:
     return Finding(message=message)
 
 
-def _identity(path: Path) -> tuple[int, ...]:
-    """Return what tells that a file was written: of none (0,). Its content decides, so that a mere touch is no change."""
-    content = files.content_of(path)
-    return (0,) if content is None else (1, len(content), hash(content))
-
-
-def _replace(path: Path, data: bytes) -> None:
+def _replace(path: Path, data: bytes, mode: int = 0o644) -> None:
     with contextlib.suppress(OSError):
         if path.is_symlink() or not path.is_file():
             files.remove_any(path)
-        files.replace_file(path, data)
+        files.replace_file(path, data, mode=mode)
 
 
 def _is_small(path: Path) -> bool:
