@@ -125,7 +125,8 @@ CHEATS = {
         "echo 'exit 0' > ../elsewhere/check.sh", "check.sh, which validator 'style' runs, is not what it was at the start"
     ),
     "edits the configuration": Cheat(
-        "echo '[selection]' >> jumar.toml", "jumar.toml, the configuration in use, was changed while the generator ran, and put back"
+        "echo '[selection]' >> jumar.toml",
+        "jumar.toml, the configuration in use, was changed while the generator ran, and put back",
     ),
     "deletes the configuration": Cheat(
         "rm jumar.toml; mkdir jumar.toml; touch jumar.toml/x", "was changed while the generator ran, and put back"

@@ -295,8 +295,15 @@ def test_a_job_whose_gate_is_met_is_green_and_pushes_the_best(tmp_path: Path):
     assert (2, True) == (job.outcome["selected_iteration"], job.outcome["meets_threshold"])
     assert ["system-out"] == [each.tag for each in gate_of(job)]
     assert "| 2" in job.summary
-    shown = subprocess.run(["git", "show", "jumar/77:text.md"], cwd=remote, check=True, capture_output=True, text=True)
-    assert "pass 2\n" == shown.stdout
+    show = ["git", "show", "jumar/77:text.md"]
+    assert "pass 2\n" == subprocess.run(show, cwd=remote, check=True, capture_output=True, text=True).stdout
+
+    again = Job(tmp_path, attempt=2)
+    again.check_out(remote)
+    again.run()
+    assert (True, True, 2) == tuple(again.outcome[key] for key in ("already_finished", "gate_met", "exit_code"))
+    assert {"run": 0, "report": 0, "push the best": 0, "gate": 0} == again.codes, (again.temporary / "log").read_text()
+    assert "pass 2\n" == subprocess.run(show, cwd=remote, check=True, capture_output=True, text=True).stdout
 
 
 def test_a_job_whose_gate_is_missed_is_red_with_a_report(tmp_path: Path):
@@ -307,6 +314,10 @@ def test_a_job_whose_gate_is_missed_is_red_with_a_report(tmp_path: Path):
     code = int(job.outputs["code"])
     assert code in {10, 11}
     assert {"run": 0, "report": 0, "gate": code} == job.codes, (job.temporary / "log").read_text()
+    again = Job(tmp_path, attempt=2)
+    again.check_out(remote)
+    again.run()
+    assert {"run": 0, "report": 0, "gate": 2} == again.codes, "an end below the gate is no success the second time"
     assert ["failure", "system-out"] == [each.tag for each in gate_of(job)]
     assert (job.temporary / "report/loop.html").stat().st_size > 10_000
     assert "70" in job.summary

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +64,82 @@ def test_a_budget_that_is_used_up_pays_nothing_and_a_higher_one_goes_on():
     assert "go on with a higher limit (--max-cost)" in again.err
     more = run("--max-cost", "1.25")
     assert (more["resumed"], more["spend"]["cost_usd"], more["stop_reason"]) == (True, 1.25, "max_cost")
+
+
+@pytest.mark.usefixtures("fresh_place")
+def test_a_cap_from_the_command_line_stands_on_a_resume_until_another_is_given():
+    configure("[budget]\nmax_cost_usd = 2.5")
+    assert run("--max-cost", "0.5")["spend"]["cost_usd"] == 0.5
+    assert call("run", "--json", check=2).document["spend"]["cost_usd"] == 0.5, "said once, it holds for the loop"
+
+    more = call("run", "--json", "--max-cost", "1", "-n", "3", check=0)
+    assert more.document["spend"]["cost_usd"] == 0.75
+    told = call("run", "--json", check=0)
+    assert (told.document["spend"]["cost_usd"], told.document["stop_reason"]) == (1.0, "max_cost")
+    assert "the limit of $1.00 given with --max-cost stands" in told.err
+    estimated = json.loads(call("run", "--estimate", "--json", check=0).out)
+    assert estimated["budget"]["max_cost_usd"] == 1
+
+    configure("[budget]\nmax_cost_usd = 1.5")
+    edited = call("run", "--json", check=0)
+    assert (edited.document["spend"]["cost_usd"], edited.document["stop_reason"]) == (1.5, "max_cost")
+    assert "[budget] max_cost_usd is $1.50 now (in the run before: $2.50), and the one given with --max-cost" in edited.err
+    reasons = [
+        json.loads(path.read_text())["reason"] for path in sorted(Path(".jumar/loops/night/decisions").glob("*-limits.json"))
+    ]
+    assert reasons == ["--max-cost: $0.50 → $1.00", "max_cost_usd in the configuration: $2.50 → $1.50"]
+    assert call("verify", "night").code == 0
+
+
+@pytest.mark.usefixtures("fresh_place")
+def test_a_cap_from_the_command_line_stands_after_a_kill():
+    configure()
+    config = Path("jumar.toml").read_text()
+    jumar = [sys.executable, "-m", "jumar.cli.entry", "run", "--max-cost", "0.75", "--max-seconds", "500", "--max-tokens", "9000"]
+    Path("jumar.toml").write_text(config.replace("sleep 0.01", "touch begun; sleep 60"))
+    process = subprocess.Popen(jumar, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not Path("begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    Path("jumar.toml").write_text(config + "[stop]\nmax_seconds = 900\n[budget]\nreserve_cost_usd = 0.25\nreserve_tokens = 100\n")
+
+    told = call("run", "--json", "--accept-changes", check=0)
+
+    assert told.document["stop_reason"] == "max_cost"
+    assert "the limit of $0.75 given with --max-cost stands" in told.err
+    assert "the limit of 9,000 tokens given with --max-tokens stands" in told.err
+    assert "[budget] max_seconds is 900 s now (in the run before: none)" in told.err
+
+
+@pytest.mark.usefixtures("fresh_place")
+def test_the_same_command_again_buys_no_second_budget():
+    Path("report.json").write_text(SAYS)
+    Path("out.txt").write_text("start\n")
+    agent = (
+        "--check",
+        "test -s out.txt",
+        "--include",
+        "out.txt",
+        "--",
+        "sh",
+        "-c",
+        "echo x >> out.txt; cp report.json $JUMAR_USAGE_FILE",
+    )
+    first = run("-n", "6", "--max-cost", "0.5", *agent)
+    assert (first["stop_reason"], first["spend"]["cost_usd"]) == ("max_cost", 0.5)
+
+    for same in (("-n", "6", "--max-cost", "0.5"), ("-n", "6"), ("-n", "9", "--max-cost", "0.4")):
+        again = call("run", "--json", *same, *agent, check=2)
+        assert (again.document["loop_id"], again.document["already_finished"]) == (first["loop_id"], True)
+    assert "go on with a higher limit (--max-cost)" in again.err
+
+    more = run("-n", "3", "--max-cost", "2", *agent)
+    assert (more["loop_id"], more["spend"]["cost_usd"], more["stop_reason"]) == (first["loop_id"], 0.75, "max_iterations")
+    new = run("-n", "3", "--max-cost", "2", *agent)
+    assert (new["loop_id"] == first["loop_id"], new["spend"]["cost_usd"]) == (False, 0.75)
+    assert run("-n", "1", "--new", "--max-cost", "2", *agent)["spend"]["cost_usd"] == 0.25
 
 
 @pytest.mark.usefixtures("fresh_place")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from jumar.app.prepare import RunRequest, loop_to_run, prompt_of
+from jumar.app.prepare import RunRequest, limits_of_run, loop_to_run, prompt_of
 from jumar.app.prices import load_prices
 from jumar.budget.estimate import Estimate, Expected, PassUse, estimate, passes_of
 from jumar.budget.ledger import spend
@@ -64,9 +64,9 @@ def estimate_run(request: RunRequest) -> RunEstimate:
     A pass takes what the passes of this loop took, else those of the newest earlier loop below the same root with the same
     generator, else what is set aside for one, else at least what its prompt costs. Errors: :class:`jumar.errors.ConfigError`.
     """
-    config, budget = request.config, request.config.budget.limits()
-    prices = load_prices(config.budget, request.base)
     loop_id = loop_to_run(request)
+    config = limits_of_run(request, loop_id).config
+    budget, prices = config.budget.limits(), load_prices(config.budget, request.base)
     directory = loops_directory(request.root) / loop_id
     exists = (directory / "loop.json").is_file()
     store = LoopReader(directory) if exists else None

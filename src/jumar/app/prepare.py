@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from jumar.app.config import JumarConfig
 from jumar.app.guard_config import as_recorded, changed_checks, guard_rules
+from jumar.app.limits import GivenLimits, LimitsInForce, limits_in_force
 from jumar.app.own_files import own_files
 from jumar.app.parts import build_parts, sandbox_of
 from jumar.app.redact_config import install_redaction
@@ -31,13 +32,15 @@ from jumar.loop.prompt import check_template
 from jumar.loop.settings import LoopSettings, achievable
 from jumar.loop.worktrees import check_repository
 from jumar.model.codec import flat
+from jumar.model.stopping import LIMIT_REASONS
 from jumar.redaction import current, redacted_json
 from jumar.store.layout import LoopPaths, check_loop_id, list_loops, loops_directory, prepare_root
+from jumar.store.loop_reader import LoopReader
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
 from jumar.text import escape
 
-__all__ = ["RunRequest", "loop_to_run", "prepare", "prompt_of"]
+__all__ = ["RunRequest", "limits_of_run", "loop_to_run", "prepare", "prompt_of"]
 
 _FREE = (
     "loop.max_iterations",
@@ -48,6 +51,9 @@ _FREE = (
 )
 """Keys that a resume may change freely: the limit, the name by which the loop was found, and how a judge is asked. So is all of
 ``[stop]``, ``[budget]``, ``[retry]`` and ``[redact]``: none of them changes a score."""
+
+_TO_GO_ON_FROM = LIMIT_REASONS | {"blocked"}
+"""How a loop ends that is not at its end: with a higher limit, or once the reason is gone, the same command goes on."""
 
 _FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.")
 
@@ -62,7 +68,7 @@ class RunRequest:
     ``base`` is the directory that relative paths of the configuration start from, ``path`` its file. ``named`` is False
     when the configuration came from the command line alone, so that the loop has no name of its own. ``exact`` is True when
     a person named the loop itself: then it is that one, and not the newest of its configuration. ``resume`` "never" refuses
-    to go on with a loop that is there, "require" to start one where none is.
+    to go on with a loop that is there, "require" to start one where none is. ``limits`` says which limits come from where.
     """
 
     config: JumarConfig
@@ -74,6 +80,7 @@ class RunRequest:
     new: bool = False
     accept_changes: bool = False
     resume: Resume = "auto"
+    limits: GivenLimits = field(default_factory=GivenLimits)
 
 
 def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | None) -> Loop:
@@ -81,11 +88,14 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
 
     Errors: :class:`ConfigError` when the configuration differs from the recorded one, and whatever the parts refuse.
     """
-    config = request.config
-    install_redaction(config.redact)
-    workdir = config.directory(request.base)
+    install_redaction(request.config.redact)
+    workdir = request.config.directory(request.base)
     if not workdir.is_dir():
         raise ConfigError(f"the work directory {escape(str(workdir))} does not exist; see [loop] workdir")
+    loop_id = loop_to_run(request)
+    _check_resume(request, loop_id)
+    limits = limits_of_run(request, loop_id)
+    config = limits.config
     _refuse_missing_program(config, workdir)
     if config.loop.isolation == "worktree":
         check_repository(workdir)
@@ -93,10 +103,6 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     if sandbox is not None:
         sandbox.check(workdir)
     parts = build_parts(config, request.base, switch, root=request.root)
-    recorded = _recorded(config)
-    loop_id = _loop_id(request, recorded, workdir)
-    check_loop_id(loop_id)
-    _check_resume(request, loop_id)
     refuse_stop_file(LoopPaths(loops_directory(request.root) / loop_id).stop_files())
     settings = LoopSettings(
         loop_id=loop_id,
@@ -113,7 +119,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         prompt_template=_prompt_template(config, request.base),
         completion_promise=config.generator.completion_promise,
         resume_session=config.generator.session == "resume",
-        recorded=recorded,
+        recorded=_recorded(config),
         guard=guard_rules(config, workdir=workdir, base=request.base, path=request.path),
         candidates=config.loop.candidates,
         workers=config.loop.workers or config.loop.candidates,
@@ -121,11 +127,12 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         retries=config.retry.retries(),
         budget=config.budget.limits(),
         holdout_weights={} if config.holdout is None else config.holdout.weights,
+        notices=limits.notices,
     )
     check_patterns(config.loop.env)
     check_settings(settings, parts)
     listeners = load_listeners(config.hooks, config.telemetry, request.base)
-    store, settings = _store(request, settings)
+    store, settings = _store(request, settings, limits)
     return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener, listeners=listeners)
 
 
@@ -148,6 +155,13 @@ def loop_to_run(request: RunRequest) -> str:
     return check_loop_id(_loop_id(request, _recorded(request.config), request.config.directory(request.base)))
 
 
+def limits_of_run(request: RunRequest, loop_id: str) -> LimitsInForce:
+    """Return the limits that a run of ``loop_id`` has, with those that were given to it before."""
+    directory = loops_directory(request.root) / loop_id
+    store = LoopReader(directory) if (directory / "loop.json").is_file() else None
+    return limits_in_force(request.config, request.limits, store)
+
+
 def prompt_of(request: RunRequest) -> str:
     """Return the words of the prompt that do not change from pass to pass: its template and the objective."""
     return f"{_prompt_template(request.config, request.base) or ''}{_objective(request.config, request.base)}"
@@ -167,13 +181,13 @@ def _rules(config: JumarConfig, own: Iterable[str]) -> ArtifactRules:
     return replace(rules, exclude=tuple(dict.fromkeys((*rules.exclude, *own))))
 
 
-def _store(request: RunRequest, settings: LoopSettings) -> tuple[LoopStore, LoopSettings]:
+def _store(request: RunRequest, settings: LoopSettings, limits: LimitsInForce) -> tuple[LoopStore, LoopSettings]:
     directory = loops_directory(request.root) / settings.loop_id
     prepare_root(request.root)
     if not directory.exists():
         if settings.in_place:
             refuse_busy_tree(request.root, settings.workdir)
-        document, at = _document(request.config, settings), SystemClock().now()
+        document, at = _document(settings, limits), SystemClock().now()
         return LoopStore.create(directory, settings.loop_id, document, workdir=settings.workdir, created_at=at), settings
     store = LoopStore.open(directory)
     left_out = (*artifact_rules(store).exclude, *settings.artifacts.exclude)
@@ -181,15 +195,28 @@ def _store(request: RunRequest, settings: LoopSettings) -> tuple[LoopStore, Loop
     _check_unchanged(
         request,
         store,
-        _document(request.config, settings),
+        _document(settings, limits),
         changed_checks(store, settings.guard, accepting=request.accept_changes),
     )
+    _record_limits(store, limits)
     return store, replace(settings, guard=as_recorded(store, settings.guard))
 
 
-def _document(config: JumarConfig, settings: LoopSettings) -> dict[str, Any]:
+def _record_limits(store: LoopStore, limits: LimitsInForce) -> None:
+    if limits_in_force(limits.config, limits.given, store).changes:
+        with store.lock():
+            store.add_decision(
+                "limits",
+                reason="; ".join(limits.changes),
+                by=current_user(),
+                at=SystemClock().now(),
+                data={"limits": limits.given.to_json()},
+            )
+
+
+def _document(settings: LoopSettings, limits: LimitsInForce) -> dict[str, Any]:
     """Return what ``loop.json`` keeps: the tracker's keys, so that a tracker can open the loop, and the whole configuration."""
-    rules = settings.artifacts
+    rules, config = settings.artifacts, limits.config
     return {
         "storage_path": None,
         "selection": achievable(settings.criteria, has_validators=bool(config.validators)).to_json(),
@@ -207,6 +234,7 @@ def _document(config: JumarConfig, settings: LoopSettings) -> dict[str, Any]:
         },
         "run": dict(settings.recorded),
         "checks": settings.guard.recorded(),
+        "limits": limits.given.to_json(),
     }
 
 
@@ -257,8 +285,9 @@ def _value(settings: Mapping[str, Any], key: str) -> str:
 def _loop_id(request: RunRequest, recorded: Mapping[str, Any], workdir: Path) -> str:
     """Return the loop to go on with, or the name of a new one.
 
-    A named configuration goes on with the newest of its loops. A command line without a name goes on with an unfinished loop
-    that was started with the same words in the same directory; otherwise the name is made up.
+    A named configuration goes on with the newest of its loops. A command line without a name goes on with a loop that was started
+    with the same words in the same directory and is unfinished, or is the newest of them and was ended by a limit: its budget is
+    not to be had a second time by running the command again. Otherwise the name is made up.
     """
     existing = list_loops(request.root)
     if not request.named:
@@ -275,16 +304,19 @@ def _loop_id(request: RunRequest, recorded: Mapping[str, Any], workdir: Path) ->
 
 
 def _unfinished_twin(root: Path, existing: tuple[str, ...], recorded: Mapping[str, Any], workdir: Path) -> str | None:
-    wanted = flat(dict(recorded))
+    wanted, newest = flat(dict(recorded)), True
     for loop in reversed(existing):
         directory = loops_directory(root) / loop
         if not (directory / "loop.json").exists():
             continue
         store = LoopStore.open(directory)
         run = store.config.get("run")
-        ended = any(decision.kind == "end" for decision in store.decisions())
-        if run is not None and not ended and store.workdir == workdir and not _differences(flat(run), wanted):
+        if run is None or store.workdir != workdir or _differences(flat(run), wanted):
+            continue
+        ends = [decision.data.get("stop_reason") for decision in store.decisions() if decision.kind == "end"]
+        if not ends or (newest and ends[-1] in _TO_GO_ON_FROM):
             return loop
+        newest = False
     return None
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from jumar.app.config import JumarConfig
-from jumar.app.load import find_config, load_config, parse_config
+from jumar.app.limits import OPTIONS, GivenLimits, limits_in
+from jumar.app.load import find_config, load_config, parse_config, read_toml
 from jumar.errors import ConfigError
 
-__all__ = ["command_line_config", "configured"]
+__all__ = ["command_line_config", "configured", "given_limits"]
 
 _PLACES = {
     "objective": ("loop", "objective"),
@@ -56,6 +57,15 @@ def configured(given: Mapping[str, Any]) -> tuple[JumarConfig, Path]:
     changed = _overlaid(data, given)
     where = f"{path} with the command line's options"
     return (config if changed == data else parse_config(changed, where)), path
+
+
+def given_limits(given: Mapping[str, Any], path: Path | None) -> GivenLimits:
+    """Return which limits the options gave, and which the configuration in ``path`` says without them."""
+    options = {key: given.get(option.removeprefix("--").replace("-", "_")) for key, option in OPTIONS.items()}
+    return GivenLimits(
+        command_line={key: value for key, value in options.items() if value is not None},
+        file={} if path is None else limits_in(read_toml(path, "jumar init")[0]),
+    )
 
 
 def _overlaid(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

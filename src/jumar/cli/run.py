@@ -105,7 +105,7 @@ def run_command(ctx: click.Context, **given: Any) -> int:
     if given["new"] and given["resume"] == "require":
         raise click.UsageError("--new starts a loop and --resume require goes on with one; give one of them", ctx)
     from jumar.app.prepare import RunRequest
-    from jumar.app.request import command_line_config, configured
+    from jumar.app.request import command_line_config, configured, given_limits
 
     if any(not check.strip() for check in given["checks"]):
         raise click.UsageError("--check is empty: give it a shell command", ctx)
@@ -129,6 +129,7 @@ def run_command(ctx: click.Context, **given: Any) -> int:
         new=given["new"],
         accept_changes=given["accept_changes"],
         resume=given["resume"],
+        limits=given_limits(given, path),
     )
     if given["estimate"]:
         from jumar.cli.estimate import show_estimate

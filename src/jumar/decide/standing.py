@@ -13,7 +13,7 @@ from jumar.store.loop_store import LoopStore
 
 __all__ = ["Standing", "TrailEntry", "decided", "standing", "trail", "trail_of"]
 
-_TRAIL = frozenset({"select", "override", "apply", "undo", "cleanup", "accept", "redact"})
+_TRAIL = frozenset({"select", "override", "apply", "undo", "cleanup", "accept", "limits", "redact"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

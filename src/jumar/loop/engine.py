@@ -211,6 +211,8 @@ class Loop:
         return outcome
 
     def _warn(self) -> None:
+        for notice in self.settings.notices:
+            self._notice(notice)
         if not self.parts.validators and self.settings.criteria.mode == "highest_quality_verified":
             self._notice("there are no validators, so nothing is verified and the choice is by score alone")
         if self.settings.completion_promise and not self.parts.validators and self.settings.stop.target is None:

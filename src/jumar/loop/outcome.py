@@ -105,6 +105,7 @@ class LoopOutcome:
             "final_quality": selection and selection.final_quality,
             "degradation_detected": selection is not None and selection.degradation_detected,
             "meets_threshold": selection and selection.meets_threshold,
+            "gate_met": self.gate_met,
             "stop_reason": self.stop.reason,
             "stop_detail": self.stop.detail,
             "verified": self.verified,

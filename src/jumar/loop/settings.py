@@ -60,7 +60,7 @@ class LoopSettings:
     configuration as it is kept in ``loop.json``; a resume with another one is refused. ``guard`` is what decides
     about candidates. ``candidates`` passes are made side by side from one parent, by ``workers`` threads.
     ``seed`` is what the steps' own seeds are made from.
-    ``holdout_weights`` are those of the hold-out's dimensions, empty as ``weights``.
+    ``holdout_weights`` are those of the hold-out's dimensions, empty as ``weights``. ``notices`` are told when the run begins.
     """
 
     loop_id: str
@@ -85,6 +85,7 @@ class LoopSettings:
     retries: Retries = field(default_factory=Retries)
     budget: Budget = field(default_factory=Budget)
     holdout_weights: Mapping[str, float] = field(default_factory=_nothing)
+    notices: tuple[str, ...] = ()
 
     @property
     def in_place(self) -> bool:

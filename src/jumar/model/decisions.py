@@ -11,7 +11,7 @@ from jumar.model.codec import FORMAT, Fields
 
 __all__ = ["KINDS", "Decision", "DecisionKind", "Kind"]
 
-Kind = Literal["select", "override", "apply", "apply-end", "undo", "undo-end", "cleanup", "accept", "redact", "end"]
+Kind = Literal["select", "override", "apply", "apply-end", "undo", "undo-end", "cleanup", "accept", "limits", "redact", "end"]
 KINDS: Final[tuple[str, ...]] = (
     "select",
     "override",
@@ -21,6 +21,7 @@ KINDS: Final[tuple[str, ...]] = (
     "undo-end",
     "cleanup",
     "accept",
+    "limits",
     "redact",
     "end",
 )
@@ -38,10 +39,9 @@ class Decision:
 
     ``best_iteration`` is the iteration that stands from now on, ``final_iteration`` the last one recorded then, ``delta``
     the score of the final one minus the best one's (None when one has no score), ``replaced`` the iteration that stood
-    before (None at first). ``accept`` is a changed configuration that a person agreed to, ``redact`` a secret
-    that was taken out of the whole history, ``end`` the end of a run with
-    everything done that belongs to it. ``data`` holds what belongs to the kind alone: the selection result, an apply's
-    plan, a cleanup's list.
+    before (None at first). ``accept`` is a changed configuration that a person agreed to, ``limits`` another limit than in the
+    run before, ``redact`` a secret that was taken out of the whole history, ``end`` the end of a run with everything done that
+    belongs to it. ``data`` holds what belongs to the kind alone: the selection result, an apply's plan, a cleanup's list.
     """
 
     number: int
