@@ -258,7 +258,7 @@ def workflow() -> dict[str, Any]:
 def repository(place: Path, scores: list[float | str], extra: str) -> Path:
     """A remote with the loop of the workflow in it, and jumar on the path."""
     source, remote = place / "source", place / "remote.git"
-    write_loop(source, scores, loop="", extra=extra)
+    write_loop(source, scores, loop="", extra=f"{extra}\n[budget]\nreserve_cost_usd = 0.1")
     config = source / "jumar.toml"
     config.write_text(config.read_text().replace('id = "t"', f'id = "{workflow()["env"]["LOOP"]}"'))
     agent = source / "agent.py"
@@ -314,13 +314,13 @@ def test_a_job_whose_gate_is_missed_is_red_with_a_report(tmp_path: Path):
     code = int(job.outputs["code"])
     assert code in {10, 11}
     assert {"run": 0, "report": 0, "gate": code} == job.codes, (job.temporary / "log").read_text()
+    assert ["failure", "system-out"] == [each.tag for each in gate_of(job)]
+    assert (job.temporary / "report/loop.html").stat().st_size > 10_000
+    assert "70" in job.summary
     again = Job(tmp_path, attempt=2)
     again.check_out(remote)
     again.run()
     assert {"run": 0, "report": 0, "gate": 2} == again.codes, "an end below the gate is no success the second time"
-    assert ["failure", "system-out"] == [each.tag for each in gate_of(job)]
-    assert (job.temporary / "report/loop.html").stat().st_size > 10_000
-    assert "70" in job.summary
     assert (
         ""
         == subprocess.run(["git", "branch", "--list", "jumar/*"], cwd=remote, check=True, capture_output=True, text=True).stdout
