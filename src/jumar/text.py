@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["escape", "escape_block", "last_line", "nearest", "percent", "plural", "points"]
+__all__ = ["cut", "escape", "escape_block", "last_line", "nearest", "percent", "plural", "points"]
 
 # C0, DEL and C1 controls, lone surrogates (undecodable bytes), and the Unicode controls that reorder or break lines.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -45,6 +45,17 @@ def points(value: float, *, sign: bool = False) -> str:
 def percent(value: float | None) -> str:
     """Return a score of 0–100 as people read it, ``85%``; ``—`` when there is none."""
     return "—" if value is None else f"{points(value)}%"
+
+
+def cut(text: str, most: int) -> str:
+    """Return ``text`` in at most ``most`` characters: a longer one ends after a word, with ``…``."""
+    if len(text) <= most:
+        return text
+    kept = text[: max(0, most - 1)]
+    if not text[len(kept)].isspace():
+        words = kept.rstrip().rpartition(" ")[0]
+        kept = words if len(words) * 2 > most else kept  # one long word is cut inside
+    return f"{kept.rstrip(' ,;:')}…"
 
 
 def last_line(output: str) -> str:

@@ -127,7 +127,7 @@ def test_show_draws_the_table_of_the_design(here: Path):
     assert re.fullmatch(r"   3 +70\.0 +−20\.0 +0/1 +— +\S+  quality −20\.0", lines[5])
     closing = "\n".join(lines[7:])
     assert "stopped   max iterations: " in closing
-    assert "chosen    iteration 2, 90 · runner-up 4, −25" in closing
+    assert "chosen    iteration 2, 90 · runner-up iteration 4, 25 points lower" in closing
     assert "apply     jumar apply t puts it into " in closing
     assert "report    .jumar/loops/t/selection-report.md" in closing
     assert [*lines[1:7]] == call("show", "t", "--quiet").out.splitlines()
@@ -371,7 +371,7 @@ def test_show_of_a_loop_where_everything_went_wrong(fresh_place: Path):
     assert 10 == call("run", "--quiet").code
     shown = call("show", "t", check=0).out
     assert re.search(r"^   2 +— .*generator failed", shown, re.MULTILINE)
-    assert "relaxed: threshold" in shown
+    assert "so the threshold was set aside" in shown
     assert "$" not in shown.splitlines()[0], "the failed pass did not report its cost, so that the total is unknown"
     failed = call("show", "t", "--iteration", "2", check=0).out
     assert "no score" in failed

@@ -125,7 +125,7 @@ def test_a_kill_between_two_refusals_does_not_begin_their_count_anew(tmp_path: P
         run(tmp_path, agent, retries=Retries(rate_limited=1))
     outcome = run(tmp_path, agent, retries=Retries(rate_limited=1))
     assert "rate_limited" == outcome.stop.reason
-    assert "refused iteration 1 2 times in a row" in outcome.stop.detail
+    assert "refused iteration 1 twice in a row" in outcome.stop.detail
 
 
 def test_a_pass_that_failed_before_it_was_refused_is_no_missing_iteration(tmp_path: Path) -> None:

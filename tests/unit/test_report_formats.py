@@ -149,7 +149,7 @@ def test_junit_without_validators_is_skipped_and_below_the_threshold_the_gate_fa
     assert outcomes(text) == {"iteration 1": "skipped", "iteration 2": "skipped", "iteration 3": "skipped", "gate": "failure"}
     gate = ET.fromstring(text).find(".//testcase[@name='gate']/failure")
     assert gate is not None
-    assert gate.attrib["message"] == "iteration 2, 85%, wanted 90%; relaxed: threshold"
+    assert gate.attrib["message"] == "iteration 2, 85%, wanted 90%; no iteration meets every rule, so the threshold was set aside"
 
 
 def test_junit_gate_without_a_threshold_asks_for_the_start_state():
@@ -460,7 +460,7 @@ def test_size(number: float, text: str):
 
 
 def test_small_words():
-    assert figures.delta_percent(None) == "-%"
+    assert figures.delta_percent(None) == "—"
     assert figures.delta_percent(-0.04) == "0.0%"
     assert figures.dollars(None) == "—"
     assert figures.dollars(1234.5) == "$1,234.5000"

@@ -55,7 +55,7 @@ def test_the_seed_example_is_reproduced():
     assert section(text, "Quality Scores") == [
         "| Iteration | Quality | Delta | Tokens | Cost | Verified |",
         "|-----------|---------|-------|--------|------|----------|",
-        "| 1 | 72% | -% | 5000 | $0.0500 | ✓ |",
+        "| 1 | 72% | — | 5000 | $0.0500 | ✓ |",
         "| 2 ✓ | 85% | +13.0% | 6000 | $0.0600 | ✓ |",
         "| 3 | 83% | -2.0% | 5500 | $0.0550 | ✓ |",
     ]
@@ -111,9 +111,9 @@ def test_rationale_is_seed_1s_and_computed():
 def test_a_run_with_a_start_state_failed_checks_and_an_invalid_pass():
     text = render_markdown(engine_report())
     table = section(text, "Quality Scores")
-    assert table[2] == "| 0 (start) | 61.2% | -% | — | — | ✗ |"
+    assert table[2] == "| 0 (start) | 61.2% | — | — | — | ✗ |"
     assert table[5] == "| 3 | — (generator timeout) | — | — | — | ✗ |"
-    assert table[6] == "| 4 ✓ | 85.3% | -% | 5360 | $0.0610 | ✓ |"
+    assert table[6] == "| 4 ✓ | 85.3% | — | 5360 | $0.0610 | ✓ |"
     assert "**Total Iterations**: 7" in text.splitlines()
     bullets = section(text, "Selection Rationale")
     assert (
@@ -165,7 +165,7 @@ def test_what_was_relaxed_is_said():
     text = render_markdown(report_of(records, SelectionCriteria(threshold=90)))
     assert "**Reason**: Highest quality (no verified iterations): 85%" in text.splitlines()
     bullets = section(text, "Selection Rationale")
-    assert "- No iteration satisfies every rule of highest_quality_verified; relaxed: threshold, verification" in bullets
+    assert "- No iteration meets every rule, so the threshold and the checks were set aside (highest_quality_verified)" in bullets
     assert "- Below the threshold (85% < 90%)" in bullets
     assert "| Meets Threshold | No (90% wanted) |" in section(text, "Summary")
     assert "- No iteration reaches the threshold of 90%; iteration 2 is 5 points short" in section(text, "Recommendations")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jumar.app.config import JumarConfig
+from jumar.app.differences import told_differences
 from jumar.app.guard_config import as_recorded, changed_checks, guard_rules
 from jumar.app.limits import GivenLimits, LimitsInForce, limits_in_force
 from jumar.app.own_files import own_files
@@ -275,7 +276,16 @@ def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[st
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     keys = sorted(key for key in before.keys() | after.keys() if key not in _FREE and not key.startswith(_FREE_TABLES))
-    return [escape(f"{key}: {_value(before, key)} → {_value(after, key)}") for key in keys if before.get(key) != after.get(key)]
+    changed = [key for key in keys if before.get(key) != after.get(key)]
+    return [escape(line) for key in changed for line in _told(key, before, after)]
+
+
+def _told(key: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    if key in before and key in after:
+        return told_differences(key, before[key], after[key])
+    if isinstance(before.get(key, after.get(key)), list):  # an empty list is how nothing is written
+        return told_differences(key, before.get(key, []), after.get(key, []))
+    return [f"{key}: {_value(before, key)} → {_value(after, key)}"]
 
 
 def _value(settings: Mapping[str, Any], key: str) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
-from jumar.cli.rows import COLUMNS, closing_lines, row_cells
-from jumar.loop.events import LATEST, Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
+from jumar.cli.rows import COLUMNS, Past, closing_lines
+from jumar.loop.events import LATEST, AttemptEnded, Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
 from jumar.loop.outcome import LoopOutcome
 from jumar.model import IterationRecord
 from jumar.model.attempts import Spend
 from jumar.report.figures import dollars, duration
-from jumar.text import escape, escape_block
+from jumar.text import escape, escape_block, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -68,7 +67,7 @@ class PlainDisplay(SilentDisplay):
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._previous: IterationRecord | None = None
+        self._past = Past()
         self._weights: Mapping[str, float] = {}
         self._headed = False
 
@@ -79,24 +78,26 @@ class PlainDisplay(SilentDisplay):
     def hear(self, event: Event) -> None:
         """Print what the event has to say."""
         if isinstance(event, LoopStarted):
-            self._say(f"jumar run · {event.loop_id} · up to {event.rules.max_iterations} iterations")
+            self._say(f"jumar run · {event.loop_id} · up to {plural(event.rules.max_iterations, 'iteration')}")
             self._headed = False
             self._weights = event.weights
-            self._past(event)
+            self._shown(event)
         elif isinstance(event, IterationRecorded):
             self._row(event.record, event.best)
         elif isinstance(event, Notice):
             self._say(f"note      {escape_block(event.message)}")
         elif isinstance(event, Waiting):
             self._say(f"waiting   {waiting_text(event)}")
+        elif isinstance(event, AttemptEnded) and event.outcome == "rate_limited":
+            self._past.refuse(event.iteration)
 
-    def _past(self, event: LoopStarted) -> None:
+    def _shown(self, event: LoopStarted) -> None:
         if event.latest:
             self._head()
         hidden, shown = max(0, event.recorded - _SHOWN), event.latest[-_SHOWN:]
         if hidden:
             self._say(f"      {hidden:,} earlier: `jumar show {event.loop_id}`")
-            self._previous = event.latest[0]
+            self._past.add(event.latest[0], event.best)
         for record in shown:
             self._row(record, event.best)
 
@@ -108,8 +109,8 @@ class PlainDisplay(SilentDisplay):
 
     def _row(self, record: IterationRecord, best: int | None) -> None:
         self._head()
-        self._say(_line(row_cells(record, self._previous, best, self._weights)))
-        self._previous = record
+        self._past.add(record, best)
+        self._say(_line(self._past.cells(record, best, self._weights)))
 
     def end(self, outcome: LoopOutcome) -> None:
         """Print why the loop ended and what was chosen."""
@@ -122,7 +123,7 @@ class LiveDisplay(SilentDisplay):
 
     def __init__(self, *, colour: bool) -> None:
         self._colour = colour
-        self._records: deque[IterationRecord] = deque(maxlen=LATEST)  # a night has ten thousand
+        self._past = Past()
         self._recorded = 0
         self._started: LoopStarted | None = None
         self._phase = ""
@@ -149,19 +150,22 @@ class LiveDisplay(SilentDisplay):
         """Take the event into the picture."""
         if isinstance(event, LoopStarted):
             self._started = event
-            self._records.extend(event.latest)
+            for record in event.latest:
+                self._past.add(record, event.best)
             self._recorded = event.recorded
             self._best = event.best
         elif isinstance(event, PhaseStarted):
             self._phase = f"{_PHASES[event.phase]} iteration {event.iteration} …"
         elif isinstance(event, IterationRecorded):
-            self._records.append(event.record)
+            self._past.add(event.record, event.best)
             self._recorded += 1
             self._best = event.best
             self._spend = event.spend
             self._phase = ""
         elif isinstance(event, Waiting):
             self._phase = f"waiting {waiting_text(event)} …"
+        elif isinstance(event, AttemptEnded) and event.outcome == "rate_limited":
+            self._past.refuse(event.iteration)
         elif isinstance(event, Notice):
             self._notices.append(event.message)
 
@@ -174,13 +178,10 @@ class LiveDisplay(SilentDisplay):
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         for name, width in zip(COLUMNS, _WIDTHS, strict=True):
             table.add_column(name, justify="right" if width else "left", min_width=width or None, no_wrap=bool(width))
-        before = (None, *self._records)
-        for previous, record in list(zip(before, self._records, strict=False))[-_SHOWN:]:
+        weights: Mapping[str, float] = self._started.weights if self._started else {}
+        for record in self._past.latest[-_SHOWN:]:
             style = "bold green" if record.iteration_number == self._best else "red" if record.status != "ok" else ""
-            table.add_row(
-                *(Text(cell) for cell in row_cells(record, previous, self._best, self._started.weights if self._started else {})),
-                style=style,
-            )
+            table.add_row(*(Text(cell) for cell in self._past.cells(record, self._best, weights)), style=style)
         total = self._started.rules.max_iterations if self._started else 1
         done = max(0, self._recorded - 1)  # the start is no pass
         head = Text(self._headline(done, total), style="bold")
@@ -191,7 +192,7 @@ class LiveDisplay(SilentDisplay):
 
     def _headline(self, done: int, total: int) -> str:
         name = self._started.loop_id if self._started else ""
-        parts = [f"{done} of {total} iterations", duration(self._spend.seconds)]
+        parts = [f"{done} of {plural(total, 'iteration')}", duration(self._spend.seconds)]
         if self._spend.cost_usd:
             parts.insert(1, dollars(self._spend.cost_usd, places=2))
         return f"jumar run · {name}   {' · '.join(parts)}"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter, deque
 from collections.abc import Mapping
 from pathlib import Path
 
 from jumar.cli.common import DEFAULT_ROOT, shown_path
+from jumar.loop.events import LATEST
 from jumar.loop.outcome import LoopOutcome
 from jumar.model import IterationRecord
 from jumar.model.stopping import REQUESTED_REASONS
 from jumar.ranking.confirmed import Certainty
-from jumar.report.rows import trajectory_row
-from jumar.text import escape, points
+from jumar.report.figures import relaxed_text, runner_up_text
+from jumar.report.money import spent_money
+from jumar.report.rows import compared_with, trajectory_row
+from jumar.text import cut, escape, points
 
-__all__ = ["COLUMNS", "closing_lines", "row_cells", "sure_lines"]
+__all__ = ["COLUMNS", "Past", "closing_lines", "row_cells", "sure_lines"]
 
 COLUMNS: tuple[str, ...] = ("it", "score", "Δ", "checks", "cost", "time", "")
 _MINUS = "\N{MINUS SIGN}"
@@ -27,17 +31,55 @@ def signed(value: float) -> str:
 
 
 def row_cells(
-    record: IterationRecord, previous: IterationRecord | None, best: int | None, weights: Mapping[str, float]
+    record: IterationRecord,
+    previous: IterationRecord | None,
+    best: int | None,
+    weights: Mapping[str, float],
+    *,
+    refused: int = 0,
 ) -> tuple[str, ...]:
     """Return the cells of one iteration in the order of :data:`COLUMNS`; a failed one says why."""
-    row = trajectory_row(record, previous, best=best, weights=weights)
-    why = f": {escape(record.status_reason)[:_REASON]}" if record.status != "ok" and record.status_reason else ""
-    return (*row.cells[:-1], row.note + why)
+    row = trajectory_row(record, previous, best=best, weights=weights, refused=refused)
+    return (*row.cells[:-1], row.said(cut(escape(record.status_reason), _REASON) if record.status != "ok" else ""))
+
+
+class Past:
+    """What a display knows of the iterations so far: the latest, all that were the running best, and refusals by a provider."""
+
+    def __init__(self) -> None:
+        self._latest: deque[IterationRecord] = deque(maxlen=LATEST)  # a night has ten thousand
+        self._bests: dict[int, IterationRecord] = {}
+        self._refused: Counter[int] = Counter()
+
+    @property
+    def latest(self) -> tuple[IterationRecord, ...]:
+        """The last of them, in the order in which they were recorded."""
+        return tuple(self._latest)
+
+    def add(self, record: IterationRecord, best: int | None) -> None:
+        """Take one more; ``best`` is the running best now."""
+        self._latest.append(record)
+        if best == record.iteration_number:
+            self._bests[record.iteration_number] = record
+
+    def refuse(self, iteration: int) -> None:
+        """Note that the provider refused ``iteration``."""
+        self._refused[iteration] += 1
+
+    def cells(self, record: IterationRecord, best: int | None, weights: Mapping[str, float]) -> tuple[str, ...]:
+        """Return :func:`row_cells` of a record that was added."""
+        known = {**self._bests, **{one.iteration_number: one for one in self._latest}}
+        earlier = [number for number in known if number < record.iteration_number]
+        before = known[max(earlier)] if earlier else None
+        previous = compared_with(record, before, known)
+        return row_cells(record, previous, best, weights, refused=self._refused[record.iteration_number])
 
 
 def closing_lines(outcome: LoopOutcome) -> list[str]:
     """Return what the terminal shows when a run has ended: why, what was chosen, where it is."""
     lines = [f"stopped   {escape(outcome.stop.detail)}"]
+    if outcome.spend.cost_usd != 0 or outcome.budget.max_cost_usd is not None:
+        lines.append(f"spent     {spent_money(outcome.spend, outcome.budget)}")
     selection = outcome.selection
     if selection is None:
         lines.append("chosen    nothing: no iteration has a valid score; `jumar show` says why for each")
@@ -46,9 +88,9 @@ def closing_lines(outcome: LoopOutcome) -> list[str]:
     parts = [f"iteration {selection.selected_iteration}, {points(selection.quality_score)}"]
     if selection.runner_up is not None and selection.margin is not None:
         tied = outcome.certainty is not None and selection.runner_up in outcome.certainty.tied
-        parts.append(f"runner-up {selection.runner_up}, {signed(-selection.margin)}{', within the noise' if tied else ''}")
+        parts.append(runner_up_text(selection.runner_up, selection.margin, tied=tied))
     if selection.fallback is not None:
-        parts.append(f"relaxed: {selection.fallback}")
+        parts.append(relaxed_text(selection.fallback))
     if selection.below_start:
         parts.append("below the start's score, but verified")
     parts.append(_whereabouts(outcome, interrupted=interrupted))

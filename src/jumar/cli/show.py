@@ -96,19 +96,23 @@ def _document(report: LoopReport, state: LoopState, store: LoopStore) -> dict[st
 
 
 def _print_all(report: LoopReport, state: LoopState, store: LoopStore, *, quiet: bool) -> None:
-    from jumar.report.figures import dollars, duration
+    from jumar.report.figures import duration
+    from jumar.report.money import spent_money
+    from jumar.report.notes import table_notes
     from jumar.report.rows import trajectory_rows
 
     spend = report.spend
     spent = [plural(report.passes, "iteration")]
-    if spend.cost_usd:
-        spent.append(dollars(spend.cost_usd, places=2))
+    if spend.cost_usd != 0:
+        spent.append(spent_money(spend, report.budget))
     spent.append(duration(spend.seconds))
     if not quiet:
         print_title(f"jumar show · {report.loop_id}", " · ".join(spent))
     if report.records:
         rows = trajectory_rows(report)
         print_table(_COLUMNS, [Row(cells=row.cells, style=_style(row)) for row in rows])
+        for note in () if quiet else table_notes(report):
+            print_text(f"      {escape(note)}")
     else:
         print_text("no iteration is recorded yet")
     if not quiet:
@@ -162,6 +166,8 @@ def _whereabouts(store: LoopStore, chosen: int, workdir: Path) -> str:
 
 
 def _chosen(report: LoopReport) -> str:
+    from jumar.report.figures import relaxed_text, runner_up_text
+
     selection, record = report.selection, report.chosen_record
     if record is None:
         return "nothing: no iteration has a valid score" if report.records else "nothing yet"
@@ -174,10 +180,9 @@ def _chosen(report: LoopReport) -> str:
         return parts[0]
     if selection.runner_up is not None and selection.margin is not None:
         tied = report.certainty is not None and selection.runner_up in report.certainty.tied
-        within = ", within the noise" if tied else ""
-        parts.append(f"runner-up {selection.runner_up}, {_signed(-selection.margin)}{within}")
+        parts.append(runner_up_text(selection.runner_up, selection.margin, tied=tied))
     if selection.fallback is not None:
-        parts.append(f"relaxed: {selection.fallback}")
+        parts.append(relaxed_text(selection.fallback))
     if selection.below_start:
         parts.append("below the start's score, but verified")
     return " · ".join(parts)
@@ -219,10 +224,18 @@ def _print_one(report: LoopReport, record: IterationRecord, store: LoopStore) ->
         print_text(f"  {name:<10}{escape(value)}")
     _print_dimensions(report, record)
     _print_checks(record)
+    for note in _usage_notes(record, store):
+        print_text(f"  usage     {escape(note)}")
     for note in record.reflections:
         print_text(f"  note      {escape(note)}")
     _print_files(record)
     print_text(f"  logs      {shown_path(store.paths.iteration(record.iteration_number) / 'logs')}")
+
+
+def _usage_notes(record: IterationRecord, store: LoopStore) -> tuple[str, ...]:
+    """What the attempt said of its usage that could not be taken as it was, or how it was priced."""
+    ends = (attempt.end for attempt in store.attempts() if attempt.start.number == record.attempt)
+    return tuple(note for end in ends if end is not None for note in end.notes)
 
 
 def _print_dimensions(report: LoopReport, record: IterationRecord) -> None:

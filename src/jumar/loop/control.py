@@ -44,7 +44,7 @@ class StopSwitch:
     def decision(self) -> StopDecision:
         """Return why the loop ends, once that is :attr:`requested`."""
         if self.found is None:
-            return StopDecision(reason=self.reason, detail="stopped on request; run the same command again to go on")
+            return StopDecision(reason=self.reason, detail="on request; run the same command again to go on")
         shown = escape(str(self.found))
         return StopDecision(
             reason="stop_file", detail=f"the file {shown} asks to stop; remove it and run the same command again to go on"

@@ -25,7 +25,7 @@ from jumar.loop.identity import current_user
 from jumar.loop.listeners import Listeners
 from jumar.loop.outcome import LoopOutcome
 from jumar.loop.plan import Plan, missing_of_batch, plan_next
-from jumar.loop.purse import may_begin, refused_too_often, turned_away, wait_for
+from jumar.loop.purse import may_begin, refused_text, refused_too_often, turned_away, wait_for
 from jumar.loop.resume import record_failed, recover
 from jumar.loop.run import LoopRun
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
@@ -282,7 +282,7 @@ class Loop:
             if gives_up is not None:
                 return gives_up
             refused, seconds = turned_away(self.shared, number)
-            wait_for(self.shared, "rate_limited", seconds, iteration=number, detail=f"refused {refused} times in a row")
+            wait_for(self.shared, "rate_limited", seconds, iteration=number, detail=refused_text(refused))
         answer = may_begin(self.shared)
         while isinstance(answer, Wait) and not self.shared.switch.requested:
             wait_for(self.shared, "calls_per_hour", answer.seconds or 0.0, iteration=plan.numbers[0], detail=answer.why)

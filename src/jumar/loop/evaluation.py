@@ -213,13 +213,11 @@ class Evaluation:
         )
 
     def _delta(self, pending: Pending, judged: Verdict) -> float | None:
-        """Return the difference to the iteration before; of a parallel candidate, to its parent."""
-        store = self.run.store
-        if pending.stage.get("batch") is not None:
-            before = store.record(pending.stage["parent"]).quality_score
-        else:
-            views = store.views()
-            before = views[-1].score if views else None
+        """Return the difference to the iteration before; of a parallel candidate, or where that has no score, to the parent."""
+        store, views, parent = self.run.store, self.run.store.views(), pending.stage.get("parent")
+        before = views[-1].score if views and pending.stage.get("batch") is None else None
+        if before is None and parent is not None:
+            before = store.record(parent).quality_score
         return None if judged.quality is None or before is None else round(judged.quality - before, 4)
 
 

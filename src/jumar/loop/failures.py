@@ -15,7 +15,7 @@ from typing import Final
 from jumar.model import IterationRecord, Usage
 from jumar.model.attempts import Attempt, Outcome
 from jumar.model.records import FAILURES, FailureKind, IterationView
-from jumar.text import last_line
+from jumar.text import cut, last_line
 
 __all__ = [
     "EXIT_BLOCKED",
@@ -98,7 +98,7 @@ def blocked_by_exit(exit_code: int | None, output_tail: str) -> str | None:
     """Return why a run that ended with exit code 77 is blocked, in its own last words; None for any other."""
     if exit_code != EXIT_BLOCKED:
         return None
-    return last_line(output_tail)[:500] or "the generator says that it is blocked (exit code 77)"
+    return cut(last_line(output_tail), 500) or "the generator says that it is blocked (exit code 77)"
 
 
 def next_wait(told: float | None, refused: int) -> float:

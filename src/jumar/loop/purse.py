@@ -17,7 +17,7 @@ from jumar.loop.space import disk_is_full
 from jumar.model import StopDecision
 from jumar.model.attempts import Attempt, AttemptEnd, Purpose
 
-__all__ = ["begin", "finish", "may_begin", "refused_too_often", "seconds_since", "turned_away", "wait_for"]
+__all__ = ["begin", "finish", "may_begin", "refused_text", "refused_too_often", "seconds_since", "turned_away", "wait_for"]
 
 _BEATS_FROM: Final = 1.0  # seconds; a shorter step has left no heartbeat
 _LOOK: Final = 0.5  # seconds between two looks at whether somebody wants the loop to end
@@ -96,13 +96,20 @@ def _attempts_before_the_last_end(run: LoopRun) -> int:
     return number if isinstance(number, int) else 0
 
 
+def refused_text(refused: int) -> str:
+    """Return ``refused once``, ``refused twice in a row``, ``refused 3 times in a row``."""
+    return "refused once" if refused == 1 else f"refused {'twice' if refused == 2 else f'{refused} times'} in a row"
+
+
 def refused_too_often(run: LoopRun, number: int) -> StopDecision | None:
     """Return why the loop gives up on a provider that keeps refusing; None while it may wait on."""
     most = run.settings.retries.rate_limited
     refused = len(_refusals(run, number))
     if refused <= most:
         return None
-    detail = f"the provider refused iteration {number} {refused} times in a row ([retry] rate_limited = {most})"
+    detail = (
+        f"the provider refused iteration {number}{refused_text(refused).removeprefix('refused')} ([retry] rate_limited = {most})"
+    )
     return StopDecision(reason="rate_limited", detail=f"{detail}; run the same command again to go on")
 
 

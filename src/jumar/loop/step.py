@@ -27,7 +27,7 @@ from jumar.loop.workspace import Workspace
 from jumar.model import GenerateOutcome, IterationRecord, Usage
 from jumar.model.attempts import AttemptEnd, AttemptStart, Outcome
 from jumar.store.loop_store import Pending
-from jumar.text import last_line
+from jumar.text import cut, last_line
 
 __all__ = ["Step"]
 
@@ -92,6 +92,9 @@ class Step:
         found = run.found(number, (*found, *history_findings(self.workspace, head, commits)))
         ended = self._attempt_end(outcome, commits)
         finish(run, attempt, ended)
+        for note in outcome.notes:
+            if not note.startswith("priced:"):  # what could not be used of its usage report: once, not with every pass
+                run.notice_once(note.partition(" is ")[0], f"iteration {number}: {note}")
         if ended.outcome in _NOT_RECORDED or self._try_again(number, ended):
             return None
         pending = self.stage_ended(attempt.start, ended, scratch, since=since, found=found)
@@ -190,4 +193,4 @@ def _detail(outcome: GenerateOutcome) -> str:
     if outcome.failure is None:
         return outcome.blocked or ""
     last = last_line(outcome.output_tail)
-    return outcome.failure if not last or last in outcome.failure else f"{outcome.failure}: {last[:_LAST_LINE]}"
+    return outcome.failure if not last or last in outcome.failure else f"{outcome.failure}: {cut(last, _LAST_LINE)}"

@@ -14,7 +14,7 @@ from typing import Final
 from jumar.errors import NotFoundError, ScoreError
 from jumar.model.records import IterationView
 from jumar.model.selection import Degradation, DiminishingReturns
-from jumar.ranking.views import Point, difference, in_order, is_finite, shown, valid_points, valid_score
+from jumar.ranking.views import Point, best_of_batches, difference, in_order, is_finite, shown, valid_points, valid_score
 from jumar.text import escape, percent
 
 __all__ = ["PATTERNS", "Cause", "detect_degradation", "detect_diminishing_returns", "likely_causes"]
@@ -116,13 +116,14 @@ def detect_degradation(views: Iterable[IterationView], *, drop: float = 5.0, con
     validation_failures_increased  more failing checks than at the last iteration whose checks are known; where either number is
                                    unknown, "failed" after "passed"
 
-    Iteration 0 is the first point. Steps are rounded to 4 decimals. ``best_before`` is the running best before the first
+    Iteration 0 is the first point; a batch of parallel candidates is one, its best.
+    Steps are rounded to 4 decimals. ``best_before`` is the running best before the first
     iteration at which a trigger fired, None when nothing before it was valid; ``causes`` are the patterns that
     :func:`likely_causes` finds between the running best and any of those iterations. Errors: :class:`jumar.errors.ScoreError`
     for a number twice, a ``drop`` below 0 or a ``consecutive`` below 1.
     """
     _check("drop", drop, "consecutive", consecutive)
-    history = in_order(views)
+    history = best_of_batches(in_order(views))
     fired: dict[str, set[int]] = {
         "quality_drop": set(),
         "consecutive_decreases": set(),
@@ -191,13 +192,13 @@ def detect_diminishing_returns(
 ) -> DiminishingReturns:
     """Return whether ``consecutive_threshold`` steps in a row were smaller than ``delta_threshold`` points, up or down, anywhere.
 
-    ``iteration`` is the number of the first iteration of the first such streak. A step runs from one
-    recorded iteration to the next, so an iteration without a valid score breaks the streak, twice. With no more than
+    ``iteration`` is the number of the first iteration of the first such streak. A step runs from one recorded iteration to the
+    next, for parallel candidates from batch to batch, so an iteration without a valid score breaks it, twice. With no more than
     ``consecutive_threshold`` iterations nothing is detected. Errors: :class:`jumar.errors.ScoreError` for a number twice, a
     ``consecutive_threshold`` below 1 or a ``delta_threshold`` below 0.
     """
     _check("delta_threshold", delta_threshold, "consecutive_threshold", consecutive_threshold)
-    history = in_order(views)
+    history = best_of_batches(in_order(views))
     streak: list[int] = []
     for before, after in pairwise(history):
         old, new = valid_score(before), valid_score(after)

@@ -15,7 +15,17 @@ from jumar.errors import ScoreError
 from jumar.model.records import IterationView
 from jumar.text import escape
 
-__all__ = ["Point", "difference", "in_order", "invalid_reason", "is_finite", "shown", "valid_points", "valid_score"]
+__all__ = [
+    "Point",
+    "best_of_batches",
+    "difference",
+    "in_order",
+    "invalid_reason",
+    "is_finite",
+    "shown",
+    "valid_points",
+    "valid_score",
+]
 
 
 def is_finite(value: object) -> TypeGuard[float]:
@@ -56,6 +66,22 @@ class Point(NamedTuple):
 
     view: IterationView
     score: float
+
+
+def best_of_batches(history: Iterable[IterationView]) -> tuple[IterationView, ...]:
+    """Return ``history`` with one view for each batch of parallel candidates: its best, the earliest of equals.
+
+    Of a batch without a valid score that is its last. Trends go from batch to batch: siblings did not follow one another.
+    """
+    found: list[IterationView] = []
+    for view in history:
+        if not found or view.batch is None or found[-1].batch != view.batch:
+            found.append(view)
+            continue
+        best, score = valid_score(found[-1]), valid_score(view)
+        if best is None or (score is not None and score > best):
+            found[-1] = view
+    return tuple(found)
 
 
 def valid_points(views: Iterable[IterationView]) -> list[Point]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from jumar.model import IterationView
-from jumar.ranking.views import valid_score
+from jumar.ranking.views import best_of_batches, valid_score
 from jumar.report.figures import iteration_label, listing, point_text
 from jumar.report.read import LoopReport
 from jumar.text import percent, plural
@@ -146,7 +146,7 @@ def _degradation_looked_for(report: LoopReport) -> Answer:
 
 def _compared(views: Iterable[IterationView]) -> int:
     """How many steps from one valid score to the next there are, as the detection takes them."""
-    return max(0, sum(valid_score(view) is not None for view in views) - 1)
+    return max(0, sum(valid_score(view) is not None for view in best_of_batches(views)) - 1)
 
 
 Answer = tuple[bool, str]

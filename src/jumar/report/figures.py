@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jumar.model import StopDecision
 from jumar.text import percent, points
 
 __all__ = [
@@ -16,8 +17,11 @@ __all__ = [
     "listing",
     "missed_percent",
     "point_text",
+    "relaxed_text",
+    "runner_up_text",
     "share",
     "size",
+    "stopped_text",
 ]
 
 UNKNOWN = "—"
@@ -58,9 +62,9 @@ def size(number: int) -> str:
 
 
 def delta_percent(delta: float | None) -> str:
-    """Return ``+13.0%``, ``-2.0%``, ``0.0%``; ``-%`` where there is nothing to compare with (as seed 2 prints it)."""
+    """Return ``+13.0%``, ``-2.0%``, ``0.0%``; ``—`` where there is nothing to compare with."""
     if delta is None:
-        return "-%"
+        return UNKNOWN
     shown = f"{delta:+.1f}%"
     return "0.0%" if shown in {"+0.0%", "-0.0%"} else shown
 
@@ -69,6 +73,29 @@ def point_text(value: float) -> str:
     """Return ``1 point`` or ``2.5 points``, without a sign."""
     shown = points(abs(value))
     return f"{shown} point" if shown == "1" else f"{shown} points"
+
+
+def stopped_text(stop: StopDecision) -> str:
+    """Return why a loop ended: its reason and the detail, which often says the reason itself."""
+    if not stop.detail:
+        return stop.reason
+    return stop.detail if stop.detail.startswith(stop.reason.replace("_", " ")) else f"{stop.reason}: {stop.detail}"
+
+
+def relaxed_text(fallback: str) -> str:
+    """Return which rules of the selection nobody met, from its names of them (``threshold, verification``)."""
+    names = {"threshold": "the threshold", "verification": "the checks"}
+    told = " and ".join(names.get(name, name) for name in fallback.split(", "))
+    return f"no iteration meets every rule, so {told} {'was' if fallback == 'threshold' else 'were'} set aside"
+
+
+def runner_up_text(number: int, margin: float, *, tied: bool) -> str:
+    """Return the second one with how far it is behind: ``runner-up iteration 1, 1.8 points lower``."""
+    name = f"runner-up iteration {iteration_label(number)}"
+    if points(margin) == "0":
+        return f"{name}, equally good"
+    how = "lower" if margin > 0 else "higher"
+    return f"{name}, {point_text(margin)} {how}{', within the noise' if tied else ''}"
 
 
 def share(value: float | None) -> str:

@@ -13,6 +13,8 @@ from jumar.report.advice import causes, recommendations
 from jumar.report.certainty import COMPARED_COLUMNS, FINALIST_COLUMNS, certainty_sentences, compared_rows, finalist_rows
 from jumar.report.checklist import checklist
 from jumar.report.figures import UNKNOWN, count, dollars, duration, iteration_label, point_text, size
+from jumar.report.money import spent_money
+from jumar.report.notes import table_notes
 from jumar.report.page import block, render_page
 from jumar.report.plot import NARROW, WIDE, sparklines, trajectory_plot
 from jumar.report.rationale import checks_sentence, degradation_sentence, kind_of, rationale, reason_of
@@ -66,6 +68,7 @@ def _page(report: LoopReport) -> Mapping[str, Any]:
         ],
         "recommendations": recommendations(report),
         "rows": _rows(report),
+        "table_notes": table_notes(report),
         "details": details,
         "details_left_out": f"{left_out:,}" if left_out else "",
         "artifacts": artifacts[:_MOST_ARTIFACTS],
@@ -99,11 +102,16 @@ def _facts(report: LoopReport) -> list[dict[str, str]]:
             _fact("Margin", points(selection.margin, sign=True), f"over iteration {iteration_label(selection.runner_up)}")
         )
     facts.append(_fact("Iterations", f"{report.passes:,}", _stopped(report)))
-    facts.append(
-        _fact("Cost", dollars(report.spend.cost_usd), "not reported" if report.spend.cost_usd is None else _tokens(report))
-    )
+    facts.append(_cost(report))
     facts.append(_fact("Time", duration(report.spend.seconds), _attempts(report)))
     return facts
+
+
+def _cost(report: LoopReport) -> dict[str, str]:
+    money, _, rest = spent_money(report.spend, report.budget, places=4).partition(" ")
+    if money == "cost":
+        return _fact("Cost", UNKNOWN, "not reported")
+    return _fact("Cost", money, ", ".join(part for part in (rest, _tokens(report)) if part))
 
 
 def _fact(name: str, value: str, small: str = "") -> dict[str, str]:
@@ -173,6 +181,7 @@ def _rows(report: LoopReport) -> list[dict[str, Any]]:
         {
             **asdict(row),
             "it": iteration_label(row.number),
+            "note": row.said(),
             "tokens": count(record.tokens_used),
             "cost": dollars(record.token_cost_usd),
         }

@@ -6,6 +6,7 @@ import re
 from xml.etree import ElementTree as ET
 
 from jumar.model import IterationRecord
+from jumar.report.figures import relaxed_text
 from jumar.report.read import LoopReport
 from jumar.text import escape, escape_block, percent
 
@@ -77,7 +78,7 @@ def _gate(suite: ET.Element, report: LoopReport) -> None:
     where = f"iteration {chosen.iteration_number}, {percent(chosen.quality_score)}"
     if not met:
         wanted = f"wanted {percent(threshold)}" if threshold is not None else "wanted at least the start state"
-        relaxed = f"; relaxed: {selection.fallback}" if selection.fallback is not None and not overridden else ""
+        relaxed = f"; {relaxed_text(selection.fallback)}" if selection.fallback is not None and not overridden else ""
         _outcome(case, "failure", "gate", f"{where}, {wanted}{relaxed}", "")
     ET.SubElement(case, "system-out").text = _block(f"chosen: {where}\n{selection.reason}")
 

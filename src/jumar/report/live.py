@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -13,8 +14,8 @@ from jumar.model.budget import Budget
 from jumar.report.figures import count, dollars, duration, share
 from jumar.report.live_chart import Glyphs, Span, chart, glyphs
 from jumar.report.live_timeline import PHASES, Running
-from jumar.report.rows import trajectory_row
-from jumar.text import escape, points
+from jumar.report.rows import compared_with, trajectory_row
+from jumar.text import cut, escape, points
 
 __all__ = ["LiveView", "frame_lines"]
 
@@ -108,7 +109,9 @@ def _frame(
     if log_rows and view.log:
         lines += [[], [("log       ", "head"), (view.log_name, "dim")]]
         lines += [[("  " + text, "dim")] for text in view.log[-log_rows:]]
-    lines += [[("note      ", "warn"), (escape(problem), "warn")] for problem in view.problems]
+    for problem in view.problems:
+        wrapped = textwrap.wrap(escape(problem), max(20, width - 10)) or [""]
+        lines += [[("note      " if first == 0 else " " * 10, "warn"), (text, "warn")] for first, text in enumerate(wrapped)]
     return [_cut(line, width) for line in lines]
 
 
@@ -152,16 +155,14 @@ def _table(view: LiveView, most: int, width: int) -> list[Line]:
     widths = (5, 7, 7, 7, 9, 8, 0)
     lines: list[Line] = [[(_cells(heads, widths), "dim")]]
     best = None if view.best is None else view.best.iteration_number
+    known = {record.iteration_number: record for record in (*((view.best,) if view.best else ()), *view.rows)}
     for index, record in enumerate(view.rows):
         if index < len(view.rows) - most:
             continue
-        previous = view.rows[index - 1] if index else None
+        previous = compared_with(record, view.rows[index - 1] if index else None, known)
         row = trajectory_row(record, previous, best=best, weights=view.weights)
-        failure = record.status.replace("_", " ") if record.status != "ok" else ""
-        said = failure if row.note in {"", failure} else row.note
-        if record.status != "ok" and record.status_reason:
-            said += f": {escape(record.status_reason)}"
-        cells = (*row.cells[:-1], said)
+        said = row.said(escape(record.status_reason) if record.status != "ok" else "")
+        cells = (*row.cells[:-1], cut(said, max(1, width - sum(widths) - 3)))
         style = "bad" if row.invalid else "best" if row.best else ""
         lines.append([(_cells(cells, widths)[:width], style)])
     return lines

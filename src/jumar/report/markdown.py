@@ -8,8 +8,10 @@ from jumar.ranking.degradation import Cause
 from jumar.report.advice import causes, recommendations
 from jumar.report.certainty import COMPARED_COLUMNS, FINALIST_COLUMNS, certainty_sentences, compared_rows, finalist_rows
 from jumar.report.checklist import checklist
-from jumar.report.figures import UNKNOWN, count, delta_percent, dollars, duration, iteration_label
+from jumar.report.figures import UNKNOWN, count, delta_percent, dollars, duration, iteration_label, relaxed_text, stopped_text
 from jumar.report.mdtext import inline, row
+from jumar.report.money import spent_money
+from jumar.report.notes import table_notes
 from jumar.report.rationale import degradation_sentence, kind_of, rationale, reason_of
 from jumar.report.read import LoopReport
 from jumar.text import percent, plural
@@ -67,9 +69,7 @@ def _summary(report: LoopReport) -> list[str]:
     if report.criteria.threshold is not None and chosen is not None:
         lines.append(("Meets Threshold", _meets(report, chosen)))
     if report.stop is not None:
-        lines.append(
-            ("Stopped", f"{report.stop.reason}: {inline(report.stop.detail)}" if report.stop.detail else report.stop.reason)
-        )
+        lines.append(("Stopped", inline(stopped_text(report.stop))))
     lines.append(("Spent", spent(report)))
     return ["## Summary", "", row(("Metric", "Value")), "|--------|-------|", *(row(line) for line in lines)]
 
@@ -82,7 +82,7 @@ def _meets(report: LoopReport, chosen: IterationRecord) -> str:
         return f"No ({percent(threshold)} wanted)"
     selection = report.selection
     if selection is not None and selection.selected_iteration == chosen.iteration_number and selection.fallback is not None:
-        return f"{percent(threshold)} reached, but relaxed: {selection.fallback}"
+        return f"{percent(threshold)} reached, but {relaxed_text(selection.fallback)}"
     return f"Yes ({percent(threshold)} wanted)"
 
 
@@ -90,7 +90,7 @@ def spent(report: LoopReport) -> str:
     """Return the loop's total as one line; what is unknown says so."""
     spend = report.spend
     tokens = "tokens unknown" if spend.tokens is None else f"{count(spend.tokens)} tokens"
-    cost = "cost unknown" if spend.cost_usd is None else dollars(spend.cost_usd)
+    cost = spent_money(spend, report.budget, places=4)
     return f"{plural(spend.iterations, 'iteration')}, {duration(spend.seconds)}, {tokens}, {cost}"
 
 
@@ -102,6 +102,7 @@ def _scores(report: LoopReport) -> list[str]:
         row(columns),
         "|-----------|---------|-------|--------|------|----------|",
         *(_score_row(record, selected=record.iteration_number == report.chosen) for record in report.records),
+        *(line for note in table_notes(report) for line in ("", f"{inline(note[:1].upper() + note[1:])}.")),
     ]
 
 

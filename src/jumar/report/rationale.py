@@ -8,7 +8,7 @@ from __future__ import annotations
 from jumar.decide.standing import TrailEntry
 from jumar.model import CheckResult, IterationRecord, SelectionResult
 from jumar.ranking.views import valid_score
-from jumar.report.figures import iteration_label, listing, missed_percent, point_text
+from jumar.report.figures import iteration_label, listing, missed_percent, point_text, relaxed_text
 from jumar.report.read import LoopReport
 from jumar.text import percent, plural
 
@@ -50,10 +50,14 @@ def rationale(report: LoopReport) -> tuple[str, ...]:
     if selection is not None and selection.selected_iteration == chosen.iteration_number:
         bullets += _runner_up(report, selection)
         if selection.fallback is not None:
-            bullets.append(f"No iteration satisfies every rule of {report.criteria.mode}; relaxed: {selection.fallback}")
+            bullets.append(f"{_capital(relaxed_text(selection.fallback))} ({report.criteria.mode})")
         bullets += _start_sentence(report, chosen)
         bullets += _threshold_sentence(report, chosen)
     return tuple(bullets)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _nothing_chosen(report: LoopReport) -> str:

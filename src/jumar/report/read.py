@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -38,6 +38,7 @@ from jumar.ranking.degradation import detect_degradation, detect_diminishing_ret
 from jumar.ranking.noise import Evidence, select
 from jumar.ranking.score import resolve_weights
 from jumar.ranking.views import valid_score
+from jumar.report.money import NOTHING_BESIDE, Beside, beside
 from jumar.report.summary import spend_of_records
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class LoopReport:
     iteration that stands: the override's, else the selection's, else None. ``leaders`` are the iterations that were the running
     best, in order. ``snapshots`` are the numbers whose artifacts are still stored, None when nobody looked. ``weights`` are
     those of the dimensions that were scored. ``certainty`` is how sure the choice is, as far as anything is known of it.
+    ``budget`` are the limits in force, ``beside`` the attempts that no record tells of.
     """
 
     loop_id: str
@@ -83,6 +85,8 @@ class LoopReport:
     snapshots: frozenset[int] | None
     artifacts_complete: bool
     certainty: Certainty | None = None
+    budget: Budget = field(default_factory=Budget)
+    beside: Beside = NOTHING_BESIDE
 
     @property
     def chosen_quality(self) -> float | None:
@@ -238,13 +242,13 @@ def load_report(
         keep = all_artifacts or listed <= MOST_ARTIFACTS or record.iteration_number in chosen
         complete = complete and keep
         records.append(record if keep else replace(record, artifacts=(), artifacts_detail=()))
-    attempts = store.attempts()
-    return build_report(
+    attempts, budget = store.attempts(), budget_in_force(config, decisions)
+    report = build_report(
         store.loop_id,
         records,
         selection,
         decisions,
-        spend_of_attempts(attempts, budget_in_force(config, decisions)) if attempts else None,
+        spend_of_attempts(attempts, budget) if attempts else None,
         config=config,
         stop=_recorded_stop(decisions, records) if stop is None else stop,
         criteria=rules,
@@ -254,6 +258,7 @@ def load_report(
         artifacts_complete=complete,
         evidence=evidence if evidence.noisy else None,
     )
+    return replace(report, budget=budget, beside=beside(attempts, records, budget))
 
 
 def budget_in_force(config: Mapping[str, Any], decisions: Iterable[Decision]) -> Budget:

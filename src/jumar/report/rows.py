@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from jumar.model import IterationRecord
 from jumar.report.figures import UNKNOWN, dollars, duration
 from jumar.report.read import LoopReport
-from jumar.text import escape
+from jumar.text import cut, escape
 
-__all__ = ["TrajectoryRow", "trajectory_row", "trajectory_rows"]
+__all__ = ["TrajectoryRow", "compared_with", "trajectory_row", "trajectory_rows"]
 
 _MINUS = "−"
+_SAID = 120  # characters of what somebody said in a remark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrajectoryRow:
-    """The columns ``it, score, Δ, checks, cost, time, note`` as text safe for a terminal; the flags are for colours."""
+    """The columns ``it, score, Δ, checks, cost, time, note`` as text safe for a terminal; the flags are for colours.
+
+    ``remarks`` are what else is to be known of the pass: without effect, refused, not verified. They stand behind the note.
+    """
 
     number: int
     it: str
@@ -27,6 +31,7 @@ class TrajectoryRow:
     cost: str
     time: str
     note: str
+    remarks: tuple[str, ...] = ()
     chosen: bool = False
     best: bool = False
     invalid: bool = False
@@ -35,18 +40,39 @@ class TrajectoryRow:
     @property
     def cells(self) -> tuple[str, str, str, str, str, str, str]:
         """The seven columns in order."""
-        return (self.it, self.score, self.delta, self.checks, self.cost, self.time, self.note)
+        return (self.it, self.score, self.delta, self.checks, self.cost, self.time, self.said())
+
+    def said(self, why: str = "") -> str:
+        """Return the last column, with why the pass failed behind the note."""
+        lead = f"{self.note}: {why}" if why and self.note else why or self.note
+        return " · ".join(part for part in (lead, *self.remarks) if part)
 
 
 def trajectory_rows(report: LoopReport) -> tuple[TrajectoryRow, ...]:
     """Return a row for every record, iteration 0 first. The chosen one is marked, and the best one where they differ."""
     best = report.leaders[-1] if report.leaders else None
-    previous: IterationRecord | None = None
+    before: IterationRecord | None = None
+    known = {record.iteration_number: record for record in report.records}
     rows: list[TrajectoryRow] = []
     for record in report.records:
-        rows.append(trajectory_row(record, previous, best=best, chosen=report.chosen, weights=report.weights))
-        previous = record
+        previous = compared_with(record, before, known)
+        refused = report.beside.refused.get(record.iteration_number, 0)
+        rows.append(trajectory_row(record, previous, best=best, chosen=report.chosen, weights=report.weights, refused=refused))
+        before = record
     return tuple(rows)
+
+
+def compared_with(
+    record: IterationRecord, before: IterationRecord | None, known: Mapping[int, IterationRecord]
+) -> IterationRecord | None:
+    """Return the record that ``record`` is compared with, as its ``quality_delta`` is; None when there is none among ``known``.
+
+    A parallel candidate is compared with its parent; any other with the one ``before`` it, or with its parent where that one has
+    no score.
+    """
+    if record.batch is None and before is not None and before.quality_score is not None:
+        return before
+    return before if record.parent is None else known.get(record.parent)
 
 
 def trajectory_row(
@@ -56,10 +82,12 @@ def trajectory_row(
     best: int | None,
     chosen: int | None = None,
     weights: Mapping[str, float] | None = None,
+    refused: int = 0,
 ) -> TrajectoryRow:
-    """Return one row. ``previous`` is the record before it, ``best`` the running best, ``chosen`` None while the loop still runs.
+    """Return one row. ``best`` is the running best, ``chosen`` None while the loop still runs.
 
-    ``weights`` decide which dimension's fall is named when the score fell; none: all count the same.
+    ``previous`` is what :func:`compared_with` returns. ``weights`` decide which dimension's fall is named when the score fell;
+    none: all count the same. ``refused`` is how often its provider refused it.
     """
     number = record.iteration_number
     invalid = record.quality_score is None or record.status != "ok"
@@ -72,6 +100,7 @@ def trajectory_row(
         cost=dollars(record.token_cost_usd, places=2),
         time=duration(None if record.execution_time_ms is None else record.execution_time_ms / 1000),
         note=_note(record, previous, best=best, chosen=chosen, weights=weights or {}),
+        remarks=_remarks(record, refused),
         chosen=number == chosen,
         best=number == best,
         invalid=invalid,
@@ -114,6 +143,24 @@ def _note(
     elif len(parts) == 0 and previous is not None and record.quality_delta is not None and record.quality_delta < 0:
         parts += _largest_fall(record, previous, weights)
     return escape(" · ".join(parts))
+
+
+def _remarks(record: IterationRecord, refused: int) -> tuple[str, ...]:
+    """What a person should know of the pass besides its score."""
+    found: list[str] = []
+    if record.failure in {"changed_nothing", "produced_nothing"}:
+        found.append(record.failure.replace("_", " "))
+    elif record.failure == "blocked":
+        why = record.usage.blocked or ""
+        found.append(f"blocked: {cut(why, _SAID)}" if why and why not in record.status_reason else "blocked")
+    if refused:
+        found.append(f"rate-limited {refused}×")
+    if len(record.tampering) > 0:
+        more = f" (and {len(record.tampering) - 1} more)" if len(record.tampering) > 1 else ""
+        found.append(f"not verified: {cut(record.tampering[0], _SAID)}{more}")
+    elif record.analysis.completed and record.verification_status == "failed":
+        found.append("says it is done; the checks disagree")
+    return tuple(escape(remark) for remark in found)
 
 
 def _largest_fall(record: IterationRecord, previous: IterationRecord, weights: Mapping[str, float]) -> list[str]:

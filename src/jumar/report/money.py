@@ -1,0 +1,111 @@
+"""What a loop spent, and on what that has no row of its own: attempts that were lost, refused, interrupted or tried again."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from jumar.budget.ledger import spend
+from jumar.model.attempts import Attempt, Spend
+from jumar.model.budget import Budget
+from jumar.model.records import IterationRecord
+from jumar.report.figures import dollars
+
+__all__ = ["NOTHING_BESIDE", "Beside", "beside", "beside_line", "spent_money"]
+
+_KINDS: Final = ("lost", "rate-limited", "tried again", "interrupted", "not ended", "confirming")
+_OF_OUTCOME: Final[Mapping[str, str]] = MappingProxyType(
+    {"lost": "lost", "rate_limited": "rate-limited", "failed": "tried again", "timeout": "tried again"}
+)
+
+
+def _none() -> Mapping[str, int]:
+    return MappingProxyType({})
+
+
+def _nobody() -> Mapping[int, int]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """The attempts that have no row in the table of iterations.
+
+    ``kinds`` counts them by what became of them, ``spend`` is theirs. ``scoring`` are the dollars known of evaluations of
+    iterations that have a row, whose own cost is the generator's. ``refused`` counts for each iteration how often its provider
+    refused it.
+    """
+
+    kinds: Mapping[str, int] = field(default_factory=_none)
+    spend: Spend = field(default_factory=Spend)
+    scoring: float = 0.0
+    refused: Mapping[int, int] = field(default_factory=_nobody)
+
+
+NOTHING_BESIDE: Final = Beside()
+
+
+def beside(attempts: Iterable[Attempt], records: Iterable[IterationRecord], budget: Budget) -> Beside:
+    """Return what ``attempts`` were paid for and have no row among ``records``; charged as ``budget`` says."""
+    listed = {record.attempt for record in records}
+    kinds: Counter[str] = Counter()
+    refused: Counter[int] = Counter()
+    others: list[Attempt] = []
+    scoring: list[Attempt] = []
+    for attempt in attempts:
+        start, end = attempt.start, attempt.end
+        outcome = None if end is None else end.outcome
+        if start.purpose == "generate" and start.number not in listed:
+            kinds["not ended" if outcome is None else _OF_OUTCOME.get(outcome, "interrupted")] += 1
+            refused[start.iteration] += outcome == "rate_limited"
+            others.append(attempt)
+        elif start.purpose == "confirm":
+            kinds["confirming"] += 1
+            others.append(attempt)
+        elif start.purpose == "score":
+            scoring.append(attempt)
+    return Beside(
+        kinds=MappingProxyType({kind: kinds[kind] for kind in _KINDS if kinds[kind]}),
+        spend=spend(others, budget),
+        scoring=spend(scoring, budget).charged_cost_usd,
+        refused=MappingProxyType({number: count for number, count in refused.items() if count}),
+    )
+
+
+def beside_line(found: Beside) -> str | None:
+    """Return ``and 1 lost, 2 rate-limited: $0.30 ($0.30 assumed)``; None where every attempt has a row and scoring is free."""
+    parts: list[str] = []
+    if found.kinds:
+        counted = [f"{count:,} {kind}" for kind, count in found.kinds.items()]
+        total = sum(found.kinds.values())
+        money = spent_money(found.spend, Budget())
+        parts.append(f"{', '.join(counted)} ({'an attempt' if total == 1 else 'attempts'} without a row): {money}")
+    if not math.isclose(found.scoring, 0.0, abs_tol=5e-7):
+        parts.append(f"scoring: {_dollars(found.scoring)}")
+    return f"and {'; '.join(parts)}" if parts else None
+
+
+def spent_money(spent: Spend, budget: Budget, *, places: int = 2) -> str:
+    """Return ``$0.90 of $5.00 ($0.80 assumed, 8 unknown)``: what counts against the limit, and how much of it is a guess.
+
+    ``cost unknown (8 attempts did not say)`` where nothing is known and nothing charged.
+    """
+    charged = spent.cost_usd if spent.cost_usd is not None else spent.charged_cost_usd
+    unknown = spent.unknown_costs
+    limit = "" if budget.max_cost_usd is None else f" of {dollars(budget.max_cost_usd, places=2)}"
+    if spent.cost_usd is None and not charged:
+        said = f" ({unknown:,} attempts did not say)" if unknown > 1 else ""
+        return f"cost unknown{said}{f', limit {limit[4:]}' if limit else ''}"
+    notes = [f"{_dollars(spent.assumed_cost_usd)} assumed"] if spent.assumed_cost_usd else []
+    if spent.cost_usd is None:
+        notes.append(f"{unknown:,} unknown" if unknown else "some unknown")
+    told = f" ({', '.join(notes)})" if notes else ""
+    return f"{dollars(charged, places=places)}{limit}{told}"
+
+
+def _dollars(value: float) -> str:
+    return dollars(value, places=2 if value >= 0.01 else 4)
