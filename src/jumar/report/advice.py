@@ -14,7 +14,7 @@ __all__ = ["causes", "recommendations"]
 def causes(report: LoopReport) -> tuple[Cause, ...]:
     """Return the likely causes of the decline after the selected iteration, or one that was made up for; () for none."""
     selection = report.selection
-    if selection is not None and selection.degradation_detected:
+    if selection is not None and report.degraded:
         return likely_causes(report.views, selection.selected_iteration)
     if report.degradation.detected and report.degradation.best_before is not None:
         last = max(report.degradation.iterations)
@@ -36,7 +36,7 @@ def _trajectory(report: LoopReport) -> list[str]:
     if selection is None:
         return []
     best, final = selection.selected_iteration, selection.final_quality
-    if selection.degradation_detected and final is not None:
+    if report.degraded and final is not None:
         lost = selection.quality_score - final
         return [
             # the sentence is the original report's; its percentages are points of 0–100, not a share of the best score

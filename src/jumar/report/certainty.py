@@ -7,7 +7,15 @@ from jumar.report.figures import UNKNOWN, iteration_label, listing, point_text
 from jumar.report.read import LoopReport
 from jumar.text import percent, points
 
-__all__ = ["COMPARED_COLUMNS", "FINALIST_COLUMNS", "certainty_sentences", "compared_rows", "finalist_rows"]
+__all__ = [
+    "COMPARED_COLUMNS",
+    "FINALIST_COLUMNS",
+    "certainty_sentences",
+    "compared_rows",
+    "finalist_rows",
+    "mean_text",
+    "score_text",
+]
 
 FINALIST_COLUMNS = ("Iteration", "In the loop", "Scored again", "Mean of all", "Standard error")
 COMPARED_COLUMNS = ("For the same spend", "Iteration", "In the loop", "Fair score", "By")
@@ -26,6 +34,18 @@ def certainty_sentences(report: LoopReport) -> tuple[str, ...]:
             f"All this is about iteration {iteration_label(found.chosen)}, which the rules choose; a person chose another"
         )
     return (*sentences, *found.problems)
+
+
+def mean_text(report: LoopReport, number: int) -> str:
+    """Return ``mean of 3 readings; 72.3% as recorded``; empty where the score is the recorded one."""
+    readings = report.readings_of(number)
+    return "" if readings == 1 else f"mean of {readings} readings; {percent(report.record(number).quality_score)} as recorded"
+
+
+def score_text(report: LoopReport, number: int) -> str:
+    """Return the score of one iteration by all its readings, with what it is: ``70.1% (mean of 3 readings; …)``."""
+    told = mean_text(report, number)
+    return f"{percent(report.score_of(number))}{f' ({told})' if told else ''}"
 
 
 def _noise(found: Certainty) -> list[str]:

@@ -138,9 +138,9 @@ def _degradation_looked_for(report: LoopReport) -> Answer:
     if found.detected:
         facts.append(f"{', '.join(found.triggers).replace('_', ' ')} at {listing(found.iterations)}")
     if selection is not None and selection.degradation_detected and selection.final_quality is not None:
-        facts.append(
-            f"the final iteration is {point_text(selection.quality_score - selection.final_quality)} below the best choice"
-        )
+        noise = "" if report.degraded else ", within the noise"
+        lost = point_text(selection.quality_score - selection.final_quality)
+        facts.append(f"the final iteration is {lost} below the best choice{noise}")
     return True, f"looked at {plural(compared, 'change')} of score; {'; '.join(facts) or 'none found'}"
 
 

@@ -10,7 +10,15 @@ from jumar.decide.standing import TrailEntry
 from jumar.model import IterationRecord
 from jumar.ranking.degradation import Cause
 from jumar.report.advice import causes, recommendations
-from jumar.report.certainty import COMPARED_COLUMNS, FINALIST_COLUMNS, certainty_sentences, compared_rows, finalist_rows
+from jumar.report.certainty import (
+    COMPARED_COLUMNS,
+    FINALIST_COLUMNS,
+    certainty_sentences,
+    compared_rows,
+    finalist_rows,
+    mean_text,
+    score_text,
+)
 from jumar.report.checklist import checklist
 from jumar.report.figures import UNKNOWN, count, dollars, duration, iteration_label, point_text, size
 from jumar.report.money import spent_money
@@ -89,9 +97,12 @@ def _lead(report: LoopReport) -> str:
 
 def _facts(report: LoopReport) -> list[dict[str, str]]:
     chosen, final, selection = report.chosen_record, report.final, report.selection
-    facts = [_fact("Selected quality", percent(report.chosen_quality), _verified(chosen))]
+    mean = "" if chosen is None else mean_text(report, chosen.iteration_number)
+    facts = [
+        _fact("Selected quality", percent(report.chosen_quality), "; ".join(part for part in (_verified(chosen), mean) if part))
+    ]
     if final is not None and chosen is not None:
-        facts.append(_fact("Final quality", percent(final.quality_score), _final_note(chosen, final)))
+        facts.append(_fact("Final quality", percent(report.final_quality), _final_note(report, chosen, final)))
     if (
         selection is not None
         and selection.runner_up is not None
@@ -124,15 +135,17 @@ def _verified(record: IterationRecord | None) -> str:
     return {"passed": "verified", "failed": "verification failed", "skipped": "not verified"}[record.verification_status]
 
 
-def _final_note(chosen: IterationRecord, final: IterationRecord) -> str:
+def _final_note(report: LoopReport, chosen: IterationRecord, final: IterationRecord) -> str:
     if final.iteration_number == chosen.iteration_number:
         return "the chosen one"
-    if chosen.quality_score is None or final.quality_score is None:
+    best, last = report.chosen_quality, report.final_quality
+    if best is None or last is None:
         return f"iteration {final.iteration_number}"
-    lost = final.quality_score - chosen.quality_score
+    lost = last - best
     if lost == 0:
         return f"iteration {final.iteration_number}, as good"
-    return f"iteration {final.iteration_number}, {point_text(lost)} {'below' if lost < 0 else 'above'}"
+    noise = ", within the noise" if report.is_noise(final.iteration_number) else ""
+    return f"iteration {final.iteration_number}, {point_text(lost)} {'below' if lost < 0 else 'above'}{noise}"
 
 
 def _stopped(report: LoopReport) -> str:
@@ -154,9 +167,11 @@ def _plot_summary(report: LoopReport) -> str:
     said = f"Scores of {plural(len(report.records), 'iteration')} on a scale of 0 to 100."
     chosen = report.chosen_record
     if chosen is not None:
-        said += f" Iteration {iteration_label(chosen.iteration_number)} is chosen with {percent(chosen.quality_score)}."
+        said += (
+            f" Iteration {iteration_label(chosen.iteration_number)} is chosen with {score_text(report, chosen.iteration_number)}."
+        )
     if report.final is not None:
-        said += f" The last one, {report.final.iteration_number}, has {percent(report.final.quality_score)}."
+        said += f" The last one, {report.final.iteration_number}, has {percent(report.final_quality)}."
     return said + " The table below lists them all."
 
 

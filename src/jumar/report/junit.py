@@ -6,6 +6,7 @@ import re
 from xml.etree import ElementTree as ET
 
 from jumar.model import IterationRecord
+from jumar.report.certainty import score_text
 from jumar.report.figures import relaxed_text
 from jumar.report.read import LoopReport
 from jumar.text import escape, escape_block, percent
@@ -69,13 +70,13 @@ def _gate(suite: ET.Element, report: LoopReport) -> None:
     overridden = selection.selected_iteration != chosen.iteration_number
     threshold = report.criteria.threshold
     if overridden:
-        score = chosen.quality_score
+        score = report.chosen_quality
         met = score is not None and (threshold is None or score >= threshold) and chosen.verification_status != "failed"
     elif selection.meets_threshold is not None:
         met = selection.meets_threshold
     else:
         met = not selection.below_start and chosen.verification_status != "failed"
-    where = f"iteration {chosen.iteration_number}, {percent(chosen.quality_score)}"
+    where = f"iteration {chosen.iteration_number}, {score_text(report, chosen.iteration_number)}"
     if not met:
         wanted = f"wanted {percent(threshold)}" if threshold is not None else "wanted at least the start state"
         relaxed = f"; {relaxed_text(selection.fallback)}" if selection.fallback is not None and not overridden else ""

@@ -6,9 +6,26 @@ from jumar.decide.standing import TrailEntry
 from jumar.model import IterationRecord
 from jumar.ranking.degradation import Cause
 from jumar.report.advice import causes, recommendations
-from jumar.report.certainty import COMPARED_COLUMNS, FINALIST_COLUMNS, certainty_sentences, compared_rows, finalist_rows
+from jumar.report.certainty import (
+    COMPARED_COLUMNS,
+    FINALIST_COLUMNS,
+    certainty_sentences,
+    compared_rows,
+    finalist_rows,
+    score_text,
+)
 from jumar.report.checklist import checklist
-from jumar.report.figures import UNKNOWN, count, delta_percent, dollars, duration, iteration_label, relaxed_text, stopped_text
+from jumar.report.figures import (
+    UNKNOWN,
+    count,
+    delta_percent,
+    dollars,
+    duration,
+    iteration_label,
+    point_text,
+    relaxed_text,
+    stopped_text,
+)
 from jumar.report.mdtext import inline, row
 from jumar.report.money import spent_money
 from jumar.report.notes import table_notes
@@ -58,13 +75,13 @@ def _head(report: LoopReport) -> list[str]:
 
 
 def _summary(report: LoopReport) -> list[str]:
-    chosen, final, selection = report.chosen_record, report.final, report.selection
+    chosen, final = report.chosen_record, report.final
     lines = [
         ("Selected Iteration", _chosen(report)),
-        ("Selected Quality", percent(report.chosen_quality)),
+        ("Selected Quality", UNKNOWN if chosen is None else score_text(report, chosen.iteration_number)),
         ("Final Iteration", UNKNOWN if final is None else iteration_label(final.iteration_number)),
-        ("Final Quality", percent(report.final_quality)),
-        ("Degradation Detected", "Yes" if selection is not None and selection.degradation_detected else "No"),
+        ("Final Quality", percent(report.final_quality) + ("" if final is None else _mean(report, final, chosen))),
+        ("Degradation Detected", _degraded(report)),
     ]
     if report.criteria.threshold is not None and chosen is not None:
         lines.append(("Meets Threshold", _meets(report, chosen)))
@@ -74,11 +91,26 @@ def _summary(report: LoopReport) -> list[str]:
     return ["## Summary", "", row(("Metric", "Value")), "|--------|-------|", *(row(line) for line in lines)]
 
 
+def _degraded(report: LoopReport) -> str:
+    selection = report.selection
+    if report.degraded:
+        return "Yes"
+    if selection is None or not selection.degradation_detected or selection.final_quality is None:
+        return "No"
+    return f"No ({point_text(selection.quality_score - selection.final_quality)}, within the noise)"
+
+
+def _mean(report: LoopReport, final: IterationRecord, chosen: IterationRecord | None) -> str:
+    readings = report.readings_of(final.iteration_number)
+    return f" (mean of {readings} readings)" if readings > 1 and final is not chosen else ""
+
+
 def _meets(report: LoopReport, chosen: IterationRecord) -> str:
     threshold = report.criteria.threshold
-    if threshold is None or chosen.quality_score is None:
+    score = report.chosen_quality
+    if threshold is None or score is None:
         return UNKNOWN
-    if chosen.quality_score < threshold:
+    if score < threshold:
         return f"No ({percent(threshold)} wanted)"
     selection = report.selection
     if selection is not None and selection.selected_iteration == chosen.iteration_number and selection.fallback is not None:

@@ -104,15 +104,18 @@ def _score_sentence(report: LoopReport, selection: SelectionResult, chosen: Iter
 
 
 def _declined_after(report: LoopReport, chosen: IterationRecord) -> list[str]:
-    if chosen.quality_score is None:
+    score = report.chosen_quality
+    if score is None:
         return []
     later = [record for record in report.records if record.iteration_number > chosen.iteration_number]
-    lower = [r for r in later if r.quality_score is not None and r.quality_score < chosen.quality_score]
+    scores = {record.iteration_number: report.score_of(record.iteration_number) for record in later}
+    known = {number: one for number, one in scores.items() if one is not None and one < score}
+    lower = {number: one for number, one in known.items() if not report.is_noise(number)}
     if not lower:
-        return []
-    worst = min(record.quality_score or 0 for record in lower)
-    size = f"by {'up to ' if len(lower) > 1 else ''}{point_text(chosen.quality_score - worst)}"
-    return [f"Quality degraded in {listing([r.iteration_number for r in lower])} ({size})"]
+        return [f"Lower in {listing(list(known))}, but within the noise"] if known else []
+    worst = min(lower.values())
+    size = f"by {'up to ' if len(lower) > 1 else ''}{point_text(score - worst)}"
+    return [f"Quality degraded in {listing(list(lower))} ({size})"]
 
 
 def checks_sentence(record: IterationRecord) -> str:
@@ -143,7 +146,7 @@ def _runner_up(report: LoopReport, selection: SelectionResult) -> list[str]:
     second = report.record(selection.runner_up)
     name = f"iteration {iteration_label(second.iteration_number)}"
     if selection.margin == 0:
-        return [f"Runner-up: {name}, equal at {percent(second.quality_score)}; {_tie_break(report, selection)}"]
+        return [f"Runner-up: {name}, equal at {percent(selection.quality_score)}; {_tie_break(report, selection)}"]
     where = f"Runner-up: {name} ({percent(selection.quality_score - selection.margin)})"
     if selection.margin > 0:
         return [f"{where}, {point_text(selection.margin)} behind"]
@@ -168,25 +171,28 @@ def _tie_break(report: LoopReport, selection: SelectionResult) -> str:
 
 def _start_sentence(report: LoopReport, chosen: IterationRecord) -> list[str]:
     start = report.start
-    if start is None or start.quality_score is None or chosen.quality_score is None:
+    score = report.score_of(chosen.iteration_number)
+    first = None if start is None else report.score_of(start.iteration_number)
+    if first is None or score is None:
         return []
     if chosen.iteration_number == 0:
         return ["No pass improved on the start state"]
-    gain = chosen.quality_score - start.quality_score
+    gain = score - first
     if gain == 0:
-        return [f"As good as the start state ({percent(start.quality_score)})"]
+        return [f"As good as the start state ({percent(first)})"]
     if gain > 0:
-        return [f"{point_text(gain)} better than the start state ({percent(start.quality_score)})"]
-    return [f"{point_text(gain)} worse than the start state ({percent(start.quality_score)}), which does not qualify"]
+        return [f"{point_text(gain)} better than the start state ({percent(first)})"]
+    return [f"{point_text(gain)} worse than the start state ({percent(first)}), which does not qualify"]
 
 
 def _threshold_sentence(report: LoopReport, chosen: IterationRecord) -> list[str]:
     threshold = report.criteria.threshold
-    if threshold is None or chosen.quality_score is None:
+    score = report.score_of(chosen.iteration_number)
+    if threshold is None or score is None:
         return []
-    if chosen.quality_score >= threshold:
-        return [f"Reaches the threshold ({percent(chosen.quality_score)} ≥ {percent(threshold)})"]
-    return [f"Below the threshold ({missed_percent(chosen.quality_score, threshold)} < {percent(threshold)})"]
+    if score >= threshold:
+        return [f"Reaches the threshold ({percent(score)} ≥ {percent(threshold)})"]
+    return [f"Below the threshold ({missed_percent(score, threshold)} < {percent(threshold)})"]
 
 
 def _override_sentence(report: LoopReport) -> str:
@@ -208,7 +214,7 @@ def _override_sentence(report: LoopReport) -> str:
 def degradation_sentence(report: LoopReport) -> str | None:
     """Return how quality fell after its peak, or that a trigger fired on the way; None when neither happened."""
     selection = report.selection
-    if selection is not None and selection.degradation_detected:
+    if selection is not None and report.degraded:
         fell = (
             f"Quality degraded from iteration {selection.selected_iteration} ({percent(selection.quality_score)}) to final "
             f"iteration {selection.final_iteration} ({percent(selection.final_quality)})."

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +34,7 @@ from jumar.model.budget import Budget
 from jumar.model.selection import MODES
 from jumar.model.stopping import STOP_REASONS
 from jumar.ranking.choose import ordered
-from jumar.ranking.confirmed import Certainty, certainty
+from jumar.ranking.confirmed import Certainty, Finalist, certainty
 from jumar.ranking.degradation import detect_degradation, detect_diminishing_returns
 from jumar.ranking.noise import Evidence, select
 from jumar.ranking.score import resolve_weights
@@ -93,14 +94,51 @@ class LoopReport:
         """The score of the iteration that stands: by all readings of it, where the choice was made by these."""
         if self.selection is not None and self.selection.selected_iteration == self.chosen:
             return self.selection.quality_score
-        return None if self.chosen_record is None else self.chosen_record.quality_score
+        return None if self.chosen is None else self.score_of(self.chosen)
+
+    def score_of(self, number: int) -> float | None:
+        """The score of one iteration by which it is compared: the mean of all readings where it has later ones."""
+        finalist = self._read_again(number)
+        return self.record(number).quality_score if finalist is None else finalist.mean
+
+    def readings_of(self, number: int) -> int:
+        """How many readings :attr:`score_of` is the mean of; 1 where it is the score as recorded."""
+        finalist = self._read_again(number)
+        return 1 if finalist is None else 1 + len(finalist.later)
+
+    def _read_again(self, number: int) -> Finalist | None:
+        found = self.certainty
+        if found is None or not found.rescored:
+            return None
+        return next((one for one in found.finalists if one.iteration == number and one.mean is not None), None)
+
+    def is_noise(self, number: int) -> bool:
+        """Whether the difference between iteration ``number`` and the rules' choice is within the noise.
+
+        They tie, or differ by at most two standard errors of their difference. False where nothing is known of noise.
+        """
+        found, selection = self.certainty, self.selection
+        if found is None or selection is None or number == selection.selected_iteration:
+            return False
+        if number in found.tied:
+            return len(found.tied) > 1
+        errors = {one.iteration: one.standard_error for one in found.finalists}
+        alone, score = found.standard_error or 0.0, self.score_of(number)
+        error = math.hypot(errors.get(selection.selected_iteration, alone), errors.get(number, alone))
+        return score is not None and error > 0 and abs(selection.quality_score - score) <= 2 * error
+
+    @property
+    def degraded(self) -> bool:
+        """Whether the last iteration is worse than the rules' choice, by more than the noise."""
+        selection = self.selection
+        return selection is not None and selection.degradation_detected and not self.is_noise(selection.final_iteration)
 
     @property
     def final_quality(self) -> float | None:
         """The score of the last iteration, by all readings of it as :attr:`chosen_quality`."""
         if self.selection is not None and self.selection.final_quality is not None:
             return self.selection.final_quality
-        return None if self.final is None else self.final.quality_score
+        return None if self.final is None else self.score_of(self.final.iteration_number)
 
     @property
     def within_noise(self) -> bool:
