@@ -229,6 +229,7 @@ def test_doctor_is_green_on_a_loop_that_works_and_changes_nothing(fresh_place: P
             "git",
             "terminal",
             "configuration",
+            "budget",
             "lock",
             "disk space",
             "snapshot",
@@ -236,7 +237,7 @@ def test_doctor_is_green_on_a_loop_that_works_and_changes_nothing(fresh_place: P
         *("generator", "validator: text", "scorer: quality", "start state", "generator run", "usage"),
     ]
     assert expected == list(found)
-    assert {"usage": "yellow"} == {name: state for name, state in states(found).items() if state != "green"}
+    assert {"budget": "yellow", "usage": "yellow"} == {name: state for name, state in states(found).items() if state != "green"}
     assert "2 files" in found["snapshot"]["detail"]
     assert "scores 50, verification passed" == found["start state"]["detail"]
     assert before == contents(fresh_place), "the agent was to change a copy"
@@ -248,6 +249,51 @@ def test_doctor_without_a_configuration_checks_the_machine(fresh_place: Path):
     assert "jumar init" in found["configuration"]["fix"]
     assert "scorer: quality" not in found
     assert [] == list(fresh_place.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("check", "state", "detail"),
+    [
+        (f"{sys.executable} -m no_such_module -q", "red", "has no module no_such_module"),
+        (f"{sys.executable} no_such_check.py", "red", "no_such_check.py cannot be opened"),
+        ("sh no_such_check.sh", "red", "no_such_check.sh"),
+        ("no-such-command -q", "red", "was not found"),
+        ("no-such-command -q || exit 1", "red", "no-such-command was not found"),
+        (f"{sys.executable} -c 'import no_such_module'", "yellow", "finds no module no_such_module"),
+        ("echo red; exit 1", "green", "is red on the start state (exit code 1: red)"),
+        ("sh ../outside.sh", "yellow", "outside.sh"),
+    ],
+)
+def test_doctor_tells_a_check_that_is_red_from_one_that_cannot_begin(fresh_place: Path, check: str, state: str, detail: str):
+    (fresh_place.parent / "outside.sh").write_text("exit 0\n")
+    write_loop(fresh_place, [0.6], check=check)
+    row = rows("--no-run", check=1 if state == "red" else 0)["validator: text"]
+    assert (state, True) == (row["state"], detail in row["detail"]), row
+    assert ("leads elsewhere from the copy" in row["fix"]) == ("outside" in check)
+
+
+@pytest.mark.parametrize(
+    ("extra", "state", "detail"),
+    [
+        ('[hooks]\npython = ["mine:hear"]', "green", "can be loaded: mine:hear"),
+        ('[hooks]\npython = ["mine:her"]', "red", "mine:her"),
+        ('[hooks]\npython = ["no_such_module:hear"]', "red", "no_such_module"),
+    ],
+)
+def test_doctor_loads_what_hears_the_loop(fresh_place: Path, extra: str, state: str, detail: str):
+    (fresh_place / "mine.py").write_text("def hear(event):\n    pass\n")
+    write_loop(fresh_place, [0.6], extra=extra)
+    row = rows("--no-run", check=1 if state == "red" else 0)["hooks"]
+    assert (state, True) == (row["state"], detail in row["detail"]), row
+
+
+def test_doctor_warns_of_a_loop_without_limits_and_of_tests_without_a_guard(fresh_place: Path):
+    write_loop(fresh_place, [0.6], check=f"{sys.executable} -m pytest --version")
+    found = rows("--no-run", check=0)
+    assert "no limit on money, tokens or time; only max_iterations ends it: 1 passes" in found["budget"]["detail"]
+    assert "runs pytest" in found["protect"]["detail"]
+    write_loop(fresh_place, [0.6], check="pytest --version", loop='protect = ["tests/**"]', extra="[budget]\nmax_seconds = 60")
+    assert {"budget", "protect"}.isdisjoint(rows("--no-run", check=0))
 
 
 def test_doctor_without_run_leaves_the_agent_alone(fresh_place: Path):
@@ -371,7 +417,7 @@ def test_doctor_in_words_with_colours_on_a_terminal_only(fresh_place: Path, monk
     assert CONTROL.isdisjoint(plain)
     assert "FAIL  generator run" in plain
     assert "\\x1b[31mevil" in plain
-    assert plain.rstrip().endswith("1 red, 0 yellow")
+    assert plain.rstrip().endswith("1 red, 1 yellow")
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("TERM", "xterm")
     drawn = call("doctor", check=1, terminal=True).out

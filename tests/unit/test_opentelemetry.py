@@ -205,3 +205,10 @@ def test_what_cannot_be_used_is_refused_before_anything_is_made(tmp_path: Path, 
     refused = jumar(tmp_path, "run", env={"OTEL_TRACES_EXPORTER": "zipkin"}, check=2)
     assert said in refused.stderr
     assert not (tmp_path / ".jumar").exists()
+
+
+def test_a_collector_that_is_away_is_told_of_in_one_line(fresh_place: Path) -> None:
+    write_loop(fresh_place, [0.6, 0.7], extra="[telemetry]\notel = true\n")
+    ended = jumar(fresh_place, "run", env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}, check=0)
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("note      OpenTelemetry: ")

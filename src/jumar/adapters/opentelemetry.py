@@ -7,7 +7,9 @@ of the run that it judges as its context. The conventions have the status *devel
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +30,7 @@ from jumar.loop.events import (
     Waiting,
 )
 from jumar.redaction import current
+from jumar.text import escape, last_line
 from jumar.version import __version__
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ __all__ = ["OpenTelemetryListener", "environment_providers"]
 
 _EVALUATION: Final = "gen_ai.evaluation.result"
 _FLUSH: Final = 3000  # milliseconds at the end of a loop; a collector that is away holds up nothing longer
+_LONGEST: Final = 300  # characters of what an exporter logs
 _ENDED_WELL: Final = frozenset({"ok", "interrupted"})
 
 
@@ -218,6 +222,7 @@ def environment_providers() -> tuple[TracerProvider, LoggerProvider]:
     Those are ``OTEL_TRACES_EXPORTER`` and ``OTEL_LOGS_EXPORTER`` (``otlp``, ``console`` or ``none``), ``OTEL_SERVICE_NAME``
     (``jumar``), ``OTEL_EXPORTER_OTLP_ENDPOINT`` and all others that the SDK reads. Errors: :class:`ConfigError`.
     """
+    _say_once()
     from opentelemetry.sdk._logs import LoggerProvider as OwnLoggerProvider
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider as OwnTracerProvider
@@ -232,6 +237,27 @@ def environment_providers() -> tuple[TracerProvider, LoggerProvider]:
         loggers = OwnLoggerProvider(resource=resource)
         _export_logs(loggers)
     return tracers, loggers
+
+
+class _Once(logging.Handler):
+    """Says the first warning of the exporters in one line on stderr: a collector that is away would be told of at every try."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._said = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not self._said:
+            self._said = True
+            message = escape(current().redact(last_line(record.getMessage())))
+            sys.stderr.write(f"note      OpenTelemetry: {message[:_LONGEST]}\n")
+
+
+def _say_once() -> None:
+    """Keep what the exporters log to one line, unless the program has its own handlers for that."""
+    logger = logging.getLogger("opentelemetry")
+    if not logger.hasHandlers():
+        logger.addHandler(_Once())
 
 
 def _export_spans(provider: SdkTracerProvider) -> None:
@@ -263,8 +289,6 @@ def _export_logs(provider: SdkLoggerProvider) -> None:
 
 
 def _stderr() -> Any:
-    import sys
-
     return sys.stderr
 
 

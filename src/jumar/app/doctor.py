@@ -13,6 +13,7 @@ from jumar.app.load import find_config, load_config
 from jumar.app.machine import Row, disk_row, machine_rows
 from jumar.app.parts import sandbox_of
 from jumar.app.rehearsal import generator_row, rehearse, throw_away_copy
+from jumar.app.shortfalls import limit_rows, listener_rows, protect_rows
 from jumar.errors import ConfigError, JumarError
 from jumar.loop.worktrees import check_repository
 from jumar.report.figures import size
@@ -75,6 +76,9 @@ def _with_config(examination: Examination, config: JumarConfig, base: Path, root
         yield Row(name="work directory", state="red", detail=f"{workdir} does not exist", fix=fix)
         return
     yield from _objective_rows(config, base)
+    yield from limit_rows(config)
+    yield from protect_rows(config, base, workdir, find_config(examination.config) or base / "jumar.toml")
+    yield from listener_rows(config, base)
     yield from _lock_rows(root, workdir, config)
     snapshot, artifacts = _snapshot(config, workdir, root)
     yield disk_row(root, snapshot)

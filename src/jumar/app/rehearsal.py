@@ -18,6 +18,7 @@ from jumar.app.agents import AGENTS
 from jumar.app.config import JumarConfig
 from jumar.app.machine import Row
 from jumar.app.parts import build_parts
+from jumar.app.shortfalls import missing_row, of_the_copy
 from jumar.app.templates import AGENT
 from jumar.errors import JumarError
 from jumar.files import remove_tree
@@ -224,7 +225,8 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
     checks: list[CheckResult] = []
     for validator in parts.validators:
         checks.append(validator.validate(context))
-        yield _validator_row(checks[-1])
+        command = next((one.command for one in config.validators if one.name == checks[-1].name), None)
+        yield of_the_copy(_validator_row(checks[-1]), command, config.directory(base))
     readings: list[ScoreReading] = []
     scored = replace(context, checks=tuple(checks))
     looked: list[SharedEvaluation] = []
@@ -235,13 +237,15 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
                 yield _judge_row(scorer.shared.evaluator, scored)
             continue
         readings.append(scorer.score(scored))
-        yield _scorer_row(readings[-1])
+        named = readings[-1].dimension
+        commands = (one.command for one in config.scorers if named in {one.dimension, one.builtin} and one.builtin != "judge")
+        yield of_the_copy(_scorer_row(readings[-1]), next(commands, None), config.directory(base))
     if looked:
         yield Row(name="start state", state="green", detail="not scored here: no judge is asked, because that may cost")
     else:
         yield _start_row(checks, readings, weights)
     if run:
-        yield from _run_generator(parts, rehearsal, timeout=limited.timeout)
+        yield from _run_generator(parts, rehearsal, config.directory(base), timeout=limited.timeout)
 
 
 def _validator_row(check: CheckResult) -> Row:
@@ -251,6 +255,9 @@ def _validator_row(check: CheckResult) -> Row:
         return Row(name=name, state="red", detail=f"cannot run: {check.broken}", fix=fix)
     if check.passed:
         return Row(name=name, state="green", detail=f"runs, passes, {duration(check.seconds)}")
+    missing = missing_row(check)
+    if missing is not None:
+        return missing
     # red is what a start may be; whether it is red for the right reason, a person sees from its last line
     last = last_line(check.output_tail) or "it prints nothing"
     verdict_now = f"is red on the start state (exit code {check.exit_code}: {escape(last)[:_LAST_LINE]})"
@@ -294,11 +301,11 @@ def _start_row(checks: list[CheckResult], readings: list[ScoreReading], weights:
     return Row(name="start state", state="green", detail=f"scores {points(found.quality)}, verification {found.verification}")
 
 
-def _run_generator(parts: LoopParts, rehearsal: Rehearsal, *, timeout: float) -> Iterator[Row]:
+def _run_generator(parts: LoopParts, rehearsal: Rehearsal, workdir: Path, *, timeout: float) -> Iterator[Row]:
     outcome = parts.generator.generate(rehearsal.context(1))
-    row = _outcome_row(outcome, rehearsal.config, timeout)
+    row = of_the_copy(_outcome_row(outcome, rehearsal.config, timeout), rehearsal.config.generator.command, workdir)
     yield row
-    if row.state != "red":
+    if outcome.failure is None and not outcome.timed_out:
         yield _usage_row(outcome, rehearsal.config)
 
 

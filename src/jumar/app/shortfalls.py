@@ -1,0 +1,120 @@
+"""What wastes a night although every program starts: a module that is not installed, no limit, tests that nobody guards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from jumar.app.config import JumarConfig
+from jumar.app.guard_config import guard_rules
+from jumar.app.machine import Row
+from jumar.app.seeing_config import load_listeners
+from jumar.errors import JumarError
+from jumar.model import CheckResult
+from jumar.report.figures import duration
+from jumar.text import escape
+
+__all__ = ["limit_rows", "listener_rows", "missing_row", "of_the_copy", "protect_rows"]
+
+_LINES: Final = 3  # at the end of the output, where a program says that it could not begin
+_NO_MODULE: Final = re.compile(
+    r"(\S*(?:python|pypy)[\w.]*): (?:Error while finding module specification.*)?No module named '?([\w.]+)"
+)
+_NOT_OPENED: Final = re.compile(
+    r"""(?:can't|cannot) open (?:file |perl script )?['"]?([^'":\s]+)|No such file or directory -- (\S+) \(LoadError\)""",
+    re.IGNORECASE,
+)
+_NO_COMMAND: Final = re.compile(r"([^\s:]+): (?:command )?not found$|^g?make: ([^\s:]+): No such file or directory")
+_NOT_IMPORTED: Final = re.compile(r"^(?:E\s+)?(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)")
+_OUTSIDE: Final = re.compile(r"""(?:^|[\s='"(;&|<>])((?:\./)*\.\./[^\s'";&|<>()]*)""")
+
+
+def missing_row(check: CheckResult) -> Row | None:
+    """Return the row of a check that failed because a program, script or module is not there; None where it failed otherwise.
+
+    It would fail after every pass, whatever the generator does. A module that the check's own code imports may be what the
+    generator is to write, so that row is yellow.
+    """
+    name = f"validator: {check.name}"
+    for line in check.output_tail.strip().splitlines()[-_LINES:]:
+        found = _NO_MODULE.search(line)
+        if found is not None:
+            python, module = found.groups()
+            fix = f"install it: {escape(python)} -m pip install {escape(module.partition('.')[0])}; or edit its command"
+            return Row(name=name, state="red", detail=f"cannot begin: {escape(python)} has no module {escape(module)}", fix=fix)
+        found = _NOT_OPENED.search(line)
+        if found is not None and check.exit_code == 2:
+            what = escape(found.group(1) or found.group(2))
+            fix = (
+                f"give the script's path as seen from the work directory, in the command of [[validators]] '{escape(check.name)}'"
+            )
+            return Row(name=name, state="red", detail=f"cannot begin: {what} cannot be opened", fix=fix)
+        found = _NO_COMMAND.search(line.strip())
+        if found is not None:
+            what = escape(found.group(1) or found.group(2))
+            fix = f"install {what}, or edit the command; [loop] env passes on what its PATH needs"
+            return Row(name=name, state="red", detail=f"cannot do its work: {what} was not found", fix=fix)
+        found = _NOT_IMPORTED.search(line)
+        if found is not None:
+            module = escape(found.group(1))
+            fix = f"install it for the Python of this check, unless {module} is what the generator is to write"
+            return Row(name=name, state="yellow", detail=f"fails because it finds no module {module}", fix=fix)
+    return None
+
+
+def of_the_copy(row: Row, command: str | Sequence[str] | None, workdir: Path) -> Row:
+    """Return ``row``, yellow with a hint when it is red and ``command`` names a file outside of ``workdir`` by a relative path.
+
+    Such a path leads elsewhere from the copy in which the program was tried, while a run finds the file.
+    """
+    if row.state == "green" or command is None:
+        return row
+    words = _OUTSIDE.findall(command) if isinstance(command, str) else [word for word in command if _OUTSIDE.match(word)]
+    path = next((word for word in words if (workdir / word).exists()), None)
+    if path is None:
+        return row
+    fix = (
+        f"{escape(path)} leaves the work directory and leads elsewhere from the copy that is tried here; a run finds the file. "
+        "An absolute path is found in both"
+    )
+    return replace(row, state="yellow", fix=fix)
+
+
+def limit_rows(config: JumarConfig) -> Iterator[Row]:
+    """Warn of a generator that may spend what it likes. A Python function is the person's own code and not warned of."""
+    budget, generator = config.budget, config.generator
+    limits = (budget.max_cost_usd, budget.max_tokens, budget.max_seconds, config.stop.max_seconds)
+    if generator.command is None or any(limit is not None for limit in limits):
+        return
+    most = f"only max_iterations ends it: {config.max_iterations} passes of up to {duration(generator.timeout)}"
+    fix = "set [budget] max_cost_usd (and reserve_cost_usd where the agent doesn't say what it costs), or max_seconds"
+    yield Row(name="budget", state="yellow", detail=f"no limit on money, tokens or time; {most}", fix=fix)
+
+
+def protect_rows(config: JumarConfig, base: Path, workdir: Path, path: Path) -> Iterator[Row]:
+    """Warn of tests that the generator may weaken, as a run does, and find what that refuses about the files of the checks."""
+    try:
+        notices = guard_rules(config, workdir=workdir, base=base, path=path).notices
+    except (JumarError, OSError) as error:
+        yield Row(name="protect", state="red", detail=str(error), fix="edit files of the check as the message says")
+        return
+    for notice in notices:
+        detail, _, fix = notice.partition("; ")
+        yield Row(name="protect", state="yellow", detail=detail, fix=fix)
+
+
+def listener_rows(config: JumarConfig, base: Path) -> Iterator[Row]:
+    """Load what ``[hooks]`` and ``[telemetry]`` name, as a run does before it begins."""
+    names = [*config.hooks.python, *(["OpenTelemetry"] if config.telemetry.otel else [])]
+    if not names:
+        return
+    try:
+        load_listeners(config.hooks, config.telemetry, base)
+    except JumarError as error:
+        fix = "mend it, or take it out of [hooks] or [telemetry]: `jumar run` refuses to begin"
+        yield Row(name="hooks", state="red", detail=str(error), fix=fix)
+        return
+    yield Row(name="hooks", state="green", detail=f"can be loaded: {escape(', '.join(names))}")
