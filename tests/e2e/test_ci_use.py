@@ -262,8 +262,11 @@ def repository(place: Path, scores: list[float | str], extra: str) -> Path:
     config = source / "jumar.toml"
     config.write_text(config.read_text().replace('id = "t"', f'id = "{workflow()["env"]["LOOP"]}"'))
     agent = source / "agent.py"
+    pays = "import json\nopen(os.environ['JUMAR_USAGE_FILE'], 'w').write(json.dumps({'token_cost_usd': 0.5}))\n"
     agent.write_text(
-        agent.read_text().replace('if value == "hang":', HANGS_ONCE.format(flag=place / "hung") + 'if value == "hang":')
+        agent.read_text()
+        .replace("import os, sys, time\n", "import os, sys, time\n" + pays)
+        .replace('if value == "hang":', HANGS_ONCE.format(flag=place / "hung") + 'if value == "hang":')
     )
     (source / ".gitignore").write_text("calls.log\n.jumar/\n")
     identity = ["-c", "user.name=t", "-c", "user.email=t@t"]

@@ -77,7 +77,11 @@ def test_step_variables_are_absolute(fresh_place):
         "JUMAR_PROMPT_FILE": str(fresh_place / "p.md"),
         "JUMAR_FEEDBACK_FILE": str(fresh_place / "f.json"),
         "JUMAR_USAGE_FILE": "/u.json",
+        "JUMAR_SEED": "0",
     } == variables
+    files = {"prompt_file": Path("/p"), "feedback_file": Path("/f"), "usage_file": Path("/u")}
+    candidate = step_variables(loop_id="l", iteration=7, seed=9, candidate=2, **files)
+    assert ("9", "2") == (candidate["JUMAR_SEED"], candidate["JUMAR_CANDIDATE"])
 
 
 def test_the_page_names_every_pattern():
