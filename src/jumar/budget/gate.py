@@ -5,16 +5,18 @@ Scoring what was paid for is never refused, so a step is only begun when its sco
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from jumar.errors import UsageError
 from jumar.model.attempts import Spend
 from jumar.model.budget import Budget, Reservation
 from jumar.model.stopping import StopDecision, StopReason
 from jumar.text import plural
 
-__all__ = ["Gate", "Go", "Stop", "Wait", "budget_left", "may_begin", "spent_up"]
+__all__ = ["Gate", "Go", "Stop", "Wait", "budget_left", "check_budget", "may_begin", "spent_up"]
 
 _HOUR: Final = 3600.0
 _TOLERANCE: Final = 1e-9
@@ -100,6 +102,16 @@ def spent_up(spend: Spend, budget: Budget) -> StopDecision | None:
         if _reaches(measure.spent, measure.cap):
             return _stop(measure.reason, f"{measure.show(measure.spent)} of {measure.show(measure.cap)} ([budget] {measure.key})")
     return None
+
+
+def check_budget(budget: Budget) -> None:
+    """Refuse limits that mean nothing. Errors: :class:`jumar.errors.UsageError` that names the key."""
+    for name, value in budget.to_json().items():
+        if value is None or isinstance(value, str):
+            continue
+        least = 1 if name in {"max_iterations", "max_calls_per_hour"} else 0
+        if not (math.isfinite(value) and value >= least):
+            raise UsageError(f"[budget] {name} = {value} should be a number that is {least} or more")
 
 
 def budget_left(spend: Spend, budget: Budget) -> dict[str, float | None]:

@@ -8,7 +8,7 @@ from jumar.budget.ledger import cost_of, tokens_of
 from jumar.model.attempts import Attempt, Purpose
 from jumar.model.budget import Budget, Reservation
 
-__all__ = ["RunningReservation", "reservation"]
+__all__ = ["RunningReservation", "larger", "reservation"]
 
 
 def reservation(attempts: Iterable[Attempt], budget: Budget, purpose: Purpose) -> Reservation:
@@ -40,6 +40,13 @@ class RunningReservation:
                 seen = _larger(seen, attempt)
         configured = Reservation(cost_usd=budget.reserve_cost_usd, tokens=budget.reserve_tokens)
         return _either(configured, seen) if purpose == "generate" else _either(seen, configured)
+
+
+def larger(first: Reservation, second: Reservation) -> Reservation:
+    """Return the larger of both in each measure; of one that is not known, the other."""
+    costs = [one.cost_usd for one in (first, second) if one.cost_usd is not None]
+    tokens = [one.tokens for one in (first, second) if one.tokens is not None]
+    return Reservation(cost_usd=max(costs, default=None), tokens=max(tokens, default=None))
 
 
 def _either(first: Reservation, second: Reservation) -> Reservation:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
-from jumar.budget.gate import Go, Stop, Wait
+from jumar.budget.gate import Go, Stop, Wait, check_budget
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
 from jumar.decide.evidence import evidence_of, select_from
 from jumar.decide.select import record_selection
@@ -57,6 +57,9 @@ def check_settings(settings: LoopSettings, parts: LoopParts) -> None:
     if parts.holdout:
         resolve_weights([scorer.dimension for scorer in parts.holdout], settings.holdout_weights or None)
     check_rules(settings.stop)
+    if settings.candidates < 1 or settings.workers < 1:
+        raise UsageError(f"candidates = {settings.candidates} and workers = {settings.workers} should be 1 or more")
+    check_budget(settings.budget)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from typing import Final
 from jumar.errors import ConfigError
 from jumar.redaction import SECRET_NAMES
 
-__all__ = ["ALLOWED", "SECRET", "build_environment", "check_patterns", "left_out", "step_variables"]
+__all__ = ["ALLOWED", "SECRET", "SEED_VARIABLE", "build_environment", "check_patterns", "left_out", "step_variables"]
 
 ALLOWED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -54,6 +54,7 @@ ALLOWED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 SECRET: Final = SECRET_NAMES
 """Names that look like secrets; they pass as what an agent needs for its provider, or when they are asked for."""
 
+SEED_VARIABLE: Final = "JUMAR_SEED"
 _PROVIDERS: Final = ("agents", "jumar")
 
 
@@ -117,7 +118,7 @@ def step_variables(
     """Return the variables that tell a step where it is. Paths are absolute, because a step may change its directory."""
     parallel = {} if candidate is None else {"JUMAR_CANDIDATE": str(candidate)}
     return {
-        "JUMAR_SEED": str(seed),
+        SEED_VARIABLE: str(seed),
         **parallel,
         "JUMAR_LOOP_ID": loop_id,
         "JUMAR_ITERATION": str(iteration),

@@ -15,7 +15,7 @@ from jumar.loop.guard import Finding, findings_from_json
 from jumar.loop.heartbeat import beating
 from jumar.loop.hooks import reset_failure
 from jumar.loop.planted import tell_planted
-from jumar.loop.purse import begin, finish
+from jumar.loop.purse import begin, finish, may_score_again
 from jumar.loop.run import LoopRun
 from jumar.loop.verdict import Verdict, verdict, why_broken, with_findings
 from jumar.loop.work import Way, elsewhere
@@ -97,7 +97,7 @@ class Evaluation:
             found = (*found, *answers.found)
             answers = replace(answers, found=found)
             broken = _broken(answers)
-            if broken is None or not left:
+            if broken is None or not left or not may_score_again(self.run):
                 return answers
             self.run.notice(f"iteration {pending.number} is evaluated again: {broken[1]}")
         return None  # pragma: no cover - the last turn returns

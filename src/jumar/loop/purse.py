@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, Literal
 
-from jumar.budget.gate import Gate
+from jumar.budget.gate import Gate, Stop
 from jumar.budget.gate import may_begin as _gate
 from jumar.errors import StoreWriteError
 from jumar.loop.events import AttemptEnded, AttemptStarted, Waiting
@@ -16,8 +17,19 @@ from jumar.loop.run import LoopRun
 from jumar.loop.space import disk_is_full
 from jumar.model import StopDecision
 from jumar.model.attempts import Attempt, AttemptEnd, Purpose
+from jumar.model.budget import Reservation
 
-__all__ = ["begin", "finish", "may_begin", "refused_text", "refused_too_often", "seconds_since", "turned_away", "wait_for"]
+__all__ = [
+    "begin",
+    "finish",
+    "may_begin",
+    "may_score_again",
+    "refused_text",
+    "refused_too_often",
+    "seconds_since",
+    "turned_away",
+    "wait_for",
+]
 
 _BEATS_FROM: Final = 1.0  # seconds; a shorter step has left no heartbeat
 _LOOK: Final = 0.5  # seconds between two looks at whether somebody wants the loop to end
@@ -27,29 +39,58 @@ _HOUR: Final = 3600.0
 def may_begin(run: LoopRun, *, running: int = 0) -> Gate:
     """Return whether another run of the generator may begin while ``running`` others are under way."""
     budget, tally = run.settings.budget, run.tally
-    score = tally.reservation("score")
+    generate, score = tally.needed("generate"), tally.needed("score")
     ages: Sequence[float] = ()
     if budget.max_calls_per_hour is not None:
         ages = _call_ages(run)
     return _gate(
         spend=tally.spend(),
         budget=budget,
-        generate=tally.reservation("generate"),
+        generate=generate,
         score=score,
-        in_flight=[score] * running,
+        in_flight=[_still_to_come(tally.reservation("generate"), generate, score)] * running,
         running=running,
         call_ages=ages,
     )
+
+
+def may_score_again(run: LoopRun) -> bool:
+    """Whether the budget has room for another evaluation; the first one of what was paid for is never refused."""
+    answer = _gate(
+        spend=run.tally.spend(),
+        budget=replace(run.settings.budget, max_iterations=None, max_calls_per_hour=None),
+        generate=Reservation(cost_usd=0.0, tokens=0),
+        score=run.tally.needed("score"),
+    )
+    return not isinstance(answer, Stop)
 
 
 def _call_ages(run: LoopRun) -> list[float]:
     ages: list[float] = []
     for attempt in reversed(run.store.attempts()):
         if attempt.start.purpose == "generate":
-            ages.append(seconds_since(run, attempt.start.started_at))
+            ages.append(_age(run, attempt))
             if ages[-1] > _HOUR and len(ages) > (run.settings.budget.max_calls_per_hour or 0):
                 break
     return ages
+
+
+def _still_to_come(reserved: Reservation, generate: Reservation, score: Reservation) -> Reservation:
+    """Return what a pass under way may take beyond what its start set aside: a dearer run than that, and its scoring."""
+    cost = max(0.0, (generate.cost_usd or 0.0) - (reserved.cost_usd or 0.0)) + (score.cost_usd or 0.0)
+    tokens = max(0, (generate.tokens or 0) - (reserved.tokens or 0)) + (score.tokens or 0)
+    return Reservation(cost_usd=cost, tokens=tokens)
+
+
+def _age(run: LoopRun, attempt: Attempt) -> float:
+    """Return how long ago an attempt began: in this run by the clock that never goes back, else by its time stamp.
+
+    A wall clock that was set back makes an earlier run's attempt no younger than now.
+    """
+    began = run.tally.began(attempt.start.number)
+    if began is not None:
+        return run.clock.monotonic() - began
+    return max(0.0, seconds_since(run, attempt.start.started_at))
 
 
 def seconds_since(run: LoopRun, at: str) -> float:
@@ -153,6 +194,7 @@ def begin(
         reserve_cost_usd=set_aside.cost_usd,
         reserve_tokens=set_aside.tokens,
     )
+    run.tally.note_begin(attempt.start.number, run.clock.monotonic())
     started = AttemptStarted(
         attempt=attempt.start.number,
         iteration=iteration,

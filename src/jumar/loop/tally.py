@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jumar.budget.ledger import RunningSpend
-from jumar.budget.reserve import RunningReservation
+from jumar.budget.reserve import RunningReservation, larger
 from jumar.model import IterationView
 from jumar.model.attempts import Purpose, Spend
 from jumar.model.budget import Budget, Reservation
@@ -22,6 +22,7 @@ class Tally:
         self._spend = RunningSpend(budget)
         self._reservations = RunningReservation()
         self._seen: set[int] = set()
+        self._began: dict[int, float] = {}
         self._best: IterationView | None = None
 
     def best(self) -> IterationView | None:
@@ -44,3 +45,16 @@ class Tally:
     def reservation(self, purpose: Purpose) -> Reservation:
         """Return :func:`jumar.budget.reserve.reservation` of all attempts."""
         return self._reservations.of(self._store.attempts(), self._budget, purpose)
+
+    def needed(self, purpose: Purpose) -> Reservation:
+        """Return what another step of ``purpose`` may take: what is reserved for it, or more where one has taken more."""
+        seen = self._reservations.of(self._store.attempts(), Budget(), purpose)
+        return larger(self.reservation(purpose), seen)
+
+    def note_begin(self, attempt: int, monotonic: float) -> None:
+        """Remember by the clock that never goes back when an attempt of this run began."""
+        self._began[attempt] = monotonic
+
+    def began(self, attempt: int) -> float | None:
+        """Return when an attempt of this run began, by the monotonic clock; None for one of an earlier run."""
+        return self._began.get(attempt)

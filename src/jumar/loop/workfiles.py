@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jumar.errors import ConfigError
+from jumar.redaction import current
 
 __all__ = [
     "FileIdentity",
@@ -147,7 +148,7 @@ def identity(path: Path) -> FileIdentity | None:
 
 def log_name(kind: str, name: str) -> str:
     """Return the file name of a log: ``check-tests.log``. Names that are no file names are shortened and told apart by a hash."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:60]
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", current().redact(name))[:60]
     if plain != name:
         plain = f"{plain}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
     return f"{kind}-{plain}.log"

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from jumar.files import as_write_error, make_directory
+from jumar.loop.environment import SEED_VARIABLE
+from jumar.loop.seeds import step_seed
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 
@@ -22,7 +24,8 @@ class RepeatedScorer:
 
     The score is the mean of the answers. An answer that is missing because the scorer broke leaves the others standing, and is
     told in the reason; all broken is broken. An answer that is no number in [0, 1] makes the whole reading invalid: a scorer
-    that says such a thing once is not to be averaged. The logs of the second asking go to ``repeat-2/``, and so on.
+    that says such a thing once is not to be averaged. Each asking has a seed of its
+    own. The logs of the second asking go to ``repeat-2/``, and so on.
     """
 
     def __init__(self, scorer: Scorer, times: int, *, stop: threading.Event | None = None) -> None:
@@ -50,7 +53,9 @@ def _asking(context: StepContext, number: int) -> StepContext:
     directory = context.log_directory if number == 1 else context.log_directory / f"repeat-{number}"
     with as_write_error("create", directory):
         make_directory(directory)
-    return replace(context, environment={**context.environment, REPEAT_VARIABLE: str(number)}, log_directory=directory)
+    seed = context.seed if number == 1 else step_seed(context.seed, iteration=number, candidate=None, purpose="repeat")
+    environment = {**context.environment, REPEAT_VARIABLE: str(number), SEED_VARIABLE: str(seed)}
+    return replace(context, environment=environment, seed=seed, log_directory=directory)
 
 
 def _together(answers: list[ScoreReading]) -> ScoreReading:
