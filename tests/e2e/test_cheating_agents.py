@@ -159,6 +159,9 @@ CHEATS = {
     "writes its own score": Cheat(
         'echo 1.0 > "$(dirname "$JUMAR_PROMPT_FILE")/score-quality.log"', "score-quality.log was put among the logs"
     ),
+    "leads git to settings of its own": Cheat(
+        "mkdir -p .git; echo ../own > .git/commondir", ".git/commondir, by which git takes settings and hooks from elsewhere"
+    ),
     "edits a check from its tests": Cheat(
         'echo \'open("tools/score.py", "w").write("print(1)")\' >> app.py',
         "while the checks ran, tools/score.py, which scorer 'quality' runs, was changed",
@@ -234,6 +237,45 @@ def test_a_check_that_cannot_be_put_back_leaves_no_score_and_ends_the_loop(proje
     assert result["stop_reason"] == "consecutive_failures"
     assert result["selected_iteration"] == 0
     assert recorded(project)["status"] == "invalid_score"
+
+
+WHILE_CHECKED = {
+    "a test weakened": ("open('tests/test_z.py', 'w')", "tests/test_z.py was changed"),
+    "a test deleted": ("os.remove('tests/test_z.py')", "tests/test_z.py was deleted"),
+    "a control file added": ("open('tests/conftest.py', 'w')", "tests/conftest.py is new and changes how tests run"),
+    "a check's script rewritten": (
+        "open('tools/score.py', 'w').write('print(1)')",
+        "tools/score.py, which scorer 'quality' runs",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WHILE_CHECKED)
+def test_what_decides_and_changes_while_it_decides_leaves_neither_pass_nor_score(project: Path, way: str) -> None:
+    act, says = WHILE_CHECKED[way]
+    test = "import unittest, app\nclass Z(unittest.TestCase):\n    def test_z(self): self.assertEqual(42, app.answer())\n"
+    (project / "tests/test_z.py").write_text(test)
+    imports = '[[validators]]\nname = "imports"\ncommand = "' + PYTHON + " -B -c 'import app'\"\n\n[[validators]]"
+    (project / "jumar.toml").write_text(CONFIG.replace("[[validators]]", imports, 1))
+
+    result = run(project, f'{SOLVE}cat >> app.py <<"E"\nimport os\n{act}\nE\n').document
+
+    found = recorded(project)
+    assert any(f"while the checks ran, {says}" in text for text in found["tampering"]), found["reasons"]
+    assert (found["verification_status"], found["status"], found["quality_score"]) == ("failed", "invalid_score", None)
+    assert says in found["status_reason"]
+    assert result["selected_iteration"] == 0
+    assert (project / "tests/test_z.py").read_text() == test
+    assert not (project / "tests/conftest.py").exists()
+
+
+def test_a_mere_mode_changed_by_a_check_is_put_back_without_blame(project: Path) -> None:
+    run(project, SOLVE + "echo 'import os; os.chmod(\"tests/test_app.py\", 0o755)' >> app.py\n")
+
+    found = recorded(project)
+    assert any("tests/test_app.py was given another mode" in reason for reason in found["reasons"]), found["reasons"]
+    assert (found["verification_status"], found["tampering"], found["quality_score"]) == ("passed", [], 90.0)
+    assert not (project / "tests/test_app.py").stat().st_mode & 0o111
 
 
 def test_a_claim_of_completion_ends_nothing_while_a_check_fails(project: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -100,6 +101,87 @@ def test_the_work_directory_and_the_usage_file_are_writable_and_the_rest_is_not(
     assert 7 == outcome.usage.tokens_used
     assert "made\n" == (place / "project/made.txt").read_text()
     assert not (place / "project/.jumar/new").exists()
+
+
+IDENTITY = "-c user.name=a -c user.email=a@example.org"
+SHAPES = {
+    "an ordinary repository": "git init -q",
+    "no hooks directory": "git init -q --template=",
+    "no settings and no hooks": "git init -q --template=; rm .git/config",
+    "hooks in the work tree": "git init -q; git config core.hooksPath tools/hooks; mkdir -p tools/hooks",
+    "hooks that are not there yet": "git init -q; git config core.hooksPath tools/hooks",
+    "settings in the work tree": "git init -q; git config include.path ../tools/git.ini; mkdir tools; touch tools/git.ini",
+    "settings that are not there yet": "git init -q; git config include.path ../tools/git.ini",
+    "settings of the work tree": "git init -q; git config extensions.worktreeConfig true",
+    "a repository elsewhere below": "mkdir tools; git init -q --separate-git-dir=tools/repository",
+    "hooks below the hooks": "git init -q; mkdir -p .git/hooks/a/b; git config core.hooksPath .git/hooks/a/b",
+    "a linked worktree": "git init -q ../m; cd ../m; git IDENTITY commit -qm 0 --allow-empty; git worktree add -q ../project",
+}
+ATTACK = """
+evil() { mkdir -p "$1/hooks"; printf '#!/bin/sh\ntouch RAN\n' > "$1/hooks/pre-commit"; chmod +x "$1/hooks/pre-commit"
+  printf '[core]\nrepositoryformatversion=0\nfsmonitor=touch RAN;:\n' >> "$1/config"; cp "$1/config" "$1/config.worktree"; }
+plant() { mkdir -p tools/hooks; cp "$1/hooks/pre-commit" tools/hooks/; cat "$1/config" > tools/git.ini; }
+mkdir own; evil own; evil .git; cp own/hooks/* .git/hooks/a/b/; evil tools/repository; plant own
+mv .git .g && cp -r .g .git; evil .git
+mv .git/hooks .git/h; rm -rf .git/hooks .git/config; evil .git
+mv tools/repository tools/r && cp -r tools/r tools/repository; evil tools/repository
+mv tools t && cp -r t tools; plant own
+rm -f .git && cp -r own .git
+echo changed > file
+"""
+
+
+@real
+@pytest.mark.parametrize("shape", SHAPES)
+def test_git_outside_runs_nothing_that_was_left_inside(place: Path, shape: str) -> None:
+    project = place / "project"
+    if "worktree add" in SHAPES[shape]:
+        shutil.rmtree(project)
+    make = "rm -rf .git; " + SHAPES[shape].replace("IDENTITY", IDENTITY)
+    where = project if project.exists() else place / "home"
+    subprocess.run(["sh", "-ec", make], cwd=where, check=True, env=git_environment(place))
+    (project / ".jumar/loops/t/scratch/000001").mkdir(parents=True, exist_ok=True)
+    Sandbox(root=project / ".jumar").check(project)
+
+    run(place, ATTACK)
+
+    after = f"git status; git add file; git {IDENTITY} commit -qm after; git log --oneline"
+    done = subprocess.run(
+        ["sh", "-c", after], cwd=project, check=False, capture_output=True, text=True, env=git_environment(place)
+    )
+    assert (project / "file").read_text() == "changed\n"
+    assert not list(place.rglob("RAN")), done
+    assert "after" in done.stdout, done
+
+
+@real
+@pytest.mark.parametrize("shape", [name for name in SHAPES if "linked" not in name])
+def test_an_agent_commits_branches_and_packs_inside(place: Path, shape: str) -> None:
+    project = place / "project"
+    subprocess.run(["sh", "-ec", "rm -r .git; " + SHAPES[shape]], cwd=project, check=True, env=git_environment(place))
+    commit = (
+        f"touch new; git add new; git {IDENTITY} commit -qm inside && git checkout -qb other && git gc -q && git log --format=%s"
+    )
+
+    outcome = run(place, commit)
+
+    assert outcome.stdout == "inside\n", outcome.output_tail
+    said = subprocess.run(["git", "fsck"], cwd=project, check=True, capture_output=True, text=True, env=git_environment(place))
+    assert "error" not in said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("name", [".git", ".git/hooks", ".git/config"])
+def test_a_link_that_a_generator_could_replace_is_refused(place: Path, name: str) -> None:
+    path = place / "project" / name
+    path.rename(place / "there")
+    path.symlink_to(place / "there")
+
+    with pytest.raises(ConfigError, match=rf"{name} is a symbolic link, which a generator could replace"):
+        Sandbox(root=place / "project/.jumar").check(place / "project")
+
+
+def git_environment(place: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(place), "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 @real

@@ -43,6 +43,8 @@ _KEPT_FILE: Final = 1 << 20
 _KEPT_ALL: Final = 8 << 20
 _COPIED: Final = 1 << 20  # a check's file up to this size is put back when it changes
 _SHOWN: Final = 5
+_COMMONDIR: Final = ".git/commondir"  # only a linked worktree's has one, and there .git is a file
+_MODE: Final = "was given another mode"
 _SIDE_BY_SIDE: Final = 1000  # more candidates than anybody runs at once: what is older waits no longer
 _OURS: Final = ("check-", "score-", "evaluation", _KEPT)  # names in the logs that validators and scorers write
 
@@ -51,7 +53,8 @@ _OURS: Final = ("check-", "score-", "evaluation", _KEPT)  # names in the logs th
 class Finding:
     """Something that the generator did to what decides or to what was recorded.
 
-    ``fails``: the iteration is not verified. ``distrust``: what decides could not be put back, so that the score means nothing.
+    ``fails``: the iteration is not verified. ``distrust``: what decides could not be put back, or was changed while it decided,
+    so that the score means nothing.
     """
 
     message: str
@@ -139,6 +142,7 @@ class Guard:
         self._windows: dict[tuple[str, int], _Window] = {}
         self._staged: set[int] = set()
         self._config: _Kept | None = None
+        self._led = False
 
     def begin(self, workspace: Workspace) -> tuple[str, ...]:
         """Keep copies of what decides, or compare it with those of the loop's start; returns notices for the person.
@@ -149,6 +153,7 @@ class Guard:
         generation = 1 + sum(decision.kind == "accept" for decision in self._store.decisions())
         kept = self._store.kept_checks()
         notices = list(self._rules.notices)
+        self._led = os.path.lexists(workspace.tree / _COMMONDIR)
         if kept is None or kept[0] < generation:
             if kept is not None:
                 self._carry_over(kept, workspace)
@@ -185,27 +190,29 @@ class Guard:
         self._staged.add(number)
         return (*window.found, *found)
 
-    def put_back(self, workspace: Workspace, logs: Path | None) -> tuple[Finding, ...]:
+    def put_back(self, workspace: Workspace, logs: Path | None, *, decided: bool = False) -> tuple[Finding, ...]:
         """Make protected files and those of the checks as they were at the start, before the snapshot is taken.
 
-        What the generator made of them is kept below ``logs``, up to 1 MiB each and 8 MiB in all.
+        What the generator made of them is kept below ``logs``, up to 1 MiB each and 8 MiB in all. ``decided``: they have just
+        been used, so that a change of a content is held against the iteration, and its score means nothing.
         """
+        led = self._led_elsewhere(workspace)
         new = self._new_control(workspace)
         shadows = tuple(path for path in self._rules.absent if os.path.lexists(workspace.directory / path))
         if not self._start.entries and not new and not shadows:
-            return ()
+            return led
         self._clear_directories(workspace)
         plan = self._difference(workspace, (*new, *shadows))
         if not plan.write and not plan.delete:
-            return ()
-        found = [*self._judge(plan, workspace.directory, frozenset(new))]
+            return led
+        found = [*self._judge(plan, workspace.directory, frozenset(new), decided=decided)]
         found += [
             Finding(message=f"{escape(path)} would run instead of a check's own module, and was taken out") for path in shadows
         ]
         if logs is not None:
             _keep_versions(workspace.directory, (*(detail.path for detail in plan.write), *plan.delete), logs / _KEPT)
         restore(plan)
-        return tuple(found)
+        return (*led, *(map(_after_the_fact, found) if decided else found))
 
     def before_scoring(self, number: int, workspace: Workspace, logs: Path) -> tuple[Finding, ...]:
         """Look at what decides, right before it does. The snapshot of iteration ``number`` is pending."""
@@ -214,9 +221,9 @@ class Guard:
         return (*self.put_back(workspace, logs), *self._elsewhere(workspace))
 
     def after_scoring(self, number: int, workspace: Workspace) -> tuple[Finding, ...]:
-        """Look again: the candidate's own code ran in its checks."""
+        """Look again: the candidate's own code ran in its checks. What it changed may be what the verdict came from."""
         window = self._close("score", number)
-        found = [*window.found, *self.put_back(workspace, window.scratch), *self._elsewhere(workspace)]
+        found = [*window.found, *self.put_back(workspace, window.scratch, decided=True), *self._elsewhere(workspace)]
         found += self._configuration(window)
         return tuple(replace(item, message=f"while the checks ran, {item.message}") for item in dict.fromkeys(found))
 
@@ -290,6 +297,17 @@ class Guard:
     def _difference(self, workspace: Workspace, new: Iterable[str] = ()) -> RestorePlan:
         return plan_restore(self._start, self._copies, workspace.directory, new, cache=workspace.cache)
 
+    def _led_elsewhere(self, workspace: Workspace) -> tuple[Finding, ...]:
+        """Remove a new file ``commondir``: git would take settings and hooks from where it points. No sandbox keeps it out."""
+        path = workspace.tree / _COMMONDIR
+        if self._led or path.parent.is_symlink() or not os.path.lexists(path):
+            return ()
+        with contextlib.suppress(OSError):
+            files.remove_any(path)
+        return (
+            Finding(message=f"{_COMMONDIR}, by which git takes settings and hooks from elsewhere, was put there and removed"),
+        )
+
     def _clear_directories(self, workspace: Workspace) -> None:
         """Remove directories that stand where a file of a check belongs."""
         for path in self._start.entries:
@@ -312,15 +330,14 @@ class Guard:
             if path.rpartition("/")[2] in CONTROL and path not in known and self._protects(path)
         )
 
-    def _judge(self, plan: RestorePlan, tree: Path, new: frozenset[str]) -> Iterator[Finding]:
+    def _judge(self, plan: RestorePlan, tree: Path, new: frozenset[str], *, decided: bool) -> Iterator[Finding]:
         protected: dict[str, list[str]] = {}
         for path in sorted({detail.path for detail in plan.write}):
             what = _what(tree, self._start.entries[path])
             if path not in self._used_by or self._protects(path):
-                protected.setdefault("changed" if what == "was given another mode" else what.removeprefix("was "), []).append(
-                    path
-                )
-            elif what == "was given another mode":
+                known = what if decided or what != _MODE else "was changed"
+                protected.setdefault(known.removeprefix("was "), []).append(path)
+            elif what == _MODE:
                 yield Finding(message=f"{escape(path)}, which {self._used_by[path]} runs, {what} and put back", fails=False)
             else:
                 yield Finding(
@@ -329,10 +346,11 @@ class Guard:
                 )
         for what, paths in protected.items():
             were = "was" if len(paths) == 1 else "were"
-            yield Finding(message=f"{_some(paths)} {were} {what} by the generator and put back (protect)", fails=False)
+            message = f"{_some(paths)} {were} {what} by the generator and put back (protect)"
+            yield Finding(message=message, fails=decided and f"was {what}" != _MODE)
         if new:
             verb = "is new and changes how tests run: it was" if len(new) == 1 else "are new and change how tests run: they were"
-            yield Finding(message=f"{_some(sorted(new))} {verb} taken out (protect)", fails=False)
+            yield Finding(message=f"{_some(sorted(new))} {verb} taken out (protect)", fails=decided)
 
     def _elsewhere(self, workspace: Workspace) -> Iterator[Finding]:
         """Compare the files of checks of which there is no copy: outside of the work directory, or too large."""
@@ -371,6 +389,12 @@ def _spec(protect: tuple[str, ...]) -> GitIgnoreSpec | None:
     return GitIgnoreSpec.from_lines([*CONTROL, *protect])
 
 
+def _after_the_fact(finding: Finding) -> Finding:
+    if not finding.fails:
+        return finding
+    return replace(finding, message=f"{finding.message}; the verdict may have come from it, so it means nothing", distrust=True)
+
+
 def _of_damage(damage: Damage, under_way: Sequence[int]) -> Finding:
     message = f"the store was written by somebody else: {damage}{' (put back)' if damage.mended else ''}"
     if len(under_way) > 1:
@@ -401,7 +425,7 @@ def _what(tree: Path, before: ArtifactDetail) -> str:
     if before.kind == "file" and stat.S_ISREG(status.st_mode) and status.st_size == before.size:
         with contextlib.suppress(OSError):
             if files.sha256_file(tree / before.path) == before.content_hash:
-                return "was given another mode"
+                return _MODE
     return "was changed"
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.errors import ConfigError
+from jumar.loop.gitmounts import git_mounts, refuse_links
 from jumar.model.protocols import StepContext
 from jumar.text import escape, last_line
 
@@ -38,7 +39,6 @@ _SYSTEM_IN_RUN: Final = (
     "/run/opengl-driver",
 )  # where programs are on some systems
 _OUTSIDE: Final = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "WAYLAND_DISPLAY", "DISPLAY")
-_UNTOUCHED_IN_GIT: Final = ("hooks", "config")  # what git would run, or run by, the next time the person calls it
 _TIMEOUT: Final = 20
 _WAY_OUT: Final = 'or use isolation = "copy" (which keeps the work directory apart and nothing else)'
 
@@ -62,7 +62,12 @@ class Sandbox:
         return [shutil.which("bwrap") or "bwrap", *options, "--", *command]
 
     def check(self, workdir: Path) -> None:
-        """Try it. Errors: :class:`ConfigError` without bubblewrap, where it may not run, and for a path that does not exist."""
+        """Try it.
+
+        Errors: :class:`ConfigError` without bubblewrap, where it may not run, for a path that does not exist, and where git's
+        hooks or settings are links (:func:`jumar.loop.gitmounts.refuse_links`).
+        """
+        refuse_links(os.path.realpath(workdir))
         for path in self.writable:
             if not path.exists():
                 shown = escape(str(path))
@@ -103,10 +108,7 @@ class Sandbox:
                 options += ["--bind", work, work]
         for path in () if scratch is None else (os.path.realpath(scratch),):
             options += ["--bind", path, path]
-        for name in _UNTOUCHED_IN_GIT:
-            path = f"{work}/.git/{name}"
-            if os.path.exists(path) and not os.path.islink(path):
-                options += ["--ro-bind", path, path]
+        options += git_mounts(work, create=scratch is not None)
         for path in map(os.path.realpath, self.writable):
             options += ["--bind", path, path]
         if os.path.isdir(root):
