@@ -1,6 +1,7 @@
-"""Draws the README's picture: the terminal of a real ``jumar demo``, as it stood when the run had ended.
+"""Draws the README's pictures from real runs: ``jumar demo``, and ``jumar watch`` on the night of ``examples/overnight``.
 
 python docs/_picture.py docs/demo.svg
+python docs/_picture.py docs/watch.svg
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,8 @@ from rich.console import Console
 from rich.text import Text
 
 COLUMNS, LINES = 118, 40
+PROGRAM = str(Path(sys.executable).with_name("jumar"))
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
 def terminal_of(command: list[str], directory: str) -> str:
@@ -45,16 +49,29 @@ def last_frame(written: str) -> str:
     return re.sub(r"\x1b\[\?25[hl]|\r", "", frames[-1])
 
 
+def demo(directory: str) -> tuple[str, str]:
+    """Return the command of the first picture and what it showed at its end."""
+    return "jumar demo", last_frame(terminal_of([PROGRAM, "demo"], directory))
+
+
+def watch(directory: str) -> tuple[str, str]:
+    """Return the command of the second picture and its frame, after a night has gone by."""
+    place = shutil.copytree(EXAMPLES / "overnight", Path(directory) / "overnight")
+    subprocess.run([PROGRAM, "run", "--quiet", "--no-input"], cwd=place, check=True)
+    return "jumar watch", terminal_of([PROGRAM, "watch", "--once"], str(place)).replace("\r", "")
+
+
 def main() -> None:
-    """Run the demo and write the picture to the path given."""
-    program = str(Path(sys.executable).with_name("jumar"))
+    """Make the run and write the picture to the path given; its name says which."""
+    target = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as directory:
-        shown = last_frame(terminal_of([program, "demo"], directory)).replace(directory, "~")
+        command, shown = {"demo": demo, "watch": watch}[target.stem](directory)
+        shown = shown.replace(directory, "~")
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True, highlight=False)
-    console.print(Text.from_ansi("$ jumar demo\n" + shown.rstrip()))
-    svg = console.export_svg(title="jumar demo")
+    console.print(Text.from_ansi(f"$ {command}\n" + shown.rstrip()))
+    svg = console.export_svg(title=command)
     svg = re.sub(r"@font-face\s*\{[^}]*\}", "", svg)  # nothing is fetched when a page is read
-    Path(sys.argv[1]).write_text(svg, encoding="utf-8")
+    target.write_text(svg, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from loops import jumar_json
+from loops import jumar, jumar_json
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -17,7 +17,13 @@ def test_every_example_is_listed_and_tested() -> None:
     directories = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
     listed = (EXAMPLES / "README.md").read_text()
 
-    assert {"case-chain", "headline", "local-llm", "own-loop"} == directories  # test_case_chain_example.py, test_local_llm.py
+    assert {
+        "case-chain",
+        "headline",
+        "local-llm",
+        "overnight",
+        "own-loop",
+    } == directories  # test_case_chain_example.py, test_local_llm.py
     assert all(f"`{name}/`" in listed for name in directories)
 
 
@@ -30,6 +36,30 @@ def test_headline(tmp_path: Path) -> None:
     assert result["degradation_detected"] is True
     assert result["meets_threshold"] is True
     assert "Elmswick" in (place / "headline.txt").read_text()
+
+
+def test_overnight(tmp_path: Path) -> None:
+    place = shutil.copytree(EXAMPLES / "overnight", tmp_path / "overnight")
+
+    night = json.loads(jumar(place, "run", "--no-input", "--json", check=0, timeout=200).stdout)
+    report = jumar(place, "report", "overnight").stdout
+    frame = jumar(place, "watch", "--once").stdout
+    status = jumar(place, "status", "overnight").stdout
+
+    spend, passes = night["spend"], night["final_iteration"]
+    charged = spend["known_cost_usd"] + spend["assumed_cost_usd"]
+    print(f"{passes} passes, {spend['iterations']} runs, ${charged:.4f}, {night['failures']}")
+    assert "max_cost" == night["stop_reason"]
+    assert {"generator_failed": 1, "rate_limited": 2, "changed_nothing": 1} == night["failures"]
+    assert passes + 3 == spend["iterations"], "a crash and two refusals are attempts, and no passes"
+    assert (1, 0.10) == (spend["unknown_costs"], spend["assumed_cost_usd"])
+    assert 1.55 >= charged
+    assert night["meets_threshold"] is True
+    assert night["optimism"] > 0, "questions that were learnt by heart"
+    assert "print('fine')" not in (place / "shop/checks/short.py").read_text()
+    assert "$0.10 assumed" in report
+    assert "of $1.55 ($0.10 assumed, 1 unknown)" in frame
+    assert "1 generator failed, 2 rate limited, 1 changed nothing" in status
 
 
 def test_own_loop(tmp_path: Path) -> None:

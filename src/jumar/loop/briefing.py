@@ -151,6 +151,7 @@ class Briefing:
             session_to_resume(store, self.number, self.parent) if purpose == "generate" and settings.resume_session else None
         )
         variables |= workspace.variables() | {"JUMAR_SESSION_ID": session or ""}
+        variables["JUMAR_PROJECT_DIR"] = str(settings.workdir)  # what lies beside it is not in a copy
         start = store.record(0) if self.number > 0 else None
         return StepContext(
             loop_id=settings.loop_id,

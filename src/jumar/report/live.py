@@ -26,6 +26,7 @@ _STATES: Final = MappingProxyType(
     {"running": "good", "waiting": "warn", "finished": "good", "interrupted": "warn", "dead": "bad", "damaged": "bad"}
 )
 _SIDE_BY_SIDE: Final = 100  # columns from which dimensions and budget stand beside each other
+_GAP: Final = 4
 _MOST_DIMENSIONS: Final = 8
 _LEVELS: Final = ((8, 8, 8, True), (6, 6, 5, True), (5, 4, 3, True), (5, 3, 2, False), (4, 2, 1, False), (3, 1, 0, False))
 """Rows of the chart and the table, lines of the log, and whether everything else is there: from plenty of room to little."""
@@ -302,7 +303,7 @@ def _failures(view: LiveView) -> list[Line]:
 
 
 def _beside(left: list[Line], right: list[Line], width: int) -> list[Line]:
-    half = width // 2
+    half = min(width // 2, max((sum(len(text) for text, _ in line) for line in left), default=0) + _GAP)
     lines: list[Line] = []
     for index in range(max(len(left), len(right))):
         one = _cut(left[index], half - 1) if index < len(left) else []
