@@ -219,7 +219,7 @@ def slow_measure(attempts, budget, reported, reserved, configured, part):
             known += Fraction(value)
         elif one.end is None:
             assumed += Fraction(reserve or 0)
-        elif one.end.outcome == "rate_limited" and not others:
+        elif one.end.outcome == "rate_limited" and not others and (one.end.seconds or 0) < 60:
             pass
         else:
             share = Fraction(part(one.end) or 0)

@@ -15,6 +15,7 @@ from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.space import Space
 from jumar.loop.tally import Tally
 from jumar.model import Clock
+from jumar.redaction import current
 from jumar.store.loop_store import LoopStore
 
 __all__ = ["LoopRun"]
@@ -55,7 +56,7 @@ class LoopRun:
 
     def notice(self, message: str) -> None:
         """Tell the person something, and what to do about it."""
-        self.tell(Notice(message=message))
+        self.tell(Notice(message=current().redact(message)))
 
     def notice_once(self, what: str, message: str) -> None:
         """Tell ``message``, unless something was told under the name ``what`` in this run already."""
