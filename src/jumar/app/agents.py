@@ -68,8 +68,8 @@ AGENTS: Final = (
         unattended="codex exec --sandbox workspace-write -",
         notes=(
             "may write in this directory; it reports tokens, no cost.",
-            'Outside of git add --skip-git-repo-check. It reports whole sessions: with session = "resume" goes',
-            'usage_is = "cumulative".',
+            "Outside of git add --skip-git-repo-check. It reports whole sessions: where they are resumed, say that",
+            'with usage_is = "cumulative".',
         ),
         settings=('command = "codex exec --sandbox workspace-write --json -"', 'stdin = "prompt"'),
         usage={
