@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -189,3 +190,54 @@ def test_what_the_budget_does_not_count_is_told_once(tmp_path: Path) -> None:
 
     run(tmp_path, Agent([]), hear=hear, budget=Budget(max_cost_usd=5.0, on_unknown_cost="allow"))
     assert ["the budget counts only what is known: the cost of 1 attempt is not in it"] == told
+
+
+class _SideBySide(Agent):
+    """The second of two candidates fails while the first is being scored."""
+
+    dimension = "quality"
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.first_is_scored, self.second_failed = threading.Event(), threading.Event()
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        (context.workdir / "out.txt").write_text("0.5")
+        if context.iteration == 1:
+            return OK
+        assert self.first_is_scored.wait(60)
+        return FAILS
+
+    def score(self, context: StepContext) -> ScoreReading:
+        if context.iteration == 1:
+            self.first_is_scored.set()
+            assert self.second_failed.wait(60)
+        return ReadingScorer().score(context)
+
+
+def test_a_record_that_only_lacked_its_rename_is_not_held_against_the_candidate_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = _SideBySide()
+    acknowledge = LoopStore._acknowledge
+
+    def dies(store: LoopStore, directory: Path, target: Path) -> None:
+        if target.name == "iteration-002":
+            agent.second_failed.set()
+            raise Died
+        acknowledge(store, directory, target)
+
+    no_retry = Retries(generator_failed=0)
+    settings: dict[str, Any] = {"candidates": 2, "workers": 2, "retries": no_retry, "stop": StopRules(max_iterations=2)}
+    with monkeypatch.context() as patch:
+        patch.setattr(LoopStore, "_acknowledge", dies)
+        with pytest.raises(Died):
+            run(tmp_path, agent, scorer=agent, **settings)
+    place = tmp_path / ".jumar" / "loops" / "t"
+    assert (place / "pending" / "iteration-002" / "metrics.json").exists()
+    assert not (place / "pending" / "iteration-001" / "metrics.json").exists()
+    run(tmp_path, Agent([]), **settings)
+    records = {one.iteration_number: one for one in LoopStore.open(place).records()}
+    assert ("ok", "passed", ()) == (records[1].status, records[1].verification_status, records[1].tampering)
+    assert "generator_failed" == records[2].status
+    assert not (place / "planted").exists()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from jumar.loop.heartbeat import last_beat
@@ -88,13 +88,13 @@ def _tell_set_aside(run: LoopRun, plan: RestorePlan, kept: Path | None, number: 
     )
 
 
-def _waiting(run: LoopRun) -> Iterator[Pending]:
-    """Yield the snapshots that wait to be scored, each once, even those that stay."""
-    seen: set[int] = set()
-    for number in run.store.pending_numbers():
-        if number not in seen:
-            seen.add(number)
-            yield run.store.pending_of(number)
+def _waiting(run: LoopRun) -> list[Pending]:
+    """Return the snapshots that wait: first those that have their record already, and only lack being acknowledged.
+
+    While the others are scored, a record among what waits is one that somebody else put there.
+    """
+    waiting = [run.store.pending_of(number) for number in run.store.pending_numbers()]
+    return sorted(waiting, key=lambda pending: pending.record is None)
 
 
 def _complete_pending(run: LoopRun, trees: Trees) -> bool:
