@@ -100,6 +100,9 @@ def test_finalists_are_scored_again_and_the_choice_is_confirmed(tmp_path: Path) 
     assert 2.0 == report_document(read)["certainty"]["optimism"]
     again = jumar_json(tmp_path, "run", check=2)
     assert (2.0, 7) == (again["optimism"], len(readings(tmp_path)))
+    status = jumar_json(tmp_path, "status", "t")
+    assert (68.0, 64.0, 3) == (status["best"]["quality_score"], status["chosen"]["quality_score"], status["chosen"]["readings"])
+    assert "chosen    ★ 64 (iteration 2, mean of 3 readings)  +34 to the start" in jumar(tmp_path, "watch", "--once").stdout
 
 
 def test_a_tie_goes_to_the_earlier_in_every_command(tmp_path: Path) -> None:
@@ -114,6 +117,9 @@ def test_a_tie_goes_to_the_earlier_in_every_command(tmp_path: Path) -> None:
     for name in ("show", "select"):
         assert "within the noise" in jumar(tmp_path, name, "t", check=0).stdout
     assert "1 point ahead, which is within the noise" in jumar(tmp_path, "report", "t", check=0).stdout
+    frame = jumar(tmp_path, "watch", "--once", check=0).stdout
+    assert "chosen    ★ 60 (iteration 1, mean of 3 readings)" in frame
+    print("\n".join(frame.splitlines()[:4]))
 
 
 @pytest.mark.parametrize("dimension", ["quality", "exam"])

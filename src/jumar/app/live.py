@@ -10,21 +10,24 @@ from pathlib import Path
 from typing import Any, Final
 
 from jumar.budget import budget_left
-from jumar.budget.ledger import RunningSpend
+from jumar.decide.evidence import evidence_of
 from jumar.decide.recorded import config_now
+from jumar.decide.standing import current
 from jumar.loop.control import stop_file
 from jumar.loop.event_log import EventTail
 from jumar.loop.failures import count_failures
+from jumar.loop.tally import Tally
 from jumar.model import IterationRecord, IterationView
 from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget import Budget
 from jumar.model.stopping import STOP_REASONS, StopDecision
-from jumar.ranking.choose import running_best
-from jumar.report.live import LiveView
+from jumar.ranking.noise import Finals, finals
+from jumar.report.live import Chosen, LiveView
 from jumar.report.live_timeline import Running, Timeline, elapsed
+from jumar.report.read import criteria_of
 from jumar.store.lock import Holder, holder_of
 from jumar.store.loop_reader import LoopReader
-from jumar.text import escape
+from jumar.text import escape, points
 
 __all__ = ["LoopObserver", "LoopStatus", "log_files"]
 
@@ -54,10 +57,8 @@ class LoopObserver:
         self._now = now or (lambda: datetime.now(UTC))
         self._tail = EventTail(self.reader.paths.events)
         self._records: dict[int, IterationRecord] = {}
-        self._best: IterationView | None = None
-        self._seen = 0
         self._budget: Budget = Budget()
-        self._spend = RunningSpend()
+        self._tally = Tally(self.reader, self._budget)
 
     @property
     def running(self) -> bool:
@@ -71,9 +72,8 @@ class LoopObserver:
         self.timeline.add(self._tail.news())
         self.reader.refresh()
         views, attempts = self.reader.views(), self.reader.attempts()
-        best = self._running_best(views)
         budget = self._limits()
-        spend = self._spend.of(attempts)
+        best, spend = self._tally.best(), self._tally.spend()
         state, detail, stop = self._state(holder, attempts)
         live = state in {"running", "waiting"}
         now = self._now()
@@ -94,6 +94,7 @@ class LoopObserver:
             rows=rows,
             best=None if best is None else self._record(best.number),
             last=rows[-1] if rows else None,
+            chosen=None if live else self._chosen(config, best),
             weights=config.get("quality_weights") or {},
             threshold=run.get("selection", {}).get("threshold"),
             running=running,
@@ -138,6 +139,7 @@ class LoopObserver:
             "iterations": done,
             "best": _short(view.best),
             "last": _short(view.last),
+            "chosen": _standing(view.chosen),
             "stop_reason": stop and stop.reason,
             "stop_detail": stop and stop.detail,
             "spend": spend.to_json(),
@@ -178,13 +180,25 @@ class LoopObserver:
         reason = ends[-1].data.get("stop_reason")
         return StopDecision(reason=reason, detail=ends[-1].reason) if reason in STOP_REASONS else None
 
-    def _running_best(self, views: tuple[IterationView, ...]) -> IterationView | None:
-        new = views[self._seen :]
-        if new or len(views) < self._seen:
-            earlier = () if self._best is None or len(views) < self._seen else (self._best,)
-            self._best = running_best((*earlier, *(new if earlier else views)))
-            self._seen = len(views)
-        return self._best
+    def _chosen(self, config: Mapping[str, Any], best: IterationView | None) -> Chosen | None:
+        """Return the iteration that stands, with the score that it was chosen by; ``best`` is the running best."""
+        decision = current(self.reader)
+        if decision is None or decision.best_iteration is None:
+            return None
+        evidence = evidence_of(self.reader)
+        found = finals(evidence, criteria_of(config)) if evidence.noisy else None
+        means: Mapping[int, float] = {} if found is None else found.means
+        record = self._record(decision.best_iteration)
+        number = record.iteration_number
+        start = next((view for view in evidence.views[:1] if view.number == 0), None)
+        return Chosen(
+            record=record,
+            score=means.get(number, record.quality_score),
+            readings=1 + len(evidence.scored(number)) if number in means else 1,
+            start=None if start is None else means.get(0, start.score),
+            by=decision.by if decision.kind == "override" else "",
+            highest="" if best is None else _why_not(best, number, found),
+        )
 
     def _record(self, number: int) -> IterationRecord:
         if number not in self._records:
@@ -205,7 +219,7 @@ class LoopObserver:
         values["max_seconds"] = min(both) if both else None
         budget: Budget = Budget(**values)
         if budget != self._budget:
-            self._budget, self._spend = budget, RunningSpend(budget)
+            self._budget, self._tally = budget, Tally(self.reader, budget)
         return budget
 
     def _passes(self, run: Mapping[str, Any]) -> int | None:
@@ -284,6 +298,31 @@ def _short(record: IterationRecord | None) -> dict[str, Any] | None:
         "status": record.status,
         "dimensions": dict(record.dimensions),
     }
+
+
+def _standing(chosen: Chosen | None) -> dict[str, Any] | None:
+    short = None if chosen is None else _short(chosen.record)
+    if chosen is None or short is None:
+        return None
+    return {
+        **short,
+        "quality_score": chosen.score,
+        "readings": chosen.readings,
+        "by": chosen.by or None,
+        "highest": chosen.highest or None,
+    }
+
+
+def _why_not(best: IterationView, chosen: int, found: Finals | None) -> str:
+    """Return what keeps the highest score in the loop from being the choice, as far as it is known."""
+    if best.verification == "failed":
+        return "which fails its checks"
+    if found is None:
+        return ""
+    if chosen in found.tied and best.number in found.tied:
+        return "within the noise"
+    mean = found.means.get(best.number)
+    return "" if mean is None else f"{points(mean)} by all readings"
 
 
 def _without_flying(spend: Spend, flying: list[Attempt]) -> Spend:

@@ -12,7 +12,10 @@ import click
 from jumar.cli.common import complete_loop, find_loop, json_option, print_json, print_text, quiet_option, root_option
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.errors import JumarError
+from jumar.model.attempts import Spend
+from jumar.model.budget import Budget
 from jumar.report.figures import count, dollars, duration
+from jumar.report.money import spent_money, spent_tokens
 from jumar.store.layout import loops_directory
 from jumar.text import escape, points
 
@@ -102,15 +105,38 @@ def _row(document: Mapping[str, Any]) -> Row:
         document["state"],
         _now(document) or (document.get("stop_reason") or "").replace("_", " ") or "; ".join(document["problems"]),
         "" if "iterations" not in document else str(document["iterations"]),
-        _score(best),
+        _score(document.get("chosen") or best),
         duration(spend.get("seconds")),
-        dollars(spend.get("cost_usd"), places=2),
+        _about(spend),
     )
     return Row(cells=cells, style=_STYLES.get(document["state"], ""))
 
 
+def _about(spend: Mapping[str, Any]) -> str:
+    """Return the cost, with ``~`` where a part of it was not reported."""
+    charged = spend.get("known_cost_usd", 0) + spend.get("assumed_cost_usd", 0)
+    if spend.get("cost_usd") is not None or not charged:
+        return dollars(spend.get("cost_usd"), places=2)
+    return f"~{dollars(charged, places=2)}"
+
+
 def _score(best: dict[str, Any] | None) -> str:
     return "—" if best is None else f"{points(best['quality_score'])} (it {best['iteration']})"
+
+
+def _best(document: Mapping[str, Any]) -> list[str]:
+    best, chosen = document["best"], document["chosen"]
+    if chosen is None:
+        return [f"best      {_score(best)}"]
+    notes = [f"it {chosen['iteration']}"]
+    notes += [f"mean of {chosen['readings']} readings"] if chosen["readings"] > 1 else []
+    notes += [f"by choice of {escape(chosen['by'])}"] if chosen["by"] else []
+    score = "—" if chosen["quality_score"] is None else points(chosen["quality_score"])
+    lines = [f"chosen    {score} ({', '.join(notes)})"]
+    if best is not None and best["iteration"] != chosen["iteration"]:
+        why = f", {chosen['highest']}" if chosen["highest"] else ""
+        lines.append(f"highest   {_score(best)}{why}")
+    return lines
 
 
 def _now(document: Mapping[str, Any]) -> str:
@@ -128,13 +154,14 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     if now := _now(document):
         lines.append(f"now       {now}")
     lines.append(f"passes    {document['iterations']}{_left(left['passes'], str)}")
-    lines.append(f"best      {_score(document['best'])}")
+    lines += _best(document)
     if last is not None:
         shown = "—" if last["quality_score"] is None else points(last["quality_score"])
         lines.append(f"last      {shown} (it {last['iteration']}, {last['status'].replace('_', ' ')})")
     lines.append(f"time      {duration(spend['seconds'])}{_left(left['seconds'], duration)}")
-    lines.append(f"tokens    {count(spend['tokens'])}{_left(left['tokens'], count)}")
-    lines.append(f"cost      {_money(spend['cost_usd'])}{_left(left['cost_usd'], _money)}")
+    total, limits = Spend(**spend), Budget.from_recorded(document["budget"])
+    lines.append(f"tokens    {spent_tokens(total, limits)}{_left(left['tokens'], count)}")
+    lines.append(f"cost      {spent_money(total, limits).removeprefix('cost ')}{_left(left['cost_usd'], _money)}")
     if document["failures"]:
         shown = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in document["failures"].items())
         lines.append(f"failures  {shown}")

@@ -9,12 +9,12 @@ from jumar.decide.recorded import config_now
 from jumar.model import SelectionCriteria, SelectionResult
 from jumar.model.selection import NoiseRules
 from jumar.ranking.noise import Evidence, select
-from jumar.store.loop_store import LoopStore
+from jumar.store.loop_reader import LoopReader
 
 __all__ = ["evidence_of", "select_from"]
 
 
-def evidence_of(store: LoopStore) -> Evidence:
+def evidence_of(store: LoopReader) -> Evidence:
     """Return what a choice is made from. Takes no lock. Errors: :class:`jumar.errors.StoreDamagedError`."""
     config = config_now(store)
     run = _section(config, "run")
@@ -24,7 +24,7 @@ def evidence_of(store: LoopStore) -> Evidence:
     )
 
 
-def select_from(store: LoopStore, criteria: SelectionCriteria) -> SelectionResult:
+def select_from(store: LoopReader, criteria: SelectionCriteria) -> SelectionResult:
     """Return what ``criteria`` choose now. Errors: as of :func:`jumar.ranking.noise.select`."""
     return select(evidence_of(store), criteria)
 

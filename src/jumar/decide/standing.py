@@ -9,9 +9,9 @@ from typing import Literal
 from jumar.decide.evidence import select_from
 from jumar.errors import NothingEvaluatedError
 from jumar.model import Decision, SelectionCriteria
-from jumar.store.loop_store import LoopStore
+from jumar.store.loop_reader import LoopReader
 
-__all__ = ["Standing", "TrailEntry", "decided", "standing", "trail", "trail_of"]
+__all__ = ["Standing", "TrailEntry", "current", "decided", "standing", "trail", "trail_of"]
 
 _TRAIL = frozenset({"select", "override", "apply", "undo", "cleanup", "accept", "limits", "redact"})
 
@@ -36,7 +36,7 @@ class TrailEntry:
     state: Literal["done", "unfinished", "undone"] = "done"
 
 
-def standing(store: LoopStore, criteria: SelectionCriteria | None = None) -> Standing:
+def standing(store: LoopReader, criteria: SelectionCriteria | None = None) -> Standing:
     """Return the iteration that stands: the last override, else the last selection, else what ``criteria`` choose now.
 
     A later selection does not displace an override: the person's word holds until another override. A selection made before the
@@ -53,7 +53,13 @@ def standing(store: LoopStore, criteria: SelectionCriteria | None = None) -> Sta
     return Standing(iteration=None, decision=None)
 
 
-def _out_of_date(decision: Decision, store: LoopStore) -> bool:
+def current(store: LoopReader) -> Decision | None:
+    """Return the decision that stands; None when there is none, or a selection that was made before the last iteration."""
+    decision = decided(store.decisions())
+    return None if decision is None or _out_of_date(decision, store) else decision
+
+
+def _out_of_date(decision: Decision, store: LoopReader) -> bool:
     numbers = store.iteration_numbers()
     return decision.kind == "select" and bool(numbers) and decision.final_iteration != numbers[-1]
 
@@ -70,7 +76,7 @@ def decided(decisions: Iterable[Decision]) -> Decision | None:
     return override or selection
 
 
-def trail(store: LoopStore) -> tuple[TrailEntry, ...]:
+def trail(store: LoopReader) -> tuple[TrailEntry, ...]:
     """Return everything that was decided, oldest first; beginnings and ends are one entry."""
     return trail_of(store.decisions())
 

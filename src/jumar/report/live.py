@@ -17,7 +17,7 @@ from jumar.report.live_timeline import PHASES, Running
 from jumar.report.rows import compared_with, trajectory_row
 from jumar.text import cut, escape, points
 
-__all__ = ["LiveView", "frame_lines"]
+__all__ = ["Chosen", "LiveView", "frame_lines"]
 
 Line = list[Span]
 
@@ -28,6 +28,7 @@ _STATES: Final = MappingProxyType(
 _SIDE_BY_SIDE: Final = 100  # columns from which dimensions and budget stand beside each other
 _GAP: Final = 4
 _MOST_DIMENSIONS: Final = 8
+_MOST_LINES: Final = 3  # of what the state has to say
 _LEVELS: Final = ((8, 8, 8, True), (6, 6, 5, True), (5, 4, 3, True), (5, 3, 2, False), (4, 2, 1, False), (3, 1, 0, False))
 """Rows of the chart and the table, lines of the log, and whether everything else is there: from plenty of room to little."""
 
@@ -38,13 +39,31 @@ _NONE: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The iteration that stands once a loop has ended.
+
+    ``score`` (0–100) is the mean of ``readings`` readings, by which it was chosen; ``start`` that of the start state, None
+    without one. ``by`` is the person who chose it, empty where the rules did. ``highest`` says why the highest score in the
+    loop is not it; empty when nothing needs to be said.
+    """
+
+    record: IterationRecord
+    score: float | None
+    readings: int = 1
+    start: float | None = None
+    by: str = ""
+    highest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LiveView:
     """What a frame shows. ``state`` is one of ``new, running, waiting, finished, interrupted, dead, tracked``.
 
     ``views`` are all iterations, ``rows`` the records of the last few with the one before them, ``best`` and ``last`` two of the
-    records. ``running`` are the phases that run, each with its seconds so far. ``budget`` is the limits, ``passes`` the limit on
-    iterations; ``reserved_…`` is what is set aside for attempts in flight, which ``spend`` leaves out. ``phase_seconds`` is where
-    the time went, ``partial`` whether older events are gone. ``log`` is the end of ``log_name``.
+    records: the running best and the last one. ``chosen`` is None while the loop runs, and when nothing was decided. ``running``
+    are the phases that run, each with its seconds so far. ``budget`` is the limits, ``passes`` the limit on iterations;
+    ``reserved_…`` is what is set aside for attempts in flight, which ``spend`` leaves out. ``phase_seconds`` is where the time
+    went, ``partial`` whether older events are gone. ``log`` is the end of ``log_name``.
     """
 
     loop_id: str
@@ -55,6 +74,7 @@ class LiveView:
     rows: tuple[IterationRecord, ...] = ()
     best: IterationRecord | None = None
     last: IterationRecord | None = None
+    chosen: Chosen | None = None
     weights: Mapping[str, float] = field(default_factory=lambda: _NONE)
     threshold: float | None = None
     running: tuple[tuple[Running, float | None], ...] = ()
@@ -98,7 +118,7 @@ def _frame(
 ) -> list[Line]:
     lines = _head(view, width, signs)
     if view.views:
-        lines += [[], *chart(view.views, width=width, height=chart_rows, signs=signs, limit=view.threshold)]
+        lines += [[], *_chart(view, width, chart_rows, signs)]
         lines += [[], *_table(view, table_rows, width)]
     left = [*_dimensions(view, signs, everything=everything), *_checks(view, signs)]
     right = _budget(view, signs)
@@ -118,23 +138,53 @@ def _frame(
 
 def _head(view: LiveView, width: int, signs: Glyphs) -> list[Line]:
     what = f"{view.state}{': ' + view.detail if view.detail else ''}"
-    head: Line = [(f"{escape(view.loop_id)}", "head"), ("   ", ""), (escape(what), _STATES.get(view.state, ""))]
-    lines: list[Line] = [head]
+    name = escape(view.loop_id)
+    told = textwrap.wrap(escape(what), max(20, width - len(name) - 3)) or [""]
+    lines: list[Line] = [[(name, "head"), ("   ", ""), (told[0], _STATES.get(view.state, ""))]]
+    lines += [[(" " * (len(name) + 3) + more, _STATES.get(view.state, ""))] for more in told[1:_MOST_LINES]]
     for running, seconds in view.running[:3]:
         lines.append([("now       ", "head"), (_running(running, seconds), "")])
     if len(view.running) > 3:
         lines.append([(f"          and {len(view.running) - 3} more", "dim")])
-    if view.best is not None:
-        best = view.best
-        said = f"{points(best.quality_score or 0)} (iteration {best.iteration_number})"
-        line: Line = [("best      ", "head"), (f"{signs.best} {said}", "best")]
-        start = view.views[0] if view.views and view.views[0].number == 0 else None
-        if start is not None and start.score is not None and best.quality_score is not None and best.iteration_number:
-            line.append((f"  {points(best.quality_score - start.score, sign=True)} to the start", "dim"))
-        lines.append(line)
+    lines += _best(view, signs) if view.chosen is None else _chosen(view, view.chosen, signs)
     if view.objective.strip():
-        lines.append([("objective ", "head"), (escape(view.objective.strip().splitlines()[0])[:width], "dim")])
+        lines.append([("objective ", "head"), (cut(escape(view.objective.strip().splitlines()[0]), width - 10), "dim")])
     return lines
+
+
+def _best(view: LiveView, signs: Glyphs) -> list[Line]:
+    if view.best is None:
+        return []
+    start = view.views[0] if view.views and view.views[0].number == 0 else None
+    said = f"{signs.best} {points(view.best.quality_score or 0)} (iteration {view.best.iteration_number})"
+    against = _to_start(view.best, view.best.quality_score, start and start.score)
+    return [[("best      ", "head"), (said, "best"), *against]]
+
+
+def _chosen(view: LiveView, chosen: Chosen, signs: Glyphs) -> list[Line]:
+    number = chosen.record.iteration_number
+    notes = [f"iteration {number}" if number else "the start"]
+    notes += [f"mean of {chosen.readings} readings"] if chosen.readings > 1 else []
+    notes += [f"by choice of {escape(chosen.by)}"] if chosen.by else []
+    said = f"{signs.chosen} {'—' if chosen.score is None else points(chosen.score)} ({', '.join(notes)})"
+    lines: list[Line] = [[("chosen    ", "head"), (said, "best"), *_to_start(chosen.record, chosen.score, chosen.start)]]
+    best = view.best
+    if best is not None and best.iteration_number != number:
+        why = f", {chosen.highest}" if chosen.highest else ""
+        told = f"{signs.best} {points(best.quality_score or 0)} (iteration {best.iteration_number}){why}"
+        lines.append([("highest   ", "head"), (told, "")])
+    return lines
+
+
+def _to_start(record: IterationRecord, score: float | None, start: float | None) -> Line:
+    if score is None or start is None or not record.iteration_number:
+        return []
+    return [(f"  {points(score - start, sign=True)} to the start", "dim")]
+
+
+def _chart(view: LiveView, width: int, height: int, signs: Glyphs) -> list[Line]:
+    chosen = None if view.chosen is None else view.chosen.record.iteration_number
+    return chart(view.views, width=width, height=height, signs=signs, limit=view.threshold, chosen=chosen)
 
 
 def _running(running: Running, seconds: float | None) -> str:
@@ -156,15 +206,16 @@ def _table(view: LiveView, most: int, width: int) -> list[Line]:
     widths = (5, 7, 7, 7, 9, 8, 0)
     lines: list[Line] = [[(_cells(heads, widths), "dim")]]
     best = None if view.best is None else view.best.iteration_number
+    chosen = None if view.chosen is None else view.chosen.record.iteration_number
     known = {record.iteration_number: record for record in (*((view.best,) if view.best else ()), *view.rows)}
     for index, record in enumerate(view.rows):
         if index < len(view.rows) - most:
             continue
         previous = compared_with(record, view.rows[index - 1] if index else None, known)
-        row = trajectory_row(record, previous, best=best, weights=view.weights)
+        row = trajectory_row(record, previous, best=best, chosen=chosen, weights=view.weights)
         said = row.said(escape(record.status_reason) if record.status != "ok" else "")
         cells = (*row.cells[:-1], cut(said, max(1, width - sum(widths) - 3)))
-        style = "bad" if row.invalid else "best" if row.best else ""
+        style = "bad" if row.invalid else "best" if row.number == (best if chosen is None else chosen) else ""
         lines.append([(_cells(cells, widths)[:width], style)])
     return lines
 
@@ -174,12 +225,12 @@ def _cells(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _dimensions(view: LiveView, signs: Glyphs, *, everything: bool) -> list[Line]:
-    """Return a bar of the best pass for each dimension, and beside it how the last one did."""
-    best, last = view.best, view.last
+    """Return a bar of the best pass, or the chosen one, for each dimension, and beside it how the last one did."""
+    best, last = view.best if view.chosen is None else view.chosen.record, view.last
     names = dict.fromkeys([*(best.dimensions if best else ()), *(last.dimensions if last else ())])
     if not names or not everything:
         return []
-    lines: list[Line] = [[("dimensions", "head"), (f"{'best':>13}{'last':>16}", "dim")]]
+    lines: list[Line] = [[("dimensions", "head"), (f"{'best' if view.chosen is None else 'chosen':>13}{'last':>16}", "dim")]]
     for name in list(names)[:_MOST_DIMENSIONS]:
         of_best = None if best is None else best.dimensions.get(name)
         of_last = None if last is None else last.dimensions.get(name)

@@ -22,11 +22,15 @@ _AXIS: Final = 7  # columns for the numbers on the left
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The characters of a frame: ``levels`` fill an eighth to a whole cell, ``score`` is a pass, ``bad`` one without a score."""
+    """The characters of a frame: ``levels`` fill an eighth to a whole cell, ``score`` is a pass, ``bad`` one without a score.
+
+    ``best`` is a pass that was a new best, ``chosen`` the one that stands in the end.
+    """
 
     levels: str
     score: str
     best: str
+    chosen: str
     bad: str
     axis: str
     corner: str
@@ -39,8 +43,8 @@ class Glyphs:
     dot: str
 
 
-_UNICODE: Final = Glyphs("▁▂▃▄▅▆▇█", "•", "◆", "×", "┤", "└", "─", "█", "░", "▒", "✓", "✗", "·")
-_ASCII: Final = Glyphs("____====", "o", "*", "x", "|", "+", "-", "#", ".", "+", "ok ", "FAIL ", "|")
+_UNICODE: Final = Glyphs("▁▂▃▄▅▆▇█", "•", "◆", "★", "×", "┤", "└", "─", "█", "░", "▒", "✓", "✗", "·")
+_ASCII: Final = Glyphs("____====", "o", "*", "@", "x", "|", "+", "-", "#", ".", "+", "ok ", "FAIL ", "|")
 
 
 def glyphs(*, ascii_only: bool) -> Glyphs:
@@ -50,20 +54,28 @@ def glyphs(*, ascii_only: bool) -> Glyphs:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One column, or group of columns: the best at its end, the scores in it, whether one is a new best or invalid."""
+    """One column, or group of columns: the best at its end, its scores, a new best, the chosen one, whether one is invalid."""
 
     number: int
     best: float | None
     scores: tuple[float, ...]
     record: float | None
     bad: bool
+    chosen: float | None = None
 
 
 def chart(
-    views: Sequence[IterationView], *, width: int, height: int, signs: Glyphs, limit: float | None = None
+    views: Sequence[IterationView],
+    *,
+    width: int,
+    height: int,
+    signs: Glyphs,
+    limit: float | None = None,
+    chosen: int | None = None,
 ) -> list[list[Span]]:
-    """Return ``height`` lines of at most ``width`` columns, and two for the axis. ``limit`` is a threshold to be in the picture.
+    """Return ``height`` lines of at most ``width`` columns, and two for the axis.
 
+    ``limit`` is a threshold to be in the picture, ``chosen`` the number of the pass that stands, None while the loop runs.
     With more iterations than columns, one column stands for several: the best at their end, and the highest and lowest score.
     Without a valid score there is nothing to draw: one line says so.
     """
@@ -73,7 +85,7 @@ def chart(
     low, high = _range([*scores, *([] if limit is None else [limit])])
     room = max(4, width - _AXIS)
     wide = max(1, min(_WIDEST, room // len(views)))
-    columns = _columns(views, room // wide)
+    columns = _columns(views, room // wide, chosen)
     rows = [_row(columns, row, height, low, high, wide, signs) for row in range(height - 1, -1, -1)]
     labels = {0: high, height // 2: high - (high - low) * (height // 2) / max(1, height - 1), height - 1: low}
     lines: list[list[Span]] = []
@@ -94,13 +106,14 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
     return (low, high) if high - low >= 10 else (max(0.0, high - 10), max(high, 10.0))
 
 
-def _columns(views: Sequence[IterationView], most: int) -> list[_Column]:
+def _columns(views: Sequence[IterationView], most: int, chosen: int | None) -> list[_Column]:
     size = max(1, -(-len(views) // most))
     best: float | None = None
     columns: list[_Column] = []
     for begin in range(0, len(views), size):
         valid: list[float] = []
         record: float | None = None
+        stands: float | None = None
         bad = False
         for view in views[begin : begin + size]:
             score = valid_score(view)
@@ -110,8 +123,11 @@ def _columns(views: Sequence[IterationView], most: int) -> list[_Column]:
             valid.append(score)
             if best is None or score > best:
                 best = record = score
+            if view.number == chosen:
+                stands = score
         shown = tuple(dict.fromkeys((max(valid), min(valid)))) if valid else ()
-        columns.append(_Column(number=views[begin].number, best=best, scores=shown, record=record, bad=bad))
+        number = views[begin].number
+        columns.append(_Column(number=number, best=best, scores=shown, record=record, bad=bad, chosen=stands))
     return columns
 
 
@@ -135,6 +151,8 @@ def _row(columns: Sequence[_Column], row: int, height: int, low: float, high: fl
 
 
 def _cell(column: _Column, row: int, height: int, low: float, high: float, signs: Glyphs) -> Span:
+    if column.chosen is not None and _level(column.chosen, height, low, high) == row:
+        return signs.chosen, "best"
     if column.record is not None and _level(column.record, height, low, high) == row:
         return signs.best, "best"
     if any(_level(score, height, low, high) == row for score in column.scores):

@@ -13,9 +13,9 @@ from jumar.budget.ledger import spend
 from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget import Budget
 from jumar.model.records import IterationRecord
-from jumar.report.figures import dollars
+from jumar.report.figures import count, dollars
 
-__all__ = ["NOTHING_BESIDE", "Beside", "beside", "beside_line", "spent_money"]
+__all__ = ["NOTHING_BESIDE", "Beside", "beside", "beside_line", "spent_money", "spent_tokens"]
 
 _KINDS: Final = ("lost", "rate-limited", "tried again", "interrupted", "not ended", "confirming")
 _OF_OUTCOME: Final[Mapping[str, str]] = MappingProxyType(
@@ -105,6 +105,18 @@ def spent_money(spent: Spend, budget: Budget, *, places: int = 2) -> str:
         notes.append(f"{unknown:,} unknown" if unknown else "some unknown")
     told = f" ({', '.join(notes)})" if notes else ""
     return f"{dollars(charged, places=places)}{limit}{told}"
+
+
+def spent_tokens(spent: Spend, budget: Budget) -> str:
+    """Return the same for tokens, without the word: ``125,476 of 200,000 (7,840 assumed, 1 unknown)``, or ``unknown``."""
+    limit = "" if budget.max_tokens is None else f" of {count(budget.max_tokens)}"
+    if spent.tokens is None and not spent.charged_tokens:
+        return f"unknown{f', limit {limit[4:]}' if limit else ''}"
+    notes = [f"{count(spent.assumed_tokens)} assumed"] if spent.assumed_tokens else []
+    if spent.tokens is None:
+        notes.append(f"{spent.unknown_tokens:,} unknown" if spent.unknown_tokens else "some unknown")
+    told = f" ({', '.join(notes)})" if notes else ""
+    return f"{count(spent.charged_tokens if spent.tokens is None else spent.tokens)}{limit}{told}"
 
 
 def _dollars(value: float) -> str:
