@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.loops import jumar, jumar_json, write_loop
+from tests.support.loops import calls, jumar, jumar_json, write_loop
 
 
 @pytest.fixture
@@ -67,3 +67,42 @@ def test_the_end_of_a_pass_that_filled_the_disk_is_on_record(tmp_path: Path, sma
     more = jumar_json(work, "run", "--root", str(small_disk))
     assert more["failures"] == {}, "the pass had ended, was paid for and is scored, not lost"
     assert more["selected_iteration"] == 2
+
+
+def test_a_snapshot_that_does_not_fit_ends_the_loop_and_is_taken_when_there_is_room(tmp_path: Path, small_disk: Path) -> None:
+    work = tmp_path / "work"
+    config = write_loop(work, [0.6, 0.9, 0.7])
+    config.write_text(config.read_text().replace('"text.md"]', '"text.md", "big.bin"]'))
+    stuffing = small_disk / "stuffing"
+    big = f"open('big.bin', 'wb').write(b'b' * 2_500_000); open({str(stuffing)!r}, 'wb').write(bytes(6_500_000))"
+    (work / "agent.py").write_text((work / "agent.py").read_text() + f"\nif n == 2: {big}\n")
+
+    full = jumar_json(work, "run", "--root", str(small_disk), check=11)
+    assert full["stop_reason"] == "disk_full"
+    assert (full["final_iteration"], full["selected_iteration"]) == (1, 1)
+    assert full["spend"]["iterations"] == 2
+    assert (small_disk / "loops" / "t" / "decisions" / "0001-select.json").is_file(), "written with the room that was kept back"
+    assert jumar(work, "verify", "t", "--root", str(small_disk)).returncode == 0
+    assert jumar_json(work, "run", "--root", str(small_disk), check=11)["spend"]["iterations"] == 2, "still no room, nothing paid"
+
+    stuffing.unlink()
+    more = jumar_json(work, "run", "--root", str(small_disk), check=11)
+    assert more["stop_reason"] == "disk_full", "another pass would need twice as much"
+    assert (more["final_iteration"], more["selected_iteration"]) == (2, 2)
+    assert calls(work) == [1, 2], "not generated again"
+    assert more["failures"] == {}
+
+
+def test_a_check_that_fails_for_want_of_room_is_not_held_against_the_candidate(tmp_path: Path, small_disk: Path) -> None:
+    work = tmp_path / "work"
+    stuffing = small_disk / "stuffing"
+    fill = f"test ! -e once || {{ rm once; dd if=/dev/zero of={stuffing} bs=64k; false; }}"
+    write_loop(work, [0.6], check=fill)
+    (work / "agent.py").write_text((work / "agent.py").read_text() + "\nopen('once', 'w').close()\n")
+
+    full = jumar_json(work, "run", "--root", str(small_disk), check=11)
+    assert (full["stop_reason"], full["final_iteration"]) == ("disk_full", 0)
+    stuffing.unlink()
+    more = jumar_json(work, "run", "--root", str(small_disk))
+    assert (more["selected_iteration"], more["verified"]) == (1, True)
+    assert calls(work) == [1]

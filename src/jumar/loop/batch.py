@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
 from jumar.budget.gate import Stop, Wait
+from jumar.errors import JumarError
 from jumar.loop.plan import Plan
 from jumar.loop.purse import may_begin, turned_away, wait_for
 from jumar.loop.run import LoopRun
+from jumar.loop.space import disk_is_full
 from jumar.loop.trees import Trees
 from jumar.loop.work import Way
 from jumar.model import IterationRecord, StopDecision
@@ -32,6 +35,7 @@ class Batch:
     _todo: deque[tuple[int, int | None]] = field(init=False)
     _under_way: dict[_Future, _Pass] = field(init=False, default_factory=dict[_Future, _Pass])
     _refused: StopDecision | None = field(init=False, default=None)
+    _full: Exception | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._todo = deque(zip(self.plan.numbers, self.plan.candidates, strict=True))
@@ -39,7 +43,7 @@ class Batch:
     def go(self) -> StopDecision | None:
         """Run them; return why the budget ends the loop, if it does. What could not be recorded is simply still missing then.
 
-        After an error the programs that run are ended, and the error is raised.
+        After an error the programs that run are ended, and the error is raised; after a full disk they may end by themselves.
         """
         with concurrent.futures.ThreadPoolExecutor(self.run.settings.workers, thread_name_prefix="jumar-candidate") as pool:
             try:
@@ -48,7 +52,20 @@ class Batch:
             except BaseException:
                 self.run.switch.immediate.set()
                 raise
+        if self._full is not None:
+            raise self._full
         return self._refused
+
+    @contextlib.contextmanager
+    def _going_on(self) -> Generator[None]:
+        """A disk that is full for one pass begins no other; those that run come to their end, and are on record with it."""
+        try:
+            yield
+        except (JumarError, OSError) as error:
+            if not disk_is_full(error):
+                raise
+            self._full = self._full or error
+            self._todo.clear()
 
     def _begin(self, pool: concurrent.futures.Executor) -> bool:
         """Start what may start; return whether there is more that may still come."""
@@ -63,7 +80,8 @@ class Batch:
                 wait_for(self.run, "calls_per_hour", answer.seconds or 0.0, detail=answer.why)
             else:
                 number, candidate = self._todo.popleft()
-                self._start(pool, number, candidate)
+                with self._going_on():
+                    self._start(pool, number, candidate)
         return bool(self._todo) and not self.run.switch.requested
 
     def _start(self, pool: concurrent.futures.Executor, number: int, candidate: int | None) -> None:
@@ -77,14 +95,18 @@ class Batch:
             return
         done, _ = concurrent.futures.wait(self._under_way, return_when=concurrent.futures.FIRST_COMPLETED)
         for future in done:
-            way = self._under_way.pop(future)
-            try:
-                work = way.send(future.result())
-            except StopIteration as end:
-                record: IterationRecord | None = end.value
-                if record is not None:
-                    self.recorded(record)
-                elif any(turned_away(self.run, number)[0] for number in self.plan.numbers):
-                    self._todo.clear()  # the provider wants us to wait: the rest comes after that, with the one that was refused
-            else:
-                self._under_way[pool.submit(work)] = way
+            with self._going_on():
+                self._go_on(pool, self._under_way.pop(future), future)
+
+    def _go_on(self, pool: concurrent.futures.Executor, way: _Pass, future: _Future) -> None:
+        error = future.exception()
+        try:
+            work = way.send(future.result()) if error is None else way.throw(error)
+        except StopIteration as end:
+            record: IterationRecord | None = end.value
+            if record is not None:
+                self.recorded(record)
+            elif any(turned_away(self.run, number)[0] for number in self.plan.numbers):
+                self._todo.clear()  # the provider wants us to wait: the rest comes after that, with the one that was refused
+        else:
+            self._under_way[pool.submit(work)] = way

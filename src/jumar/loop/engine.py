@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from jumar.budget.gate import Go, Stop, Wait, check_budget
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
@@ -13,7 +14,7 @@ from jumar.decide.evidence import evidence_of, select_from
 from jumar.decide.select import record_selection
 from jumar.decide.standing import standing
 from jumar.decide.treelock import locked_tree
-from jumar.errors import ConflictError, NothingEvaluatedError, StoreWriteError, UsageError
+from jumar.errors import ConflictError, JumarError, NothingEvaluatedError, StoreWriteError, UsageError
 from jumar.loop.batch import Batch
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
@@ -29,7 +30,7 @@ from jumar.loop.purse import may_begin, refused_text, refused_too_often, turned_
 from jumar.loop.resume import record_failed, recover
 from jumar.loop.run import LoopRun
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
-from jumar.loop.space import Space
+from jumar.loop.space import Space, disk_is_full, with_room
 from jumar.loop.tally import Tally
 from jumar.loop.trees import Trees
 from jumar.loop.work import drive
@@ -165,10 +166,15 @@ class Loop:
             ended = self.stopped()
             if ended is not None and self.finished():
                 self.store.discard_leftovers()
+                refresh_views(self.store, at=self.shared.clock.now())
                 return self._outcome(ended, resumed=True, already_finished=True)
             with contextlib.closing(Trees(self.shared)) as trees:
-                trees.of(None)
-                return self._run_steps(trees)
+                resumed = bool(self.store.attempts()) or bool(self.store.iteration_numbers())
+                stop = self._unless_full(lambda: self._steps(trees, resumed=resumed))
+                self.shared.tell(StopDecided(reason=stop.reason, detail=stop.detail))
+                outcome = self._finish(stop, trees, resumed=resumed)
+                self.shared.tell(LoopEnded(outcome=outcome.to_json()))
+                return outcome
 
     @contextlib.contextmanager
     def _locks(self) -> Generator[None]:
@@ -179,9 +185,23 @@ class Loop:
                 stack.enter_context(locked_tree(self.store, self.settings.workdir))
             yield
 
-    def _run_steps(self, trees: Trees) -> LoopOutcome:
+    def _unless_full(self, action: Callable[[], StopDecision]) -> StopDecision:
+        """Do ``action`` and return why the loop ends; a disk that is full in the middle of it is such a reason.
+
+        What was kept back is given up then: decisions are small.
+        """
+        try:
+            return action()
+        except (JumarError, OSError) as error:
+            if not disk_is_full(error):
+                raise
+            if self.shared.space is not None:
+                self.shared.space.release()
+            return StopDecision(reason="disk_full", detail=str(error))
+
+    def _steps(self, trees: Trees, *, resumed: bool) -> StopDecision:
+        trees.of(None)
         numbers = self.store.iteration_numbers()
-        resumed = bool(self.store.attempts()) or bool(numbers)
         best = self.shared.tally.best()
         self._finish_apply()
         started = LoopStarted(
@@ -198,6 +218,9 @@ class Loop:
         self._warn()
         for notice in self.shared.guard.begin(trees.of(None)):
             self._notice(notice)
+        full = self._disk_full() if self.stopped() is None else None  # what waits may have to be scored, which is paid
+        if full is not None:
+            return full
         self._telling(lambda: recover(self.shared, trees))
         if not self.store.iteration_numbers():
             self._make_ready(trees, (None, *range(1, self.settings.candidates + 1)) if self.settings.candidates > 1 else (None,))
@@ -207,11 +230,7 @@ class Loop:
         stop = self._iterate(trees)
         if stop.reason not in REQUESTED_REASONS:
             self._telling(lambda: record_failed(self.shared, trees))
-        stop = Finals(run=self.shared, trees=trees).go(stop)
-        self.shared.tell(StopDecided(reason=stop.reason, detail=stop.detail))
-        outcome = self._finish(stop, trees, resumed=resumed)
-        self.shared.tell(LoopEnded(outcome=outcome.to_json()))
-        return outcome
+        return Finals(run=self.shared, trees=trees).go(stop)
 
     def _warn(self) -> None:
         for notice in self.settings.notices:
@@ -298,8 +317,8 @@ class Loop:
         """Look for room before a pass is paid for; what is kept back for its end is laid in where it was used up."""
         space = self.shared.space
         full = None if space is None else space.check()
-        if space is not None and full is None:
-            space.rebuild()
+        if space is not None and full is None and not space.rebuild():
+            full = f"the disk or a quota is full where {space.directory} lies: free some space, and run the same command again"
         return None if full is None else StopDecision(reason="disk_full", detail=full)
 
     def _asked_to_stop(self) -> StopDecision | None:
@@ -330,17 +349,42 @@ class Loop:
         for notice in self.shared.guard.end():
             self._notice(notice)
         selection = self._selection()
-        interrupted = stop.reason in REQUESTED_REASONS or stop.reason == "disk_full"
-        if selection is not None and not interrupted:
-            at, by = self.shared.clock.now(), current_user()
-            record_selection(self.store, selection, by=by, at=at)
-            if self.settings.apply == "auto":
-                applied, problem = self._apply(trees, by=by, at=at)
-        if not interrupted:
+
+        def settle() -> StopDecision:
+            nonlocal applied, problem
+            if selection is not None:
+                at, by = self.shared.clock.now(), current_user()
+                record_selection(self.store, selection, by=by, at=at)
+                if self.settings.apply == "auto":
+                    applied, problem = self._apply(trees, by=by, at=at)
             self._record_end(stop, selection)
             for ref in trees.discard_slots() if self.settings.candidates > 1 else ():
                 self._notice(f"what was committed in a candidate's worktree stays reachable as {ref}")
-        return self._outcome(stop, resumed=resumed, applied=applied, problem=problem)
+            return stop
+
+        ends = stop if stop.reason in REQUESTED_REASONS or stop.reason == "disk_full" else self._unless_full(settle)
+        if ends.reason == "disk_full":
+            self._choose_on_a_full_disk(selection)
+        ends = self._unless_full(lambda: self._refreshed(ends))
+        if ends is not stop:
+            self.shared.tell(StopDecided(reason=ends.reason, detail=ends.detail))
+        return self._outcome(ends, resumed=resumed, applied=applied, problem=problem)
+
+    def _choose_on_a_full_disk(self, selection: SelectionResult | None) -> None:
+        """Put the choice so far on record, with the room that was kept back; where even that is used, the next run does it."""
+        if selection is None:
+            return
+        with contextlib.suppress(StoreWriteError):
+            write = partial(record_selection, self.store, selection, by=current_user(), at=self.shared.clock.now())
+            with_room(self.shared.space, write)
+
+    def _refreshed(self, stop: StopDecision) -> StopDecision:
+        try:
+            refresh_views(self.store, at=self.shared.clock.now())
+        except JumarError as error:
+            if stop.reason != "disk_full" or not disk_is_full(error):
+                raise
+        return stop
 
     def _apply(self, trees: Trees, *, by: str, at: str) -> tuple[int | None, str | None]:
         """Restore the iteration that stands: the chosen one, unless a person chose another.
@@ -397,7 +441,6 @@ class Loop:
         problem: str | None = None,
         already_finished: bool = False,
     ) -> LoopOutcome:
-        refresh_views(self.store, at=self.shared.clock.now())
         selection = self._selection()
         views = self.store.views()
         return LoopOutcome(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from jumar.errors import JumarError, StoreWriteError
 from jumar.loop.analyzer import analyze
 from jumar.loop.briefing import Briefing
 from jumar.loop.events import PhaseStarted
@@ -15,8 +18,9 @@ from jumar.loop.guard import Finding, findings_from_json
 from jumar.loop.heartbeat import beating
 from jumar.loop.hooks import reset_failure
 from jumar.loop.planted import tell_planted
-from jumar.loop.purse import begin, finish, may_score_again
+from jumar.loop.purse import begin, ended_if_full, finish, may_score_again
 from jumar.loop.run import LoopRun
+from jumar.loop.space import disk_is_full, with_room
 from jumar.loop.verdict import Verdict, verdict, why_broken, with_findings
 from jumar.loop.work import Way, elsewhere
 from jumar.loop.workspace import Workspace, changed_paths
@@ -43,14 +47,18 @@ _FAILED_STATUS: Mapping[Status, FailureKind] = {
 }
 
 
+_FULL = "cut off: "
+
+
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the programs said of one snapshot."""
+    """What the programs said of one snapshot. ``full`` is why that is none of it: the disk was full for them."""
 
     checks: tuple[CheckResult, ...] = ()
     readings: tuple[ScoreReading, ...] = ()
     seconds: float = 0.0
     found: tuple[Finding, ...] = ()
+    full: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +75,8 @@ class Evaluation:
         None when it was stopped in the middle: half a verdict is none, and the next run scores the snapshot again.
         """
         if pending.record is not None:
-            return self.run.store.commit(pending, pending.record)
+            scored = pending.record
+            return with_room(self.run.space, lambda: self.run.store.commit(pending, scored))
         ended = ended_of(pending.stage)
         failed = None if ended is None else _STATUS_OF.get(ended.outcome)
         answers = Answers()
@@ -85,7 +94,7 @@ class Evaluation:
         record = self._record(pending, ended, judged, answers, found, seconds=spent)
         changed = pending.manifest.entries if record.parent is None else record.analysis.artifacts_modified
         tell_planted(self.run.settings.loop_id, pending.artifacts, changed, self.run.listener)
-        return self.run.store.commit(pending, record)
+        return with_room(self.run.space, lambda: self.run.store.commit(pending, record))
 
     def _answers(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
         """Ask validators and scorers, once more where one of them could not answer. None when it was stopped."""
@@ -128,44 +137,80 @@ class Evaluation:
             artifacts=tuple(pending.manifest.entries),
             generator_exit=None if ended is None else ended.exit_code,
         )
-        found = run.found(number, run.guard.before_scoring(number, self.workspace, pending.logs))
-        answers = yield from elsewhere(lambda: self.ask(context, attempt))
-        found = (*found, *run.found(number, run.guard.after_scoring(number, self.workspace)))
-        answers = replace(answers, found=found)
+        answers: Answers | None = None
+        with ended_if_full(run, attempt, lambda: answers and self._end(answers, stopped=True)):
+            found = run.found(number, run.guard.before_scoring(number, self.workspace, pending.logs))
+            answers = yield from elsewhere(lambda: self.ask(context, attempt))
+            found = (*found, *run.found(number, run.guard.after_scoring(number, self.workspace)))
+        answers = self.not_spoilt(attempt, replace(answers, found=found))
         stopped = run.switch.immediate.is_set()
         self.close(attempt, answers, stopped=stopped)
         return None if stopped else answers
 
-    def ask(self, context: StepContext, attempt: Attempt) -> Answers:
-        """Run validators and scorers once; touches no store."""
+    def ask(self, context: StepContext, attempt: Attempt, *, held_out: tuple[CheckResult, ...] | None = None) -> Answers:
+        """Run validators and scorers once; touches no store. A disk that is full for them is told in the answers.
+
+        With ``held_out`` the hold-out's scorers are asked, and see these checks; then ``checks`` of the answers is empty.
+        """
         run = self.run
         began = run.clock.monotonic()
-        with beating(run.store.paths.heartbeat(attempt.start.number), run.clock):
-            unready = reset_failure(run.parts.hooks, context, "score", tries=1)
-            if unready is not None:
-                seconds = run.clock.monotonic() - began
-                return Answers((CheckResult(name="reset", passed=False, broken=unready, seconds=seconds),), (), seconds)
-            run.tell(PhaseStarted(iteration=context.iteration, candidate=context.candidate, phase="verify"))
-            checks = tuple(validator.validate(context) for validator in run.parts.validators)
-            run.tell(PhaseStarted(iteration=context.iteration, candidate=context.candidate, phase="score"))
-            scored = replace(context, checks=checks)
-            readings = tuple(scorer.score(scored) for scorer in run.parts.scorers)
-        return Answers(checks, readings, run.clock.monotonic() - began)
+        checks: list[CheckResult] = []
+        readings: list[ScoreReading] = []
+        full: str | None = None
+        try:
+            with beating(run.store.paths.heartbeat(attempt.start.number), run.clock):
+                unready = reset_failure(run.parts.hooks, context, "score", tries=1)
+                if unready is not None:
+                    seconds = run.clock.monotonic() - began
+                    return Answers((CheckResult(name="reset", passed=False, broken=unready, seconds=seconds),), (), seconds)
+                if held_out is None:
+                    run.tell(PhaseStarted(iteration=context.iteration, candidate=context.candidate, phase="verify"))
+                    checks += (validator.validate(context) for validator in run.parts.validators)
+                run.tell(PhaseStarted(iteration=context.iteration, candidate=context.candidate, phase="score"))
+                scored = replace(context, checks=tuple(checks) if held_out is None else held_out)
+                scorers = run.parts.scorers if held_out is None else run.parts.holdout
+                for scorer in scorers:
+                    readings.append(scorer.score(scored))  # noqa: PERF401 - what was paid for stays known when the next one fails
+        except (JumarError, OSError) as error:
+            if not disk_is_full(error):
+                raise
+            full = str(error)
+        return Answers(tuple(checks), tuple(readings), run.clock.monotonic() - began, full=full)
+
+    def not_spoilt(self, attempt: Attempt, answers: Answers) -> Answers:
+        """Return the answers as they are; those against a candidate on a full disk are none. Once only, or it could hide so."""
+        failed = any(not check.passed for check in answers.checks) or any(reading.score is None for reading in answers.readings)
+        if not failed or answers.full is not None or self.run.space is None or not self.run.space.used_up():
+            return answers
+        of = attempt.start
+        same = (earlier for earlier in self.run.store.attempts() if earlier.start.iteration == of.iteration)
+        if any(_was_full(earlier) for earlier in same if earlier.start.purpose == of.purpose):
+            return answers
+        return replace(
+            answers, full=f"the disk is full, and iteration {of.iteration} failed on it: free some space and run again"
+        )
 
     def close(self, attempt: Attempt, answers: Answers, *, stopped: bool) -> None:
-        """Write how an evaluation ended, and what its judges were paid: durable when this returns."""
+        """Write how an evaluation ended, and what its judges were paid: durable when this returns.
+
+        Errors: :class:`StoreWriteError` after that, when a full disk was the reason that there is no verdict.
+        """
+        finish(self.run, attempt, self._end(answers, stopped=stopped or answers.full is not None))
+        if answers.full is not None and not stopped:
+            raise StoreWriteError(answers.full) from OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _end(self, answers: Answers, *, stopped: bool) -> AttemptEnd:
         broken = None if stopped else _broken(answers)
         usage, known = _paid(answers.readings)
-        end = AttemptEnd(
+        return AttemptEnd(
             outcome="interrupted" if stopped else "ok" if broken is None else "broken",
             seconds=answers.seconds,
             ended_at=self.run.clock.now(),
-            detail="" if broken is None else broken[1],
+            detail=f"{_FULL}{answers.full}" if answers.full is not None else "" if broken is None else broken[1],
             usage=usage,
             known_cost_usd=known,
             failure=None if broken is None else broken[0],
         )
-        finish(self.run, attempt, end)
 
     def _weights(self) -> dict[str, float]:
         return resolve_weights([scorer.dimension for scorer in self.run.parts.scorers], self.run.settings.weights or None)
@@ -225,6 +270,10 @@ def ended_of(stage: Mapping[str, Any]) -> AttemptEnd | None:
     """Return how the attempt of a staged snapshot ended; None for the start state."""
     section = Fields(stage, "stage.json").section_or_none("ended")
     return None if section is None else AttemptEnd.from_json(section)
+
+
+def _was_full(attempt: Attempt) -> bool:
+    return attempt.end is not None and attempt.end.detail.startswith(_FULL)
 
 
 def _broken(answers: Answers) -> tuple[FailureKind, str] | None:

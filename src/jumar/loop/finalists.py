@@ -12,7 +12,7 @@ import shutil
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from jumar.budget.gate import Stop
 from jumar.budget.gate import may_begin as gate
@@ -20,17 +20,15 @@ from jumar.decide.evidence import evidence_of
 from jumar.files import as_write_error, make_directory, remove_tree
 from jumar.loop.briefing import Briefing
 from jumar.loop.evaluation import Answers, Evaluation
-from jumar.loop.events import PhaseStarted
-from jumar.loop.heartbeat import beating
-from jumar.loop.hooks import reset_failure
-from jumar.loop.purse import begin
+from jumar.loop.purse import begin, ended_if_full
 from jumar.loop.run import LoopRun
 from jumar.loop.seeds import step_seed
 from jumar.loop.settings import achievable
+from jumar.loop.space import with_room
 from jumar.loop.trees import Trees
 from jumar.loop.verdict import Verdict, verdict
 from jumar.loop.workspace import Workspace
-from jumar.model import CheckResult, IterationRecord, Reading, Scorer, SelectionCriteria, StepContext, StopDecision
+from jumar.model import IterationRecord, Reading, Scorer, SelectionCriteria, StepContext, StopDecision
 from jumar.model.attempts import Attempt
 from jumar.model.budget import Reservation
 from jumar.model.stopping import REQUESTED_REASONS
@@ -118,15 +116,16 @@ class Finals:
             record = store.record(number)
             attempt = begin(run, number, record.parent, secrets.token_hex(8), "confirm")
             evaluation = Evaluation(run=run, workspace=self._tree())
-            context = self._context(wanted, record, attempt)
-            run.found(number, run.guard.put_back(self._tree(), context.log_directory))
-            if wanted.kind == "holdout":
-                answers, scorers = self._ask_held_out(context, attempt, record), run.parts.holdout
-            else:
-                answers, scorers = evaluation.ask(context, attempt), run.parts.scorers
-            if run.switch.immediate.is_set():
-                evaluation.close(attempt, answers, stopped=True)
+            held_out = wanted.kind == "holdout"
+            with ended_if_full(run, attempt):
+                context = self._context(wanted, record, attempt)
+                run.found(number, run.guard.put_back(self._tree(), context.log_directory))
+                answers = evaluation.ask(context, attempt, held_out=record.checks if held_out else None)
+                answers = evaluation.not_spoilt(attempt, answers)
+            if run.switch.immediate.is_set() or answers.full is not None:
+                evaluation.close(attempt, answers, stopped=run.switch.immediate.is_set())
                 return False
+            scorers = run.parts.holdout if held_out else run.parts.scorers
             judged = verdict(answers.checks, answers.readings, self._weights(wanted, scorers))
             if judged.status in {"ok", "invalid_score"} or not left:
                 self._note(wanted, attempt, judged, answers)  # before the attempt's end: what was read is never read again
@@ -136,19 +135,18 @@ class Finals:
         return True  # pragma: no cover - the last turn returns
 
     def _note(self, wanted: NextReading, attempt: Attempt | None, judged: Verdict, answers: Answers) -> None:
-        reading = self.run.store.add_reading(
-            wanted.kind,
-            wanted.iteration,
-            at=self.run.clock.now(),
-            attempt=None if attempt is None else attempt.start.number,
-            score=judged.quality,
-            status=judged.status,
-            status_reason=judged.status_reason,
-            dimensions=judged.dimensions,
-            readings=answers.readings,
-            checks=answers.checks,
-            seconds=round(answers.seconds, 6),
-        )
+        fields: dict[str, Any] = {
+            "at": self.run.clock.now(),
+            "attempt": None if attempt is None else attempt.start.number,
+            "score": judged.quality,
+            "status": judged.status,
+            "status_reason": judged.status_reason,
+            "dimensions": judged.dimensions,
+            "readings": answers.readings,
+            "checks": answers.checks,
+            "seconds": round(answers.seconds, 6),
+        }
+        reading = with_room(self.run.space, lambda: self.run.store.add_reading(wanted.kind, wanted.iteration, **fields))
         self.run.notice(f"iteration {wanted.iteration} is {_WORDS[wanted.kind]}: {_found(reading)}")
 
     def _weights(self, wanted: NextReading, scorers: tuple[Scorer, ...]) -> dict[str, float]:
@@ -160,20 +158,6 @@ class Finals:
             same = set(dimensions) == {scorer.dimension for scorer in self.run.parts.scorers}
             given = settings.holdout_weights or (settings.weights if same else {})
         return resolve_weights(dimensions, given or None)
-
-    def _ask_held_out(self, context: StepContext, attempt: Attempt, record: IterationRecord) -> Answers:
-        """Ask the hold-out's scorers; they see the checks as they were in the loop."""
-        run = self.run
-        began = run.clock.monotonic()
-        with beating(run.store.paths.heartbeat(attempt.start.number), run.clock):
-            unready = reset_failure(run.parts.hooks, context, "score", tries=1)
-            if unready is not None:
-                reset = CheckResult(name="reset", passed=False, broken=unready)
-                return Answers((reset,), (), run.clock.monotonic() - began)
-            run.tell(PhaseStarted(iteration=context.iteration, phase="score"))
-            scored = replace(context, checks=record.checks)
-            readings = tuple(scorer.score(scored) for scorer in run.parts.holdout)
-        return Answers((), readings, run.clock.monotonic() - began)
 
     def _context(self, wanted: NextReading, record: IterationRecord, attempt: Attempt) -> StepContext:
         """Return what the programs get: the iteration's own prompt, a seed and a nonce of this reading."""

@@ -82,14 +82,14 @@ class LoopOutcome:
             return LoopFinishedError.exit_code
         if self.stop.reason in _REQUESTED:
             return _REQUESTED[self.stop.reason]
+        if self.stop.reason == "disk_full":
+            return _LIMIT  # the best is safe, and not in place yet
         if self.selection is None:
             return NothingEvaluatedError.exit_code
         if self.stop.reason == "consecutive_failures" and self.passes_ok == 0:
             return _FAILED
         if self.apply_problem is not None:
             return _FAILED
-        if self.stop.reason == "disk_full":
-            return _LIMIT  # the best is safe, and not in place yet
         if self.gate_met:
             return _GATE_MET
         return _LIMIT if self.stop.reason in LIMIT_REASONS else _BELOW_THRESHOLD

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final, Literal
 
 from jumar.budget.gate import Gate, Stop
 from jumar.budget.gate import may_begin as _gate
-from jumar.errors import StoreWriteError
+from jumar.errors import JumarError
 from jumar.loop.events import AttemptEnded, AttemptStarted, Waiting
 from jumar.loop.failures import failure_of_attempt, next_wait
 from jumar.loop.run import LoopRun
-from jumar.loop.space import disk_is_full
-from jumar.model import StopDecision
+from jumar.loop.space import disk_is_full, with_room
+from jumar.model import StopDecision, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, Purpose
 from jumar.model.budget import Reservation
 
 __all__ = [
     "begin",
+    "ended_if_full",
     "finish",
     "may_begin",
     "may_score_again",
@@ -210,13 +211,7 @@ def begin(
 def finish(run: LoopRun, attempt: Attempt, end: AttemptEnd) -> None:
     """Write the end of a paid step: durable when this returns."""
     start = attempt.start
-    try:
-        run.store.end_attempt(start.number, end)
-    except StoreWriteError as error:
-        # it was paid for: what was kept back on the disk is for this
-        if run.space is None or not disk_is_full(error) or not run.space.release():
-            raise
-        run.store.end_attempt(start.number, end)
+    with_room(run.space, lambda: run.store.end_attempt(start.number, end))  # paid for: what was kept back is for this
     if end.seconds is not None and end.seconds >= _BEATS_FROM:
         with contextlib.suppress(OSError):
             run.store.paths.heartbeat(start.number).unlink(missing_ok=True)
@@ -233,3 +228,26 @@ def finish(run: LoopRun, attempt: Attempt, end: AttemptEnd) -> None:
         exit_code=end.exit_code,
     )
     run.tell(ended)
+
+
+@contextlib.contextmanager
+def ended_if_full(run: LoopRun, attempt: Attempt, end: Callable[[], AttemptEnd | None] = lambda: None) -> Generator[None]:
+    """When a full disk ends the body in our own hands, write the end of the attempt: it was not lost, and no process died.
+
+    ``end`` is how it ended, if that is known by then; else it was cut off before anything was paid.
+    """
+    began = run.clock.monotonic()
+    try:
+        yield
+    except (JumarError, OSError) as error:
+        if disk_is_full(error):
+            nothing = AttemptEnd(
+                outcome="interrupted",
+                seconds=run.clock.monotonic() - began,
+                ended_at=run.clock.now(),
+                detail=f"cut off: {error}",
+                usage=Usage(tokens_used=0, token_cost_usd=0.0),
+            )
+            with contextlib.suppress(JumarError):
+                finish(run, attempt, end() or nothing)
+        raise

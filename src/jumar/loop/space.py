@@ -12,13 +12,14 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
+from jumar.errors import JumarError
 from jumar.files import fsync_directory, write_all
 from jumar.store.loop_reader import LoopReader
 from jumar.text import escape
 
-__all__ = ["BALLAST", "BALLAST_BYTES", "Room", "Space", "disk_is_full"]
+__all__ = ["BALLAST", "BALLAST_BYTES", "Room", "Space", "disk_is_full", "with_room"]
 
 BALLAST: Final = "ballast"
 BALLAST_BYTES: Final = 512 * 1024
@@ -26,7 +27,10 @@ BALLAST_BYTES: Final = 512 * 1024
 
 _MARGIN_BYTES: Final = 4 * 1024 * 1024
 _MARGIN_FILES: Final = 64
+_USED_UP_FILES: Final = 8
 _MEGABYTE: Final = 1_000_000
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,16 @@ def disk_is_full(error: BaseException | None) -> bool:
     return False
 
 
+def with_room(space: Space | None, write: Callable[[], T]) -> T:
+    """Return what ``write`` returns; when the disk is full for it, the ballast is given up and it is tried once more."""
+    try:
+        return write()
+    except (JumarError, OSError) as error:
+        if space is None or not disk_is_full(error) or not space.release():
+            raise
+    return write()
+
+
 class Space:
     """The room that one loop needs where its store lies and where it works.
 
@@ -83,6 +97,11 @@ class Space:
         self._room = room
         self._measured: int | None = None
         self._bytes = self._files = 0
+
+    @property
+    def directory(self) -> str:
+        """Where the ballast lies, for people."""
+        return escape(str(self._directory))
 
     def check(self) -> str | None:
         """Return why there is too little room for another step, as a sentence for people; None when there is enough.
@@ -119,8 +138,20 @@ class Space:
             )
         return None
 
+    def used_up(self) -> bool:
+        """Whether next to nothing is left: a program that failed now may have failed for that."""
+        for place in (self._directory, self._workdir):
+            with contextlib.suppress(OSError):
+                room = self._room(place)
+                if room.bytes < 2 * self._ballast_bytes or (room.files is not None and room.files < _USED_UP_FILES):
+                    return True
+        return False
+
     def rebuild(self) -> bool:
-        """Lay in the ballast where it is missing or too small; return whether it is there. Never raises for a full disk."""
+        """Lay in the ballast where it is missing or too small; return whether it is there. Never raises.
+
+        A quota that is used up shows here first: what is free on the disk says nothing of it.
+        """
         try:
             if self._ballast.is_symlink() or not self._ballast.exists() or self._ballast.stat().st_size < self._ballast_bytes:
                 self._write()

@@ -20,11 +20,12 @@ from jumar.loop.failures import failure_of_attempt
 from jumar.loop.guard import Finding, history_findings
 from jumar.loop.heartbeat import beating
 from jumar.loop.hooks import reset_failure
-from jumar.loop.purse import begin, finish
+from jumar.loop.purse import begin, ended_if_full, finish
 from jumar.loop.run import LoopRun
+from jumar.loop.space import with_room
 from jumar.loop.work import Way, elsewhere
 from jumar.loop.workspace import Workspace
-from jumar.model import GenerateOutcome, IterationRecord, Usage
+from jumar.model import GenerateOutcome, IterationRecord, StepContext, Usage
 from jumar.model.attempts import AttemptEnd, AttemptStart, Outcome
 from jumar.store.loop_store import Pending
 from jumar.text import cut, last_line
@@ -68,28 +69,19 @@ class Step:
         nonce = secrets.token_hex(8)
         brief = Briefing.of(run, number, parent, batch=batch, candidate=candidate)
         attempt = begin(run, number, parent, nonce, "generate", batch=batch, candidate=candidate)
-        scratch = brief.scratch(attempt.start.number)
-        brief.write(scratch)
-        head = self.workspace.head()
-        since = time.time_ns()
-        run.tell(PhaseStarted(iteration=number, candidate=candidate, phase="generate"))
-        context = brief.context(self.workspace, scratch, "generate", nonce=nonce, since=since)
-
-        began = run.clock.monotonic()
-
-        def work() -> GenerateOutcome:
-            with beating(run.store.paths.heartbeat(attempt.start.number), run.clock):
-                unready = reset_failure(run.parts.hooks, context, "generate", tries=2)
-                if unready is not None:  # nothing was asked, so nothing was spent
-                    nothing = Usage(tokens_used=0, token_cost_usd=0.0)
-                    return GenerateOutcome(exit_code=None, seconds=run.clock.monotonic() - began, failure=unready, usage=nothing)
-                return run.parts.generator.generate(context)
-
-        run.guard.before_generate(number, scratch)
-        outcome = yield from elsewhere(work)
-        found = run.guard.after_generate(number)
-        commits = self.workspace.commits_since(head)
-        found = run.found(number, (*found, *history_findings(self.workspace, head, commits)))
+        outcome: GenerateOutcome | None = None
+        with ended_if_full(run, attempt, lambda: outcome and self._attempt_end(outcome, ())):
+            scratch = brief.scratch(attempt.start.number)
+            brief.write(scratch)
+            head = self.workspace.head()
+            since = time.time_ns()
+            run.tell(PhaseStarted(iteration=number, candidate=candidate, phase="generate"))
+            context = brief.context(self.workspace, scratch, "generate", nonce=nonce, since=since)
+            run.guard.before_generate(number, scratch)
+            outcome = yield from elsewhere(lambda: self._ask(attempt.start, context))
+            found = run.guard.after_generate(number)
+            commits = self.workspace.commits_since(head)
+            found = run.found(number, (*found, *history_findings(self.workspace, head, commits)))
         ended = self._attempt_end(outcome, commits)
         finish(run, attempt, ended)
         for note in outcome.notes:
@@ -99,6 +91,17 @@ class Step:
             return None
         pending = self.stage_ended(attempt.start, ended, scratch, since=since, found=found)
         return (yield from self.evaluation.complete(pending))
+
+    def _ask(self, start: AttemptStart, context: StepContext) -> GenerateOutcome:
+        """Run ``reset`` and the generator; touches no store."""
+        run = self.run
+        began = run.clock.monotonic()
+        with beating(run.store.paths.heartbeat(start.number), run.clock):
+            unready = reset_failure(run.parts.hooks, context, "generate", tries=2)
+            if unready is not None:  # nothing was asked, so nothing was spent
+                nothing = Usage(tokens_used=0, token_cost_usd=0.0)
+                return GenerateOutcome(exit_code=None, seconds=run.clock.monotonic() - began, failure=unready, usage=nothing)
+            return run.parts.generator.generate(context)
 
     def _try_again(self, number: int, ended: AttemptEnd) -> bool:
         again = self.is_tried_again(number, ended)
@@ -145,17 +148,20 @@ class Step:
         return self._stage(start.iteration, start.nonce, start.number, stage, scratch)
 
     def _stage(self, number: int, nonce: str, attempt: int | None, stage: Mapping[str, Any], scratch: Path | None) -> Pending:
-        return self.run.store.stage(
-            number,
-            source=self.workspace.directory,
-            paths=self.workspace.paths(),
-            nonce=nonce,
-            attempt=attempt,
-            stage=stage,
-            logs=scratch,
-            quota=self.run.settings.artifacts,
-            cache=self.workspace.cache,
-        )
+        def take() -> Pending:
+            return self.run.store.stage(
+                number,
+                source=self.workspace.directory,
+                paths=self.workspace.paths(),
+                nonce=nonce,
+                attempt=attempt,
+                stage=stage,
+                logs=scratch,
+                quota=self.run.settings.artifacts,
+                cache=self.workspace.cache,
+            )
+
+        return with_room(self.run.space, take)
 
     def _attempt_end(self, outcome: GenerateOutcome, commits: tuple[str, ...]) -> AttemptEnd:
         kind = _outcome_of(outcome)
