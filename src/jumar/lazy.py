@@ -10,18 +10,22 @@ if TYPE_CHECKING:
 
 __all__ = ["loader"]
 
+_ROOT = "jumar."
+
 
 def loader(namespace: dict[str, object], elsewhere: Mapping[str, str]) -> Callable[[str], object]:
     """Return a package's ``__getattr__``: it loads a name from the module that ``elsewhere`` says, and keeps it in ``namespace``.
 
-    ``namespace`` is the package's ``globals()``; modules are named below the package. Other names are an ``AttributeError``.
+    ``namespace`` is the package's ``globals()``; modules are named below the package, those of other packages from the root
+    (``jumar.judging.history``). Other names are an ``AttributeError``.
     """
     package = str(namespace["__name__"])
 
     def load(name: str) -> object:
         if name not in elsewhere:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{elsewhere[name]}"), name)
+        module = elsewhere[name]
+        value = getattr(import_module(module if module.startswith(_ROOT) else f"{package}.{module}"), name)
         namespace[name] = value
         return value
 

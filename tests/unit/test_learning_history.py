@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jumar.judging
+import jumar.learning
 from jumar.judging import IterationMetrics
 from jumar.learning import analyze_gap_increase, check_convergence, check_for_regression, detect_divergence, is_stable
 
@@ -192,3 +194,11 @@ def test_models_and_mappings_are_the_same_history(gaps: list[float]) -> None:
     assert detect_divergence(dicts) == detect_divergence(models)
     assert is_stable(dicts) == is_stable(models)
     assert check_convergence(dicts) == check_convergence(models)
+
+
+def test_the_history_functions_are_the_judges_and_the_learners() -> None:
+    """Who evaluates with a proof needs them and may not see the learner; who learns asks for them by the learner's name."""
+    for name in ("analyze_gap_increase", "check_convergence", "check_for_regression", "detect_divergence", "is_stable"):
+        assert getattr(jumar.judging, name) is getattr(jumar.learning, name)
+        assert name in jumar.judging.__all__
+    assert [{"gap": 0.3}] == jumar.judging.update_calibration_history([], {"gap": 0.3})

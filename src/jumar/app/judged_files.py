@@ -15,9 +15,9 @@ from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
 from jumar.files import as_write_error, fsync_directory, rename_new, replace_file
 from jumar.judging.dual import DualEvaluation
 from jumar.judging.expensive.summary import Evaluation
+from jumar.judging.history import check_convergence, detect_divergence
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult, IterationLog, IterationMetrics, Unscored
 from jumar.judging.rubric import JudgeRubric
-from jumar.learning.history import check_convergence, detect_divergence
 from jumar.report.judging.dashboard import DualView, render_dashboard
 from jumar.report.judging.gap_report import render_gap_report
 from jumar.version import __version__

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from jumar.judging.expensive.settings import JudgeSettings
     from jumar.judging.expensive.summary import JudgeRejectedError
     from jumar.judging.health import check_cheap_evaluator
+    from jumar.judging.history import (
+        analyze_gap_increase,
+        check_convergence,
+        check_for_regression,
+        detect_divergence,
+        is_stable,
+    )
     from jumar.judging.items import Item
     from jumar.judging.models import (
         CheapModeResult,
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
         Unscored,
     )
     from jumar.judging.rubric import JudgeRubric, Rubric, StoryRubric, TextRubric, builtin_rubric
+    from jumar.patterns.storage import update_calibration_history
 
 __all__ = [
     "CheapModeEvaluator",
@@ -51,14 +59,20 @@ __all__ = [
     "StoryRubric",
     "TextRubric",
     "Unscored",
+    "analyze_gap_increase",
     "builtin_rubric",
     "check_cheap_evaluator",
+    "check_convergence",
     "check_expensive_evaluator",
+    "check_for_regression",
+    "detect_divergence",
     "evaluate_cheap",
     "evaluate_dual",
     "evaluate_expensive",
+    "is_stable",
     "judge_both",
     "judge_items",
+    "update_calibration_history",
 ]
 
 _ELSEWHERE = {
@@ -81,14 +95,20 @@ _ELSEWHERE = {
     "StoryRubric": "rubric",
     "TextRubric": "rubric",
     "Unscored": "models",
+    "analyze_gap_increase": "history",
     "builtin_rubric": "rubric",
     "check_cheap_evaluator": "health",
+    "check_convergence": "history",
     "check_expensive_evaluator": "expensive.health",
+    "check_for_regression": "history",
+    "detect_divergence": "history",
     "evaluate_cheap": "cheap.evaluator",
     "evaluate_dual": "dual",
     "evaluate_expensive": "expensive.evaluate",
+    "is_stable": "history",
     "judge_both": "dual",
     "judge_items": "expensive.evaluate",
+    "update_calibration_history": "jumar.patterns.storage",
 }
 """Where a name is defined, below this package."""
 

@@ -9,15 +9,19 @@ from jumar.lazy import loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from jumar.learning.history import (
+    from jumar.judging.history import (
         analyze_gap_increase,
         check_convergence,
         check_for_regression,
         detect_divergence,
         is_stable,
     )
+    from jumar.learning.state import KnownSet, LearnParameters, LearnState
 
 __all__ = [
+    "KnownSet",
+    "LearnParameters",
+    "LearnState",
     "analyze_gap_increase",
     "check_convergence",
     "check_for_regression",
@@ -26,11 +30,14 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
-    "analyze_gap_increase": "history",
-    "check_convergence": "history",
-    "check_for_regression": "history",
-    "detect_divergence": "history",
-    "is_stable": "history",
+    "KnownSet": "state",
+    "LearnParameters": "state",
+    "LearnState": "state",
+    "analyze_gap_increase": "jumar.judging.history",
+    "check_convergence": "jumar.judging.history",
+    "check_for_regression": "jumar.judging.history",
+    "detect_divergence": "jumar.judging.history",
+    "is_stable": "jumar.judging.history",
 }
 """Where a name is defined, below this package."""
 

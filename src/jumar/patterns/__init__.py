@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jumar.patterns.matcher import PatternMatcher
     from jumar.patterns.migrate import migrate_existing_patterns
     from jumar.patterns.models import PatternProposal, PatternSet, PatternV1, PatternV2, TechValidation, ValuePhrase
+    from jumar.patterns.provisional import ValidationRule, validate_provisional_patterns
     from jumar.patterns.reading import parse_patterns
     from jumar.patterns.storage import load_pattern_set, load_patterns_safely, update_calibration_history
     from jumar.patterns.versions import PatternStore, save_patterns_safely
@@ -25,6 +26,7 @@ __all__ = [
     "PatternV1",
     "PatternV2",
     "TechValidation",
+    "ValidationRule",
     "ValuePhrase",
     "extract_keywords",
     "load_pattern_set",
@@ -33,6 +35,7 @@ __all__ = [
     "parse_patterns",
     "save_patterns_safely",
     "update_calibration_history",
+    "validate_provisional_patterns",
 ]
 
 _ELSEWHERE = {
@@ -43,6 +46,7 @@ _ELSEWHERE = {
     "PatternV1": "models",
     "PatternV2": "models",
     "TechValidation": "models",
+    "ValidationRule": "provisional",
     "ValuePhrase": "models",
     "extract_keywords": "keywords",
     "load_pattern_set": "storage",
@@ -51,6 +55,7 @@ _ELSEWHERE = {
     "parse_patterns": "reading",
     "save_patterns_safely": "versions",
     "update_calibration_history": "storage",
+    "validate_provisional_patterns": "provisional",
 }
 """Where a name is defined, below this package."""
 

@@ -118,13 +118,18 @@ class PatternSet(BaseModel):
 
 
 class PatternProposal(BaseModel):
-    """A proposed pattern that has to prove itself. ``proposed_at`` is an iteration's number."""
+    """A proposed pattern that has to prove itself. ``proposed_at`` is an iteration's number.
+
+    ``pattern`` has the fields of a :class:`PatternV2`; :func:`jumar.patterns.proposed.as_pattern` reads looser ones too.
+    ``provenance`` says where it comes from: ``by``, ``items``, ``judge_words``, ``statistic``.
+    """
 
     pattern: dict[str, Any]
     proposed_at: Count
     status: Literal["provisional", "validated", "rejected"] = "provisional"
     category: str | None = None
     rationale: str = ""
+    provenance: dict[str, Any] = Field(default_factory=dict[str, Any])
     stories_tested: Count = 0
     correct_predictions: Count = 0
 
