@@ -14,7 +14,7 @@ from jumar.judging.tracking.baselines import BASELINES, predict_baselines
 from jumar.judging.tracking.folds import Numbers, group_numbers
 from jumar.judging.tracking.intervals import Interval, bootstrap
 
-__all__ = ["FEWEST_GROUPS", "FEWEST_ITEMS", "Check", "Tracking", "TrackingVerdict", "track"]
+__all__ = ["FEWEST_GROUPS", "FEWEST_ITEMS", "Check", "Tracking", "TrackingVerdict", "above_zero", "at_most", "pair", "track"]
 
 TrackingVerdict = Literal["tracks", "does_not_track", "not_proven"]
 
@@ -39,7 +39,7 @@ class Check:
     says: str
 
     def to_json(self) -> dict[str, Any]:
-        return {"held": self.held, "value": self.value, "interval": _pair(self.interval), "says": self.says}
+        return {"held": self.held, "value": self.value, "interval": pair(self.interval), "says": self.says}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Tracking:
         """Return plain JSON; figures that do not exist are null."""
         return {
             **self.agreement.to_json(),
-            "intervals": {name: _pair(one) for name, one in self.intervals.items()},
+            "intervals": {name: pair(one) for name, one in self.intervals.items()},
             "baselines": {name: one.to_json() for name, one in self.baselines.items()},
             "judge_noise": None if self.noise is None else self.noise.to_json(),
             "items": self.items,
@@ -156,16 +156,18 @@ def _checks(figures: Mapping[str, float | None], found: Mapping[str, Interval | 
         interval = found.get(figure)
         held = None
         if interval is not None:
-            held = _at_most(interval, GAP_TARGET) if figure == "mae" else _above_zero(interval)
+            held = at_most(interval, GAP_TARGET) if figure == "mae" else above_zero(interval)
         checks.append(Check(name, held, figures.get(figure), interval, says))
     return tuple(checks)
 
 
-def _at_most(interval: Interval, limit: float) -> bool | None:
+def at_most(interval: Interval, limit: float) -> bool | None:
+    """Return whether the whole interval lies at ``limit`` or below, False when it lies above, None when it holds the limit."""
     return True if interval.high <= limit else False if interval.low > limit else None
 
 
-def _above_zero(interval: Interval) -> bool | None:
+def above_zero(interval: Interval) -> bool | None:
+    """Return whether the whole interval lies above zero, False when it lies below, None when it holds zero."""
     return True if interval.low > 0 else False if interval.high < 0 else None
 
 
@@ -177,5 +179,6 @@ def _verdict(checks: Sequence[Check], items: int, groups: int) -> TrackingVerdic
     return "tracks" if all(one.held for one in checks) else "not_proven"
 
 
-def _pair(interval: Interval | None) -> list[float] | None:
+def pair(interval: Interval | None) -> list[float] | None:
+    """Return an interval as JSON has it."""
     return None if interval is None else list(interval)

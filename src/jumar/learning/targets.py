@@ -1,0 +1,81 @@
+"""What is to be learned: an item, and what the expensive judge said of it."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from jumar.errors import ItemError
+from jumar.judging.expensive.noise import JudgeNoise, judge_noise
+from jumar.judging.expensive.summary import Result
+from jumar.judging.items import Item
+from jumar.judging.models import ExpensiveModeResult
+from jumar.text import escape
+
+__all__ = ["Target", "noise_of", "target_of", "targets_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An item that the judge scored.
+
+    ``score`` is the median of ``readings``, of which there is at least one, from 1 to 5. ``reasoning``, ``strengths`` and
+    ``weaknesses`` are the judge's words: they may suggest what to look for in texts, and are never matched against.
+    """
+
+    item: Item
+    score: float
+    readings: tuple[float, ...]
+    reasoning: str = ""
+    strengths: tuple[str, ...] = field(default=())
+    weaknesses: tuple[str, ...] = field(default=())
+
+    @property
+    def group(self) -> str | None:
+        return self.item.group
+
+    @property
+    def length(self) -> int:
+        """Length of the item's text in characters."""
+        return len(self.item.text)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All that the judge said, the reasoning first; empty texts are left out."""
+        return tuple(text for text in (self.reasoning, *self.strengths, *self.weaknesses) if text.strip())
+
+    @property
+    def noise(self) -> float | None:
+        """Mean absolute difference of two readings of this item, in points; None of a single reading, which tells nothing."""
+        pairs = list(itertools.combinations(self.readings, 2))
+        return sum(abs(one - other) for one, other in pairs) / len(pairs) if pairs else None
+
+
+def target_of(item: Item, result: ExpensiveModeResult) -> Target:
+    """Return an item with the judge's result of it."""
+    readings = tuple(result.readings) or (result.gestalt,)
+    return Target(
+        item, statistics.median(readings), readings, result.reasoning, tuple(result.strengths), tuple(result.weaknesses)
+    )
+
+
+def targets_of(items: Sequence[Item], results: Iterable[Result]) -> list[Target]:
+    """Return the items that the judge scored, in the items' order; the others are left out.
+
+    Errors: :class:`jumar.errors.ItemError` for a result of an item that is not there.
+    """
+    known = {item.id for item in items}
+    found: dict[str, ExpensiveModeResult] = {}
+    for one in results:
+        if one.story_id not in known:
+            raise ItemError(f"the judge's result of {escape(one.story_id)} belongs to none of the items")
+        if isinstance(one, ExpensiveModeResult):
+            found[one.story_id] = one
+    return [target_of(item, found[item.id]) for item in items if item.id in found]
+
+
+def noise_of(targets: Iterable[Target]) -> JudgeNoise | None:
+    """Return the judge's own repeat noise over targets; None where every item was read once."""
+    return judge_noise(one.readings for one in targets)
