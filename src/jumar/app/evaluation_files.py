@@ -22,10 +22,12 @@ __all__ = ["EvaluationFiles", "check_per_item", "item_row"]
 
 
 def item_row(item: Item) -> str:
-    """Return an item as JSON: a story's fields, else ``text`` and ``prompt``; ``group`` where there is one."""
+    """Return an item as JSON: a story's fields, else ``text``; ``prompt``, ``context`` and ``group`` where there are any."""
     row: dict[str, Any] = item.story.model_dump() if item.story is not None else {"id": item.id, "text": item.text}
     if item.story is None and item.prompt:
         row["prompt"] = item.prompt
+    if item.story is None and item.context:
+        row["context"] = item.context
     if item.group is not None:
         row["group"] = item.group
     return json.dumps(row, ensure_ascii=False, allow_nan=False)

@@ -27,7 +27,7 @@ __all__ = ["FIELDS", "ItemReader", "SeenIds", "field_map", "read_items"]
 
 _STORY_FIELDS: Final = tuple(Story.model_fields)
 _LISTS: Final = ("acceptance_criteria", "services", "source_conversations")
-FIELDS: Final = ("id", "text", "prompt", "group", *_STORY_FIELDS[1:])
+FIELDS: Final = ("id", "text", "prompt", "context", "group", *_STORY_FIELDS[1:])
 """The names that ``--field NAME=KEY`` knows."""
 
 _GROUP_MARK: Final = re.compile(r"#(\w+)#\s*")
@@ -130,7 +130,14 @@ class ItemReader:
             )
         if text is not None and not isinstance(text, str):
             raise ItemError(f"{where}: '{escape(key)}' is {_shown(text)}; give a text")
-        return Item(item_id, text or "", prompt=self._optional(record, "prompt", where) or "", group=group, source=where)
+        prompt = self._optional(record, "prompt", where) or ""
+        return Item(item_id, text or "", prompt=prompt, group=group, source=where, context=self._context(record, where))
+
+    def _context(self, record: Mapping[str, Any], where: str) -> str:
+        """Return the context. A key of this name that nobody mapped may be anything: only a text is taken."""
+        if "context" not in self.fields and not isinstance(record.get("context"), str):
+            return ""
+        return self._optional(record, "context", where) or ""
 
     def _is_story(self, record: Mapping[str, Any]) -> bool:
         if self.kind == "story":

@@ -17,7 +17,8 @@ class Item:
     the text answers,
     empty where that is not known. ``group`` ties items that must never be split between learning and testing (one question,
     one document).
-    ``source`` is the file and line, for messages.
+    ``source`` is the file and line, for messages. ``context`` is what the text was to draw on, beside its prompt (a fact, a
+    document): only features look at it.
     """
 
     id: str
@@ -26,6 +27,7 @@ class Item:
     story: Story | None = None
     group: str | None = None
     source: str = ""
+    context: str = ""
 
     @classmethod
     def of(cls, story: Story, *, group: str | None = None, source: str = "") -> Item:

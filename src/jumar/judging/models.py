@@ -55,7 +55,8 @@ class CheapModeResult(BaseModel):
 
     ``raw_score`` is from 0 to 5 and ``gestalt`` is 1 + 4 · raw / 5. ``reasons`` are codes; ``patterns_matched`` are the ids
     of all that fired,
-    provisional ones too; ``sub_scores`` are from 0 to 1.
+    provisional ones too; ``sub_scores`` are from 0 to 1. By a scorecard, ``reasons`` are sentences with their points, and the
+    points of ``contributions`` are those of the scale and add up to ``gestalt``.
     """
 
     story_id: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from jumar.patterns.duplicates import Duplicate, same_firing, same_wording
 from jumar.patterns.matcher import MATCHED, PatternMatcher
 from jumar.patterns.models import PatternSet
 
-__all__ = ["Coverage", "NaiveCount", "measure_coverage"]
+__all__ = ["Coverage", "NaiveCount", "count_coverage", "measure_coverage"]
 
 _REMEMBERED: Final = 10_000  # items a pattern remembers for finding duplicates; beyond, the first ones stand for all
 
@@ -50,18 +50,21 @@ class Coverage:
 
 
 def measure_coverage(patterns: PatternSet, texts: Iterable[str]) -> Coverage:
-    """Return what ``patterns`` do on ``texts``, which are read once, one after the other.
+    """Return what the phrases and expressions of ``patterns`` do on ``texts``, which are read once, one after the other.
 
     Errors: those of :class:`PatternMatcher`; :class:`jumar.patterns.extra.MissingExtraError`.
     """
-    matcher = PatternMatcher(patterns)
+    return count_coverage(patterns, map(PatternMatcher(patterns).fired, texts))
+
+
+def count_coverage(patterns: PatternSet, firings: Iterable[Sequence[int]]) -> Coverage:
+    """Return what ``patterns`` do, from the positions in ``patterns.patterns`` of what fired on each item, ascending."""
     looked_for = [index for index, pattern in enumerate(patterns.patterns) if pattern.status in MATCHED]
     counts = dict.fromkeys(looked_for, 0)
     where: dict[int, list[int]] = {}
     items = fired_items = 0
-    for number, text in enumerate(texts):
+    for number, fired in enumerate(firings):
         items += 1
-        fired = matcher.fired(text)
         fired_items += bool(fired)
         for index in fired:
             counts[index] += 1

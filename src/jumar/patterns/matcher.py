@@ -31,11 +31,11 @@ _MATCHING_BYTES: Final = 1 << 26
 
 
 def literals(pattern: PatternV2) -> list[str]:
-    """Return the phrases that ``pattern`` fires on: its phrases, or its keywords when it has neither phrases nor an expression.
+    """Return the phrases that ``pattern`` fires on: its phrases, or its keywords when it has nothing else to fire by.
 
     Without blanks at their ends; empty ones are left out.
     """
-    if pattern.phrases or pattern.regex is not None:
+    if pattern.phrases or pattern.regex is not None or pattern.feature is not None:
         return [found for phrase in pattern.phrases if (found := phrase.strip())]
     return [found for keyword in pattern.keywords if (found := keyword.strip())]
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from jumar.patterns.calibration import Scorecard
 
 __all__ = [
     "FORMAT_VERSION",
@@ -46,7 +48,9 @@ class PatternV2(BaseModel):
 
     It fires when one of ``phrases`` occurs in the item's text between word boundaries, ignoring case, or when ``regex`` (RE2)
     matches; without
-    either, the ``keywords`` are its phrases. ``type`` is the sign of its evidence, ``weight`` (0 to 2) how much of it. Only
+    either, the ``keywords`` are its phrases. With ``feature`` it fires when that feature of the item is ``at_least`` so much;
+    its keywords are then no phrases. A name of a feature that nobody knows is kept, and is an error where the pattern is to
+    fire. ``type`` is the sign of its evidence, ``weight`` (0 to 2) how much of it. Only
     ``active`` ones take
     part in a score; ``pruned`` ones stay on record and are not matched.
     """
@@ -65,10 +69,20 @@ class PatternV2(BaseModel):
     category: str | None = None
     phrases: list[str] = Field(default_factory=list[str])
     regex: Annotated[str, Field(min_length=1)] | None = None
+    feature: Annotated[str, Field(min_length=1)] | None = None
+    at_least: Annotated[float, Field(allow_inf_nan=False)] | None = None
     learned_iter: Count | None = None
     frequency: Count | None = Field(default=None, description="How many patterns of the migrated file said the same")
 
     model_config = ConfigDict(extra="allow")
+
+    @model_validator(mode="after")
+    def _feature_with_a_value(self) -> PatternV2:
+        if (self.feature is None) != (self.at_least is None):
+            raise ValueError(
+                "feature and at_least go together: the name of a feature, and the value from which the pattern fires"
+            )
+        return self
 
 
 class ValuePhrase(BaseModel):
@@ -99,8 +113,8 @@ class PatternSet(BaseModel):
     """``patterns.json``. Only ``version`` and ``patterns`` are required; an empty list is legal; what is not known here is kept.
 
     ``scoring_weights`` are those of the rubric's components, by name; a component that is not named weighs 1.
-    ``calibration_history`` is
-    oldest first.
+    ``calibration`` of the kind ``"scorecard"`` is checked against :class:`jumar.patterns.calibration.Scorecard`, which turns
+    points into scores; of any other kind it is kept and has no effect. ``calibration_history`` is oldest first.
     """
 
     version: Literal["2.0"]
@@ -115,6 +129,19 @@ class PatternSet(BaseModel):
     calibration_history: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
 
     model_config = ConfigDict(extra="allow")
+
+    @model_validator(mode="after")
+    def _readable_scorecard(self) -> PatternSet:
+        self.scorecard()
+        return self
+
+    def scorecard(self) -> Scorecard | None:
+        """Return the calibration as a scorecard; None where there is none, or one of another kind.
+
+        Errors: pydantic's ``ValidationError`` for a scorecard with a wrong value.
+        """
+        given = self.calibration
+        return None if given is None or given.get("kind") != "scorecard" else Scorecard.model_validate(given)
 
 
 class PatternProposal(BaseModel):

@@ -1,4 +1,4 @@
-"""``jumar patterns check``: whether a patterns file is valid, its expressions included."""
+"""``jumar patterns check``: whether a patterns file is valid, its expressions and features included."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def check_command(file: Path, *, as_json: bool, quiet: bool) -> int:
     It is the file itself that is checked, never its backup. Names that are nearly known ones, and expressions that
     fire on everything, are warned of.
     """
+    from jumar.judging.cheap.features import FeaturePatterns
     from jumar.patterns.matcher import PatternMatcher
     from jumar.patterns.spelling import near_misses
     from jumar.patterns.storage import read_pattern_set
@@ -36,6 +37,7 @@ def check_command(file: Path, *, as_json: bool, quiet: bool) -> int:
     found = read_pattern_set(file)
     try:
         matcher = PatternMatcher(found)
+        FeaturePatterns(found.patterns)
     except PatternLoadError as error:
         raise PatternLoadError(f"{escape(str(file))}: {error}") from error
     everything = [name for name in matcher.fired_ids("") if name in matcher.fired_ids("\0\n\0 \0")]

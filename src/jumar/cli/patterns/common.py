@@ -12,9 +12,10 @@ from jumar.errors import ItemError
 from jumar.text import escape, plural
 
 if TYPE_CHECKING:
+    from jumar.judging.items import Item
     from jumar.patterns.coverage import Coverage
 
-__all__ = ["coverage_lines", "file_argument", "on_option", "share", "texts_of"]
+__all__ = ["coverage_lines", "file_argument", "items_of", "on_option", "share", "texts_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,11 +38,16 @@ def on_option(function: F) -> F:
 
 def texts_of(path: Path) -> Iterator[str]:
     """Yield the texts of items, in their order. Errors: :class:`jumar.errors.ItemError`, also when there is none."""
+    return (item.text for item in items_of(path))
+
+
+def items_of(path: Path) -> Iterator[Item]:
+    """Yield items, in their order. Errors: :class:`jumar.errors.ItemError`, also when there is none."""
     from jumar.app.items import read_items
 
     number = 0
     for number, item in enumerate(read_items(path), start=1):  # noqa: B007 - the last one is looked at
-        yield item.text
+        yield item
     if not number:
         raise ItemError(f"{escape(str(path))}: no items; give a file with one item a line, or a folder of .txt files")
 

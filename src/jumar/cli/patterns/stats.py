@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
-from jumar.cli.patterns.common import coverage_lines, file_argument, on_option, texts_of
+from jumar.cli.patterns.common import coverage_lines, file_argument, items_of, on_option
 from jumar.text import escape, plural
 
 __all__ = ["stats_command"]
@@ -27,7 +27,7 @@ Examples:
 @quiet_option
 def stats_command(file: Path, on: Path | None, *, as_json: bool, quiet: bool) -> int:
     """Count the patterns of a file; with --on, say what fires, what never does, and what says the same."""
-    from jumar.patterns.coverage import measure_coverage
+    from jumar.judging.cheap.evidence import measure_items
     from jumar.patterns.storage import load_pattern_set
 
     with warned():
@@ -41,6 +41,7 @@ def stats_command(file: Path, on: Path | None, *, as_json: bool, quiet: bool) ->
         "phrases": sum(len(one.phrases) for one in patterns),
         "distinct_phrases": len({phrase for one in patterns for phrase in one.phrases}),
         "expressions": sum(one.regex is not None for one in patterns),
+        "features": sum(one.feature is not None for one in patterns),
         "without_keywords": sum(not one.keywords for one in patterns),
     }
     lines = [] if quiet else [f"{escape(str(file))}: {plural(len(patterns), 'pattern')}"]
@@ -50,7 +51,7 @@ def stats_command(file: Path, on: Path | None, *, as_json: bool, quiet: bool) ->
     distinct = f"{document['phrases']:,} ({document['distinct_phrases']:,} distinct)"
     lines.append(f"{'phrases, expressions':<32} {distinct}, {document['expressions']:,}")
     if on is not None:
-        measured = measure_coverage(found, texts_of(on))
+        measured = measure_items(found, items_of(on))
         document["coverage"] = measured.as_json()
         document["fired"] = measured.fired
         document["never_fired"] = measured.never

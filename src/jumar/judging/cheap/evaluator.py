@@ -6,14 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from jumar.errors import ItemError
+from jumar.errors import ConfigError, ItemError
 from jumar.judging.cheap.evidence import PatternEvidence
+from jumar.judging.cheap.scorecard import AppliedScorecard
 from jumar.judging.cheap.scoring import Reading, Scorer
 from jumar.judging.cheap.story_panel import StoryPanel
 from jumar.judging.cheap.text_panel import TextPanel
 from jumar.judging.items import Item
 from jumar.judging.models import CheapModeResult, Story, Unscored
 from jumar.judging.rubric import Rubric, StoryRubric, TextRubric, builtin_rubric
+from jumar.patterns.calibration import Scorecard
 from jumar.patterns.models import PatternSet
 
 __all__ = ["CheapModeEvaluator", "evaluate_cheap"]
@@ -29,7 +31,11 @@ class CheapModeEvaluator:
     ``"story"``, ``"text"`` or a rubric; None takes ``story`` for stories and ``text`` for other items. Weights, value phrases and
     paths of the patterns count before those of the rubric; :attr:`unused_weights` are those that no rubric here knows.
 
-    Errors: :class:`jumar.errors.PatternLoadError` for a file that is missing or damaged.
+    A set with a ``calibration`` of the kind ``"scorecard"`` scores by its patterns alone: :attr:`card` is it, None where there is
+    none. It says which kind of items it was fitted on; one of the other kind is ``Unscored``.
+
+    Errors: :class:`jumar.errors.PatternLoadError` for a file that is missing or damaged, or a feature that nobody knows;
+    :class:`jumar.errors.ConfigError` for a rubric of another kind than the set is calibrated for.
     """
 
     def __init__(self, patterns_path: str | Path | PatternSet | None = None, *, rubric: RubricChoice = None) -> None:
@@ -38,7 +44,10 @@ class CheapModeEvaluator:
         known = self.patterns or PatternSet(version="2.0", patterns=[])
         self.evidence = PatternEvidence(known) if known.patterns else None
         weights = known.scoring_weights
-        scorers = {one.kind: _scorer(one, known, self.evidence) for one in self.rubrics}
+        self.card: Scorecard | None = known.scorecard()
+        _check_kind(self.card, self.rubrics, chosen=rubric is not None)
+        applied = None if self.card is None else AppliedScorecard(self.card, self.evidence)
+        scorers = {one.kind: _scorer(one, known, self.evidence, applied) for one in self.rubrics}
         self._of_stories = scorers.get("story") or scorers["text"]
         self._of_texts = scorers.get("text") or scorers["story"]
         used = {name for scorer in scorers.values() for name in scorer.weights}
@@ -112,13 +121,24 @@ def _rubrics(given: RubricChoice) -> tuple[AnyRubric, ...]:
     return (given if isinstance(given, Rubric) else builtin_rubric(given),)
 
 
-def _scorer(rubric: AnyRubric, known: PatternSet, evidence: PatternEvidence | None) -> Scorer:
+def _check_kind(card: Scorecard | None, rubrics: Sequence[AnyRubric], *, chosen: bool) -> None:
+    if card is None or card.rubric is None or not chosen:
+        return
+    for one in rubrics:
+        if one.kind != card.rubric:
+            raise ConfigError(
+                f"the patterns are calibrated for items of the kind '{card.rubric}', and the rubric '{one.name}' is of the kind "
+                f"'{one.kind}': take a rubric of the kind '{card.rubric}', or patterns that were learned with this one"
+            )
+
+
+def _scorer(rubric: AnyRubric, known: PatternSet, evidence: PatternEvidence | None, applied: AppliedScorecard | None) -> Scorer:
     panel = (
         StoryPanel(rubric, known.tech_validation, known.value_phrases)
         if isinstance(rubric, StoryRubric)
         else TextPanel(rubric, known.value_phrases)
     )
-    return Scorer(rubric, panel, evidence, known.scoring_weights)
+    return Scorer(rubric, panel, evidence, known.scoring_weights, applied)
 
 
 def _story(fields: Mapping[str, Any], number: int) -> Story:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from jumar.judging.cheap.detectors import Detector, Judged, detector_for
+from jumar.judging.cheap.features import FeaturePatterns
 from jumar.judging.cheap.view import view_of_item
 from jumar.judging.items import Item
 from jumar.judging.rubric import PatternRules
 from jumar.patterns.models import PatternSet, PatternV2
 
 if TYPE_CHECKING:
+    from jumar.patterns.coverage import Coverage
     from jumar.patterns.matcher import PatternMatcher
 
-__all__ = ["Evidence", "PatternEvidence"]
+__all__ = ["Evidence", "PatternEvidence", "measure_items"]
 
 _MATCHED = frozenset({"active", "provisional"})
 
@@ -29,7 +31,8 @@ class Evidence(NamedTuple):
 class PatternEvidence:
     """The patterns of a set, ready to fire. Rejected and pruned ones never do.
 
-    Errors: those of :class:`jumar.patterns.matcher.PatternMatcher`.
+    Errors: those of :class:`jumar.patterns.matcher.PatternMatcher` and of
+    :class:`jumar.judging.cheap.features.FeaturePatterns`.
     """
 
     def __init__(self, patterns: PatternSet) -> None:
@@ -39,8 +42,10 @@ class PatternEvidence:
         by_rule = {index for index, _ in self._detectors}
         self._others = [index for index in range(len(live)) if index not in by_rule]
         self._matcher = _matcher([live[index] for index in self._others])
-        self._as_given = not by_rule
+        self._features = FeaturePatterns([one for index, one in enumerate(live) if index not in by_rule])
+        self._as_given = not by_rule and not self._features
         self.ids = tuple(pattern.id for pattern in live)
+        self.live = tuple(live)
         self._signed = [(1.0 if one.type == "good" else -1.0) * one.weight * (one.status == "active") for one in live]
         self._moves = [one.status == "active" for one in live]
         self.active = sum(self._moves)
@@ -55,22 +60,42 @@ class PatternEvidence:
         found = [] if self._matcher is None else self._matcher.fired(item.text)
         if self._as_given:
             return found
-        found = [self._others[index] for index in found]
+        found = [self._others[index] for index in {*found, *self._features.fired(item)}]
         if judged is not None:
             view = view_of_item(item)
             found += [index for index, rule in self._detectors if rule(view, judged)]
         return sorted(found)
 
+    def points(self, fired: Sequence[int], unit: float) -> list[tuple[str, float]]:
+        """Return id and signed points, ``unit`` at weight 1, of the active ones among what fired, in their order."""
+        ids = self.ids
+        return [(ids[index], self._signed[index] * unit) for index in fired if self._moves[index]]
+
     def weigh(self, fired: Sequence[int], rules: PatternRules) -> Evidence:
         """Return what fired with its points; ``rules.most`` is not applied yet."""
         ids = self.ids
-        points = [(ids[index], self._signed[index] * rules.points) for index in fired if self._moves[index]]
-        return Evidence([ids[index] for index in fired], points)
+        return Evidence([ids[index] for index in fired], self.points(fired, rules.points))
+
+
+def measure_items(patterns: PatternSet, items: Iterable[Item]) -> Coverage:
+    """Return what ``patterns`` do on ``items``, by phrases, expressions and features; the named indicators by their phrases.
+
+    Errors: those of :class:`PatternEvidence`; :class:`jumar.patterns.extra.MissingExtraError`.
+    """
+    from jumar.patterns.coverage import count_coverage, measure_coverage
+
+    features = FeaturePatterns(patterns.patterns)
+    if not features:
+        return measure_coverage(patterns, (item.text for item in items))
+    from jumar.patterns.matcher import PatternMatcher
+
+    matcher = PatternMatcher(patterns)
+    return count_coverage(patterns, (sorted({*matcher.fired(item.text), *features.fired(item)}) for item in items))
 
 
 def _matcher(patterns: list[PatternV2]) -> PatternMatcher | None:
     """Import the matching libraries only where there is something to match."""
-    if not patterns:
+    if all(one.feature is not None and not one.phrases and one.regex is None for one in patterns):
         return None
     from jumar.patterns.matcher import PatternMatcher
 

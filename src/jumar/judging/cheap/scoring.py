@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from jumar.judging.cheap.detectors import Judged
 from jumar.judging.cheap.evidence import Evidence, PatternEvidence
+from jumar.judging.cheap.scorecard import AppliedScorecard
 from jumar.judging.items import Item
 from jumar.judging.models import CheapModeResult, Contribution, Unscored
 from jumar.judging.rubric import Rubric, StoryRubric, TextRubric
@@ -57,17 +58,37 @@ def gestalt_of(raw: float) -> float:
     return 1.0 + (raw / 5.0) * 4.0
 
 
+def _raw_of(gestalt: float) -> float:
+    """Return the raw score from 0 to 5 that a gestalt stands for."""
+    return _clamped((gestalt - 1.0) / 4.0 * 5.0)
+
+
 class Scorer:
-    """One rubric, one set of patterns. ``weights`` beat those of the rubric, by the name of a component."""
+    """One rubric, one set of patterns. ``weights`` beat those of the rubric, by the name of a component.
+
+    With ``card`` the patterns alone make the score; the components then only say whether there is something to judge, and give
+    the sub-scores.
+    """
 
     def __init__(
-        self, rubric: StoryRubric | TextRubric, panel: Panel, patterns: PatternEvidence | None, weights: Mapping[str, float]
+        self,
+        rubric: StoryRubric | TextRubric,
+        panel: Panel,
+        patterns: PatternEvidence | None,
+        weights: Mapping[str, float],
+        card: AppliedScorecard | None = None,
     ) -> None:
         own: dict[str, float] = rubric.weights.model_dump()
         self.weights = {name: weights.get(name, own[name]) for name in panel.names}
         self._rubric: Rubric = rubric
         self._panel = panel
         self._patterns = patterns
+        self._card = card
+        self._other = None
+        if card is not None and card.card.rubric not in {None, rubric.kind}:
+            self._other = (
+                f"the patterns are calibrated for items of the kind '{card.card.rubric}', and this is one of '{rubric.kind}'"
+            )
         self._base: Callable[[tuple[float | None, ...]], Base | None] = self._weigh
         if isinstance(rubric, StoryRubric):
             self._base = functools.lru_cache(_REMEMBERED)(self._weigh)
@@ -75,6 +96,8 @@ class Scorer:
 
     def read(self, item: Item) -> Reading | Unscored:
         """Return the item's score, or that there is nothing to judge."""
+        if self._other is not None:
+            return Unscored(story_id=item.id, kind="abstained", message=self._other)
         scores = self._panel.scores(item)
         if isinstance(scores, str):
             return Unscored(story_id=item.id, kind="abstained", message=scores)
@@ -85,22 +108,29 @@ class Scorer:
         patterns = self._patterns
         if patterns is not None:
             fired = patterns.fired(item, self._panel.judged(item, scores) if patterns.uses_judged else None)
-            if fired and patterns.active:
-                evidence = _moved(patterns.weigh(fired, self._rubric.patterns), raw, self._rubric.patterns.most)
-                raw = _clamped(raw + sum(points for _, points in evidence.points))
+        if self._card is not None:
+            gestalt = self._card.score(fired)
+            return Reading(item, gestalt, _raw_of(gestalt), base, scores, fired, None)
+        if patterns is not None and fired and patterns.active:
+            evidence = _moved(patterns.weigh(fired, self._rubric.patterns), raw, self._rubric.patterns.most)
+            raw = _clamped(raw + sum(points for _, points in evidence.points))
         return Reading(item, gestalt_of(raw), raw, base, scores, fired, evidence)
 
     def result(self, reading: Reading, *, parts: bool = True) -> CheapModeResult:
         """Return everything about a score: what each component and each active pattern gave, and the sub-scores if asked for."""
-        evidence, patterns = reading.evidence, self._patterns
+        evidence, patterns, card = reading.evidence, self._patterns, self._card
         moved = () if evidence is None else tuple(evidence.points)
+        if card is None:
+            reasons, given = list(reading.base.reasons), list(self._contributions((*reading.base.points, *moved)))
+        else:
+            reasons, given = card.reasons(reading.fired), card.contributions(reading.fired)
         return CheapModeResult(
             story_id=reading.item.id,
             gestalt=reading.gestalt,
             raw_score=reading.raw,
-            reasons=list(reading.base.reasons),
+            reasons=reasons,
             patterns_matched=[] if patterns is None else [patterns.ids[index] for index in reading.fired],
-            contributions=list(self._contributions((*reading.base.points, *moved))),
+            contributions=given,
             sub_scores=self._panel.parts(reading.item, reading.scores) if parts else {},
         )
 

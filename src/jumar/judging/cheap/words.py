@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["TextParts", "content_words", "take_apart"]
+__all__ = ["TextParts", "content_words", "lowered_words", "take_apart"]
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _SENTENCE_END = re.compile(r"[.!?…]+(?=[\s\"'”’)\]]|$)|\n+")
@@ -44,3 +44,8 @@ def take_apart(text: str) -> TextParts:
 def content_words(words: list[str], letters: int) -> set[str]:
     """Return the different words of at least ``letters`` letters, in lower case."""
     return {word.lower() for word in words if len(word) >= letters}
+
+
+def lowered_words(text: str) -> list[str]:
+    """Return the words of ``text`` in lower case, in order."""
+    return _WORD.findall(text.lower())

@@ -1,0 +1,316 @@
+"""What can be counted of an item: its surface, and how it relates to its prompt and its context.
+
+A feature is a number; a pattern with ``feature`` and ``at_least`` fires from a value on. Names, units and ranges are in
+``docs/reference/rubrics.md``. Everything is counted on the words of :mod:`jumar.judging.cheap.words`, in lower case where
+texts are compared. Where there is nothing to count, as for an empty text or no prompt, a feature is 0.0.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+from jumar.errors import PatternLoadError
+from jumar.judging.cheap.words import TextParts, lowered_words, take_apart
+from jumar.judging.items import Item
+from jumar.patterns.models import PatternV2
+from jumar.text import escape, nearest
+
+__all__ = ["FEATURES", "Feature", "FeaturePatterns", "Measured", "Relation", "feature_called"]
+
+_QUOTE = re.compile(r"[\"“”«»„]|``|''")
+_MARK = re.compile(r"[^\w\s]")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_WHOLE = (".", "!", "?", "…", '."', '!"', '?"', ".”", "!”", "?”", ".)", "。")
+_LIVE: Final = frozenset({"active", "provisional"})
+_CONTENT: Final = 4
+"""Letters from which a word says what a text is about, as in the rubric's component ``overlap``."""
+
+
+class _Source(NamedTuple):
+    """A text that the item's is compared with."""
+
+    characters: int
+    words: frozenset[str]
+    content: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+    triples: frozenset[tuple[str, str, str]]
+    places: Mapping[str, float]
+    opening: frozenset[str]
+    ending: frozenset[str]
+    numbers: frozenset[str]
+
+
+@functools.lru_cache(maxsize=256)  # the items of a group share their prompt, and usually follow each other
+def _source(text: str) -> _Source:
+    words = lowered_words(text)
+    lines = [line for line in text.splitlines() if line.strip()] or [""]
+    places: dict[str, float] = {}
+    for place, word in enumerate(words):
+        places.setdefault(word, place / len(words))
+    return _Source(
+        characters=len(text),
+        words=frozenset(words),
+        content=_content(words),
+        pairs=frozenset(itertools.pairwise(words)),
+        triples=frozenset(zip(words, words[1:], words[2:], strict=False)),
+        places=places,
+        opening=_content(lowered_words(lines[0])),
+        ending=_content(lowered_words(lines[-1])),
+        numbers=frozenset(_NUMBER.findall(text)),
+    )
+
+
+def _content(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for word in words if len(word) >= _CONTENT)
+
+
+class Measured:
+    """An item that features are read from; what several of them need is worked out once, and only when one asks."""
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        self.text = item.text
+
+    @functools.cached_property
+    def parts(self) -> TextParts:
+        """The text, taken apart."""
+        return take_apart(self.text)
+
+    @functools.cached_property
+    def words(self) -> list[str]:
+        """The words in lower case, in order."""
+        return lowered_words(self.text)
+
+    @functools.cached_property
+    def different(self) -> frozenset[str]:
+        """The words, each once."""
+        return frozenset(self.words)
+
+    @functools.cached_property
+    def content(self) -> frozenset[str]:
+        """The different words that say what the text is about."""
+        return _content(self.different)
+
+    @functools.cached_property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Every two words that follow each other."""
+        return list(itertools.pairwise(self.words))
+
+    @functools.cached_property
+    def triples(self) -> list[tuple[str, str, str]]:
+        """Every three words that follow each other."""
+        return list(zip(self.words, self.words[1:], self.words[2:], strict=False))
+
+    @functools.cached_property
+    def prompt(self) -> Relation:
+        """The text beside its prompt."""
+        return Relation(self, _source(self.item.prompt))
+
+    @functools.cached_property
+    def context(self) -> Relation:
+        """The text beside its context."""
+        return Relation(self, _source(self.item.context))
+
+
+class Relation:
+    """A text beside another one, its source."""
+
+    def __init__(self, measured: Measured, source: _Source) -> None:
+        self.measured = measured
+        self.source = source
+
+    @functools.cached_property
+    def shared(self) -> frozenset[str]:
+        """The content words of both."""
+        return self.measured.content & self.source.content
+
+    @functools.cached_property
+    def longest(self) -> int:
+        """The words of the longest passage all of whose sequences of three words stand in the source.
+
+        Where there is no such sequence, 2 for a shared pair of words. That is the longest copied fragment in nearly all texts, in
+        time linear in the text.
+        """
+        longest = run = 0
+        known = self.source.triples
+        for triple in self.measured.triples:
+            run = run + 1 if triple in known else 0
+            longest = max(longest, run)
+        if longest:
+            return longest + 2
+        return 2 if any(pair in self.source.pairs for pair in self.measured.pairs) else 0
+
+
+Block = Literal["surface", "relation"]
+Read = Callable[[Measured], float]
+
+
+class Feature(NamedTuple):
+    """``says`` with a value in place of ``{}`` describes a pattern; ``block`` says which features a fit weighs together."""
+
+    name: str
+    block: Block
+    says: str
+    read: Read
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _repeated(sequences: Sequence[object]) -> float:
+    return 1.0 - len(set(sequences)) / len(sequences) if sequences else 0.0
+
+
+def _surface() -> Iterator[Feature]:
+    def one(name: str, says: str, read: Read) -> Feature:
+        return Feature(name, "surface", says, read)
+
+    yield one("characters", "{} characters or more", lambda m: len(m.text))
+    yield one("words", "{} words or more", lambda m: len(m.words))
+    yield one("different_words", "{} different words or more", lambda m: len(m.different))
+    yield one("distinct_ratio", "different words are {} of all words or more", lambda m: _share(len(m.different), len(m.words)))
+    yield one("sentences", "{} sentences or more", lambda m: m.parts.sentences)
+    yield one("sentence_length", "{} words a sentence or more", lambda m: _share(len(m.words), m.parts.sentences))
+    yield one("paragraphs", "{} paragraphs or more", lambda m: m.parts.paragraphs)
+    yield one("lines", "{} lines or more", lambda m: m.text.count("\n") + 1 if m.text else 0)
+    yield one("list_entries", "{} list entries or more", lambda m: m.parts.entries)
+    yield one("digits", "{} digits or more", lambda m: sum(map(str.isdigit, m.text)))
+    yield one("numbers", "{} numbers or more", lambda m: len(_NUMBER.findall(m.text)))
+    yield one("questions", "{} question marks or more", lambda m: m.text.count("?"))
+    yield one("exclamations", "{} exclamation marks or more", lambda m: m.text.count("!"))
+    yield one("commas", "{} commas or more", lambda m: m.text.count(","))
+    yield one("quotes", "{} quotation marks or more", lambda m: len(_QUOTE.findall(m.text)))
+    yield one("marks", "{} punctuation marks a word or more", lambda m: _share(len(_MARK.findall(m.text)), len(m.words)))
+    yield one("word_length", "{} letters a word or more", lambda m: _share(sum(map(len, m.words)), len(m.words)))
+    yield one(
+        "long_words",
+        "words of 8 letters are {} of all or more",
+        lambda m: _share(sum(len(w) >= 8 for w in m.words), len(m.words)),
+    )
+    yield one(
+        "short_words",
+        "words of 3 letters are {} of all or more",
+        lambda m: _share(sum(len(w) <= 3 for w in m.words), len(m.words)),
+    )
+    yield one(
+        "capitals", "capital letters are {} of the text or more", lambda m: _share(sum(map(str.isupper, m.text)), len(m.text))
+    )
+    yield one("names", "{} capitalised words or more", lambda m: sum(word[0].isupper() for word in m.parts.words))
+    yield one("code", "{} backticks or more", lambda m: m.text.count("`"))
+    yield one("ends_whole", "ends as a sentence does", lambda m: m.text.rstrip().endswith(_WHOLE))
+    yield one("repeated_pairs", "repeated word pairs are {} of all or more", lambda m: _repeated(m.pairs))
+    yield one("repeated_triples", "repeated word triples are {} of all or more", lambda m: _repeated(m.triples))
+
+
+def _relation(source: str) -> Iterator[Feature]:
+    of: Callable[[Measured], Relation] = operator.attrgetter(source)
+
+    def one(name: str, says: str, read: Callable[[Measured, Relation], float]) -> Feature:
+        def related(measured: Measured) -> float:
+            relation = of(measured)
+            # without a source there is nothing to relate to
+            return read(measured, relation) if relation.source.characters else 0.0
+
+        return Feature(f"{source}_{name}", "relation", says.replace("SOURCE", source), related)
+
+    yield one("characters", "the SOURCE has {} characters or more", lambda _, r: r.source.characters)
+    yield one("length_ratio", "{} times as long as the SOURCE or more", lambda m, r: len(m.text) / r.source.characters)
+    yield one("overlap", "of the content words {} or more are the SOURCE's", lambda m, r: _share(len(r.shared), len(m.content)))
+    yield one(
+        "covered", "of the SOURCE's content words {} or more occur", lambda _, r: _share(len(r.shared), len(r.source.content))
+    )
+    yield one("shared", "{} content words of the SOURCE or more", lambda _, r: len(r.shared))
+    yield one("novel", "{} content words or more that the SOURCE lacks", lambda m, r: len(m.content) - len(r.shared))
+    yield one(
+        "novel_ratio",
+        "of the different words {} or more are not the SOURCE's",
+        lambda m, r: _share(len(m.different - r.source.words), len(m.different)),
+    )
+    yield one(
+        "copied_pairs",
+        "of the word pairs {} or more are the SOURCE's",
+        lambda m, r: _share(sum(p in r.source.pairs for p in m.pairs), len(m.pairs)),
+    )
+    yield one(
+        "copied_triples",
+        "of the word triples {} or more are the SOURCE's",
+        lambda m, r: _share(sum(t in r.source.triples for t in m.triples), len(m.triples)),
+    )
+    yield one("longest_copy", "{} words or more in a row are the SOURCE's", lambda _, r: r.longest)
+    yield one(
+        "longest_copy_ratio",
+        "{} of the words or more are one passage of the SOURCE",
+        lambda m, r: _share(r.longest, len(m.words)),
+    )
+    yield one(
+        "position",
+        "what it shares stands {} of the way into the SOURCE or later",
+        lambda _, r: _share(sum(r.source.places[w] for w in r.shared), len(r.shared)),
+    )
+    yield one(
+        "opening",
+        "of the content words of the SOURCE's first line {} or more occur",
+        lambda m, r: _share(len(m.content & r.source.opening), len(r.source.opening)),
+    )
+    yield one(
+        "ending",
+        "of the content words of the SOURCE's last line {} or more occur",
+        lambda m, r: _share(len(m.content & r.source.ending), len(r.source.ending)),
+    )
+    yield one(
+        "novel_numbers",
+        "{} numbers or more that the SOURCE lacks",
+        lambda m, r: len(set(_NUMBER.findall(m.text)) - r.source.numbers),
+    )
+
+
+FEATURES: Final[Mapping[str, Feature]] = {one.name: one for one in (*_surface(), *_relation("prompt"), *_relation("context"))}
+
+
+def feature_called(name: str, pattern_id: str) -> Feature:
+    """Return the feature of a pattern. Errors: :class:`jumar.errors.PatternLoadError` that names the pattern and what is near."""
+    known = FEATURES.get(name)
+    if known is None:
+        near = nearest(name, list(FEATURES))
+        raise PatternLoadError(f"pattern {escape(pattern_id)}: no feature '{escape(name)}'{near}; known: {', '.join(FEATURES)}")
+    return known
+
+
+class FeaturePatterns:
+    """The patterns of a sequence that fire by a feature. Rejected and pruned ones never do. An instance is immutable.
+
+    Errors: :class:`jumar.errors.PatternLoadError` for a feature that nobody knows.
+    """
+
+    def __init__(self, patterns: Sequence[PatternV2]) -> None:
+        edges: dict[str, list[tuple[float, int]]] = {}
+        for index, one in enumerate(patterns):
+            if one.feature is not None and one.at_least is not None and one.status in _LIVE:
+                feature_called(one.feature, one.id)
+                edges.setdefault(one.feature, []).append((one.at_least, index))
+        self._edges: list[tuple[Read, list[float], list[int]]] = []
+        for name, found in edges.items():
+            found.sort()
+            self._edges.append((FEATURES[name].read, [edge for edge, _ in found], [index for _, index in found]))
+
+    def __bool__(self) -> bool:
+        """Return whether there is any."""
+        return bool(self._edges)
+
+    def fired(self, item: Item) -> list[int]:
+        """Return the positions of the patterns that fire on ``item``, ascending, each once."""
+        if not self._edges:
+            return []
+        measured = Measured(item)
+        fired: list[int] = []
+        for read, values, indices in self._edges:
+            fired += indices[: bisect_right(values, read(measured))]
+        fired.sort()
+        return fired

@@ -1,0 +1,71 @@
+"""What a fit is asked for and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from jumar.patterns.models import PatternSet
+
+__all__ = ["BLOCKS", "FitReport", "FitSettings", "ScorecardFit"]
+
+BLOCKS: Final = ("surface", "relation", "phrases")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitSettings:
+    """How a scorecard is fitted.
+
+    ``folds`` are by group, outside for the predictions, ``inner_folds`` inside for strengths, blocks and curve. A feature gets up
+    to ``edges`` patterns, a phrase takes part from ``least_items`` items on that it fires on, and ``most_patterns`` are all
+    patterns of the set. ``mine_phrases``: whether words and pairs of words of the items are candidates beside the proposals.
+    Errors: ValueError for a number that is too small.
+    """
+
+    folds: int = 5
+    inner_folds: int = 5
+    edges: int = 8
+    least_items: int = 6
+    most_patterns: int = 500
+    mine_phrases: bool = True
+
+    def __post_init__(self) -> None:
+        if min(self.folds, self.inner_folds) < 2 or min(self.edges, self.least_items, self.most_patterns) < 1:
+            raise ValueError("folds and inner_folds are at least 2; edges, least_items and most_patterns at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitReport:
+    """How the set came to be. ``strengths``, ``blocks`` (the factor of each) and ``patterns`` (how many) are by block."""
+
+    items: int
+    groups: int
+    folds: int
+    seed: int
+    learning_rate: float
+    strengths: Mapping[str, float] = field(default_factory=dict[str, float])
+    blocks: Mapping[str, float] = field(default_factory=dict[str, float])
+    patterns: Mapping[str, int] = field(default_factory=dict[str, int])
+    calibration: str = ""
+    oof_mae: float = 0.0
+    oof_spearman: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorecardFit:
+    """A fitted set and what it predicts.
+
+    ``patterns`` are all active, with their calibration: `evaluate --mode cheap --patterns` gives ``fitted`` with them.
+    ``predictions`` are the ``(items,)`` scores of each item by a set that was fitted without its fold: what can be believed.
+    ``fitted`` are those of the set itself, which saw them: what cannot.
+    """
+
+    patterns: PatternSet
+    predictions: tuple[float, ...]
+    fitted: tuple[float, ...]
+    report: FitReport
