@@ -88,9 +88,22 @@ def _ridge(fires: Any, y: Floats, strength: float) -> tuple[float, Floats]:
     middle = float(y.mean())
     centred: Floats = x - mean
     gram: Floats = centred @ centred.T
-    dual: Floats = np.linalg.solve(gram + strength * np.eye(len(y)), y - middle)
+    dual = np.asarray(np.linalg.solve(gram + strength * np.eye(len(y)), y - middle), dtype=np.float64)
     coefficients: Floats = centred.T @ dual
     return middle - float(mean @ coefficients), coefficients
+
+
+def _points_before(pool: Pool, previous: PatternSet | None) -> Floats:
+    """Return the signed points that each candidate had in the set before; 0.0 for what was not in it."""
+    card = None if previous is None else previous.scorecard()
+    if previous is None or card is None:
+        return np.zeros(len(pool.patterns))
+    signed = {
+        one.id: card.unit * (one.weight if one.type == "good" else -one.weight)
+        for one in previous.patterns
+        if one.status == "active"
+    }
+    return np.array([signed.get(one.id, 0.0) for one in pool.patterns])
 
 
 def _patterns(pool: Pool, base: float, coefficients: Floats, chosen: FitSettings, rubric: Literal["story", "text"]) -> PatternSet:

@@ -54,13 +54,12 @@ def gather(
 ) -> Pool:
     """Return all candidates with what they fire on. A proposal counts as a phrase unless it is of a feature."""
     own = feature_steps(items, edges=edges, made=made)
-    blocks: list[Block] = [FEATURES[one.feature or ""].block for one in own]
     known = {(one.feature, one.at_least) for one in own}
     asked = [one for one in proposals if one.feature is None or (one.feature, one.at_least) not in known]
     taken = {one.id for one in asked}
     mined = [one for one in mined_phrases(items, least=least, made=made) if one.id not in taken] if mine else []
     patterns = [one.model_copy(update={"status": "active"}) for one in (*own, *asked, *mined)]
-    blocks += [_block(one) for one in asked] + ["phrases" for _ in mined]
+    blocks = [_block(one) for one in patterns]
     proposed = [False] * len(own) + [True] * len(asked) + [False] * len(mined)
     return Pool(tuple(patterns), tuple(blocks), tuple(proposed), _fires(items, patterns))
 
