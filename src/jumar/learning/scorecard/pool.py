@@ -59,9 +59,8 @@ def gather(
     taken = {one.id for one in asked}
     mined = [one for one in mined_phrases(items, least=least, made=made) if one.id not in taken] if mine else []
     patterns = [one.model_copy(update={"status": "active"}) for one in (*own, *asked, *mined)]
-    blocks = [_block(one) for one in patterns]
     proposed = [False] * len(own) + [True] * len(asked) + [False] * len(mined)
-    return Pool(tuple(patterns), tuple(blocks), tuple(proposed), _fires(items, patterns))
+    return Pool(tuple(patterns), tuple(map(_block, patterns)), tuple(proposed), _fires(items, patterns))
 
 
 def _block(pattern: PatternV2) -> Block:
