@@ -60,7 +60,8 @@ def gather(
     mined = [one for one in mined_phrases(items, least=least, made=made) if one.id not in taken] if mine else []
     patterns = [one.model_copy(update={"status": "active"}) for one in (*own, *asked, *mined)]
     proposed = [False] * len(own) + [True] * len(asked) + [False] * len(mined)
-    return Pool(tuple(patterns), tuple(map(_block, patterns)), tuple(proposed), _fires(items, patterns))
+    blocks: list[Block] = [_block(one) for one in patterns]
+    return Pool(tuple(patterns), tuple(blocks), tuple(proposed), _fires(items, patterns))
 
 
 def _block(pattern: PatternV2) -> Block:
