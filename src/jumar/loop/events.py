@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal
 
 from jumar.model import IterationRecord, StopRules, Usage
-from jumar.model.attempts import Spend
+from jumar.model.attempts import Purpose, Spend
 from jumar.model.budget import Budget
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "LoopStarted",
     "Notice",
     "PhaseStarted",
-    "Purpose",
     "StopDecided",
     "Waiting",
     "deliver",
@@ -37,8 +36,6 @@ _log = logging.getLogger("jumar.loop")
 
 LATEST: Final = 31
 """How many of the iterations that a run finds it tells of when it starts; a loop may have ten thousand."""
-
-Purpose = Literal["generate", "score", "confirm"]
 
 
 def _nothing() -> Mapping[str, Any]:

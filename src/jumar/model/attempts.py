@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast, get_args
 
 from jumar.model.codec import FORMAT, Fields
 from jumar.model.records import FAILURES, FailureKind, Usage
@@ -11,12 +11,12 @@ from jumar.model.records import FAILURES, FailureKind, Usage
 __all__ = ["OUTCOMES", "PURPOSES", "Attempt", "AttemptEnd", "AttemptStart", "Outcome", "Purpose", "Spend"]
 
 Outcome = Literal["ok", "failed", "timeout", "rate_limited", "blocked", "broken", "interrupted", "lost"]
-OUTCOMES: Final[tuple[str, ...]] = ("ok", "failed", "timeout", "rate_limited", "blocked", "broken", "interrupted", "lost")
+OUTCOMES: Final[tuple[str, ...]] = get_args(Outcome)
 
 Purpose = Literal["generate", "score", "confirm"]
 """What is paid for: a run of the generator, an evaluation of one snapshot, or one that confirms the choice at the end."""
 
-PURPOSES: Final[tuple[str, ...]] = ("generate", "score", "confirm")
+PURPOSES: Final[tuple[str, ...]] = get_args(Purpose)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-__all__ = ["ON_UNKNOWN_COST", "Budget", "OnUnknownCost", "Reservation"]
+__all__ = ["Budget", "OnUnknownCost", "Reservation"]
 
 OnUnknownCost = Literal["charge_reserve", "stop", "allow"]
-ON_UNKNOWN_COST: Final[tuple[str, ...]] = ("charge_reserve", "stop", "allow")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast, get_args
 
 from jumar.model.codec import FORMAT, Fields
 from jumar.model.records import IterationView, Usage
@@ -32,12 +32,10 @@ __all__ = [
 ]
 
 CaseStatus = Literal["ok", "step_failed", "step_timeout", "missing_output", "invalid_score"]
-CASE_STATUSES: Final[tuple[str, ...]] = ("ok", "step_failed", "step_timeout", "missing_output", "invalid_score")
+CASE_STATUSES: Final[tuple[str, ...]] = get_args(CaseStatus)
 StoppedBy = Literal["thresholds", "max_iters", "max_seconds", "consecutive_failures", "interrupted", "terminated"]
-STOPPED_BY: Final[tuple[str, ...]] = (
-    *("thresholds", "max_iters", "max_seconds", "consecutive_failures"),
-    *("interrupted", "terminated"),
-)
+STOPPED_BY: Final[tuple[str, ...]] = get_args(StoppedBy)
+StepOutcome = Literal["ok", "failed", "timeout", "missing_output", "interrupted", "lost"]
 
 CHAIN_NAME: Final = "causal_chain_completeness"
 """What ``best.json`` calls the key ``chain`` (seed 3)."""
@@ -74,7 +72,7 @@ class StepRecord:
 
     attempt: int
     step: str
-    outcome: Literal["ok", "failed", "timeout", "missing_output", "interrupted", "lost"]
+    outcome: StepOutcome
     seconds: float | None
     exit_code: int | None = None
     detail: str = ""
@@ -82,8 +80,6 @@ class StepRecord:
     usage: Usage = field(default_factory=Usage)
     outputs: Mapping[str, RoleFile] = field(default_factory=lambda: MappingProxyType(dict[str, RoleFile]()))
     notes: tuple[str, ...] = ()
-
-    OUTCOMES = ("ok", "failed", "timeout", "missing_output", "interrupted", "lost")
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -104,7 +100,7 @@ class StepRecord:
         return cls(
             attempt=fields.integer("attempt"),
             step=fields.text("step"),
-            outcome=cast("Any", fields.choice("outcome", cls.OUTCOMES)),
+            outcome=cast("StepOutcome", fields.choice("outcome", get_args(StepOutcome))),
             seconds=fields.number_or_none("seconds"),
             exit_code=fields.integer_or_none("exit_code"),
             detail=fields.text("detail"),

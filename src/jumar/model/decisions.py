@@ -5,26 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast, get_args
 
 from jumar.model.codec import FORMAT, Fields
 
 __all__ = ["KINDS", "Decision", "DecisionKind", "Kind"]
 
 Kind = Literal["select", "override", "apply", "apply-end", "undo", "undo-end", "cleanup", "accept", "limits", "redact", "end"]
-KINDS: Final[tuple[str, ...]] = (
-    "select",
-    "override",
-    "apply",
-    "apply-end",
-    "undo",
-    "undo-end",
-    "cleanup",
-    "accept",
-    "limits",
-    "redact",
-    "end",
-)
+KINDS: Final[tuple[str, ...]] = get_args(Kind)
 
 DecisionKind = Literal["use_best", "use_final", "use_specific"]
 

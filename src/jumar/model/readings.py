@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast, get_args
 
 from jumar.model.codec import FORMAT, Fields
 from jumar.model.records import STATUSES, CheckResult, ScoreReading, Status
@@ -15,7 +15,7 @@ __all__ = ["READING_KINDS", "Reading", "ReadingKind"]
 ReadingKind = Literal["rescore", "confirm", "holdout"]
 """Of a finalist, before the choice; of the chosen one, by the same scorers, after it; by the hold-out's scorers."""
 
-READING_KINDS: Final[tuple[str, ...]] = ("rescore", "confirm", "holdout")
+READING_KINDS: Final[tuple[str, ...]] = get_args(ReadingKind)
 
 
 def _nothing() -> Mapping[str, float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 from jumar.model.codec import FORMAT, Fields
 from jumar.model.judgement import Judgement
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Verification = Literal["passed", "failed", "skipped"]
-VERIFICATIONS: Final[tuple[str, ...]] = ("passed", "failed", "skipped")
+VERIFICATIONS: Final[tuple[str, ...]] = get_args(Verification)
 
 Status = Literal[
     "ok",
@@ -43,15 +43,7 @@ Status = Literal[
     "scorer_broken",
     "invalid_score",
 ]
-STATUSES: Final[tuple[str, ...]] = (
-    "ok",
-    "generator_failed",
-    "generator_timeout",
-    "interrupted",
-    "validator_broken",
-    "scorer_broken",
-    "invalid_score",
-)
+STATUSES: Final[tuple[str, ...]] = get_args(Status)
 
 FailureKind = Literal[
     "generator_failed",
@@ -65,18 +57,7 @@ FailureKind = Literal[
     "invalid_score",
     "lost",
 ]
-FAILURES: Final[tuple[str, ...]] = (
-    "generator_failed",
-    "generator_timeout",
-    "rate_limited",
-    "blocked",
-    "produced_nothing",
-    "changed_nothing",
-    "validator_broken",
-    "scorer_broken",
-    "invalid_score",
-    "lost",
-)
+FAILURES: Final[tuple[str, ...]] = get_args(FailureKind)
 """What can go wrong with a step, by kind. A candidate that its checks refuse is none of these."""
 
 

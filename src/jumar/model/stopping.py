@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 __all__ = ["LIMIT_REASONS", "REQUESTED_REASONS", "STOP_REASONS", "StopDecision", "StopReason", "StopRules", "TrendRule"]
 
@@ -28,27 +28,7 @@ StopReason = Literal[
     "interrupted",
     "terminated",
 ]
-STOP_REASONS: Final[tuple[str, ...]] = (
-    "target",
-    "completed",
-    "max_iterations",
-    "max_seconds",
-    "max_cost",
-    "max_tokens",
-    "max_attempts",
-    "unknown_cost",
-    "diminishing_returns",
-    "plateau",
-    "decline",
-    "oscillation",
-    "consecutive_failures",
-    "blocked",
-    "rate_limited",
-    "disk_full",
-    "stop_file",
-    "interrupted",
-    "terminated",
-)
+STOP_REASONS: Final[tuple[str, ...]] = get_args(StopReason)
 
 REQUESTED_REASONS: Final[frozenset[str]] = frozenset({"interrupted", "terminated", "stop_file"})
 """Reasons that somebody gave from outside: nothing is chosen or put in place yet, and the same command goes on."""
