@@ -21,6 +21,7 @@ from jumar.errors import (
     StoreWriteError,
     UsageError,
 )
+from jumar.model.stopping import StopDecision
 from jumar.store.loop_reader import LoopReader
 from jumar.store.loop_store import LoopStore
 from jumar.store.verify import verify
@@ -421,6 +422,20 @@ def test_a_directory_that_did_not_change_is_not_listed_again(work: Path, monkeyp
     assert reader.iteration_numbers() == (1, 3, 4)
     os.rename(store.paths.decisions, store.paths.directory / "old")
     assert reader.decisions() == ()
+
+
+def test_the_end_of_a_loop_is_one_that_no_iteration_followed(work: Path) -> None:
+    store = new_store("x", work)
+    assert (store.last_end(), store.end(), store.recorded_stop()) == (None, None, None)
+    record(store, 0, ("a.txt",), work)
+    first = store.add_decision("end", final_iteration=0, reason="enough", data={"stop_reason": "target"})
+    store.add_decision("apply", best_iteration=0, final_iteration=0)
+    assert (store.last_end(), store.end()) == (first, first)
+    assert store.recorded_stop() == StopDecision(reason="target", detail="enough")
+    record(store, 1, ("a.txt",), work)
+    assert (store.last_end(), store.end(), store.recorded_stop()) == (first, None, None)
+    second = store.add_decision("end", final_iteration=1, reason="of a later version", data={"stop_reason": "bored"})
+    assert (store.last_end(), store.end(), store.recorded_stop()) == (second, second, None)
 
 
 def test_a_decision_that_was_renamed_by_hand_is_damage(work: Path) -> None:

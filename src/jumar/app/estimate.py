@@ -92,11 +92,10 @@ def estimate_run(request: RunRequest) -> RunEstimate:
 
 def _ended(store: LoopReader, *, none_left: bool) -> str | None:
     """Return why the loop ended after its last iteration; None when it would go on, because its limits allow more by now."""
-    ends = [decision for decision in store.decisions() if decision.kind == "end"]
-    numbers = store.iteration_numbers()
-    over = bool(ends and numbers) and ends[-1].final_iteration == numbers[-1]
-    goes_on = over and ends[-1].data.get("stop_reason") in _GOES_ON and not none_left
-    return ends[-1].reason if over and not goes_on else None
+    end = store.end()
+    if end is None or (end.data.get("stop_reason") in _GOES_ON and not none_left):
+        return None
+    return end.reason
 
 
 def _earlier(request: RunRequest, loop_id: str) -> tuple[tuple[PassUse, ...], str]:

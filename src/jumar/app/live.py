@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from jumar.loop.tally import Tally
 from jumar.model import IterationRecord, IterationView
 from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget import Budget
-from jumar.model.stopping import STOP_REASONS, StopDecision
+from jumar.model.stopping import StopDecision
 from jumar.ranking.noise import Finals, finals
 from jumar.report.live import Chosen, LiveView
 from jumar.report.live_timeline import Running, Timeline, elapsed
@@ -160,7 +160,7 @@ class LoopObserver:
                 return "dead", f"process {holder.pid} has ended, but a process that it started holds the lock", None
             waits = any(one.phase == _WAITS for one in self.timeline.running())
             return ("waiting" if waits else "running"), f"process {holder.pid}" if holder.pid else "", None
-        stop = self._recorded_stop()
+        stop = self.reader.recorded_stop()
         if stop is not None:
             return "finished", f"{stop.reason.replace('_', ' ')}: {stop.detail}", stop
         if "run" not in self.reader.config:
@@ -171,14 +171,6 @@ class LoopObserver:
             who = f"process {attempts[-1].start.pid or (holder and holder.pid) or ''}".strip()
             return "dead", f"{who} ended in the middle of iteration {attempts[-1].start.iteration}; jumar run goes on", None
         return "interrupted", "jumar run goes on", None
-
-    def _recorded_stop(self) -> StopDecision | None:
-        numbers = self.reader.iteration_numbers()
-        ends = [decision for decision in self.reader.decisions() if decision.kind == "end"]
-        if not ends or not numbers or ends[-1].final_iteration != numbers[-1]:
-            return None
-        reason = ends[-1].data.get("stop_reason")
-        return StopDecision(reason=reason, detail=ends[-1].reason) if reason in STOP_REASONS else None
 
     def _chosen(self, config: Mapping[str, Any], best: IterationView | None) -> Chosen | None:
         """Return the iteration that stands, with the score that it was chosen by; ``best`` is the running best."""
@@ -210,14 +202,10 @@ class LoopObserver:
     def _limits(self) -> Budget:
         """Return the limits of the run, as it told them; of one that told none, those of the configuration."""
         config: Mapping[str, Any] = config_now(self.reader).get("run") or {}
-        known = {one.name for one in fields(Budget)}
-        given: Mapping[str, Any] = self.timeline.budget or config.get("budget") or {}
-        values: dict[str, Any] = {key: value for key, value in given.items() if key in known}
+        budget = Budget.from_recorded(self.timeline.budget or config.get("budget") or {})
         stop: Mapping[str, Any] = self.timeline.rules or config.get("stop") or {}
-        rule: float | None = stop.get("max_seconds")
-        both: list[float] = [value for value in (values.get("max_seconds"), rule) if value is not None]
-        values["max_seconds"] = min(both) if both else None
-        budget: Budget = Budget(**values)
+        both = [value for value in (budget.max_seconds, stop.get("max_seconds")) if value is not None]
+        budget = replace(budget, max_seconds=min(both, default=None))
         if budget != self._budget:
             self._budget, self._tally = budget, Tally(self.reader, budget)
         return budget

@@ -323,8 +323,8 @@ def _unfinished_twin(root: Path, existing: tuple[str, ...], recorded: Mapping[st
         run = store.config.get("run")
         if run is None or store.workdir != workdir or _differences(flat(run), wanted):
             continue
-        ends = [decision.data.get("stop_reason") for decision in store.decisions() if decision.kind == "end"]
-        if not ends or (newest and ends[-1] in _TO_GO_ON_FROM):
+        end = store.last_end()
+        if end is None or (newest and end.data.get("stop_reason") in _TO_GO_ON_FROM):
             return loop
         newest = False
     return None

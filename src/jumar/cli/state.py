@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from jumar.model.stopping import STOP_REASONS, StopDecision
+from jumar.model.stopping import StopDecision
 
 if TYPE_CHECKING:
     from jumar.report.read import LoopReport
     from jumar.store.loop_store import LoopStore
 
-__all__ = ["LoopState", "StateName", "age_text", "is_run", "loop_state", "recorded_stop", "report_of", "seconds_since"]
+__all__ = ["LoopState", "StateName", "age_text", "is_run", "loop_state", "report_of", "seconds_since"]
 
 StateName = Literal["new", "running", "finished", "interrupted", "tracked", "foreign", "damaged"]
 
@@ -54,7 +54,7 @@ def loop_state(store: LoopStore) -> LoopState:
     """Return the state of ``store``; takes no lock and writes nothing."""
     from jumar.store.lock import who_holds
 
-    stop = recorded_stop(store)
+    stop = store.recorded_stop()
     holder = who_holds(store.paths.lock)
     if holder is not None:
         return LoopState(name="running", holder=holder)
@@ -69,16 +69,6 @@ def loop_state(store: LoopStore) -> LoopState:
 def is_run(config: Mapping[str, Any]) -> bool:
     """Return whether a loop was made by `jumar run`, not by a tracker."""
     return "run" in config
-
-
-def recorded_stop(store: LoopStore) -> StopDecision | None:
-    """Return why the loop ended, when its last iteration was followed by everything that belongs to an end; else None."""
-    numbers = store.iteration_numbers()
-    ends = [decision for decision in store.decisions() if decision.kind == "end"]
-    if not ends or not numbers or ends[-1].final_iteration != numbers[-1]:
-        return None
-    reason = ends[-1].data.get("stop_reason")
-    return StopDecision(reason=reason, detail=ends[-1].reason) if reason in STOP_REASONS else None
 
 
 def seconds_since(timestamp: str | None, now: datetime | None = None) -> float | None:

@@ -152,9 +152,7 @@ class Loop:
 
     def finished(self) -> bool:
         """Return whether the last iteration was followed by everything that belongs to the end: choice, apply and all."""
-        ends = [decision for decision in self.store.decisions() if decision.kind == "end"]
-        numbers = self.store.iteration_numbers()
-        return bool(ends and numbers) and ends[-1].final_iteration == numbers[-1]
+        return self.store.end() is not None
 
     def run(self) -> LoopOutcome:
         """Run until a stop rule fires or somebody asks to stop; choose, apply, and return the outcome.

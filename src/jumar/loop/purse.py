@@ -133,8 +133,8 @@ def _refusals(run: LoopRun, number: int) -> list[AttemptEnd]:
 
 
 def _attempts_before_the_last_end(run: LoopRun) -> int:
-    ends = [decision for decision in run.store.decisions() if decision.kind == "end"]
-    number = ends[-1].data.get("attempts", 0) if ends else 0
+    end = run.store.last_end()
+    number = 0 if end is None else end.data.get("attempts", 0)
     return number if isinstance(number, int) else 0
 
 

@@ -272,8 +272,7 @@ def discard_trees(store: LoopStore) -> tuple[Path, tuple[str, ...]] | None:
     isolation = config_now(store).get("isolation")
     if isolation not in {"none", "copy", "worktree", "sandbox"}:
         return None
-    ends = [decision.final_iteration for decision in store.decisions() if decision.kind == "end"]
-    if not ends or ends[-1] != (store.iteration_numbers() or (None,))[-1]:
+    if store.end() is None:
         raise UsageError(
             f"loop '{store.loop_id}' has not ended: its work tree may hold a pass that is not kept yet; `jumar run` goes on"
         )

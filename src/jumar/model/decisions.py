@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast, get_args
 
 from jumar.model.codec import FORMAT, Fields
+from jumar.model.stopping import STOP_REASONS, StopDecision
 
-__all__ = ["KINDS", "Decision", "DecisionKind", "Kind"]
+__all__ = ["KINDS", "Decision", "DecisionKind", "Kind", "end_after", "last_end"]
 
 Kind = Literal["select", "override", "apply", "apply-end", "undo", "undo-end", "cleanup", "accept", "limits", "redact", "end"]
 KINDS: Final[tuple[str, ...]] = get_args(Kind)
@@ -44,6 +45,12 @@ class Decision:
     replaced: int | None = None
     data: Mapping[str, Any] = field(default_factory=_nothing)
 
+    @property
+    def stop(self) -> StopDecision | None:
+        """Why the loop ended, of an ``end``; None for every other kind, and for a reason that this version does not know."""
+        reason = self.data.get("stop_reason")
+        return StopDecision(reason=reason, detail=self.reason) if self.kind == "end" and reason in STOP_REASONS else None
+
     def to_json(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
@@ -76,3 +83,14 @@ class Decision:
             replaced=fields.integer_or_none("replaced"),
             data=MappingProxyType(dict(fields.section("data").data)),
         )
+
+
+def last_end(decisions: Sequence[Decision]) -> Decision | None:
+    """Return the last ``end`` of ``decisions``, which are in order; iterations may have followed it. None when there is none."""
+    return next((decision for decision in reversed(decisions) if decision.kind == "end"), None)
+
+
+def end_after(decisions: Sequence[Decision], last: int | None) -> Decision | None:
+    """Return the ``end`` that followed iteration ``last``, the last one there is; None while the loop goes on from there."""
+    end = last_end(decisions)
+    return end if end is not None and last is not None and end.final_iteration == last else None

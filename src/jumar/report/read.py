@@ -31,8 +31,8 @@ from jumar.model import (
     StopDecision,
 )
 from jumar.model.budget import Budget
+from jumar.model.decisions import end_after, last_end
 from jumar.model.selection import MODES
-from jumar.model.stopping import STOP_REASONS
 from jumar.ranking.choose import ordered
 from jumar.ranking.confirmed import Certainty, Finalist, certainty
 from jumar.ranking.degradation import detect_degradation, detect_diminishing_returns
@@ -299,14 +299,11 @@ def load_report(
     return replace(report, budget=budget, beside=beside(attempts, records, budget))
 
 
-def budget_in_force(config: Mapping[str, Any], decisions: Iterable[Decision]) -> Budget:
+def budget_in_force(config: Mapping[str, Any], decisions: Sequence[Decision]) -> Budget:
     """Return the limits of the last run that ended, else those that the loop was recorded with: they may change on a resume."""
-    ends: list[Mapping[str, Any]] = [
-        decision.data["budget"] for decision in decisions if decision.kind == "end" and "budget" in decision.data
-    ]
+    end = last_end(decisions)
     run: Mapping[str, Any] = config.get("run") or {}
-    recorded: Mapping[str, Any] = run.get("budget") or {}
-    return Budget.from_recorded(ends[-1] if ends else recorded)
+    return Budget.from_recorded((end and end.data.get("budget")) or run.get("budget") or {})
 
 
 def criteria_of(config: Mapping[str, Any]) -> SelectionCriteria:
@@ -349,12 +346,8 @@ def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _recorded_stop(decisions: Sequence[Decision], records: Sequence[IterationRecord]) -> StopDecision | None:
     """The end of the loop as it was written down; one that was followed by further iterations is no end."""
-    last = records[-1].iteration_number if records else None
-    for decision in reversed(decisions):
-        reason = decision.data.get("stop_reason")
-        if decision.kind == "end" and decision.final_iteration == last and reason in STOP_REASONS:
-            return StopDecision(reason=reason, detail=decision.reason)
-    return None
+    end = end_after(decisions, records[-1].iteration_number if records else None)
+    return end and end.stop
 
 
 def _leaders(views: Iterable[IterationView]) -> tuple[int, ...]:

@@ -17,9 +17,10 @@ from typing import Any, Final
 from jumar.errors import NotFoundError, StoreDamagedError
 from jumar.model.attempts import Attempt
 from jumar.model.codec import decode
-from jumar.model.decisions import Decision
+from jumar.model.decisions import Decision, end_after, last_end
 from jumar.model.readings import Reading
 from jumar.model.records import IterationRecord, IterationView
+from jumar.model.stopping import StopDecision
 from jumar.store.layout import LoopPaths, iteration_name
 from jumar.store.lock import LoopLock
 from jumar.store.manifest import Manifest, ManifestFile, compose
@@ -155,6 +156,20 @@ class LoopReader:
                     known[number] = read_decision(self.paths.decisions / name, number)
             self._all_decisions = tuple(known[number] for number, _ in found)
         return self._all_decisions
+
+    def last_end(self) -> Decision | None:
+        """Return the end of the last run that came to one; iterations may have followed it. None when there is none."""
+        return last_end(self.decisions())
+
+    def end(self) -> Decision | None:
+        """Return the end that the loop is at: its last iteration was followed by choice, apply and all. None while it goes on."""
+        numbers = self.iteration_numbers()
+        return end_after(self.decisions(), numbers[-1] if numbers else None)
+
+    def recorded_stop(self) -> StopDecision | None:
+        """Return why the loop is at its end; None while it goes on, and for a reason that this version does not know."""
+        end = self.end()
+        return end and end.stop
 
     def readings(self) -> tuple[Reading, ...]:
         """Return every later evaluation of an iteration, by number. Errors: :class:`StoreDamagedError`."""
