@@ -242,14 +242,12 @@ def test_only_an_unpaid_pending_snapshot_is_replaced(work: Path) -> None:
     (work / "a.txt").write_bytes(b"newer")
     replaced = store.stage(1, source=work, paths=["a.txt"], nonce="new", attempt=None, stage={}, logs=None)
     assert stored_tree(replaced.artifacts) == {"a.txt": b"newer"}
-    store.discard_pending(replaced)
-    assert store.pending() is None
-    store.begin_attempt(1, None, "paid", AT)
-    store.stage(1, source=work, paths=["a.txt"], nonce="paid", attempt=1, stage={}, logs=None)
+    store.begin_attempt(2, None, "paid", AT)
+    store.stage(2, source=work, paths=["a.txt"], nonce="paid", attempt=1, stage={}, logs=None)
     with pytest.raises(DuplicateIterationError, match="waits to be scored"):
-        store.stage(1, source=work, paths=["a.txt"], nonce="x", attempt=None, stage={}, logs=None)
+        store.stage(2, source=work, paths=["a.txt"], nonce="x", attempt=None, stage={}, logs=None)
     with pytest.raises(DuplicateIterationError, match="waits to be scored"):
-        store.add(score(1), source=work, paths=["a.txt"])
+        store.add(score(2), source=work, paths=["a.txt"])
 
 
 def test_several_pending_snapshots_are_taken_in_order(work: Path) -> None:

@@ -370,11 +370,6 @@ class LoopStore(LoopReader):
             raise
         return manifest
 
-    def discard_pending(self, pending: Pending) -> None:
-        """Give up a snapshot that was not acknowledged."""
-        with self._writing("discard a pending iteration in", self.paths.pending):
-            self._remove_aside(pending.directory)
-
     def discard_leftovers(self) -> None:
         """Remove what an interrupted process left behind: temporaries, and the scratch of all but the last attempt."""
         with self._writing("remove leftovers from", self.paths.directory):
@@ -404,10 +399,7 @@ class LoopStore(LoopReader):
             raise DuplicateIterationError(
                 f"a snapshot of iteration {number} waits to be scored; run the loop again, it goes on from there"
             )
-        self._remove_aside(directory)
-
-    def _remove_aside(self, directory: Path) -> None:
-        """Remove a directory that has a meaning: it loses its name first, so that half of it is never found under it."""
+        # it loses its name first, so that half of it is never found under it
         aside = self.paths.directory / f"{files.TEMPORARY}{secrets.token_hex(6)}"
         files.rename_new(directory, aside)
         files.remove_tree(aside)
