@@ -54,6 +54,7 @@ def run(
     *,
     hear: Callable[[Event], None] | None = None,
     scorer: Any = None,
+    holdout: Any = None,
     clock: ManualClock | None = None,
     **settings: Any,
 ) -> LoopOutcome:
@@ -71,7 +72,8 @@ def run(
         criteria=SelectionCriteria(threshold=None),
         stop=StopRules(max_iterations=3),
     )
-    parts = LoopParts(generator=agent, validators=(PassingValidator(),), scorers=(scorer or ReadingScorer(),))
+    held_out = () if holdout is None else (holdout,)
+    parts = LoopParts(generator=agent, validators=(PassingValidator(),), scorers=(scorer or ReadingScorer(),), holdout=held_out)
     clock = clock or ManualClock()
     try:
         return Loop.of(store, replace(chosen, **settings), parts, clock=clock, listener=hear, sleep=clock.advance).run()
@@ -179,6 +181,43 @@ def test_how_often_a_scorer_could_not_answer_is_remembered_over_a_kill(tmp_path:
     outcomes = [one.end and one.end.outcome for one in stored(tmp_path).attempts() if one.start.purpose == "score"]
     assert 3 == outcomes.count("broken"), outcomes
     assert [1] == agent.iterations
+
+
+class SlowAndSilent:
+    """A hold-out that takes 20 seconds and cannot answer."""
+
+    dimension = "exam"
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+
+    def score(self, context: StepContext) -> ScoreReading:
+        del context
+        self._clock.advance(20)
+        return ScoreReading(dimension="exam", score=None, broken="no exam today")
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked"),
+    [
+        ({}, [0, 0, 0, 0, 1, 1, 1, 1]),
+        ({"budget": Budget(max_seconds=30)}, [0, 0]),
+        ({"stop": StopRules(max_iterations=1, max_seconds=30)}, [0, 0]),
+    ],
+)
+def test_a_holdout_that_cannot_answer_is_asked_again_as_long_as_the_budget_has_room(
+    tmp_path: Path, limits: dict[str, Any], asked: list[int]
+) -> None:
+    clock = ManualClock()
+    settings: dict[str, Any] = {"stop": StopRules(max_iterations=1), "retries": Retries(broken=3), **limits}
+    run(tmp_path, Agent([]), holdout=SlowAndSilent(clock), clock=clock, **settings)
+    store = stored(tmp_path)
+    confirmed = [one for one in store.attempts() if one.start.purpose == "confirm"]
+    assert asked == [one.start.iteration for one in confirmed]
+    assert {"broken"} == {one.end and one.end.outcome for one in confirmed}
+    assert [(number, None, "scorer_broken") for number in dict.fromkeys(asked)] == [
+        (one.iteration, one.score, one.status) for one in store.readings()
+    ]
 
 
 def test_what_the_budget_does_not_count_is_told_once(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from jumar.loop.guard import Finding, findings_from_json
 from jumar.loop.heartbeat import beating
 from jumar.loop.hooks import reset_failure
 from jumar.loop.planted import tell_planted
-from jumar.loop.purse import begin, ended_if_full, finish, may_score_again
+from jumar.loop.purse import begin, ended_if_full, finish, refused_evaluation
 from jumar.loop.run import LoopRun
 from jumar.loop.space import disk_is_full, with_room
 from jumar.loop.verdict import Verdict, verdict, why_broken, with_findings
@@ -106,7 +106,7 @@ class Evaluation:
             found = (*found, *answers.found)
             answers = replace(answers, found=found)
             broken = _broken(answers)
-            if broken is None or not left or not may_score_again(self.run):
+            if broken is None or not left or refused_evaluation(self.run) is not None:
                 return answers
             self.run.notice(f"iteration {pending.number} is evaluated again: {broken[1]}")
         return None  # pragma: no cover - the last turn returns

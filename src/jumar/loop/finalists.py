@@ -14,13 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from jumar.budget.gate import Stop
-from jumar.budget.gate import may_begin as gate
 from jumar.decide.evidence import evidence_of
 from jumar.files import as_write_error, make_directory, remove_tree
 from jumar.loop.briefing import Briefing
 from jumar.loop.evaluation import Answers, Evaluation
-from jumar.loop.purse import begin, ended_if_full
+from jumar.loop.purse import begin, ended_if_full, refused_evaluation
 from jumar.loop.run import LoopRun
 from jumar.loop.seeds import step_seed
 from jumar.loop.settings import achievable
@@ -30,7 +28,6 @@ from jumar.loop.verdict import Verdict, verdict
 from jumar.loop.workspace import Workspace
 from jumar.model import IterationRecord, Reading, Scorer, SelectionCriteria, StepContext, StopDecision
 from jumar.model.attempts import Attempt
-from jumar.model.budget import Reservation
 from jumar.model.stopping import REQUESTED_REASONS
 from jumar.ranking.confirmed import NextReading, next_reading
 from jumar.ranking.score import resolve_weights
@@ -62,7 +59,7 @@ class Finals:
             while (wanted := self._wanted()) is not None:
                 if self.run.switch.requested:
                     return self.run.switch.decision()
-                refusal = self._refusal()
+                refusal = refused_evaluation(self.run)
                 if refusal is not None:
                     self.run.notice(f"iteration {wanted.iteration} is not {_WORDS[wanted.kind]}: {refusal}")
                     return stop
@@ -83,20 +80,6 @@ class Finals:
 
     def _criteria(self) -> SelectionCriteria:
         return achievable(self.run.settings.criteria, has_validators=bool(self.run.parts.validators))
-
-    def _refusal(self) -> str | None:
-        """Return why nothing more may be paid for, None when something may. Passes and calls per hour don't limit readings."""
-        run = self.run
-        spend, limit = run.tally.spend(), run.settings.stop.max_seconds
-        if limit is not None and spend.seconds >= limit:
-            return f"{spend.seconds:.1f} s of {limit:g} s are used up ([stop] max_seconds)"
-        answer = gate(
-            spend=spend,
-            budget=replace(run.settings.budget, max_iterations=None, max_calls_per_hour=None),
-            generate=Reservation(cost_usd=0.0, tokens=0),
-            score=run.tally.reservation("score"),
-        )
-        return answer.decision.detail if isinstance(answer, Stop) else None
 
     def _put_back(self) -> None:
         store = self.run.store
@@ -132,6 +115,9 @@ class Finals:
                 evaluation.close(attempt, answers, stopped=False)
                 return True
             evaluation.close(attempt, answers, stopped=False)
+            if refused_evaluation(run) is not None:
+                self._note(wanted, attempt, judged, answers)
+                return True
         return True  # pragma: no cover - the last turn returns
 
     def _note(self, wanted: NextReading, attempt: Attempt | None, judged: Verdict, answers: Answers) -> None:

@@ -24,7 +24,7 @@ __all__ = [
     "ended_if_full",
     "finish",
     "may_begin",
-    "may_score_again",
+    "refused_evaluation",
     "refused_text",
     "refused_too_often",
     "seconds_since",
@@ -55,15 +55,21 @@ def may_begin(run: LoopRun, *, running: int = 0) -> Gate:
     )
 
 
-def may_score_again(run: LoopRun) -> bool:
-    """Whether the budget has room for another evaluation; the first one of what was paid for is never refused."""
+def refused_evaluation(run: LoopRun) -> str | None:
+    """Return why the limits have no room for another evaluation, None where they have; those of passes and calls don't count.
+
+    The first evaluation of what was paid for is not to be asked about: it is never refused.
+    """
+    spend, limit = run.tally.spend(), run.settings.stop.max_seconds
+    if limit is not None and spend.seconds >= limit:
+        return f"{spend.seconds:.1f} s of {limit:g} s are used up ([stop] max_seconds)"
     answer = _gate(
-        spend=run.tally.spend(),
+        spend=spend,
         budget=replace(run.settings.budget, max_iterations=None, max_calls_per_hour=None),
         generate=Reservation(cost_usd=0.0, tokens=0),
         score=run.tally.needed("score"),
     )
-    return not isinstance(answer, Stop)
+    return answer.decision.detail if isinstance(answer, Stop) else None
 
 
 def _call_ages(run: LoopRun) -> list[float]:
