@@ -93,7 +93,7 @@ class Evaluation:
         spent = seconds + answers.seconds + ((ended and ended.seconds) or 0.0)
         record = self._record(pending, ended, judged, answers, found, seconds=spent)
         changed = pending.manifest.entries if record.parent is None else record.analysis.artifacts_modified
-        tell_planted(self.run.settings.loop_id, pending.artifacts, changed, self.run.listener)
+        tell_planted(self.run.settings.loop_id, pending.artifacts, changed, self.run.notice)
         return with_room(self.run.space, lambda: self.run.store.commit(pending, record))
 
     def _answers(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
@@ -113,13 +113,8 @@ class Evaluation:
 
     def _broken_before(self, pending: Pending) -> int:
         """Return how often this snapshot was evaluated in vain before an interruption."""
-        found = 0
-        for attempt in reversed(self.run.store.attempts()):
-            if attempt.start.nonce == pending.nonce and attempt.end is not None:
-                found += attempt.end.outcome == "broken"
-            elif attempt.start.iteration < pending.number - self.run.settings.candidates:
-                break
-        return found
+        attempts = self.run.ended_attempts(pending.number)
+        return sum(end.outcome == "broken" for start, end in attempts if start.nonce == pending.nonce)
 
     def _attempt(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
         run, number, stage = self.run, pending.number, pending.stage
