@@ -126,11 +126,10 @@ def _refusals(run: LoopRun, number: int) -> list[AttemptEnd]:
     """
     found: list[AttemptEnd] = []
     forgiven = _attempts_before_the_last_end(run)
-    for attempt in reversed(run.store.attempts()):
-        start, end = attempt.start, attempt.end
-        if start.number <= forgiven or start.iteration < number - run.settings.candidates:
+    for start, end in run.ended_attempts(number):
+        if start.number <= forgiven:
             break
-        if start.iteration != number or start.purpose != "generate" or end is None or end.outcome in {"lost", "interrupted"}:
+        if start.purpose != "generate" or end.outcome in {"lost", "interrupted"}:
             continue
         if end.outcome != "rate_limited":
             break

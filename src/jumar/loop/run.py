@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from jumar.loop.control import StopSwitch
@@ -15,6 +15,7 @@ from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.space import Space
 from jumar.loop.tally import Tally
 from jumar.model import Clock
+from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.redaction import current
 from jumar.store.loop_store import LoopStore
 
@@ -36,12 +37,22 @@ class LoopRun:
     space: Space | None = None
     sleep: Callable[[float], None] = time.sleep
     guard: Guard = field(init=False)
+    telling: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    told: set[str] = field(default_factory=set[str], repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "guard", Guard(self.store, self.settings.guard))
 
-    telling: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    told: set[str] = field(default_factory=set[str], repr=False)
+    def ended_attempts(self, number: int) -> Iterator[tuple[AttemptStart, AttemptEnd]]:
+        """Yield the attempts of iteration ``number`` that have ended, the last one first.
+
+        It looks back to the batch before and no further: those of an iteration that is not recorded yet stand near the end.
+        """
+        for attempt in reversed(self.store.attempts()):
+            if attempt.start.iteration < number - self.settings.candidates:
+                return
+            if attempt.start.iteration == number and attempt.end is not None:
+                yield attempt.start, attempt.end
 
     def tell(self, event: Event) -> None:
         """Hand ``event`` to whoever listens, one at a time: parallel candidates tell from threads of their own."""

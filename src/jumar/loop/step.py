@@ -115,13 +115,8 @@ class Step:
         allowed = {"failed": retries.generator_failed, "timeout": retries.generator_timeout}.get(ended.outcome, 0)
         if not allowed:
             return False
-        failed = 0
-        for attempt in reversed(self.run.store.attempts()):
-            if attempt.start.iteration == number and attempt.end is not None and attempt.start.purpose == "generate":
-                failed += attempt.end.outcome == ended.outcome
-            elif attempt.start.iteration < number - self.run.settings.candidates:
-                break
-        return failed <= allowed
+        before = (end.outcome for start, end in self.run.ended_attempts(number) if start.purpose == "generate")
+        return sum(outcome == ended.outcome for outcome in before) <= allowed
 
     def stage_ended(
         self,
