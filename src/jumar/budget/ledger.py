@@ -96,7 +96,7 @@ def cost_of(attempt: Attempt) -> float | None:
 
 def tokens_of(attempt: Attempt) -> int | None:
     """Return how many tokens the attempt used as far as it is known of itself; None when it is not."""
-    tokens = _reported_tokens(_usage(attempt))
+    tokens = _usage(attempt).tokens
     return 0 if tokens is None and _refused(attempt) else tokens
 
 
@@ -192,14 +192,6 @@ def _seconds(attempt: Attempt) -> float:
 
 def _usage(attempt: Attempt) -> Usage:
     return Usage() if attempt.end is None else attempt.end.usage
-
-
-def _reported_tokens(usage: Usage) -> int | None:
-    if usage.tokens_used is not None:
-        return usage.tokens_used
-    if usage.input_tokens is not None and usage.output_tokens is not None:
-        return usage.input_tokens + usage.output_tokens
-    return None
 
 
 def _refused(attempt: Attempt) -> bool:

@@ -38,13 +38,6 @@ _STATUS_OF: Mapping[Outcome, Status] = {
     "timeout": "generator_timeout",
     "interrupted": "interrupted",
 }
-_FAILED_STATUS: Mapping[Status, FailureKind] = {
-    "generator_failed": "generator_failed",
-    "generator_timeout": "generator_timeout",
-    "validator_broken": "validator_broken",
-    "scorer_broken": "scorer_broken",
-    "invalid_score": "invalid_score",
-}
 
 
 _FULL = "cut off: "
@@ -301,8 +294,8 @@ def _total(counts: list[int | None]) -> int | None:
 def _failure(ended: AttemptEnd | None, judged: Verdict, *, modified: bool) -> FailureKind | None:
     if ended is not None and ended.outcome == "blocked":
         return "blocked"
-    if judged.status in _FAILED_STATUS:
-        return _FAILED_STATUS[judged.status]
+    if judged.status not in ("ok", "interrupted"):
+        return judged.status
     if ended is None or ended.outcome != "ok" or ended.usage.completed is True:
         return None
     return without_effect(modified=modified, printed=ended.printed)

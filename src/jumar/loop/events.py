@@ -120,10 +120,7 @@ class AttemptEnded:
     @property
     def tokens(self) -> int | None:
         """All tokens: as reported, else input and output together."""
-        usage = self.usage
-        if usage.tokens_used is not None or usage.input_tokens is None or usage.output_tokens is None:
-            return usage.tokens_used
-        return usage.input_tokens + usage.output_tokens
+        return self.usage.tokens
 
     def to_json(self) -> dict[str, Any]:
         """Return the event; ``detail`` may hold a line of the program's output."""

@@ -12,7 +12,7 @@ from jumar.budget.gate import Gate, Stop
 from jumar.budget.gate import may_begin as _gate
 from jumar.errors import JumarError
 from jumar.loop.events import AttemptEnded, AttemptStarted, Waiting
-from jumar.loop.failures import failure_of_attempt, next_wait
+from jumar.loop.failures import next_wait
 from jumar.loop.run import LoopRun
 from jumar.loop.space import disk_is_full, with_room
 from jumar.model import StopDecision, Usage
@@ -228,7 +228,7 @@ def finish(run: LoopRun, attempt: Attempt, end: AttemptEnd) -> None:
         purpose=start.purpose,
         seconds=end.seconds,
         usage=end.usage,
-        failure=end.failure or failure_of_attempt(end.outcome),
+        failure=end.failure,
         detail=end.detail,
         exit_code=end.exit_code,
     )

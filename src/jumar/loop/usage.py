@@ -108,7 +108,7 @@ def parse_usage(values: Mapping[str, object], *, where: str) -> UsageReading:
         elif usable != "":
             found[name] = usable
     usage = Usage(**found)  # pyright: ignore[reportArgumentType] - _usable gives each field its own type
-    return UsageReading(usage=_with_sum(usage), notes=(*notes, *_overlooked(values, where=where)))
+    return UsageReading(usage=replace(usage, tokens_used=usage.tokens), notes=(*notes, *_overlooked(values, where=where)))
 
 
 def _overlooked(values: Mapping[str, object], *, where: str) -> list[str]:
@@ -122,12 +122,6 @@ def _meant(key: str, known: tuple[str, ...]) -> str:
     tokens = "token" in key.lower() and not re.search(r"cost|usd|dollar|price", key, re.IGNORECASE)
     same = tuple(name for name in known if ("tokens" in name) == tokens)
     return nearest(key, same) or f" (did you mean '{'tokens_used' if tokens else 'token_cost_usd'}'?)"
-
-
-def _with_sum(usage: Usage) -> Usage:
-    if usage.tokens_used is None and usage.input_tokens is not None and usage.output_tokens is not None:
-        return replace(usage, tokens_used=usage.input_tokens + usage.output_tokens)
-    return usage
 
 
 def _usable(name: str, value: object) -> int | float | str | bool | None:
@@ -169,7 +163,8 @@ def merge_usage(first: Usage, second: Usage) -> Usage:
     """Return ``first``, with what it does not know taken from ``second``."""
     own = first.to_json()
     merged = {name: value if (value := own[name]) is not None else other for name, other in second.to_json().items()}
-    return _with_sum(Usage(**merged))
+    usage = Usage(**merged)
+    return replace(usage, tokens_used=usage.tokens)
 
 
 def join_readings(first: UsageReading, second: UsageReading) -> UsageReading:

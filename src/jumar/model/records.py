@@ -125,6 +125,13 @@ class Usage:
     rate_limited: bool | None = None
     retry_after: float | None = None
 
+    @property
+    def tokens(self) -> int | None:
+        """All tokens: as reported, else input and output together; None when that is not known."""
+        if self.tokens_used is not None or self.input_tokens is None or self.output_tokens is None:
+            return self.tokens_used
+        return self.input_tokens + self.output_tokens
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
