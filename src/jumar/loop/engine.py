@@ -35,7 +35,7 @@ from jumar.loop.tally import Tally
 from jumar.loop.trees import Trees
 from jumar.loop.work import drive
 from jumar.model import Clock, IterationRecord, SelectionResult, StopDecision
-from jumar.model.stopping import REQUESTED_REASONS
+from jumar.model.stopping import REQUESTED_REASONS, UNENDED_REASONS
 from jumar.ranking.confirmed import Certainty, certainty
 from jumar.ranking.score import resolve_weights
 from jumar.ranking.stopping import check_rules, evaluate_stop
@@ -224,7 +224,7 @@ class Loop:
             self._make_ready(trees, (None, *range(1, self.settings.candidates + 1)) if self.settings.candidates > 1 else (None,))
         if not self.store.iteration_numbers() and not self.shared.switch.requested:
             self._recorded(drive(trees.step(None).start_state()))
-            self._warn_of_a_perfect_start()
+            self._warn_of_the_start()
         stop = self._iterate(trees)
         if stop.reason not in REQUESTED_REASONS:
             self._telling(lambda: record_failed(self.shared, trees))
@@ -241,7 +241,7 @@ class Loop:
         if threshold is not None and 0 < threshold <= 1:
             self._notice(f"the threshold {threshold:g} is on a scale of 0 to 100; did you mean {100 * threshold:g}?")
 
-    def _warn_of_a_perfect_start(self) -> None:
+    def _warn_of_the_start(self) -> None:
         views = self.store.views()
         if views and views[0].score is None:
             why = self.store.record(0).status_reason
@@ -360,7 +360,7 @@ class Loop:
                 self._notice(f"what was committed in a candidate's worktree stays reachable as {ref}")
             return stop
 
-        ends = stop if stop.reason in REQUESTED_REASONS or stop.reason == "disk_full" else self._unless_full(settle)
+        ends = stop if stop.reason in UNENDED_REASONS else self._unless_full(settle)
         if ends.reason == "disk_full":
             self._choose_on_a_full_disk(selection)
         ends = self._unless_full(lambda: self._refreshed(ends))

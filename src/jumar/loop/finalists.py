@@ -28,7 +28,7 @@ from jumar.loop.verdict import Verdict, verdict
 from jumar.loop.workspace import Workspace
 from jumar.model import IterationRecord, Reading, Scorer, SelectionCriteria, StepContext, StopDecision
 from jumar.model.attempts import Attempt
-from jumar.model.stopping import REQUESTED_REASONS
+from jumar.model.stopping import UNENDED_REASONS
 from jumar.ranking.confirmed import NextReading, next_reading
 from jumar.ranking.score import resolve_weights
 from jumar.text import percent
@@ -52,7 +52,7 @@ class Finals:
         The tree is that of the last iteration afterwards. What the budget does not allow is left out and told. Errors: as of the
         store and the work tree; finished readings stay.
         """
-        if stop.reason in REQUESTED_REASONS or stop.reason == "disk_full":
+        if stop.reason in UNENDED_REASONS:
             return stop
         touched = False
         try:

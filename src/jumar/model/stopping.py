@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
-__all__ = ["LIMIT_REASONS", "REQUESTED_REASONS", "STOP_REASONS", "StopDecision", "StopReason", "StopRules", "TrendRule"]
+__all__ = [
+    "LIMIT_REASONS",
+    "REQUESTED_REASONS",
+    "STOP_REASONS",
+    "UNENDED_REASONS",
+    "StopDecision",
+    "StopReason",
+    "StopRules",
+    "TrendRule",
+]
 
 StopReason = Literal[
     "target",
@@ -32,6 +41,9 @@ STOP_REASONS: Final[tuple[str, ...]] = get_args(StopReason)
 
 REQUESTED_REASONS: Final[frozenset[str]] = frozenset({"interrupted", "terminated", "stop_file"})
 """Reasons that somebody gave from outside: nothing is chosen or put in place yet, and the same command goes on."""
+
+UNENDED_REASONS: Final[frozenset[str]] = REQUESTED_REASONS | {"disk_full"}
+"""Reasons after which a run writes no ``end``: choice, confirmation and apply are left to the run that goes on."""
 
 LIMIT_REASONS: Final[frozenset[str]] = frozenset(
     {"max_seconds", "max_cost", "max_tokens", "max_attempts", "unknown_cost", "disk_full", "rate_limited"}
