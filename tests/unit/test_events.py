@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import pickle
 import typing
 
 import pytest
@@ -56,8 +57,12 @@ def test_an_event_is_frozen_and_its_json_is_small_and_finite(event: events.Event
     text = json.dumps(event.to_json(), allow_nan=False)
     assert event.type == json.loads(text)["type"]
     assert 1500 > len(text)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(event, dataclasses.fields(event)[0].name, None)
+    for name in (dataclasses.fields(event)[0].name, "type", "note"):
+        with pytest.raises(dataclasses.FrozenInstanceError, match=name):
+            setattr(event, name, None)
+        with pytest.raises(dataclasses.FrozenInstanceError, match=name):
+            delattr(event, name)
+    assert event == pickle.loads(pickle.dumps(event)) == dataclasses.replace(event)
 
 
 def test_what_is_unknown_is_null_and_tokens_add_up() -> None:
