@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jumar.model import IterationView
 from jumar.ranking import PATTERNS, detect_degradation, detect_diminishing_returns, likely_causes, running_best
+from jumar.ranking.chance import Chance, Errors
 
 MANY = settings.default.max_examples * 5 if settings.default else 300
 TRIED = Counter[str]()
@@ -44,6 +45,7 @@ VIEWS = st.builds(
     st.sampled_from(["ok", "ok", "ok", "ok", "scorer_broken", "validator_broken", "generator_failed"]),
     DIMENSIONS,
 )
+ERRORS = st.dictionaries(st.integers(0, 40), st.sampled_from([10, 21, 400]))
 LISTS = st.lists(VIEWS, max_size=10, unique_by=lambda view: view.number)
 
 
@@ -51,16 +53,24 @@ def tenths(view) -> Any:
     return None if view.score is None else round(view.score * 10)
 
 
-def fires(history, place, drop, consecutive):
+def moved(before, after, errors) -> bool:
+    """Whether the fall is more than two standard errors of it; ``errors`` are in tenths."""
+    error = (errors.get(before.number, 0) ** 2 + errors.get(after.number, 0) ** 2) ** 0.5
+    return tenths(before) - tenths(after) > 2 * error
+
+
+def fires(history, place, drop, consecutive, errors):
     """Which triggers fire at ``history[place]``, looked at by itself."""
     found = set()
     view = history[place]
-    scores = [tenths(one) for one in history[: place + 1] if one.score is not None]
-    if view.score is not None and len(scores) >= 2:
-        if scores[-2] - scores[-1] > drop:
+    valid = [one for one in history[: place + 1] if one.score is not None]
+    if view.score is not None and len(valid) >= 2:
+        if tenths(valid[-2]) - tenths(valid[-1]) > drop and moved(valid[-2], valid[-1], errors):
             found.add("quality_drop")
-        tail = scores[-consecutive - 1 :]
-        if len(tail) == consecutive + 1 and tail == sorted(set(tail), reverse=True):
+        falling = [view]
+        while len(falling) < len(valid) and tenths(valid[-len(falling) - 1]) > tenths(falling[-1]):
+            falling.append(valid[-len(falling) - 1])
+        if len(falling) > consecutive and moved(falling[-1], view, errors):
             found.add("consecutive_decreases")
     telling = [
         one
@@ -79,13 +89,14 @@ def fires(history, place, drop, consecutive):
 
 
 @settings(max_examples=MANY)
-@given(views=LISTS, drop=st.integers(0, 80), consecutive=st.integers(1, 4))
-def test_triggers_iterations_and_causes_against_the_reference(views, drop, consecutive):
+@given(views=LISTS, drop=st.integers(0, 80), consecutive=st.integers(1, 4), errors=st.just({}) | ERRORS)
+def test_triggers_iterations_and_causes_against_the_reference(views, drop, consecutive, errors):
     TRIED["random lists"] += 1
     history = sorted(views, key=lambda view: view.number)
-    fired = {view.number: fires(history, place, drop, consecutive) for place, view in enumerate(history)}
+    fired = {view.number: fires(history, place, drop, consecutive, errors) for place, view in enumerate(history)}
     numbers = [number for number, triggers in fired.items() if triggers]
-    found = detect_degradation(views, drop=drop / 10, consecutive=consecutive)
+    chance = Chance(errors={number: Errors(error / 10, {}) for number, error in errors.items()})
+    found = detect_degradation(views, drop=drop / 10, consecutive=consecutive, chance=chance)
     assert (bool(numbers), tuple(numbers)) == (found.detected, found.iterations)
     assert set().union(*fired.values()) == set(found.triggers)
     best = running_best([view for view in history if numbers and view.number < numbers[0]])
@@ -96,7 +107,7 @@ def test_triggers_iterations_and_causes_against_the_reference(views, drop, conse
         until = [view for view in history if view.number <= number]
         lead = running_best(until[:-1])
         if lead is not None and until[-1].score is not None:
-            causes |= {cause.pattern for cause in likely_causes(until, lead.number)}
+            causes |= {cause.pattern for cause in likely_causes(until, lead.number, chance=chance)}
     assert tuple(pattern for pattern in PATTERNS if pattern in causes) == found.causes
 
 

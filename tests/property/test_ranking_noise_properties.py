@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from jumar.model import IterationView, NoiseRules, Reading, ScoreReading, SelectionCriteria
 from jumar.model.records import Repeats, Verification
 from jumar.ranking.choose import choose
-from jumar.ranking.noise import Evidence, finalists, finals, measure, select
+from jumar.ranking.confirmed import certainty
+from jumar.ranking.noise import Evidence, finalists, finals, measure, ranked, select
 from jumar.ranking.score import weighted_score
+from jumar.ranking.seen import seen
 from jumar.ranking.student import student_cdf, student_quantile
 
 VERIFICATIONS: tuple[Verification, ...] = ("passed", "failed")
@@ -100,6 +102,23 @@ def test_quantiles_against_the_integral_of_the_density(probability: float, degre
     density = [scale * (1 + (end * i / steps) ** 2 / degrees) ** (-(degrees + 1) / 2) for i in range(steps + 1)]
     area = math.fsum((a + b) / 2 for a, b in pairwise(density)) * end / steps
     assert student_cdf(end, degrees) == pytest.approx(0.5 + area, abs=1e-3)
+
+
+@given(evidences(), CRITERIA)
+def test_the_ranking_agrees_with_the_choice_and_knows_the_errors(evidence: Evidence, criteria: SelectionCriteria) -> None:
+    order, chosen, found = ranked(evidence, criteria), select(evidence, criteria), finals(evidence, criteria)
+    assert found is not None
+    assert sorted(order) == [view.number for view in evidence.views]
+    assert order[0] == chosen.selected_iteration
+    if chosen.runner_up is not None:
+        assert order[1] == chosen.runner_up
+    views, chance = seen(evidence, criteria)
+    assert {view.number: found.means.get(view.number, view.score) for view in evidence.views} == {
+        view.number: view.score for view in views
+    }
+    for finalist in certainty(evidence, criteria, chosen).finalists if evidence.noisy else ():  # pyright: ignore[reportOptionalMemberAccess]
+        alone = chance.width(finalist.iteration, -1)
+        assert alone == pytest.approx(2 * finalist.standard_error, abs=1e-9)
 
 
 @given(evidences(), CRITERIA)

@@ -85,11 +85,12 @@ def test_the_document_has_everything():
     assert set(document) == {
         "format", "loop_id", "created_at", "storage_path", "selected_iteration", "reason", "selection", "override", "order",
         "criteria", "weights", "stop", "spend", "summary", "trajectory", "degradation", "diminishing_returns", "rationale",
-        "recommendations", "checklist", "certainty", "artifacts_complete", "records", "decisions", "config",
+        "ranking", "recommendations", "checklist", "certainty", "artifacts_complete", "records", "decisions", "config",
     }  # fmt: skip
     assert document["selected_iteration"] == 2
     assert document["selection"]["margin"] == 2
     assert document["order"] == [2, 3, 1]
+    assert document["ranking"][0] == {"iteration": 2, "score": 85, "readings": 1, "loop_score": 85}
     assert document["summary"]["average_quality"] == 80
     assert document["trajectory"][1] == {"iteration": 2, "quality": 85}
     assert document["degradation"]["likely_causes"][0]["pattern"] == "over-refinement"

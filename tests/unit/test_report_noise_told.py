@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from jumar.model.readings import Reading
 from jumar.model.records import ScoreReading
 from jumar.ranking.noise import Evidence, select
 from jumar.report.html import render_html
+from jumar.report.json_export import report_document
 from jumar.report.junit import render_junit
 from jumar.report.markdown import render_markdown
 from jumar.report.read import LoopReport, build_report
@@ -93,3 +95,52 @@ def test_a_fall_beyond_the_noise_is_degradation():
     text = render_markdown(made)
     assert "| Degradation Detected | Yes |" in text
     assert "Quality degraded by 31.3%" in text
+
+
+def night(*pairs: tuple[float, float], failed: tuple[int, ...] = ()) -> LoopReport:
+    """A loop in which every pass was asked about twice, and nobody later; some fail a check."""
+    records = [
+        replace(record(number, *pair), verification_status="failed" if number in failed else "passed")
+        for number, pair in enumerate(pairs)
+    ]
+    evidence = Evidence(views=tuple(one.view() for one in records))
+    criteria = SelectionCriteria(threshold=None)
+    return build_report("night", records, select(evidence, criteria), criteria=criteria, evidence=evidence)
+
+
+def test_falls_on_the_way_within_the_noise_are_not_told():
+    made = night((0.40, 0.60), (0.70, 0.90), (0.62, 0.82), (0.60, 0.74), (0.85, 0.75))
+    assert made.certainty is not None
+    assert made.certainty.standard_error == pytest.approx(9.0, abs=1)
+    told = report_document(made)["degradation"]
+    assert (False, [], None, [], False) == tuple(
+        told[key] for key in ("detected", "iterations", "sentence", "likely_causes", "final_degraded")
+    )
+    assert "Degradation Detected\n" not in render_markdown(made)
+    assert "quality drop" not in render_markdown(made)
+
+
+def test_a_fall_on_the_way_beyond_the_noise_is_told():
+    made = night((0.40, 0.42), (0.80, 0.82), (0.60, 0.62), (0.58, 0.62), (0.81, 0.83))
+    told = report_document(made)["degradation"]
+    assert (True, [2]) == (told["detected"], [number for number in told["iterations"] if number < 3])
+    assert "Quality fell on the way, at iteration" in told["sentence"]
+
+
+def test_failing_checks_are_no_fall_of_quality():
+    made = night((0.40, 0.60), (0.70, 0.90), (0.69, 0.89), failed=(2,))
+    told = report_document(made)["degradation"]
+    assert ["validation_failures_increased"] == told["triggers"]
+    assert "More checks failed than before at iteration 2; the final iteration fails its checks." == told["sentence"]
+    assert [] == told["likely_causes"]
+
+
+def test_the_order_is_by_what_was_decided_with():
+    made = report()
+    assert made.selection is not None
+    ranking = report_document(made)["ranking"]
+    assert [1, 2, 0] == [place["iteration"] for place in ranking] == list(made.order)
+    assert (1, made.selection.runner_up) == made.order[:2]
+    assert [(pytest.approx(70.65), 2, 72.3), (pytest.approx(69.0), 2, 71.0), (31.0, 1, 31.0)] == [
+        (place["score"], place["readings"], place["loop_score"]) for place in ranking
+    ]

@@ -14,6 +14,7 @@ from typing import Final
 from jumar.errors import NotFoundError, ScoreError
 from jumar.model.records import IterationView
 from jumar.model.selection import Degradation, DiminishingReturns
+from jumar.ranking.chance import EXACT, Chance
 from jumar.ranking.views import Point, best_of_batches, difference, in_order, is_finite, shown, valid_points, valid_score
 from jumar.text import escape, percent
 
@@ -48,7 +49,7 @@ _EFFICIENCY: Final = ("efficiency", "conciseness")
 _STYLE: Final = ("readability", "style")
 
 
-def likely_causes(views: Iterable[IterationView], best: int) -> tuple[Cause, ...]:
+def likely_causes(views: Iterable[IterationView], best: int, *, chance: Chance = EXACT) -> tuple[Cause, ...]:
     """Return which of :data:`PATTERNS` the passes after iteration ``best`` show, in that order.
 
     over-refinement   no valid score after ``best`` rises again, and the last one is lower
@@ -57,8 +58,9 @@ def likely_causes(views: Iterable[IterationView], best: int) -> tuple[Cause, ...
     information loss  something that measures completeness fell: completeness, coverage, key terms, recall
 
     Dimensions are recognised by these words in their names, and compared between ``best`` and the last valid iteration; a
-    fall below 0.01 does not count. Empty when nothing speaks for any of them, when ``best`` is invalid and when nothing valid
-    comes after it. Errors: :class:`jumar.errors.NotFoundError` when there is no iteration ``best``.
+    fall below 0.01, or within what ``chance`` alone does, does not count. Empty when nothing speaks for any of them, when
+    ``best`` is invalid and when nothing valid comes after it. Errors: :class:`jumar.errors.NotFoundError` when there is no
+    iteration ``best``.
     """
     history = in_order(views)
     if all(view.number != best for view in history):
@@ -67,23 +69,22 @@ def likely_causes(views: Iterable[IterationView], best: int) -> tuple[Cause, ...
     if len(scored) < 2 or scored[0].view.number != best:
         return ()
     only_falls = all(difference(after.score, before.score) <= 0 for before, after in pairwise(scored))
-    return _causes(scored[0], scored[-1], only_falls=only_falls)
+    return _causes(scored[0], scored[-1], chance, only_falls=only_falls)
 
 
-def _causes(best: Point, last: Point, *, only_falls: bool) -> tuple[Cause, ...]:
+def _causes(best: Point, last: Point, chance: Chance, *, only_falls: bool) -> tuple[Cause, ...]:
     between = f"between iterations {best.view.number} and {last.view.number}"
-    before, after = best.view.dimensions, last.view.dimensions
-    lost = _falls(before, after, _INFORMATION)
-    wasted = _falls(before, after, _EFFICIENCY)
-    drifted = _falls(before, after, _STYLE)
+    lost = _falls(best.view, last.view, _INFORMATION, chance)
+    wasted = _falls(best.view, last.view, _EFFICIENCY, chance)
+    drifted = _falls(best.view, last.view, _STYLE, chance)
     evidence: dict[str, str] = {}
-    if only_falls and difference(last.score, best.score) < 0:
+    if only_falls and difference(best.score, last.score) > chance.width(best.view.number, last.view.number):
         evidence["over-refinement"] = (
             f"nothing after iteration {best.view.number} ({percent(best.score)}) rises again;"
             f" iteration {last.view.number} has {percent(last.score)}"
         )
     if wasted and not lost:
-        kept = "completeness did not fall" if _named(before, _INFORMATION) else "completeness is not measured"
+        kept = "completeness did not fall" if _named(best.view.dimensions, _INFORMATION) else "completeness is not measured"
         evidence["scope creep"] = f"{wasted} {between}; {kept}"
     if drifted:
         evidence["style drift"] = f"{drifted} {between}"
@@ -102,13 +103,21 @@ def _named(names: Iterable[str], words: tuple[str, ...]) -> list[str]:
     return sorted(name for name, text in plain.items() if any(word in text for word in words))
 
 
-def _falls(before: Mapping[str, float], after: Mapping[str, float], words: tuple[str, ...]) -> str:
+def _falls(best: IterationView, last: IterationView, words: tuple[str, ...], chance: Chance) -> str:
     """Return a sentence about the dimensions named by ``words`` that fell, or an empty string."""
-    fallen = [name for name in _named(before.keys() & after.keys(), words) if difference(before[name], after[name]) >= _FALL]
+    before, after = best.dimensions, last.dimensions
+    fallen = [
+        name
+        for name in _named(before.keys() & after.keys(), words)
+        if (fall := difference(before[name], after[name])) >= _FALL
+        and fall > chance.dimension_width(best.number, last.number, name)
+    ]
     return ", ".join(f"{escape(name)} fell from {before[name]:.4g} to {after[name]:.4g}" for name in fallen)
 
 
-def detect_degradation(views: Iterable[IterationView], *, drop: float = 5.0, consecutive: int = 2) -> Degradation:
+def detect_degradation(
+    views: Iterable[IterationView], *, drop: float = 5.0, consecutive: int = 2, chance: Chance = EXACT
+) -> Degradation:
     """Return which triggers fired, where, and what to do.
 
     quality_drop                   a step of more than ``drop`` points down
@@ -116,11 +125,11 @@ def detect_degradation(views: Iterable[IterationView], *, drop: float = 5.0, con
     validation_failures_increased  more failing checks than at the last iteration whose checks are known; where either number is
                                    unknown, "failed" after "passed"
 
-    Iteration 0 is the first point; a batch of parallel candidates is one, its best.
-    Steps are rounded to 4 decimals. ``best_before`` is the running best before the first
-    iteration at which a trigger fired, None when nothing before it was valid; ``causes`` are the patterns that
-    :func:`likely_causes` finds between the running best and any of those iterations. Errors: :class:`jumar.errors.ScoreError`
-    for a number twice, a ``drop`` below 0 or a ``consecutive`` below 1.
+    Iteration 0 is the first point; a batch of parallel candidates is one, its best. Steps are rounded to 4 decimals. One within
+    what ``chance`` alone does is no quality_drop; steps in a row count when all of them together are more than that.
+    ``best_before`` is the running best before the first iteration at which a trigger fired, None when nothing before it was
+    valid; ``causes`` are the patterns that :func:`likely_causes` finds between the running best and any of those iterations.
+    Errors: :class:`jumar.errors.ScoreError` for a number twice, a ``drop`` below 0 or a ``consecutive`` below 1.
     """
     _check("drop", drop, "consecutive", consecutive)
     history = best_of_batches(in_order(views))
@@ -130,13 +139,13 @@ def detect_degradation(views: Iterable[IterationView], *, drop: float = 5.0, con
         "validation_failures_increased": _more_failures(history),
     }
     scored = valid_points(history)
-    streak = 0
-    for before, after in pairwise(scored):
-        step = difference(after.score, before.score)
-        streak = streak + 1 if step < 0 else 0
-        if step < -drop:
+    streak, top = 0, 0
+    for index, (before, after) in enumerate(pairwise(scored)):
+        fall = difference(before.score, after.score)
+        streak, top = (streak + 1, top) if fall > 0 else (0, index + 1)
+        if fall > max(drop, chance.width(before.view.number, after.view.number)):
             fired["quality_drop"].add(after.view.number)
-        if streak >= consecutive:
+        if streak >= consecutive and _fell(scored[top], after, chance):
             fired["consecutive_decreases"].add(after.view.number)
     iterations = sorted({number for numbers in fired.values() for number in numbers})
     if not iterations:
@@ -149,11 +158,15 @@ def detect_degradation(views: Iterable[IterationView], *, drop: float = 5.0, con
         iterations=tuple(iterations),
         best_before=None if best is None else best.view.number,
         actions=("flag_degradation", "consider_early_stopping", *keep),
-        causes=_causes_at(scored, set(iterations)),
+        causes=_causes_at(scored, set(iterations), chance),
     )
 
 
-def _causes_at(scored: list[Point], iterations: set[int]) -> tuple[str, ...]:
+def _fell(before: Point, after: Point, chance: Chance) -> bool:
+    return difference(before.score, after.score) > chance.width(before.view.number, after.view.number)
+
+
+def _causes_at(scored: list[Point], iterations: set[int], chance: Chance) -> tuple[str, ...]:
     """Return the patterns between the running best and each of ``iterations``; one pass, however many there are."""
     found: set[str] = set()
     if not scored:
@@ -163,7 +176,7 @@ def _causes_at(scored: list[Point], iterations: set[int]) -> tuple[str, ...]:
     for point in scored[1:]:
         only_falls = only_falls and difference(point.score, before.score) <= 0
         if point.view.number in iterations:
-            found.update(cause.pattern for cause in _causes(best, point, only_falls=only_falls))
+            found.update(cause.pattern for cause in _causes(best, point, chance, only_falls=only_falls))
         if point.score > best.score:
             best, only_falls = point, True
         before = point

@@ -27,13 +27,29 @@ from jumar.errors import ScoreError
 from jumar.model.readings import Reading, ReadingKind
 from jumar.model.records import IterationView, Repeats
 from jumar.model.selection import NoiseRules, SelectionCriteria, SelectionResult
-from jumar.ranking.choose import choose, peers
+from jumar.ranking.choose import choose, ordered, peers
 from jumar.ranking.score import resolve_weights, weighted_score
 from jumar.ranking.student import student_quantile
 from jumar.ranking.views import difference, in_order, valid_score
 from jumar.text import points
 
-__all__ = ["Evidence", "Finals", "Noise", "Source", "finalists", "finals", "loop_noise", "measure", "merged", "select"]
+__all__ = [
+    "Answers",
+    "Evidence",
+    "Finals",
+    "Noise",
+    "Source",
+    "all_answers",
+    "answers_of",
+    "finalists",
+    "finals",
+    "loop_noise",
+    "measure",
+    "merged",
+    "ranked",
+    "reading_answers",
+    "select",
+]
 
 _RESCORE: Final[ReadingKind] = "rescore"
 Answers = tuple[Repeats, ...]
@@ -249,7 +265,7 @@ def finals(evidence: Evidence, criteria: SelectionCriteria) -> Finals | None:
         views = {number: replace(views[number], score=mean) for number, mean in means.items()}
     ranked = peers(views.values(), criteria)
     answers = {
-        view.number: _all_answers(evidence, view) if rescored else answers_of(view) for view in (ranked if noise else ranked[:1])
+        view.number: all_answers(evidence, view) if rescored else answers_of(view) for view in (ranked if noise else ranked[:1])
     }
     tied, width = _tie(noise, evidence.rules.tie, ranked, answers)
     return Finals(
@@ -264,7 +280,8 @@ def finals(evidence: Evidence, criteria: SelectionCriteria) -> Finals | None:
     )
 
 
-def _all_answers(evidence: Evidence, view: IterationView) -> Answers:
+def all_answers(evidence: Evidence, view: IterationView) -> Answers:
+    """Return what its scorers answered in the loop and whenever it was scored again."""
     return merged([answers_of(view), *(reading_answers(reading) for reading in evidence.scored(view.number))])
 
 
@@ -272,7 +289,7 @@ def _mean(evidence: Evidence, view: IterationView) -> float | None:
     """Return the score by all readings, None without a later one that has a score."""
     if not evidence.scored(view.number):
         return None
-    keyed = _keyed(_all_answers(evidence, view))
+    keyed = _keyed(all_answers(evidence, view))
     dimensions: dict[str, list[float]] = {}
     for (dimension, _), scores in keyed.items():
         dimensions.setdefault(dimension, []).append(math.fsum(scores) / len(scores))
@@ -310,3 +327,18 @@ def select(evidence: Evidence, criteria: SelectionCriteria) -> SelectionResult:
         return choose(evidence.views, criteria)
     views = [replace(view, score=found.means.get(view.number, view.score)) for view in evidence.views]
     return choose(views, criteria, among=found.among, keep=found.chosen, note=found.note)
+
+
+def ranked(evidence: Evidence, criteria: SelectionCriteria) -> tuple[int, ...]:
+    """Return the numbers of the valid iterations as :func:`select` ranked them: its choice, the runner-up, and so on.
+
+    Finalists that were scored again come before all others, by the means of their readings. Errors: as of that function, but
+    without a valid score there is nothing to return.
+    """
+    found = finals(evidence, criteria)
+    if found is None:
+        return ()
+    views = [replace(view, score=found.means.get(view.number, view.score)) for view in evidence.views]
+    among = frozenset(found.among)
+    numbers = (view.number for view in ordered(views, criteria))
+    return tuple(sorted(numbers, key=lambda number: (number != found.chosen, number not in among)))

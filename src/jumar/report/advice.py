@@ -15,10 +15,11 @@ def causes(report: LoopReport) -> tuple[Cause, ...]:
     """Return the likely causes of the decline after the selected iteration, or one that was made up for; () for none."""
     selection = report.selection
     if selection is not None and report.degraded:
-        return likely_causes(report.views, selection.selected_iteration)
+        return likely_causes(report.seen, selection.selected_iteration, chance=report.chance)
     if report.degradation.detected and report.degradation.best_before is not None:
         last = max(report.degradation.iterations)
-        return likely_causes([view for view in report.views if view.number <= last], report.degradation.best_before)
+        before = [view for view in report.seen if view.number <= last]
+        return likely_causes(before, report.degradation.best_before, chance=report.chance)
     return ()
 
 

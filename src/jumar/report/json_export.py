@@ -34,6 +34,7 @@ def report_document(report: LoopReport) -> dict[str, Any]:
         "selection": None if selection is None else selection.to_json(),
         "override": None if report.override is None else report.override.to_json(),
         "order": list(report.order),
+        "ranking": [_ranked(report, number) for number in report.order],
         "criteria": report.criteria.to_json(),
         "weights": dict(report.weights),
         "stop": None if stop is None else {"reason": stop.reason, "detail": stop.detail},
@@ -42,6 +43,7 @@ def report_document(report: LoopReport) -> dict[str, Any]:
         "trajectory": quality_trajectory(report.records),
         "degradation": {
             **report.degradation.to_json(),
+            "final_degraded": report.degraded,
             "sentence": degradation_sentence(report),
             "likely_causes": [asdict(cause) for cause in causes(report)],
         },
@@ -54,4 +56,14 @@ def report_document(report: LoopReport) -> dict[str, Any]:
         "records": [record.to_json() for record in report.records],
         "decisions": [decision.to_json() for decision in report.decisions],
         "config": dict(report.config),
+    }
+
+
+def _ranked(report: LoopReport, number: int) -> dict[str, Any]:
+    """One place in the order: ``score`` is what it was ranked by, the mean of ``readings``; ``loop_score`` the first of these."""
+    return {
+        "iteration": number,
+        "score": report.score_of(number),
+        "readings": report.readings_of(number),
+        "loop_score": report.record(number).quality_score,
     }

@@ -223,13 +223,27 @@ def degradation_sentence(report: LoopReport) -> str | None:
             return f"{fell} Selected best output instead of final."
         return f"{fell} The override keeps iteration {report.chosen}."
     if report.degradation.detected:
-        return f"Quality fell on the way, at {listing(report.degradation.iterations)}; {_how_it_ended(selection)}."
+        return f"{_what_fell(report)} {listing(report.degradation.iterations)}; {_how_it_ended(report)}."
     return None
 
 
-def _how_it_ended(selection: SelectionResult | None) -> str:
-    if selection is None or selection.final_quality is None:
+def _what_fell(report: LoopReport) -> str:
+    triggers = set(report.degradation.triggers)
+    checks = "validation_failures_increased" in triggers
+    if triggers == {"validation_failures_increased"}:
+        return "More checks failed than before at"
+    return f"Quality fell{' or more checks failed' if checks else ''} on the way, at"
+
+
+def _how_it_ended(report: LoopReport) -> str:
+    selection, final = report.selection, report.final
+    if selection is None or final is None or selection.final_quality is None:
         return "the final iteration has no valid score"
+    if final.verification_status == "failed" and final.iteration_number != selection.selected_iteration:
+        return "the final iteration fails its checks"
+    if selection.degradation_detected:
+        lost = point_text(selection.quality_score - selection.final_quality)
+        return f"the final iteration is {lost} below the best choice, which is within the noise"
     if selection.selected_iteration == selection.final_iteration:
         return "the final iteration is the best choice again"
     return "the final iteration is not worse than the best choice"

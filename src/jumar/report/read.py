@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,11 +32,13 @@ from jumar.model import (
 from jumar.model.budget import Budget
 from jumar.model.decisions import end_after, last_end
 from jumar.model.selection import MODES
+from jumar.ranking.chance import EXACT, Chance
 from jumar.ranking.choose import ordered
 from jumar.ranking.confirmed import Certainty, Finalist, certainty
 from jumar.ranking.degradation import detect_degradation, detect_diminishing_returns
-from jumar.ranking.noise import Evidence, select
+from jumar.ranking.noise import Evidence, ranked, select
 from jumar.ranking.score import resolve_weights
+from jumar.ranking.seen import seen
 from jumar.ranking.views import valid_score
 from jumar.report.money import NOTHING_BESIDE, Beside, beside
 from jumar.report.summary import spend_of_records
@@ -62,7 +63,9 @@ class LoopReport:
     iteration that stands: the override's, else the selection's, else None. ``leaders`` are the iterations that were the running
     best, in order. ``snapshots`` are the numbers whose artifacts are still stored, None when nobody looked. ``weights`` are
     those of the dimensions that were scored. ``certainty`` is how sure the choice is, as far as anything is known of it.
-    ``budget`` are the limits in force, ``beside`` the attempts that no record tells of.
+    ``seen`` are the views with the scores by all readings of each, ``chance`` how uncertain these are. ``order`` is how the valid
+    iterations rank by these scores, the choice of the rules first. ``budget`` are the limits in force, ``beside`` the attempts
+    that no record tells of.
     """
 
     loop_id: str
@@ -88,6 +91,8 @@ class LoopReport:
     certainty: Certainty | None = None
     budget: Budget = field(default_factory=Budget)
     beside: Beside = NOTHING_BESIDE
+    seen: tuple[IterationView, ...] = ()
+    chance: Chance = EXACT
 
     @property
     def chosen_quality(self) -> float | None:
@@ -122,10 +127,8 @@ class LoopReport:
             return False
         if number in found.tied:
             return len(found.tied) > 1
-        errors = {one.iteration: one.standard_error for one in found.finalists}
-        alone, score = found.standard_error or 0.0, self.score_of(number)
-        error = math.hypot(errors.get(selection.selected_iteration, alone), errors.get(number, alone))
-        return score is not None and error > 0 and abs(selection.quality_score - score) <= 2 * error
+        width, score = self.chance.width(selection.selected_iteration, number), self.score_of(number)
+        return score is not None and width > 0 and abs(selection.quality_score - score) <= width
 
     @property
     def degraded(self) -> bool:
@@ -219,6 +222,7 @@ def build_report(
     for number in (chosen, selection and selection.selected_iteration):
         if number is not None and number not in known:
             raise NotFoundError(f"the selection names iteration {number}, which is not among the records of loop '{loop_id}'")
+    known_views, chance = (views, EXACT) if evidence is None else seen(evidence, rules)
     return LoopReport(
         loop_id=loop_id,
         storage_path=storage_path or str(config.get("storage_path") or ""),
@@ -234,19 +238,23 @@ def build_report(
         decisions=made,
         spend=spend_of_records(kept) if spend is None else spend,
         stop=stop,
-        degradation=detect_degradation(views),
+        degradation=detect_degradation(known_views, chance=chance),
         diminishing=detect_diminishing_returns(views),
         leaders=_leaders(views),
-        order=() if selection is None else _order(views, rules, selection),
+        order=() if selection is None else _order(views, rules, selection, evidence),
         snapshots=None if snapshots is None else frozenset(snapshots),
         artifacts_complete=artifacts_complete,
         certainty=None if evidence is None or selection is None else certainty(evidence, rules, selection),
+        seen=known_views,
+        chance=chance,
     )
 
 
-def _order(views: Iterable[IterationView], rules: SelectionCriteria, selection: SelectionResult) -> tuple[int, ...]:
-    """Return the valid iterations as the rules rank them; one that noise put before the first comes first."""
-    numbers = [view.number for view in ordered(views, rules)]
+def _order(
+    views: Iterable[IterationView], rules: SelectionCriteria, selection: SelectionResult, evidence: Evidence | None
+) -> tuple[int, ...]:
+    """Return the valid iterations as the rules rank them, by all readings of each; the choice comes first whoever made it."""
+    numbers = [view.number for view in ordered(views, rules)] if evidence is None else ranked(evidence, rules)
     return tuple(sorted(numbers, key=lambda number: number != selection.selected_iteration))
 
 
