@@ -1,16 +1,19 @@
-"""Hashes of what is judged: of an item, and of many of them whatever their order."""
+"""Hashes of what is judged, and of what judges: of an item, of many of them whatever their order, of a set of patterns."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import fields
+from typing import Any, Final
 
-from jumar.judging.expensive.prompt import item_record
 from jumar.judging.items import Item
+from jumar.patterns.models import PatternSet
 
-__all__ = ["canonical", "digest_of", "item_digest", "items_digest"]
+__all__ = ["canonical", "digest_of", "item_digest", "items_digest", "patterns_digest"]
+
+_COUNTED: Final = {"last_updated": True, "calibration_history": True, "patterns": {"__all__": {"times_fired", "accuracy"}}}
 
 
 def canonical(value: Any) -> bytes:
@@ -25,9 +28,15 @@ def digest_of(value: Any) -> str:
 
 def item_digest(item: Item) -> str:
     """Return the SHA-256 of all that a judge sees of an item, and of its group; where it was read from does not count."""
-    return digest_of({"item": item_record(item), "group": item.group})
+    seen: dict[str, Any] = {one.name: getattr(item, one.name) for one in fields(item) if one.name != "source"}
+    return digest_of({**seen, "story": None if item.story is None else item.story.model_dump()})
 
 
 def items_digest(items: Iterable[Item]) -> str:
     """Return one SHA-256 of items: the same for the same items in any order."""
     return digest_of(sorted([item.id, item_digest(item)] for item in items))
+
+
+def patterns_digest(patterns: PatternSet) -> str:
+    """Return the SHA-256 of a set of patterns without what is only counted: dates of saving, firings, accuracies, the history."""
+    return digest_of(patterns.model_dump(mode="json", exclude=_COUNTED))

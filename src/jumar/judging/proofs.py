@@ -1,0 +1,313 @@
+"""A proof that a set of patterns tracks a judge, as it is on disk, and when it is too old to be believed.
+
+``proof.json`` holds everything that the figures in it are computed from, so that anybody computes them again, without a judge and
+without the texts; ``jumar prove --verify`` does. Making one and verifying it is learning's business.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, cast
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from jumar.errors import FormatTooNewError, NotFoundError, StoreDamagedError
+from jumar.judging.digests import canonical, digest_of
+from jumar.text import escape
+
+__all__ = [
+    "MAX_AGE",
+    "PLANNED_LOOKS",
+    "OpenRow",
+    "Proof",
+    "ProofItems",
+    "ProofJudge",
+    "ProofLooks",
+    "ProofPatterns",
+    "ProofRow",
+    "ProofRubric",
+    "ProofSplit",
+    "audit_evidence",
+    "drift",
+    "parse_proof",
+    "read_proof",
+    "stale_reasons",
+]
+
+FORMAT: Final = 1
+PLANNED_LOOKS: Final = 3
+"""So often the sealed items may be looked at; each look is another chance for luck."""
+
+MAX_AGE: Final = timedelta(days=90)
+"""An older proof is stale: judges are replaced without a word, and what is written about changes."""
+
+DRIFT: Final = 0.25
+"""Population stability index from which a distribution of scores is another one, as is usual."""
+
+AUDITS_FAIL: Final = 100.0
+"""Evidence from which audits say that the errors have grown: a proof that holds gets there with a chance of 1 in 100, ever."""
+
+_AUDIT_SHARE: Final = 0.1
+_BINS: Final = 10
+_BEYOND_CHANCE: Final = 3.09  # one in a thousand
+_FEWEST_NEW: Final = 30
+
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0)]
+Score = Annotated[float, Field(ge=1.0, le=5.0, allow_inf_nan=False)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OpenRow(_Part):
+    """An item that was learned from or tested on: ``length`` of its text in characters, ``hash`` of all that judges see of it."""
+
+    id: str
+    group: str | None
+    hash: Hash
+    readings: Annotated[tuple[Score, ...], Field(min_length=1)]
+    length: Count
+
+    @property
+    def score(self) -> float:
+        """Median of the readings."""
+        return statistics.median(self.readings)
+
+
+class ProofRow(OpenRow):
+    """A sealed item with the cheap score that the set gave to it."""
+
+    cheap: Score
+
+
+class ProofItems(_Part):
+    """How many items there are, and their hashes in any order. ``unscored`` are sealed ones that one of the judges left out."""
+
+    sealed: Count
+    sealed_hash: Hash
+    opened: Count
+    opened_hash: Hash
+    unscored: dict[Literal["judge", "cheap"], Count]
+
+
+class ProofSplit(_Part):
+    """What was sealed: ``hash`` is of ``split.json``'s content."""
+
+    seed: int
+    heldout: Annotated[float, Field(ge=0.0, lt=1.0)]
+    hash: Hash
+    sealed_groups: Count
+    open_groups: Count
+
+
+class ProofJudge(_Part):
+    """The expensive judge: who it is, what it was asked (hash of the rubric's question, version of the template), and how."""
+
+    identity: str
+    question_hash: Hash
+    template: int
+    settings: dict[str, Any]
+
+
+class ProofRubric(_Part):
+    """The rubric of the cheap judge."""
+
+    name: str
+    kind: Literal["story", "text"]
+    hash: Hash
+
+
+class ProofPatterns(_Part):
+    """The set that was proven: its hash without what is only counted, how many patterns, how many of them active."""
+
+    hash: Hash
+    patterns: Count
+    active: Count
+
+
+class ProofLooks(_Part):
+    """Which look at the sealed items this is, of how many that were planned. ``extra`` is a look beyond the plan.
+
+    ``false_tracks`` bounds the chance that one of the looks so far said ``tracks`` of a set that does not: 2.5 % a look.
+    """
+
+    number: Annotated[int, Field(ge=1)]
+    planned: Count
+    extra: bool
+    false_tracks: Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class Proof(_Part):
+    """``proof.json``. ``statistics`` is what :meth:`jumar.learning.evidence.Evidence.to_json` gives of the rows.
+
+    ``content_hash`` is the SHA-256 of everything else.
+    """
+
+    format: Literal[1] = FORMAT
+    created_at: AwareDatetime
+    jumar: str
+    verdict: Literal["tracks", "not_proven", "fails"]
+    items: ProofItems
+    split: ProofSplit
+    judge: ProofJudge
+    rubric: ProofRubric
+    patterns: ProofPatterns
+    seed: int
+    baselines: dict[str, Annotated[float, Field(allow_inf_nan=False)]]
+    statistics: dict[str, Any]
+    looks: ProofLooks
+    rows: tuple[ProofRow, ...]
+    opened: tuple[OpenRow, ...]
+    content_hash: Hash = "0" * 64
+
+    def computed_hash(self) -> str:
+        """Return the hash that ``content_hash`` should be."""
+        return digest_of(self.model_dump(mode="json", exclude={"content_hash"}))
+
+    def hashed(self) -> Proof:
+        """Return the proof with the hash of its content."""
+        return self.model_copy(update={"content_hash": self.computed_hash()})
+
+    def to_bytes(self) -> bytes:
+        """Return what the file holds: JSON in ASCII, a row a line."""
+        document = self.model_dump(mode="json")
+        lines: list[bytes] = []
+        for name, value in document.items():
+            shown = canonical(value)
+            if name in {"rows", "opened"} and value:
+                shown = b"[\n    " + b",\n    ".join(canonical(row) for row in value) + b"\n  ]"
+            lines.append(b"  " + canonical(name) + b": " + shown)
+        return b"{\n" + b",\n".join(lines) + b"\n}\n"
+
+
+def parse_proof(data: str | bytes, where: str = "the proof") -> Proof:
+    """Return the proof that a file's content is; whether its figures are right is not looked at.
+
+    Errors: :class:`jumar.errors.StoreDamagedError` that names ``where`` and the field, :class:`jumar.errors.FormatTooNewError`.
+    """
+    try:
+        found = json.loads(data, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise StoreDamagedError(f"{escape(where)}: not a proof: {escape(str(error))[:200]}") from None
+    known = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    version = known.get("format")
+    if isinstance(version, int) and version > FORMAT:
+        raise FormatTooNewError(f"{escape(where)}: a proof of format {version}; this jumar reads up to {FORMAT}, update it")
+    try:
+        return Proof.model_validate_json(json.dumps(found), strict=True)
+    except (ValidationError, ValueError) as error:
+        said = str(error)
+        if isinstance(error, ValidationError):
+            first = error.errors(include_url=False)[0]
+            said = f"{'.'.join(str(part) for part in first['loc']) or 'it'}: {first['msg']}"
+        raise StoreDamagedError(f"{escape(where)}: not a proof: {escape(said)[:200]}") from None
+
+
+def read_proof(path: Path) -> Proof:
+    """Return the proof of a file. Errors: :class:`jumar.errors.NotFoundError`, and those of :func:`parse_proof`."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise NotFoundError(
+            f"{escape(str(path))} cannot be read ({error.strerror}); `jumar prove OUT` writes OUT/proof.json"
+        ) from error
+    return parse_proof(data, str(path))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"'{next(name for name in names if names.count(name) > 1)}' is there twice")
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------ staleness
+
+
+def stale_reasons(
+    proof: Proof,
+    now: datetime,
+    scores: Sequence[float] = (),
+    audits: Iterable[tuple[float, float]] = (),
+    *,
+    max_age: timedelta = MAX_AGE,
+) -> list[str]:
+    """Return why a proof is not to be believed any more, in words; empty while it is.
+
+    ``scores`` are cheap scores of new items, ``audits`` pairs of cheap and expensive scores of new items in the order in which
+    they came. The rules: an age over ``max_age``; a distribution of cheap scores that is another one, which :func:`drift` says;
+    and audits whose errors are larger than those of the sealed items, which :func:`audit_evidence` says.
+    """
+    reasons: list[str] = []
+    age = now - proof.created_at
+    if age > max_age:
+        reasons.append(f"it is {age.days} days old, and {max_age.days} are allowed")
+    moved = drift([row.cheap for row in proof.rows], scores)
+    if moved is not None and moved[1]:
+        reasons.append(
+            f"the cheap scores of the new items are spread otherwise: population stability index {moved[0]:.2f}, "
+            f"{DRIFT} is the limit"
+        )
+    value = audit_evidence([abs(row.cheap - row.score) for row in proof.rows], audits)
+    if value >= AUDITS_FAIL:
+        reasons.append(
+            f"audited items are missed by more than the sealed ones were: evidence {value:.0f} to 1, "
+            f"{AUDITS_FAIL:.0f} is the limit"
+        )
+    return reasons
+
+
+def drift(known: Sequence[float], new: Sequence[float]) -> tuple[float, bool] | None:
+    """Return the population stability index of ``new`` against ``known``, and whether it is drift; None below 30 of either.
+
+    The bins are tenths of the known scores. It is drift from 0.25 on, and only where chance gives as much in less than one of a
+    thousand samples of these sizes: the index times n·m / (n + m) is compared with chi-square (Yurdakul 2018), since of a few
+    items an index is large by nature.
+    """
+    if len(known) < _FEWEST_NEW or len(new) < _FEWEST_NEW:
+        return None
+    ordered = sorted(known)
+    edges = sorted({ordered[len(ordered) * tenth // _BINS] for tenth in range(1, _BINS)})
+    old, now = _shares(known, edges), _shares(new, edges)
+    index = math.fsum((after - before) * math.log(after / before) for before, after in zip(old, now, strict=True))
+    freedom = len(edges)
+    scaled = index * len(known) * len(new) / (len(known) + len(new))
+    # Wilson and Hilferty 1931: the cube root of chi-square is nearly normal
+    deviations = ((scaled / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom))
+    return index, index >= DRIFT and deviations > _BEYOND_CHANCE
+
+
+def _shares(scores: Sequence[float], edges: Sequence[float]) -> list[float]:
+    counts = [0.5] * (len(edges) + 1)  # so that an empty bin is no infinity
+    for score in scores:
+        counts[bisect_right(edges, score)] += 1
+    return [count / (len(scores) + 0.5 * len(counts)) for count in counts]
+
+
+def audit_evidence(errors: Sequence[float], audits: Iterable[tuple[float, float]]) -> float:
+    """Return how strongly audits say that errors have grown, at its highest so far: a likelihood ratio, 1 without any.
+
+    An audit fails when it is off by more than nine tenths of the sealed items were. While nothing has changed at most a tenth
+    fails. The value is an e-process: the mean of the likelihood ratios of higher shares of failures against a tenth, so that by
+    Ville's inequality it ever reaches 100 with a chance of 1 in 100, however often one looks.
+    """
+    rank = math.ceil((1 - _AUDIT_SHARE) * (len(errors) + 1))
+    limit = sorted(errors)[rank - 1] if rank <= len(errors) else math.inf
+    others = [tenth / 10 for tenth in range(2, 10)]
+    logs = [0.0] * len(others)
+    highest = 1.0
+    for cheap, expensive in audits:
+        failed = abs(cheap - expensive) > limit + 1e-9
+        for place, share in enumerate(others):
+            logs[place] += math.log(share / _AUDIT_SHARE if failed else (1 - share) / (1 - _AUDIT_SHARE))
+        highest = max(highest, math.fsum(math.exp(min(one, 600.0)) for one in logs) / len(logs))
+    return highest

@@ -1,0 +1,86 @@
+"""Generated items with planted effects, what a judge would say of them, and a small set of patterns for them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+
+from jumar.judging import Item, builtin_rubric
+from jumar.judging.digests import digest_of
+from jumar.judging.proofs import Proof, ProofJudge
+from jumar.learning.proof import look_at, make_proof
+from jumar.learning.split import Split, split_items
+from jumar.learning.targets import Target
+from jumar.patterns import PatternSet, PatternV2
+
+MADE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+WORDS = [
+    *("table", "river", "stone", "paper", "window", "garden", "letter", "bridge"),
+    *("market", "winter", "corner", "silver", "basket", "engine", "forest", "ladder"),
+]
+
+
+def planted_targets(groups: int, each: int, effects: dict[str, float], *, seed: int = 0, noise: float = 0.4) -> list[Target]:
+    """Items whose scores are 3.35 plus the effects of the words in them, a part of the group, and noise; two readings each."""
+    draw = np.random.default_rng(seed)
+    targets: list[Target] = []
+    for group in range(groups):
+        level = draw.normal(0, 0.3)
+        for number in range(each):
+            present = [word for word in effects if draw.random() < 0.4]
+            filler = [WORDS[int(place)] for place in draw.integers(0, len(WORDS), int(draw.integers(10, 60)))]
+            words = [*filler, *present]
+            draw.shuffle(words)
+            mean = 3.35 + level + sum(effects[word] for word in present)
+            readings = tuple(float(one) for one in np.clip(mean + draw.normal(0, noise, 2), 1, 5))
+            item = Item(f"i{group}-{number}", " ".join(words) + ".", group=f"g{group}")
+            targets.append(Target(item, (readings[0] + readings[1]) / 2, readings))
+    return targets
+
+
+def set_of(effects: dict[str, float], weight: float = 1.0) -> PatternSet:
+    """A pattern a word, good or bad as its effect."""
+    return PatternSet(
+        version="2.0",
+        patterns=[
+            PatternV2(
+                id=f"p_{word}",
+                type="good" if effect > 0 else "bad",
+                description=f"says {word}",
+                keywords=[word],
+                phrases=[word],
+                weight=weight,
+                source="test",
+                discovered_at=MADE,
+            )
+            for word, effect in effects.items()
+        ],
+    )
+
+
+def parts(targets: list[Target], *, seed: int = 0) -> tuple[Split, list[Target], list[Target]]:
+    """The split, the sealed targets and the open ones."""
+    split = split_items([one.item for one in targets], seed=seed)
+    return split, [one for one in targets if split.is_sealed(one.item)], [one for one in targets if not split.is_sealed(one.item)]
+
+
+def small_proof(*, groups: int = 60, each: int = 3, seed: int = 0) -> tuple[Proof, list[Target], PatternSet]:
+    """A proof of generated items, the targets and the set."""
+    effects = {"velvet": 0.9, "rust": -0.9}
+    targets = planted_targets(groups, each, effects, seed=seed)
+    split, sealed, opened = parts(targets)
+    patterns = set_of(effects, 2.0)
+    rubric = builtin_rubric("text")
+    judge = ProofJudge(identity="test", question_hash=digest_of("q"), template=1, settings={"repeat": 2})
+    proof = make_proof(
+        sealed=sealed,
+        opened=opened,
+        split=split,
+        patterns=patterns,
+        rubric=rubric,
+        judge=judge,
+        looks=look_at(1),
+        created_at=MADE,
+    )
+    return proof, targets, patterns
