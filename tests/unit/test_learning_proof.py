@@ -17,6 +17,7 @@ from jumar.errors import FormatTooNewError, ItemError, NotFoundError, StoreDamag
 from jumar.judging import builtin_rubric
 from jumar.judging.digests import patterns_digest
 from jumar.judging.proofs import Proof, audit_evidence, drift, parse_proof, read_proof, stale_reasons
+from jumar.learning.evidence import evidence
 from jumar.learning.proof import look_at, make_proof, verify_proof
 
 PROOF, TARGETS, PATTERNS = small_proof()
@@ -80,7 +81,14 @@ def changed(value: Any) -> Any:
 CLAIMS = {"created_at", "jumar", "judge", "rubric", "patterns", "content_hash", "seed"}
 
 
-def test_every_figure_that_is_changed_is_found_out_even_with_a_hash_that_fits_again():
+def test_every_figure_that_is_changed_is_found_out_even_with_a_hash_that_fits_again(monkeypatch):
+    known: dict[Any, Any] = {}
+
+    def once(rows, cheap, baselines, *, seed):  # most changes leave the rows as they are, from which the same follows
+        key = (rows, tuple(cheap), baselines, seed)
+        return known.setdefault(key, None) or known.update({key: evidence(rows, cheap, baselines, seed=seed)}) or known[key]
+
+    monkeypatch.setattr("jumar.learning.proof.evidence", once)
     document = json.loads(BYTES)
     paths = [path for path in leaves(document) if path[0] not in CLAIMS and path[0] not in {"rows", "opened"}]
     paths += [path for path in leaves(document) if path[0] in {"rows", "opened"} and path[1] == 1]

@@ -56,11 +56,10 @@ class Verification:
         return {"holds": self.holds, "checked": list(self.checked), "problems": list(self.problems)}
 
 
-def look_at(number: int, planned: int = PLANNED_LOOKS) -> ProofLooks:
+def look_at(number: int) -> ProofLooks:
     """Return what a proof says about look ``number``, from 1."""
-    return ProofLooks(
-        number=number, planned=planned, extra=number > planned, false_tracks=min(1.0, round(FALSE_TRACKS * number, 6))
-    )
+    chance = min(1.0, round(FALSE_TRACKS * number, 6))
+    return ProofLooks(number=number, planned=PLANNED_LOOKS, extra=number > PLANNED_LOOKS, false_tracks=chance)
 
 
 def make_proof(
@@ -197,7 +196,7 @@ def _counts(proof: Proof) -> list[str]:
         problems.append(
             f"rows: the group {escape(str(min(map(str, shared))))} is sealed and open; what was learned is in the proof"
         )
-    looks = look_at(proof.looks.number, proof.looks.planned)
+    looks = look_at(proof.looks.number)
     problems += _differs("looks", proof.looks.model_dump(), looks.model_dump())
     groups = len({group_key(Item(row.id, "", group=row.group)) for row in proof.rows})
     if groups > proof.split.sealed_groups:
@@ -226,6 +225,12 @@ def _items(proof: Proof, items: Sequence[Item]) -> list[str]:
         split = None
     if split is None or digest_of(split.to_json()) != proof.split.hash:
         problems.append("split.hash: these items are split otherwise; they are not those that the proof was made of, or not all")
+    else:
+        counts, unscored = split.counts(), proof.items.unscored
+        problems += _differs("split.sealed_groups", proof.split.sealed_groups, counts["sealed"])
+        problems += _differs("split.open_groups", proof.split.open_groups, counts["open"])
+        left = len(split.part(items, "sealed")) - len(proof.rows)
+        problems += _differs("items.unscored, together", sum(unscored.values()), left)
     for name, rows in (("rows", proof.rows), ("opened", proof.opened)):
         for row in rows:
             item = known.get(row.id)
@@ -260,17 +265,19 @@ def _cheap(proof: Proof, items: Sequence[Item], patterns: PatternSet, rubric: St
 
 def _differs(name: str, here: Any, computed: Any) -> list[str]:
     """Return in words what of ``here``, plain JSON, is not what was computed."""
-    if isinstance(here, Mapping) and isinstance(computed, Mapping):
-        one, other = cast("Mapping[str, Any]", here), cast("Mapping[str, Any]", computed)
+    one, other = _entries(here), _entries(computed)
+    if one is not None and other is not None:
         names = dict.fromkeys([*one, *other])
         return [found for key in names for found in _differs(f"{name}.{key}", one.get(key, "nothing"), other.get(key, "nothing"))]
-    if isinstance(here, Sequence) and isinstance(computed, Sequence) and not isinstance(here, str) and not isinstance(computed, str):
-        pairs = list(zip(cast("Sequence[Any]", here), cast("Sequence[Any]", computed), strict=False))
-        if len(cast("Sequence[Any]", here)) == len(cast("Sequence[Any]", computed)):
-            return [found for place, pair in enumerate(pairs) for found in _differs(f"{name}[{place}]", *pair)]
     if _same(here, computed):
         return []
     return [f"{name}: {escape(str(here))[:80]} in the proof, {escape(str(computed))[:80]} computed"]
+
+
+def _entries(value: Any) -> dict[Any, Any] | None:
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[Any, Any]", value))
+    return dict(enumerate(cast("Sequence[Any]", value))) if isinstance(value, list | tuple) else None
 
 
 def _same(one: Any, other: Any) -> bool:
