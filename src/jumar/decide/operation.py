@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from jumar.decide.carry import carry_out, keep_copy
 from jumar.decide.moves import Moves
@@ -14,6 +14,7 @@ from jumar.decide.plan import snapshot_of, workdir_from_json
 from jumar.decide.tree import Tree
 from jumar.errors import ConflictError, UsageError
 from jumar.model import Decision
+from jumar.model.attempts import LEFT_NOTHING
 from jumar.model.codec import Fields
 from jumar.store.loop_store import LoopStore
 from jumar.store.staging import ARTIFACTS
@@ -29,8 +30,6 @@ __all__ = [
     "refuse_unrecorded",
     "unfinished",
 ]
-
-_NO_PASS: Final = frozenset({"lost", "interrupted", "rate_limited"})  # outcomes after which nothing is recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +140,7 @@ def refuse_unrecorded(store: LoopStore) -> None:
     """
     attempts = store.attempts()
     last = attempts[-1] if attempts else None
-    if last is None or last.end is None or last.end.outcome in _NO_PASS or store.pending() is not None:
+    if last is None or last.end is None or last.end.outcome in LEFT_NOTHING or store.pending() is not None:
         return
     if last.start.iteration not in store.iteration_numbers():
         raise ConflictError(

@@ -48,7 +48,7 @@ class Briefing:
 
     def scratch(self, attempt: int) -> Path:
         """Return a new, empty scratch directory for an attempt."""
-        scratch = self.run.store.paths.scratch / f"{attempt:06d}"
+        scratch = self.run.store.paths.attempt_scratch(attempt)
         with as_write_error("create", scratch):
             remove_tree(scratch)
             make_directory(scratch)

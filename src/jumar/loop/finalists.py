@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jumar.decide.evidence import evidence_of
-from jumar.files import as_write_error, make_directory, remove_tree
+from jumar.files import as_write_error
 from jumar.loop.briefing import Briefing
 from jumar.loop.evaluation import Answers, Evaluation
 from jumar.loop.purse import begin, ended_if_full, refused_evaluation
@@ -148,15 +148,14 @@ class Finals:
     def _context(self, wanted: NextReading, record: IterationRecord, attempt: Attempt) -> StepContext:
         """Return what the programs get: the iteration's own prompt, a seed and a nonce of this reading."""
         run, number = self.run, wanted.iteration
-        scratch = run.store.paths.attempt_scratch(attempt.start.number)
         logs = run.store.paths.iteration(number) / "logs"
+        brief = Briefing.of(run, number, record.parent, batch=record.batch, candidate=record.candidate)
+        scratch = brief.scratch(attempt.start.number)
         with as_write_error("create", scratch):
-            remove_tree(scratch)
-            make_directory(scratch)
             for name in ("prompt.md", "feedback.json"):
                 _copy(logs / name, scratch / name)
         generated = None if record.attempt is None else run.store.attempt(record.attempt).end
-        context = Briefing.of(run, number, record.parent, batch=record.batch, candidate=record.candidate).context(
+        context = brief.context(
             self._tree(),
             scratch,
             "confirm",

@@ -62,9 +62,9 @@ class LoopOutcome:
     @property
     def verified(self) -> bool | None:
         """Whether the chosen iteration passed all validators; None when there are none."""
-        if self.chosen is None or not self.has_validators:
-            return None if not self.has_validators else False
-        return self.chosen.verification_status == "passed"
+        if not self.has_validators:
+            return None
+        return self.chosen is not None and self.chosen.verification_status == "passed"
 
     @property
     def gate_met(self) -> bool:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jumar.model import IterationView
+from jumar.model.records import NOT_GENERATED
 from jumar.ranking.choose import running_best
 
 __all__ = ["Plan", "choose_parent", "missing_of_batch", "plan_next"]
-
-_LEFT_LYING = frozenset({"generator_failed", "generator_timeout", "interrupted"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +32,7 @@ def choose_parent(views: Sequence[IterationView], continue_from: str, best: Iter
         best = running_best(views) if best is None else best
         if best is not None:
             return best.number
-    usable = [view for view in reversed(views) if view.status not in _LEFT_LYING]
+    usable = [view for view in reversed(views) if view.status not in NOT_GENERATED]
     if not usable:
         return views[-1].number
     if usable[0].batch is None:

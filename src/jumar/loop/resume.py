@@ -13,14 +13,12 @@ from jumar.loop.strays import end_strays
 from jumar.loop.trees import Trees
 from jumar.loop.usage import read_usage_file
 from jumar.loop.work import drive
-from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
+from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
 from jumar.store.loop_store import Pending
 from jumar.store.restore import RestorePlan
 from jumar.text import escape
 
 __all__ = ["record_failed", "recover"]
-
-_LEFT_NOTHING = frozenset({"lost", "interrupted", "rate_limited"})
 
 
 def recover(run: LoopRun, trees: Trees) -> None:
@@ -117,7 +115,7 @@ def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> boo
     recorded = set(run.store.iteration_numbers()) | set(run.store.pending_numbers())
     for attempt in _last_of_each(run.store.attempts()):
         start, end = attempt.start, attempt.end
-        if end is None or end.outcome in _LEFT_NOTHING or start.parent is None or start.iteration in recorded:
+        if end is None or end.outcome in LEFT_NOTHING or start.parent is None or start.iteration in recorded:
             continue
         step = trees.step(start.candidate)
         if not ends and step.is_tried_again(start.iteration, end):

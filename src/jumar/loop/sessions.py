@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from jumar.model import IterationRecord
+from jumar.model.records import NOT_GENERATED
 from jumar.store.loop_store import LoopStore
 
 __all__ = ["session_to_resume"]
-
-_UNUSABLE = frozenset({"generator_failed", "generator_timeout", "interrupted"})
 
 
 def session_to_resume(store: LoopStore, number: int, parent: int | None) -> str | None:
@@ -28,7 +27,7 @@ def session_to_resume(store: LoopStore, number: int, parent: int | None) -> str 
 
 
 def _usable(record: IterationRecord) -> bool:
-    return record.status not in _UNUSABLE and record.usage.blocked is None
+    return record.status not in NOT_GENERATED and record.usage.blocked is None
 
 
 def _failed_from(store: LoopStore, number: int, parent: int) -> bool:

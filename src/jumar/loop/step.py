@@ -26,14 +26,13 @@ from jumar.loop.space import with_room
 from jumar.loop.work import Way, elsewhere
 from jumar.loop.workspace import Workspace
 from jumar.model import GenerateOutcome, IterationRecord, StepContext, Usage
-from jumar.model.attempts import AttemptEnd, AttemptStart, Outcome
+from jumar.model.attempts import LEFT_NOTHING, AttemptEnd, AttemptStart, Outcome
 from jumar.store.loop_store import Pending
 from jumar.text import cut, last_line
 
 __all__ = ["Step"]
 
 _LAST_LINE = 200
-_NOT_RECORDED = frozenset({"interrupted", "rate_limited", "lost"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +86,7 @@ class Step:
         for note in outcome.notes:
             if not note.startswith("priced:"):  # what could not be used of its usage report: once, not with every pass
                 run.notice_once(note.partition(" is ")[0], f"iteration {number}: {note}")
-        if ended.outcome in _NOT_RECORDED or self._try_again(number, ended):
+        if ended.outcome in LEFT_NOTHING or self._try_again(number, ended):
             return None
         pending = self.stage_ended(attempt.start, ended, scratch, since=since, found=found)
         return (yield from self.evaluation.complete(pending))

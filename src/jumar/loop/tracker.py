@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, Literal, Self, cast
 
 from jumar.decide.cleanup import cleanup
 from jumar.decide.evidence import select_from
@@ -29,7 +29,7 @@ from jumar.model import (
     SelectionResult,
     Usage,
 )
-from jumar.model.records import Verification
+from jumar.model.records import VERIFICATIONS, Verification
 from jumar.model.selection import DEFAULT_CRITERIA, MODES
 from jumar.ranking.choose import running_best
 from jumar.ranking.degradation import detect_degradation, detect_diminishing_returns
@@ -139,11 +139,10 @@ class BestOutputTracker:
             token_cost_usd=_amount("token_cost_usd", token_cost_usd),
         )
         elapsed = _amount("execution_time_ms", execution_time_ms)
-        if verification_status not in get_args(Verification):
-            known = get_args(Verification)
+        if verification_status not in VERIFICATIONS:
             raise ScoreError(
-                f"verification_status {verification_status!r} is not one of {', '.join(known)}"
-                f"{nearest(str(verification_status), known)}"
+                f"verification_status {verification_status!r} is not one of {', '.join(VERIFICATIONS)}"
+                f"{nearest(str(verification_status), VERIFICATIONS)}"
             )
         notes = _notes(reflections)
         paths = _paths(artifacts)

@@ -36,17 +36,17 @@ class Workspace:
     """The directory that the generator changes: the person's own, a copy of it, or a git worktree of its repository.
 
     ``slot`` None is the loop's own tree: the person's, or ``<root>/work/<loop_id>``. Slot k, from 1 on, is a candidate's:
-    ``<root>/work/<loop_id>@cNN``, a worktree where the loop's is one, else a copy (no loop id holds an ``@``). ``tree`` is the
-    top of what was made, ``directory`` the work directory in it. One thread at a time uses a workspace, and each slot may have
-    its own; only :meth:`carry_out` with ``set_aside`` writes the store, and belongs to the thread that holds its lock. ``cache``
-    holds the hashes of this tree's files.
+    ``<root>/work/<loop_id>@cNN``, a worktree where the loop's is one, else a copy (no loop id holds an ``@``). ``origin`` is the
+    person's own directory, ``tree`` the top of what was made, ``directory`` the work directory in it. One thread at a time uses a
+    workspace, and each slot may have its own; only :meth:`carry_out` with ``set_aside`` writes the store, and belongs to the
+    thread that holds its lock. ``cache`` holds the hashes of this tree's files.
     """
 
     def __init__(self, store: LoopStore, settings: LoopSettings, slot: int | None = None) -> None:
         self._store = store
         self._settings = settings
         self._rules = settings.artifacts if slot is None else replace(settings.artifacts)  # it remembers names of one tree
-        self._origin = settings.workdir
+        self.origin = settings.workdir
         self._root = store.paths.directory.parent.parent
         self.slot = slot
         self.cache = store.cache if slot is None else StatCache()
@@ -56,7 +56,7 @@ class Workspace:
             self.tree = self._root / _WORK / (settings.loop_id if slot is None else f"{settings.loop_id}@c{slot:02d}")
         self._within = "."
         if self._kind == "worktree":
-            self._within = place_in_repository(self._origin)
+            self._within = place_in_repository(self.origin)
         self.directory = self.tree / self._within
 
     def prepare(self) -> None:
@@ -66,19 +66,19 @@ class Workspace:
         :class:`UsageError`, :class:`jumar.errors.ConfigError`, :class:`jumar.errors.ArtifactError` over the quota,
         :class:`jumar.errors.StoreWriteError`.
         """
-        if not self._origin.is_dir():
-            raise UsageError(f"the work directory {self._origin} does not exist")
+        if not self.origin.is_dir():
+            raise UsageError(f"the work directory {self.origin} does not exist")
         if self._kind == "in place":
             return
         whole = is_whole(self.tree) if self._kind == "worktree" else self.tree.is_dir()
         if not whole:
-            kept = self._rules.list(self._origin, never=(self._root,))
-            self._rules.check_quota(self._origin, kept)
+            kept = self._rules.list(self.origin, never=(self._root,))
+            self._rules.check_quota(self.origin, kept)
             with as_write_error("create", self.tree):
                 make_directory(self.tree.parent)
             if self._kind == "worktree":
-                discard_worktree(self._origin, self.tree, self._ref())
-                make_worktree(self._origin, self.tree, kept, never=self._root)
+                discard_worktree(self.origin, self.tree, self._ref())
+                make_worktree(self.origin, self.tree, kept, never=self._root)
             else:
                 self._copy()
         self.unlock()
@@ -87,7 +87,7 @@ class Workspace:
         with as_write_error("copy the work directory to", self.tree):
             temporary = self.tree.with_name(TEMPORARY + self.tree.name)
             remove_tree(temporary)
-            shutil.copytree(self._origin, temporary, symlinks=True, ignore=self._not_copied)
+            shutil.copytree(self.origin, temporary, symlinks=True, ignore=self._not_copied)
             rename_new(temporary, self.tree)
 
     def _not_copied(self, directory: str, names: list[str]) -> set[str]:
@@ -96,8 +96,8 @@ class Workspace:
         That is a ``.git`` that only points to a repository elsewhere: a commit in the copy would move the person's branch.
         """
         left_out: set[str] = set()
-        at_top = directory == os.fspath(self._origin)
-        in_git = directory == os.fspath(self._origin / _GIT)
+        at_top = directory == os.fspath(self.origin)
+        in_git = directory == os.fspath(self.origin / _GIT)
         for name in names:
             path = Path(directory, name)
             mode = os.lstat(path).st_mode
@@ -107,11 +107,6 @@ class Workspace:
             if special or pointer or linked or (stat.S_ISDIR(mode) and path.resolve() == self._root.resolve()):
                 left_out.add(name)
         return left_out
-
-    @property
-    def origin(self) -> Path:
-        """The person's own directory; :attr:`directory` is a copy of it, or the same."""
-        return self._origin
 
     def matching(self, patterns: tuple[str, ...]) -> tuple[str, ...]:
         """Return the files of the tree that ``patterns`` (gitignore syntax) name, whether or not the loop keeps them."""
@@ -142,7 +137,7 @@ class Workspace:
         Returns the ref under which the commits of a worktree stay reachable, None when there are none.
         """
         if self._kind == "worktree":
-            return discard_worktree(self._origin, self.tree, self._ref())
+            return discard_worktree(self.origin, self.tree, self._ref())
         if self._kind == "copy":
             with as_write_error("remove", self.tree):
                 remove_tree(self.tree.with_name(TEMPORARY + self.tree.name))
@@ -171,17 +166,16 @@ class Workspace:
         return self._plan(self._store.manifest(number), self._store.artifacts(number))
 
     def _plan(self, manifest: Manifest, artifacts: Path) -> RestorePlan:
-        present = self._rules.list(self.directory, never=(self._root,))
-        return plan_restore(manifest, artifacts, self.directory, present, cache=self.cache)
+        return plan_restore(manifest, artifacts, self.directory, self.paths(), cache=self.cache)
 
     def difference_to(self, pending: Pending) -> RestorePlan:
         """Return what would have to change for the tree to equal a snapshot that is not yet acknowledged."""
         return self._plan(pending.manifest, pending.directory / "artifacts")
 
-    def restore(self, number: int, *, set_aside: bool = False) -> Path | None:
+    def restore(self, number: int) -> None:
         """Make the tree equal to iteration ``number``; see :meth:`carry_out`."""
         self.unlock()
-        return self.carry_out(self.difference(number), set_aside=set_aside)
+        self.carry_out(self.difference(number))
 
     def carry_out(self, plan: RestorePlan, *, set_aside: bool = False) -> Path | None:
         """Change the tree as planned; with ``set_aside``, first keep a copy of what is changed or removed.

@@ -16,6 +16,7 @@ from jumar.model.judgement import Judgement
 __all__ = [
     "ANALYSIS_UNKNOWN",
     "FAILURES",
+    "NOT_GENERATED",
     "STATUSES",
     "VERIFICATIONS",
     "Analysis",
@@ -44,6 +45,9 @@ Status = Literal[
     "invalid_score",
 ]
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
+
+NOT_GENERATED: Final[frozenset[Status]] = frozenset({"generator_failed", "generator_timeout", "interrupted"})
+"""Statuses of a pass whose generator did not do its work: what it left lying is not gone on from."""
 
 FailureKind = Literal[
     "generator_failed",
