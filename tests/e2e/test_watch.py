@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import pty
@@ -14,7 +15,6 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 
-import pytest
 from loops import calls, jumar, jumar_json, write_loop
 
 RUN = [sys.executable, "-m", "jumar.cli.entry", "run", "--quiet"]
@@ -171,22 +171,21 @@ def on_a_terminal(directory: Path, interrupt_after: float | None = None) -> tupl
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out.decode("utf-8", "replace")
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
-@pytest.mark.parametrize("columns", [80, 120])
-def test_a_frame_fits_the_width_and_the_encoding(tmp_path: Path, encoding: str, columns: int) -> None:
+def test_a_frame_fits_the_width_and_the_encoding(tmp_path: Path) -> None:
     write_loop(tmp_path, [0.6, "fail", 0.9, 0.3])
     jumar(tmp_path, "run", check=0)
-    frame = subprocess.run(
-        [sys.executable, "-m", "jumar.cli.entry", "watch", "t", "--once"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONIOENCODING": encoding, "COLUMNS": str(columns)},
-        capture_output=True,
-        check=True,
-    ).stdout.decode(encoding)
-    assert columns >= max(len(line) for line in frame.splitlines())
-    assert ("█" in frame) == (encoding == "utf-8")
-    assert "generator failed" in frame
-    assert "finished: max iterations" in frame
+    for encoding, columns in itertools.product(("utf-8", "ascii", "latin-1"), (80, 120)):
+        frame = subprocess.run(
+            [sys.executable, "-m", "jumar.cli.entry", "watch", "t", "--once"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONIOENCODING": encoding, "COLUMNS": str(columns)},
+            capture_output=True,
+            check=True,
+        ).stdout.decode(encoding)
+        assert columns >= max(len(line) for line in frame.splitlines())
+        assert ("█" in frame) == (encoding == "utf-8"), (encoding, columns)
+        assert "generator failed" in frame
+        assert "finished: max iterations" in frame
 
 
 def test_without_a_terminal_one_frame_and_a_note(tmp_path: Path) -> None:
