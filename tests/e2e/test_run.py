@@ -140,16 +140,16 @@ def test_a_hanging_generator_is_ended(tmp_path: Path) -> None:
     assert 2 == result["selected_iteration"]
 
 
-@pytest.mark.parametrize("printed", ["nan", "inf", "1.5", "-0.1", "many", ""])
-def test_an_unusable_score_is_invalid_and_never_best(tmp_path: Path, printed: str) -> None:
-    write_loop(tmp_path, [printed, 0.6])
+def test_an_unusable_score_is_invalid_and_never_best(tmp_path: Path) -> None:
+    printed = ["nan", "inf", "1.5", "-0.1", "many", ""]
+    write_loop(tmp_path, [*printed, 0.6], extra="[stop]\nconsecutive_failures = 9\n")
 
     result = jumar_json(tmp_path, "run")
     shown = jumar_json(tmp_path, "show", "t")
 
-    assert shown["iterations"][1]["quality_score"] is None
-    assert "invalid_score" == shown["iterations"][1]["status"]
-    assert 2 == result["selected_iteration"]
+    statuses = [(record["quality_score"], record["status"]) for record in shown["iterations"][1:]]
+    assert [(None, "invalid_score")] * len(printed) + [(60.0, "ok")] == statuses
+    assert 7 == result["selected_iteration"]
 
 
 def test_nothing_evaluated_exits_12(tmp_path: Path) -> None:
