@@ -57,7 +57,13 @@ def test_overnight(tmp_path: Path) -> None:
     assert night["meets_threshold"] is True
     assert night["optimism"] > 0, "questions that were learnt by heart"
     assert "print('fine')" not in (place / "shop/checks/short.py").read_text()
-    assert "$0.10 assumed" in report
+    took = report.partition("## What the Run Took")[2].partition("## ")[0]
+    assert f"| In all | {spend['calls']} |" in took
+    assert f"${charged:.4f} of $1.55 ($0.10 assumed, 1 unknown) |" in took
+    assert "- Went wrong: 1 generator failed, 2 rate limited, 1 changed nothing" in took
+    assert "- Asked to wait by the provider: " in took
+    assert "- To go on: raise [budget] max_cost_usd (jumar run --max-cost); a pass took $0." in report
+    assert f"(iteration {night['selected_iteration']}" in next(line for line in frame.splitlines() if line.startswith("chosen"))
     assert "of $1.55 ($0.10 assumed, 1 unknown)" in frame
     assert "1 generator failed, 2 rate limited, 1 changed nothing" in status
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jumar.loop.failures import blocked_by_exit, count_failures, next_wait, rate_limit, without_effect
+from jumar.budget.failures import count_failures
+from jumar.loop.failures import blocked_by_exit, next_wait, rate_limit, without_effect
 from jumar.loop.seeds import step_seed
 from jumar.model import IterationView, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart

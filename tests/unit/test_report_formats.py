@@ -85,7 +85,8 @@ def test_the_document_has_everything():
     assert set(document) == {
         "format", "loop_id", "created_at", "storage_path", "selected_iteration", "reason", "selection", "override", "order",
         "criteria", "weights", "stop", "spend", "summary", "trajectory", "degradation", "diminishing_returns", "rationale",
-        "ranking", "recommendations", "checklist", "certainty", "artifacts_complete", "records", "decisions", "config",
+        "ranking", "budget", "course",
+        "recommendations", "checklist", "certainty", "artifacts_complete", "records", "decisions", "config",
     }  # fmt: skip
     assert document["selected_iteration"] == 2
     assert document["selection"]["margin"] == 2

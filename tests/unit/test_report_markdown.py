@@ -123,7 +123,7 @@ def test_a_run_with_a_start_state_failed_checks_and_an_invalid_pass():
     assert "- All validation checks passed (3 of 3: pytest -q, links, spelling)" in bullets
     assert "- 24.1 points better than the start state (61.2%)" in bullets
     assert "| Stopped | decline: the last 2 changes are falls that add up to 11.5 points |" in section(text, "Summary")
-    assert "| Spent | 8 iterations, 33m 32s, tokens unknown, cost unknown |" in section(text, "Summary")
+    assert "| Spent | 7 passes in 8 runs of the generator, 33m 32s, tokens unknown, cost unknown |" in section(text, "Summary")
     patterns = [line.split(" | ")[0] for line in section(text, "Selection Rationale") if line.startswith("| ")]
     assert patterns == ["| Pattern", "| Style drift", "| Information loss"]
     bars = section(text, "Quality Trajectory")

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from jumar.budget import budget_left
+from jumar.budget.failures import count_failures
 from jumar.decide.evidence import evidence_of
 from jumar.decide.recorded import config_now
 from jumar.decide.standing import current
 from jumar.loop.control import stop_file
 from jumar.loop.event_log import EventTail
-from jumar.loop.failures import count_failures
 from jumar.loop.tally import Tally
 from jumar.model import IterationRecord, IterationView
 from jumar.model.attempts import Attempt, Spend

@@ -11,11 +11,12 @@ from jumar.cli.common import DEFAULT_ROOT, shown_path
 from jumar.loop.events import LATEST
 from jumar.loop.outcome import LoopOutcome
 from jumar.model import IterationRecord
-from jumar.model.stopping import REQUESTED_REASONS
+from jumar.model.stopping import LIMIT_REASONS, REQUESTED_REASONS
 from jumar.ranking.confirmed import Certainty
 from jumar.report.figures import relaxed_text, runner_up_text
 from jumar.report.money import spent_money
 from jumar.report.rows import compared_with, trajectory_row
+from jumar.report.spending import failures_text, going_on
 from jumar.text import cut, escape, points
 
 __all__ = ["COLUMNS", "Past", "closing_lines", "row_cells", "sure_lines"]
@@ -80,6 +81,7 @@ def closing_lines(outcome: LoopOutcome) -> list[str]:
     lines = [f"stopped   {escape(outcome.stop.detail)}"]
     if outcome.spend.cost_usd != 0 or outcome.budget.max_cost_usd is not None:
         lines.append(f"spent     {spent_money(outcome.spend, outcome.budget)}")
+    lines += _trouble(outcome)
     selection = outcome.selection
     if selection is None:
         lines.append("chosen    nothing: no iteration has a valid score; `jumar show` says why for each")
@@ -100,6 +102,16 @@ def closing_lines(outcome: LoopOutcome) -> list[str]:
         lines.append(f"output    {shown_path(outcome.output)}")
     lines.append(f"report    {shown_path(outcome.directory / 'selection-report.md')}")
     return lines
+
+
+def _trouble(outcome: LoopOutcome) -> list[str]:
+    """Return what went wrong, and what it takes to go on after a limit; nothing for a run that did nothing."""
+    if outcome.already_finished:
+        return []
+    lines = [f"failures  {failures_text(outcome.failures)}"] if outcome.failures else []
+    passes = 0 if outcome.selection is None else outcome.selection.final_iteration
+    way = going_on(outcome.stop.reason, outcome.spend, passes) if outcome.stop.reason in LIMIT_REASONS else None
+    return [*lines, *([] if way is None else [f"go on     {way}"])]
 
 
 def sure_lines(found: Certainty | None) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from jumar.budget.failures import count_failures
 from jumar.budget.gate import Go, Stop, Wait, check_budget
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
 from jumar.decide.evidence import evidence_of, select_from
@@ -20,7 +21,6 @@ from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
 from jumar.loop.event_log import EventLog
 from jumar.loop.events import LATEST, IterationRecorded, Listener, LoopEnded, LoopStarted, StopDecided
-from jumar.loop.failures import count_failures
 from jumar.loop.finalists import Finals
 from jumar.loop.identity import current_user
 from jumar.loop.listeners import Listeners

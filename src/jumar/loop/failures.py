@@ -1,4 +1,4 @@
-"""What kind of failure a step was: rate-limited, blocked, failed, without effect; and how many of each a loop has had.
+"""What kind of failure a step was: rate-limited, blocked, failed, without effect.
 
 A generator can say that it must wait or cannot go on: with an exit code, with its usage file, or, where it knows nothing of us,
 in what a failed run printed last.
@@ -7,14 +7,11 @@ in what a failed run printed last.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from jumar.model import IterationRecord, Usage
-from jumar.model.attempts import Attempt, Outcome
-from jumar.model.records import FAILURES, FailureKind, IterationView
+from jumar.model import Usage
+from jumar.model.records import FailureKind
 from jumar.text import cut, last_line
 
 __all__ = [
@@ -22,8 +19,6 @@ __all__ = [
     "EXIT_RATE_LIMITED",
     "RateLimit",
     "blocked_by_exit",
-    "count_failures",
-    "failure_of_attempt",
     "next_wait",
     "rate_limit",
     "without_effect",
@@ -55,13 +50,6 @@ _RETRY = re.compile(
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 _UNITS: Final = (("ms", 0.001), ("milli", 0.001), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0))
 """Seconds by how the unit begins, the first that fits; anything else is seconds."""
-_OF_OUTCOME: Final[dict[Outcome, FailureKind]] = {
-    "failed": "generator_failed",
-    "timeout": "generator_timeout",
-    "rate_limited": "rate_limited",
-    "blocked": "blocked",
-    "lost": "lost",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,28 +96,8 @@ def next_wait(told: float | None, refused: int) -> float:
     return min(FIRST_WAIT * 2.0 ** (min(refused, 10) - 1), LONGEST_WAIT)
 
 
-def failure_of_attempt(outcome: Outcome) -> FailureKind | None:
-    """Return the kind of failure that an attempt's outcome is, None when it is none or its own evaluation says which."""
-    return _OF_OUTCOME.get(outcome)
-
-
 def without_effect(*, modified: bool, printed: bool | None) -> FailureKind | None:
     """Return how a run that ended well had no effect: it changed nothing, or printed nothing either. None when it had one."""
     if modified:
         return None
     return "produced_nothing" if printed is False else "changed_nothing"
-
-
-def count_failures(attempts: Iterable[Attempt], views: Iterable[IterationView | IterationRecord]) -> dict[str, int]:
-    """Return how many failures of each kind a loop has had, retried ones included; kinds that did not occur are left out.
-
-    What an attempt's end tells is counted there; what is known only of an iteration (no effect, an invalid score), there.
-    """
-    counted: Counter[str] = Counter()
-    for attempt in attempts:
-        if attempt.end is not None and (kind := attempt.end.failure or failure_of_attempt(attempt.end.outcome)) is not None:
-            counted[kind] += 1
-    for view in views:
-        if view.failure in {"changed_nothing", "produced_nothing", "invalid_score"}:
-            counted[view.failure] += 1
-    return {kind: counted[kind] for kind in FAILURES if counted[kind]}

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jumar.budget.failures import failure_of_attempt
 from jumar.loop.briefing import Briefing
 from jumar.loop.evaluation import Evaluation
 from jumar.loop.events import PhaseStarted
-from jumar.loop.failures import failure_of_attempt
 from jumar.loop.guard import Finding, history_findings
 from jumar.loop.heartbeat import beating
 from jumar.loop.hooks import reset_failure

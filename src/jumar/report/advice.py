@@ -6,6 +6,7 @@ from jumar.ranking.degradation import Cause, likely_causes
 from jumar.ranking.views import valid_score
 from jumar.report.figures import iteration_label, listing, point_text
 from jumar.report.read import LoopReport
+from jumar.report.spending import going_on
 from jumar.text import percent, plural
 
 __all__ = ["causes", "recommendations"]
@@ -87,9 +88,18 @@ def _obstacles(report: LoopReport) -> list[str]:
     invalid = [view.number for view in report.views if valid_score(view) is None]
     if invalid:
         found.append(f"Without a valid score: {listing(invalid)}; the table gives the status of each")
-    if report.spend.cost_usd is None:
+    return [*found, *_money(report)]
+
+
+def _money(report: LoopReport) -> list[str]:
+    spend, found = report.spend, list[str]()
+    if spend.cost_usd is None and not spend.known_cost_usd:
         found.append("The cost is unknown: have the generator report it, so that a budget can hold")
-    return found
+    elif spend.cost_usd is None:
+        silent = plural(spend.unknown_costs, "attempt") if spend.unknown_costs else "Some attempts"
+        found.append(f"The cost is not wholly known: {silent} did not report it, so a budget holds only as well as the guess")
+    way = None if report.stop is None else going_on(report.stop.reason, spend, report.passes)
+    return [*found, *([] if way is None else [f"To go on: {way}"])]
 
 
 def _most_failing(report: LoopReport) -> str:

@@ -21,13 +21,14 @@ from jumar.report.certainty import (
 )
 from jumar.report.checklist import checklist
 from jumar.report.figures import UNKNOWN, count, dollars, duration, iteration_label, point_text, size
-from jumar.report.money import spent_money
-from jumar.report.notes import table_notes
+from jumar.report.money import spent_money, spent_tokens
+from jumar.report.notes import changes
 from jumar.report.page import block, render_page
 from jumar.report.plot import NARROW, WIDE, sparklines, trajectory_plot
 from jumar.report.rationale import checks_sentence, degradation_sentence, kind_of, rationale, reason_of
 from jumar.report.read import LoopReport
 from jumar.report.rows import trajectory_rows
+from jumar.report.spending import TOOK_COLUMNS, passes_text, took_rows, took_sentences
 from jumar.text import percent, plural, points
 from jumar.version import __version__
 
@@ -74,9 +75,12 @@ def _page(report: LoopReport) -> Mapping[str, Any]:
             for columns, rows in ((FINALIST_COLUMNS, finalist_rows(report)), (COMPARED_COLUMNS, compared_rows(report)))
             if rows
         ],
+        "took_columns": TOOK_COLUMNS,
+        "took": took_rows(report),
+        "took_lines": took_sentences(report),
         "recommendations": recommendations(report),
         "rows": _rows(report),
-        "table_notes": table_notes(report),
+        "table_notes": changes(report),
         "details": details,
         "details_left_out": f"{left_out:,}" if left_out else "",
         "artifacts": artifacts[:_MOST_ARTIFACTS],
@@ -110,11 +114,17 @@ def _facts(report: LoopReport) -> list[dict[str, str]]:
         and selection.selected_iteration == report.chosen
     ):
         facts.append(
-            _fact("Margin", points(selection.margin, sign=True), f"over iteration {iteration_label(selection.runner_up)}")
+            _fact(
+                "Margin",
+                points(selection.margin, sign=True).replace("-", "−"),
+                f"over iteration {iteration_label(selection.runner_up)}"
+                + (", within the noise" if report.is_noise(selection.runner_up) else ""),
+            )
         )
     facts.append(_fact("Iterations", f"{report.passes:,}", _stopped(report)))
     facts.append(_cost(report))
-    facts.append(_fact("Time", duration(report.spend.seconds), _attempts(report)))
+    runs = report.spend.iterations
+    facts.append(_fact("Time", duration(report.spend.seconds), "" if runs == report.passes else passes_text(report.passes, runs)))
     return facts
 
 
@@ -155,12 +165,9 @@ def _stopped(report: LoopReport) -> str:
 
 
 def _tokens(report: LoopReport) -> str:
-    return "tokens not reported" if report.spend.tokens is None else f"{count(report.spend.tokens)} tokens"
-
-
-def _attempts(report: LoopReport) -> str:
-    lost = report.spend.iterations - report.passes
-    return f"{plural(report.spend.iterations, 'attempt')}, {lost} of them without a result" if lost > 0 else ""
+    if report.took is not None:  # which has a table of its own
+        return ""
+    return "tokens not reported" if report.spend.tokens is None else f"{spent_tokens(report.spend, report.budget)} tokens"
 
 
 def _plot_summary(report: LoopReport) -> str:
@@ -231,7 +238,7 @@ def _detail(report: LoopReport, record: IterationRecord) -> dict[str, Any]:
         "short": _short(record),
         "open": record.iteration_number == report.chosen,
         "reasons": reasons,
-        "reflections": record.reflections,
+        "reflections": [line for line in record.reflections if line not in reasons],
         "checks": [
             {
                 "name": check.name,

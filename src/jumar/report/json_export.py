@@ -11,6 +11,7 @@ from jumar.report.advice import causes, recommendations
 from jumar.report.checklist import checklist
 from jumar.report.rationale import degradation_sentence, rationale, reason_of
 from jumar.report.read import LoopReport
+from jumar.report.spending import took_document
 from jumar.report.summary import quality_trajectory, summary
 
 __all__ = ["render_json", "report_document"]
@@ -39,6 +40,8 @@ def report_document(report: LoopReport) -> dict[str, Any]:
         "weights": dict(report.weights),
         "stop": None if stop is None else {"reason": stop.reason, "detail": stop.detail},
         "spend": report.spend.to_json(),
+        "budget": report.budget.to_json(),
+        "course": took_document(report.took),
         "summary": summary(report.records),
         "trajectory": quality_trajectory(report.records),
         "degradation": {

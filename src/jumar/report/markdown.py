@@ -17,7 +17,6 @@ from jumar.report.certainty import (
 from jumar.report.checklist import checklist
 from jumar.report.figures import (
     UNKNOWN,
-    count,
     delta_percent,
     dollars,
     duration,
@@ -27,11 +26,12 @@ from jumar.report.figures import (
     stopped_text,
 )
 from jumar.report.mdtext import inline, row
-from jumar.report.money import spent_money
-from jumar.report.notes import table_notes
+from jumar.report.money import spent_money, spent_tokens
+from jumar.report.notes import changes
 from jumar.report.rationale import degradation_sentence, kind_of, rationale, reason_of
 from jumar.report.read import LoopReport
-from jumar.text import percent, plural
+from jumar.report.spending import TOOK_COLUMNS, passes_text, took_rows, took_sentences
+from jumar.text import percent
 
 __all__ = ["BAR_WIDTH", "MOST_BARS", "render_markdown"]
 
@@ -49,6 +49,7 @@ def render_markdown(report: LoopReport) -> str:
         _scores(report),
         _rationale(report),
         _certainty(report),
+        _took(report),
         _trajectory(report),
         _artifacts(report),
         _list("Recommendations", [inline(line) for line in recommendations(report)]),
@@ -119,11 +120,12 @@ def _meets(report: LoopReport, chosen: IterationRecord) -> str:
 
 
 def spent(report: LoopReport) -> str:
-    """Return the loop's total as one line; what is unknown says so."""
+    """Return the loop's total as one line; what is unknown says so. Where attempts were written, their section has the rest."""
     spend = report.spend
-    tokens = "tokens unknown" if spend.tokens is None else f"{count(spend.tokens)} tokens"
-    cost = spent_money(spend, report.budget, places=4)
-    return f"{plural(spend.iterations, 'iteration')}, {duration(spend.seconds)}, {tokens}, {cost}"
+    parts = [passes_text(report.passes, spend.iterations), duration(spend.seconds)]
+    if report.took is None:
+        parts.append("tokens unknown" if spend.tokens is None else f"{spent_tokens(spend, report.budget)} tokens")
+    return ", ".join([*parts, spent_money(spend, report.budget, places=4)])
 
 
 def _scores(report: LoopReport) -> list[str]:
@@ -134,7 +136,7 @@ def _scores(report: LoopReport) -> list[str]:
         row(columns),
         "|-----------|---------|-------|--------|------|----------|",
         *(_score_row(record, selected=record.iteration_number == report.chosen) for record in report.records),
-        *(line for note in table_notes(report) for line in ("", f"{inline(note[:1].upper() + note[1:])}.")),
+        *(line for note in changes(report) for line in ("", f"{inline(note[:1].upper() + note[1:])}.")),
     ]
 
 
@@ -190,6 +192,15 @@ def _certainty(report: LoopReport) -> list[str]:
         if rows:
             lines += ["", row(columns), "|---|---|---|---|---|", *(row(cells) for cells in rows)]
     return lines
+
+
+def _took(report: LoopReport) -> list[str]:
+    rows = took_rows(report)
+    if not rows:
+        return []
+    lines = ["## What the Run Took", "", row(TOOK_COLUMNS), "|---|---:|---:|---:|---:|", *(row(cells) for cells in rows)]
+    sentences = took_sentences(report)
+    return [*lines, *([""] if sentences else []), *(f"- {inline(sentence)}" for sentence in sentences)]
 
 
 def _trajectory(report: LoopReport) -> list[str]:

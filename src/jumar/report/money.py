@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -15,7 +15,7 @@ from jumar.model.budget import Budget
 from jumar.model.records import IterationRecord
 from jumar.report.figures import count, dollars
 
-__all__ = ["NOTHING_BESIDE", "Beside", "beside", "beside_line", "spent_money", "spent_tokens"]
+__all__ = ["NOTHING_BESIDE", "Beside", "attempt_kind", "beside", "beside_line", "spent_money", "spent_tokens"]
 
 _KINDS: Final = ("lost", "rate-limited", "tried again", "interrupted", "not ended", "confirming")
 _OF_OUTCOME: Final[Mapping[str, str]] = MappingProxyType(
@@ -57,16 +57,12 @@ def beside(attempts: Iterable[Attempt], records: Iterable[IterationRecord], budg
     others: list[Attempt] = []
     scoring: list[Attempt] = []
     for attempt in attempts:
-        start, end = attempt.start, attempt.end
-        outcome = None if end is None else end.outcome
-        if start.purpose == "generate" and start.number not in listed:
-            kinds["not ended" if outcome is None else _OF_OUTCOME.get(outcome, "interrupted")] += 1
-            refused[start.iteration] += outcome == "rate_limited"
+        kind = attempt_kind(attempt, listed)
+        if kind in _KINDS:
+            kinds[kind] += 1
+            refused[attempt.start.iteration] += kind == "rate-limited"
             others.append(attempt)
-        elif start.purpose == "confirm":
-            kinds["confirming"] += 1
-            others.append(attempt)
-        elif start.purpose == "score":
+        elif kind == "scoring":
             scoring.append(attempt)
     return Beside(
         kinds=MappingProxyType({kind: kinds[kind] for kind in _KINDS if kinds[kind]}),
@@ -74,6 +70,18 @@ def beside(attempts: Iterable[Attempt], records: Iterable[IterationRecord], budg
         scoring=spend(scoring, budget).charged_cost_usd,
         refused=MappingProxyType({number: count for number, count in refused.items() if count}),
     )
+
+
+def attempt_kind(attempt: Attempt, listed: Container[int | None]) -> str:
+    """Return what became of an attempt: ``passes`` with a row among ``listed``, ``scoring``, or a kind of :class:`Beside`."""
+    start, end = attempt.start, attempt.end
+    if start.purpose == "confirm":
+        return "confirming"
+    if start.purpose == "score":
+        return "scoring"
+    if start.number in listed:
+        return "passes"
+    return "not ended" if end is None else _OF_OUTCOME.get(end.outcome, "interrupted")
 
 
 def beside_line(found: Beside) -> str | None:

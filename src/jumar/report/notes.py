@@ -9,7 +9,7 @@ from jumar.report.money import beside_line
 from jumar.report.read import LoopReport
 from jumar.text import cut
 
-__all__ = ["table_notes"]
+__all__ = ["changes", "table_notes"]
 
 _SCORING = re.compile(r"(?:^|; )(?:scorers|validators|quality|weights|judge|evaluator|check|noise|repeat)")
 _SHOWN = 200
@@ -18,8 +18,12 @@ _SHOWN = 200
 def table_notes(report: LoopReport) -> tuple[str, ...]:
     """Return the sentences, each without a full stop; none where every attempt has a row and nothing changed."""
     line = beside_line(report.beside)
-    changes = (_change(decision) for decision in report.decisions if decision.kind == "accept")
-    return (*(() if line is None else (line,)), *changes)
+    return (*(() if line is None else (line,)), *changes(report))
+
+
+def changes(report: LoopReport) -> tuple[str, ...]:
+    """Return a sentence for each time that a changed configuration was accepted, without a full stop."""
+    return tuple(_change(decision) for decision in report.decisions if decision.kind == "accept")
 
 
 def _change(decision: Decision) -> str:

@@ -206,6 +206,13 @@ def _mark(record: IterationRecord, report: LoopReport, x: _Scale, y: _Scale, fra
     return Mark(number=number, x=x(number), y=place, kind=kind, chosen=chosen, title=said + (", chosen" if chosen else ""))
 
 
+def _label_text(report: LoopReport, record: IterationRecord) -> str:
+    """Return the score that the mark stands at, and the mean of all readings where that is what was decided with."""
+    mean = report.score_of(record.iteration_number)
+    told = percent(record.quality_score)
+    return told if percent(mean) == told else f"{told}, mean {percent(mean)}"
+
+
 def _label(marks: Iterable[Mark], report: LoopReport, frame: Frame) -> Label | None:
     chosen = next((mark for mark in marks if mark.chosen), None)
     record = report.chosen_record
@@ -217,7 +224,7 @@ def _label(marks: Iterable[Mark], report: LoopReport, frame: Frame) -> Label | N
     elif chosen.x > frame.x_end - 60:
         anchor = "end"
     shift = {"start": -8, "middle": 0, "end": 8}[anchor]
-    return Label(x=chosen.x + shift, y=chosen.y - 15, anchor=anchor, text=f"★ {percent(record.quality_score)}")
+    return Label(x=chosen.x + shift, y=chosen.y - 15, anchor=anchor, text=f"★ {_label_text(report, record)}")
 
 
 def _path(places: Iterable[tuple[float, float | None]]) -> str:

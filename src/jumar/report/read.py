@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from jumar.budget.failures import count_failures
 from jumar.budget.ledger import spend as spend_of_attempts
 from jumar.decide.evidence import evidence_of
 from jumar.decide.recorded import config_now
@@ -41,6 +42,7 @@ from jumar.ranking.score import resolve_weights
 from jumar.ranking.seen import seen
 from jumar.ranking.views import valid_score
 from jumar.report.money import NOTHING_BESIDE, Beside, beside
+from jumar.report.spending import Took, took_of
 from jumar.report.summary import spend_of_records
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ class LoopReport:
     those of the dimensions that were scored. ``certainty`` is how sure the choice is, as far as anything is known of it.
     ``seen`` are the views with the scores by all readings of each, ``chance`` how uncertain these are. ``order`` is how the valid
     iterations rank by these scores, the choice of the rules first. ``budget`` are the limits in force, ``beside`` the attempts
-    that no record tells of.
+    that no record tells of, ``took`` where all of them went, None where none were written.
     """
 
     loop_id: str
@@ -91,6 +93,7 @@ class LoopReport:
     certainty: Certainty | None = None
     budget: Budget = field(default_factory=Budget)
     beside: Beside = NOTHING_BESIDE
+    took: Took | None = None
     seen: tuple[IterationView, ...] = ()
     chance: Chance = EXACT
 
@@ -304,7 +307,13 @@ def load_report(
         artifacts_complete=complete,
         evidence=evidence if evidence.noisy else None,
     )
-    return replace(report, budget=budget, beside=beside(attempts, records, budget))
+    listed = frozenset(record.attempt for record in records)
+    return replace(
+        report,
+        budget=budget,
+        beside=beside(attempts, records, budget),
+        took=took_of(attempts, listed, count_failures(attempts, records), budget) if attempts else None,
+    )
 
 
 def budget_in_force(config: Mapping[str, Any], decisions: Sequence[Decision]) -> Budget:

@@ -1,0 +1,195 @@
+"""What a run took: where attempts, time, tokens and dollars went, what went wrong, and what it takes to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from jumar.budget.ledger import spend
+from jumar.model.attempts import Attempt, Spend
+from jumar.model.budget import Budget
+from jumar.report.figures import count, dollars, duration
+from jumar.report.money import attempt_kind, spent_money, spent_tokens
+from jumar.text import plural
+
+if TYPE_CHECKING:
+    from jumar.report.read import LoopReport
+
+__all__ = [
+    "TOOK_COLUMNS",
+    "Part",
+    "Took",
+    "failures_text",
+    "going_on",
+    "passes_text",
+    "took_document",
+    "took_of",
+    "took_rows",
+    "took_sentences",
+]
+
+TOOK_COLUMNS = ("What", "Attempts", "Time", "Tokens", "Cost")
+
+_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "passes": "Passes, as in the table of scores",
+        "lost": "Lost in the middle",
+        "rate-limited": "Refused by the provider",
+        "tried again": "Failed and tried again",
+        "interrupted": "Interrupted",
+        "not ended": "Not ended yet",
+        "scoring": "Checks and scorers",
+        "confirming": "Finalists scored again, and the hold-out",
+    }
+)
+"""Kinds of attempts in the order of the table."""
+
+_OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "max_cost": "[budget] max_cost_usd (jumar run --max-cost)",
+        "max_tokens": "[budget] max_tokens (jumar run --max-tokens)",
+        "max_seconds": "[budget] max_seconds (jumar run --max-seconds)",
+        "max_attempts": "[budget] max_iterations",
+    }
+)
+_OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "unknown_cost": "have the generator report its cost, or set [budget] reserve_cost_usd; then jumar run",
+        "rate_limited": "jumar run, once the provider takes requests again",
+        "blocked": "see to what it is blocked by, then jumar run",
+        "disk_full": "free some space, then jumar run",
+        "interrupted": "jumar run",
+        "terminated": "jumar run",
+        "stop_file": "remove the STOP file (jumar stop --undo), then jumar run",
+    }
+)
+
+
+def _none() -> Mapping[str, int]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The attempts of one kind (a key of the table above) and what they were charged."""
+
+    kind: str
+    attempts: int
+    spend: Spend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """Where it went: ``parts`` add up to the loop's spend.
+
+    ``failures`` count what went wrong by kind. ``told_to_wait`` is how many seconds a provider asked for in all, ``untold`` how
+    often it refused without saying for how long.
+    """
+
+    parts: tuple[Part, ...]
+    failures: Mapping[str, int] = field(default_factory=_none)
+    told_to_wait: float = 0.0
+    untold: int = 0
+
+
+def took_of(attempts: Iterable[Attempt], listed: frozenset[int | None], failures: Mapping[str, int], budget: Budget) -> Took:
+    """Return where ``attempts`` went; ``listed`` are the numbers of those that have a row in the table of iterations.
+
+    They are charged as ``budget`` says; ``failures`` as counted over attempts and iterations.
+    """
+    sorted_out: dict[str, list[Attempt]] = {kind: [] for kind in _NAMES}
+    told, untold = 0.0, 0
+    for attempt in attempts:
+        sorted_out[attempt_kind(attempt, listed)].append(attempt)
+        if attempt.end is not None and attempt.end.outcome == "rate_limited":
+            told += attempt.end.wait_seconds or 0.0
+            untold += attempt.end.wait_seconds is None
+    return Took(
+        parts=tuple(Part(kind=kind, attempts=len(each), spend=spend(each, budget)) for kind, each in sorted_out.items() if each),
+        failures=MappingProxyType(dict(failures)),
+        told_to_wait=told,
+        untold=untold,
+    )
+
+
+def took_rows(report: LoopReport) -> tuple[tuple[str, ...], ...]:
+    """Return the rows under :data:`TOOK_COLUMNS`, the last one the total against the limits; empty where nothing was written."""
+    if report.took is None:
+        return ()
+    rows = [
+        (
+            _NAMES[part.kind],
+            count(part.attempts),
+            duration(part.spend.seconds),
+            spent_tokens(part.spend, Budget()),
+            _cost(part.spend, Budget()),
+        )
+        for part in report.took.parts
+    ]
+    total, budget = report.spend, report.budget
+    limit = "" if budget.max_seconds is None else f" of {duration(budget.max_seconds)}"
+    runs = "" if budget.max_iterations is None else f" ({total.iterations:,} of {budget.max_iterations:,} runs of the generator)"
+    calls = f"{count(total.calls)}{runs}"
+    return (*rows, ("In all", calls, f"{duration(total.seconds)}{limit}", spent_tokens(total, budget), _cost(total, budget)))
+
+
+def _cost(spent: Spend, budget: Budget) -> str:
+    if spent.cost_usd == 0 and budget.max_cost_usd is None:
+        return dollars(0, places=0)
+    return spent_money(spent, budget, places=4).removeprefix("cost ")
+
+
+def took_sentences(report: LoopReport) -> tuple[str, ...]:
+    """Return what went wrong and how long a provider asked to wait; empty when nothing did."""
+    found = report.took
+    if found is None:
+        return ()
+    lines = [f"Went wrong: {failures_text(found.failures)}"] if found.failures else []
+    refused = found.failures.get("rate_limited", 0)
+    if refused:
+        untold = f"{plural(found.untold, 'time')} without saying for how long" if found.untold else ""
+        told = f"{duration(found.told_to_wait)} in all" if refused > found.untold else ""
+        lines.append(f"Asked to wait by the provider: {'; '.join(part for part in (told, untold) if part)}")
+    return tuple(lines)
+
+
+def took_document(found: Took | None) -> dict[str, Any] | None:
+    """Return it as plain values; None where no attempts were written."""
+    if found is None:
+        return None
+    return {
+        "parts": [{"what": part.kind, "attempts": part.attempts, "spend": part.spend.to_json()} for part in found.parts],
+        "failures": dict(found.failures),
+        "told_to_wait": found.told_to_wait,
+        "untold": found.untold,
+    }
+
+
+def failures_text(failures: Mapping[str, int]) -> str:
+    """Return ``2 rate limited, 1 generator failed``; empty when nothing failed."""
+    return ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in failures.items())
+
+
+def passes_text(passes: int, generated: int) -> str:
+    """Return ``18 passes in 21 runs of the generator``, or ``18 passes`` where each run was one."""
+    made = "1 pass" if passes == 1 else f"{passes:,} passes"
+    return made if generated == passes else f"{made} in {plural(generated, 'run')} of the generator"
+
+
+def going_on(reason: str, spent: Spend, passes: int) -> str | None:
+    """Return what it takes to go on after a limit or an interruption; None where the loop ended by its own rules."""
+    if reason in _OPTIONS:
+        return f"raise {_OPTIONS[reason]}{_each(reason, spent, passes)}"
+    return _OTHERWISE.get(reason)
+
+
+def _each(reason: str, spent: Spend, passes: int) -> str:
+    """What a pass took on average of what ran out, as a person needs it to set the next limit."""
+    used = {
+        "max_cost": dollars(spent.charged_cost_usd / passes) if passes and spent.charged_cost_usd else "",
+        "max_tokens": f"{spent.charged_tokens / passes:,.0f} tokens" if passes and spent.charged_tokens else "",
+        "max_seconds": duration(spent.seconds / passes) if passes else "",
+    }.get(reason, "")
+    return f"; a pass took {used} on average" if used else ""
