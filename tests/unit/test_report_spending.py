@@ -86,10 +86,10 @@ def told() -> LoopReport:
 def test_a_report_says_where_it_went_once() -> None:
     report = told()
     assert [
-        ("Passes, as in the table of scores", "3", "3.0s", "2,500 (1 unknown)", "$3.2500 ($0.75 assumed, 1 unknown)"),
-        ("Refused by the provider", "1", "1.0s", "0", "$0"),
-        ("Failed and tried again", "1", "1.0s", "500", "$0.5000"),
-        ("In all", "5", "5.0s of 1m 00s", "3,000 (1 unknown)", "$3.7500 of $4.00 ($0.75 assumed, 1 unknown)"),
+        ("Passes, as in the table of scores", "3", "$3.2500 ($0.75 assumed, 1 unknown)", "2,500 (1 unknown)", "3.0s"),
+        ("Refused by the provider", "1", "$0", "0", "1.0s"),
+        ("Failed and tried again", "1", "$0.5000", "500", "1.0s"),
+        ("In all", "5", "$3.7500 of $4.00 ($0.75 assumed, 1 unknown)", "3,000 (1 unknown)", "5.0s of 1m 00s"),
     ] == list(took_rows(report))
     text, page = render_markdown(report), render_html(report)
     assert 1 == text.count("## What the Run Took") == page.count("What the run took</h2>")

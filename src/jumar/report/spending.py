@@ -30,7 +30,7 @@ __all__ = [
     "took_sentences",
 ]
 
-TOOK_COLUMNS = ("What", "Attempts", "Time", "Tokens", "Cost")
+TOOK_COLUMNS = ("What", "Attempts", "Cost", "Tokens", "Time")
 
 _NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -122,9 +122,9 @@ def took_rows(report: LoopReport) -> tuple[tuple[str, ...], ...]:
         (
             _NAMES[part.kind],
             count(part.attempts),
-            duration(part.spend.seconds),
-            spent_tokens(part.spend, Budget()),
             _cost(part.spend, Budget()),
+            spent_tokens(part.spend, Budget()),
+            duration(part.spend.seconds),
         )
         for part in report.took.parts
     ]
@@ -132,7 +132,7 @@ def took_rows(report: LoopReport) -> tuple[tuple[str, ...], ...]:
     limit = "" if budget.max_seconds is None else f" of {duration(budget.max_seconds)}"
     runs = "" if budget.max_iterations is None else f" ({total.iterations:,} of {budget.max_iterations:,} runs of the generator)"
     calls = f"{count(total.calls)}{runs}"
-    return (*rows, ("In all", calls, f"{duration(total.seconds)}{limit}", spent_tokens(total, budget), _cost(total, budget)))
+    return (*rows, ("In all", calls, _cost(total, budget), spent_tokens(total, budget), f"{duration(total.seconds)}{limit}"))
 
 
 def _cost(spent: Spend, budget: Budget) -> str:
