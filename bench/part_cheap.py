@@ -132,16 +132,16 @@ def _naive(stories: list[dict[str, Any]], texts: list[str], known: PatternSet) -
     return (time.perf_counter() - began) / count
 
 
-def _sentence(draw: random.Random, count: int) -> str:
+def sentence(draw: random.Random, count: int) -> str:
     return " ".join(draw.choice(SMALL if draw.random() < 0.5 else WORDS) for _ in range(count))
 
 
 def _story(draw: random.Random, number: int) -> dict[str, Any]:
     return {
         "id": f"s{number}",
-        "title": f"{draw.choice(['Add', 'Fix', 'The'])} {_sentence(draw, 5)}",
-        "description": ". ".join(_sentence(draw, 12).capitalize() for _ in range(6)),
-        "acceptance_criteria": [_sentence(draw, 9) for _ in range(draw.choice([2, 4, 5]))],
+        "title": f"{draw.choice(['Add', 'Fix', 'The'])} {sentence(draw, 5)}",
+        "description": ". ".join(sentence(draw, 12).capitalize() for _ in range(6)),
+        "acceptance_criteria": [sentence(draw, 9) for _ in range(draw.choice([2, 4, 5]))],
         "technical_area": draw.choice(["app/list/view.py", "backend", None]),
     }
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +15,23 @@ from jumar.judging.cheap.scorecard import AppliedScorecard
 from jumar.judging.items import Item
 from jumar.judging.tracking.agreement import spearman
 from jumar.judging.tracking.folds import Numbers, group_numbers
+from jumar.learning.scorecard.curves import constant_curve
+from jumar.learning.scorecard.extra import need_learn
 from jumar.learning.scorecard.models import FitReport, FitSettings, ScorecardFit
-from jumar.learning.scorecard.pool import Pool, gather
-from jumar.patterns.calibration import Curve, Scorecard
+from jumar.learning.scorecard.nested import Nested, Rule
+from jumar.learning.scorecard.pool import Pool, block_of, gather
+from jumar.patterns.calibration import Scorecard
 from jumar.patterns.models import PatternSet, PatternV2
 
-__all__ = ["fit_scorecard"]
+__all__ = ["fit_scorecard", "group_folds"]
 
+Kind = Literal["story", "text"]
 Floats = NDArray[np.float64]
-_STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+_UNIT: Final = 0.25
+"""Points of a proposal of weight 1.0 before anything was fitted, as in an uncalibrated rubric."""
+
+MIDDLE: Final = 3.0
+"""The middle of the scale, for an item about which nothing is known."""
 
 
 def fit_scorecard(
@@ -35,7 +44,7 @@ def fit_scorecard(
     previous: PatternSet | None = None,
     learning_rate: float = 1.0,
     seed: int = 0,
-    rubric: Literal["story", "text"] = "text",
+    rubric: Kind = "text",
     settings: FitSettings | None = None,
 ) -> ScorecardFit:
     """Return the set of patterns that says best what the expensive judge would say of items it has not seen.
@@ -49,32 +58,37 @@ def fit_scorecard(
     or a learning rate that is not within 0 to 1; :class:`jumar.patterns.extra.MissingExtraError`.
     """
     chosen = settings or FitSettings()
-    y = np.asarray(targets, dtype=np.float64)
-    pool = gather(items, proposals, edges=chosen.edges, least=chosen.least_items, mine=chosen.mine_phrases, made=made)
+    need_learn("fitting a scorecard", "numpy", "scipy", "sklearn")
+    y = _checked(items, targets, groups, learning_rate)
     numbers = group_numbers(groups)
-    fold = _folds(numbers, chosen.folds, seed)
-    predictions = np.zeros_like(y)
-    for one in np.unique(fold):
-        inside = fold == one
-        base, coefficients = _ridge(pool.fires[~inside], y[~inside], 100.0)
-        predictions[inside] = np.clip(base + pool.fires[inside] @ coefficients, 1.0, 5.0)
-    base, coefficients = _ridge(pool.fires, y, 100.0)
-    coefficients += (1.0 - learning_rate) * (_points_before(pool, previous) - coefficients)
-    patterns = _patterns(pool, base, coefficients, chosen, rubric)
-    fitted = tuple(_applied(patterns, items))
+    fold = group_folds(numbers, chosen.folds, seed)
+    facts: dict[str, Any] = {"items": len(items), "groups": int(numbers.max()) + 1, "folds": int(fold.max()) + 1}
+    facts |= {"seed": seed, "learning_rate": learning_rate}
+    if facts["folds"] < 3:
+        return _without_folds(items, y, fold, rubric, facts)
+    pool = gather(items, proposals, settings=chosen, made=made)
+    start = _start(pool, previous)
+    nested = Nested(pool, y, numbers, fold, chosen, start, learning_rate)
+    predictions, rule = nested.predictions(), nested.rule()
+    kept = _kept(pool, rule, chosen)
+    patterns = _set_of(pool, rule, kept, rubric, facts)
     report = FitReport(
-        items=len(items),
-        groups=int(numbers.max()) + 1,
-        folds=int(fold.max()) + 1,
-        seed=seed,
-        learning_rate=learning_rate,
+        **facts,
+        strengths=rule.strengths,
+        blocks=rule.factors,
+        candidates=dict(Counter(pool.blocks)),
+        patterns=dict(Counter(block_of(one) for one in patterns.patterns)),
+        calibration=rule.choice.kind,
         oof_mae=float(np.abs(predictions - y).mean()),
         oof_spearman=spearman(predictions, y),
     )
-    return ScorecardFit(patterns=patterns, predictions=tuple(predictions.tolist()), fitted=fitted, report=report)
+    return ScorecardFit(
+        patterns=patterns, predictions=tuple(predictions.tolist()), fitted=_applied(patterns, pool.fires[:, kept]), report=report
+    )
 
 
-def _folds(groups: Numbers, count: int, seed: int) -> Numbers:
+def group_folds(groups: Numbers, count: int, seed: int) -> Numbers:
+    """Return each item's fold, from 0 to ``count`` - 1 or fewer: whole groups, drawn by ``seed``, about as many in each."""
     total = int(groups.max()) + 1
     order = np.random.default_rng(seed).permutation(total)
     fold = np.empty(total, dtype=np.int64)
@@ -82,53 +96,75 @@ def _folds(groups: Numbers, count: int, seed: int) -> Numbers:
     return fold[groups]
 
 
-def _ridge(fires: Any, y: Floats, strength: float) -> tuple[float, Floats]:
-    x: Floats = fires.toarray()
-    mean: Floats = x.mean(0)
-    middle = float(y.mean())
-    centred: Floats = x - mean
-    gram: Floats = centred @ centred.T
-    dual = np.asarray(np.linalg.solve(gram + strength * np.eye(len(y)), y - middle), dtype=np.float64)
-    coefficients: Floats = centred.T @ dual
-    return middle - float(mean @ coefficients), coefficients
+def _applied(patterns: PatternSet, fires: Any) -> tuple[float, ...]:
+    """Return the scores that the set gives, by the arithmetic that applies it; ``fires`` is ``(items, patterns)`` of it."""
+    card = patterns.scorecard()
+    if card is None or not patterns.patterns:
+        return () if card is None else (card.curve.at(card.base),) * fires.shape[0]
+    ready = AppliedScorecard(card, PatternEvidence(patterns))
+    return tuple(ready.score(np.sort(row.indices).tolist()) for row in fires)
 
 
-def _points_before(pool: Pool, previous: PatternSet | None) -> Floats:
-    """Return the signed points that each candidate had in the set before; 0.0 for what was not in it."""
+def _checked(items: Sequence[Item], targets: Sequence[float], groups: Sequence[str | None], rate: float) -> Floats:
+    if not len(items) == len(targets) == len(groups):
+        raise ValueError(f"{len(items)} items, {len(targets)} targets, {len(groups)} groups: give as many of each")
+    y = np.asarray(targets, dtype=np.float64)
+    if not y.size:
+        raise ValueError("there are no items to fit on")
+    if not ((y >= 1.0) & (y <= 5.0)).all():
+        raise ValueError("targets are scores from 1 to 5")
+    if not 0.0 <= rate <= 1.0:
+        raise ValueError(f"learning_rate is from 0 to 1, not {rate}")
+    return y
+
+
+def _without_folds(items: Sequence[Item], y: Floats, fold: Numbers, rubric: Kind, facts: dict[str, Any]) -> ScorecardFit:
+    """Below three groups nothing can be chosen by cross-validation: the set is empty and gives the median."""
+    predictions = np.full_like(y, MIDDLE)
+    if facts["folds"] == 2:
+        for one in (0, 1):
+            predictions[fold == one] = np.median(y[fold != one])
+    score = float(np.median(y))
+    card = Scorecard(rubric=rubric, base=score, unit=1.0, curve=constant_curve(score), fitted=facts)
+    patterns = PatternSet(version="2.0", patterns=[], calibration=card.model_dump(mode="json"))
+    report = FitReport(**facts, calibration="constant", oof_mae=float(np.abs(predictions - y).mean()))
+    return ScorecardFit(patterns=patterns, predictions=tuple(predictions.tolist()), fitted=(score,) * len(items), report=report)
+
+
+def _start(pool: Pool, previous: PatternSet | None) -> Floats:
+    """Return the signed points that each candidate begins with: those it had, those it proposes with, else 0.0."""
     card = None if previous is None else previous.scorecard()
-    if previous is None or card is None:
-        return np.zeros(len(pool.patterns))
-    signed = {
-        one.id: card.unit * (one.weight if one.type == "good" else -one.weight)
-        for one in previous.patterns
-        if one.status == "active"
-    }
-    return np.array([signed.get(one.id, 0.0) for one in pool.patterns])
+    unit = _UNIT if card is None else card.unit
+    known = {} if previous is None else {one.id: one for one in previous.patterns if one.status == "active"}
+    points = np.zeros(len(pool.patterns))
+    for index, one in enumerate(pool.patterns):
+        before = known.get(one.id) or (one if pool.claims[index] else None)
+        if before is not None:
+            points[index] = unit * (before.weight if before.type == "good" else -before.weight)
+    return points
 
 
-def _patterns(pool: Pool, base: float, coefficients: Floats, chosen: FitSettings, rubric: Literal["story", "text"]) -> PatternSet:
-    largest = np.argsort(-np.abs(coefficients), kind="stable")[: chosen.most_patterns]
-    kept = sorted(int(one) for one in largest if coefficients[one])
-    unit = max((abs(float(coefficients[one])) for one in kept), default=2.0) / 2.0
+def _kept(pool: Pool, rule: Rule, chosen: FitSettings) -> list[int]:
+    """Return the candidates that have points, in their order; of too many those that move the scores most."""
+    share = np.asarray(pool.fires.mean(axis=0), dtype=np.float64).ravel()
+    effect = np.abs(rule.points) * np.sqrt(share * (1.0 - share) + 1e-12)
+    largest = np.argsort(-effect, kind="stable")[: chosen.most_patterns]
+    return sorted(int(one) for one in largest if rule.points[one])
+
+
+def _set_of(pool: Pool, rule: Rule, kept: Sequence[int], rubric: Kind, facts: dict[str, Any]) -> PatternSet:
+    points, times = rule.points, np.asarray(pool.fires.sum(axis=0), dtype=np.float64).ravel()
+    unit = max((abs(float(points[one])) for one in kept), default=2.0) / 2.0
     patterns = [
         pool.patterns[one].model_copy(
             update={
-                "type": "good" if coefficients[one] > 0 else "bad",
-                "weight": min(2.0, abs(float(coefficients[one])) / unit),
-                "times_fired": int(pool.fires[:, one].sum()),
+                "type": "good" if points[one] > 0 else "bad",
+                "weight": min(2.0, abs(float(points[one])) / unit),
+                "times_fired": int(times[one]),
             }
         )
         for one in kept
     ]
-    card = Scorecard(rubric=rubric, base=base, unit=unit, curve=Curve(x=(1.0, 5.0), y=(1.0, 5.0)))
+    fitted = {**facts, "strengths": rule.strengths, "blocks": rule.factors, "calibration": rule.choice.kind}
+    card = Scorecard(rubric=rubric, base=rule.base, unit=unit, curve=rule.choice.curve, fitted=fitted)
     return PatternSet(version="2.0", patterns=patterns, calibration=card.model_dump(mode="json"))
-
-
-def _applied(patterns: PatternSet, items: Sequence[Item]) -> list[float]:
-    """Return what the set gives, by the code that applies it."""
-    card = patterns.scorecard()
-    evidence = PatternEvidence(patterns) if patterns.patterns else None
-    if card is None:
-        return []
-    applied = AppliedScorecard(card, evidence)
-    return [applied.score([] if evidence is None else evidence.fired(item, None)) for item in items]

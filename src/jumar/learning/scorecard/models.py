@@ -10,34 +10,40 @@ from jumar.patterns.models import PatternSet
 
 __all__ = ["BLOCKS", "FitReport", "FitSettings", "ScorecardFit"]
 
-BLOCKS: Final = ("surface", "relation", "phrases")
+BLOCKS: Final = ("surface", "relation", "phrases", "all")
+"""What is fitted by itself and then combined: three kinds of patterns, and all of them together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitSettings:
     """How a scorecard is fitted.
 
-    ``folds`` are by group, outside for the predictions, ``inner_folds`` inside for strengths, blocks and curve. A feature gets up
-    to ``edges`` patterns, a phrase takes part from ``least_items`` items on that it fires on, and ``most_patterns`` are all
-    patterns of the set. ``mine_phrases``: whether words and pairs of words of the items are candidates beside the proposals.
+    ``folds`` are by group. A feature gets up to ``edges`` patterns, a phrase takes part from ``least_items`` items on that it
+    fires on, ``most_patterns`` are all patterns of the set. ``mine_phrases``: whether words and pairs of words of the items are
+    candidates beside the proposals, at most ``most_mined``, the most frequent ones.
     Errors: ValueError for a number that is too small.
     """
 
     folds: int = 5
-    inner_folds: int = 5
-    edges: int = 8
+    edges: int = 4
     least_items: int = 6
     most_patterns: int = 500
     mine_phrases: bool = True
+    most_mined: int = 4_000
 
     def __post_init__(self) -> None:
-        if min(self.folds, self.inner_folds) < 2 or min(self.edges, self.least_items, self.most_patterns) < 1:
-            raise ValueError("folds and inner_folds are at least 2; edges, least_items and most_patterns at least 1")
+        if self.folds < 3 or min(self.edges, self.least_items, self.most_patterns) < 1 or self.most_mined < 0:
+            raise ValueError("folds are at least 3; edges, least_items and most_patterns at least 1; most_mined is not negative")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitReport:
-    """How the set came to be. ``strengths``, ``blocks`` (the factor of each) and ``patterns`` (how many) are by block."""
+    """How the set came to be.
+
+    ``strengths`` of the ridge and ``blocks``, the factor of each, are by :data:`BLOCKS`; ``candidates`` and ``patterns`` are
+    numbers by category. ``calibration`` is the kind of the curve. ``oof_mae`` and ``oof_spearman`` are of the out-of-fold
+    predictions; the latter is None where scores or predictions are all the same.
+    """
 
     items: int
     groups: int
@@ -46,6 +52,7 @@ class FitReport:
     learning_rate: float
     strengths: Mapping[str, float] = field(default_factory=dict[str, float])
     blocks: Mapping[str, float] = field(default_factory=dict[str, float])
+    candidates: Mapping[str, int] = field(default_factory=dict[str, int])
     patterns: Mapping[str, int] = field(default_factory=dict[str, int])
     calibration: str = ""
     oof_mae: float = 0.0

@@ -19,9 +19,11 @@ from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.features import FEATURES, Feature, Measured
 from jumar.judging.cheap.words import lowered_words
 from jumar.judging.items import Item
+from jumar.learning.scorecard.models import FitSettings
+from jumar.patterns.matcher import folded
 from jumar.patterns.models import PatternSet, PatternV2
 
-__all__ = ["Pool", "feature_steps", "gather", "mined_phrases"]
+__all__ = ["Pool", "block_of", "feature_steps", "gather", "mined_phrases"]
 
 Block = Literal["surface", "relation", "phrases"]
 Floats = NDArray[np.float64]
@@ -33,44 +35,48 @@ SOURCE = "scorecard"
 class Pool:
     """Candidates, and on which items they fire.
 
-    ``fires`` is ``(items, candidates)`` of 0 and 1; ``blocks`` names each candidate's block; ``proposed`` is True for those whose
-    sign is theirs to claim.
+    ``fires`` is ``(items, candidates)`` of 0 and 1; ``blocks`` names each candidate's block; ``claims`` are 1 and -1 for
+    proposals of good and bad patterns, and 0 for what claims nothing.
     """
 
     patterns: tuple[PatternV2, ...]
     blocks: tuple[Block, ...]
-    proposed: tuple[bool, ...]
+    claims: NDArray[np.int8]
     fires: Any
 
 
-def gather(
-    items: Sequence[Item],
-    proposals: Sequence[PatternV2],
-    *,
-    edges: int,
-    least: int,
-    mine: bool,
-    made: datetime,
-) -> Pool:
+def gather(items: Sequence[Item], proposals: Sequence[PatternV2], *, settings: FitSettings, made: datetime) -> Pool:
     """Return all candidates with what they fire on. A proposal counts as a phrase unless it is of a feature."""
-    own = feature_steps(items, edges=edges, made=made)
+    own, steps = feature_steps(items, edges=settings.edges, made=made)
+    own, steps = own[: settings.most_patterns], steps[:, : settings.most_patterns]
     known = {(one.feature, one.at_least) for one in own}
     asked = [one for one in proposals if one.feature is None or (one.feature, one.at_least) not in known]
     taken = {one.id for one in asked}
-    mined = [one for one in mined_phrases(items, least=least, made=made) if one.id not in taken] if mine else []
-    patterns = [one.model_copy(update={"status": "active"}) for one in (*own, *asked, *mined)]
-    proposed = [False] * len(own) + [True] * len(asked) + [False] * len(mined)
-    blocks: list[Block] = [_block(one) for one in patterns]
-    return Pool(tuple(patterns), tuple(blocks), tuple(proposed), _fires(items, patterns))
+    said = {phrase for one in asked for phrase in map(folded, one.phrases)}
+    mined: list[PatternV2] = []
+    if settings.mine_phrases:
+        found = mined_phrases(items, least=settings.least_items, most=settings.most_mined, made=made)
+        mined = [one for one in found if one.id not in taken and one.phrases[0] not in said]
+    others = [*(one.model_copy(update={"status": "active"}) for one in asked), *mined]
+    patterns = [*own, *others]
+    claims = np.zeros(len(patterns), dtype=np.int8)
+    claims[len(own) : len(own) + len(asked)] = [1 if one.type == "good" else -1 for one in asked]
+    blocks: list[Block] = [block_of(one) for one in patterns]
+    sparse: Any = import_module("scipy.sparse")
+    fires = sparse.hstack([sparse.csr_matrix(steps.astype(np.float64)), _fires(items, others)], format="csr")
+    return Pool(tuple(patterns), tuple(blocks), claims, fires)
 
 
-def _block(pattern: PatternV2) -> Block:
+def block_of(pattern: PatternV2) -> Block:
+    """Return what a pattern is fitted together with: the block of its feature, else phrases."""
     known = FEATURES.get(pattern.feature or "")
     return "phrases" if known is None else known.block
 
 
 def _fires(items: Sequence[Item], patterns: Sequence[PatternV2]) -> Any:
     csr_matrix: Any = import_module("scipy.sparse").csr_matrix
+    if not patterns:
+        return csr_matrix((len(items), 0))
     evidence = PatternEvidence(PatternSet(version="2.0", patterns=list(patterns)))
     rows = [evidence.fired(item, None) for item in items]
     indices = np.fromiter((index for row in rows for index in row), dtype=np.int32)
@@ -78,14 +84,23 @@ def _fires(items: Sequence[Item], patterns: Sequence[PatternV2]) -> Any:
     return csr_matrix((np.ones(indices.size), indices, starts), shape=(len(items), len(patterns)))
 
 
-def feature_steps(items: Sequence[Item], *, edges: int, made: datetime) -> list[PatternV2]:
-    """Return up to ``edges`` patterns a feature, at quantiles of its values; none for one that is the same on all items."""
+def feature_steps(items: Sequence[Item], *, edges: int, made: datetime) -> tuple[list[PatternV2], NDArray[np.bool_]]:
+    """Return up to ``edges`` patterns a feature, and ``(items, patterns)``: where each fires.
+
+    They stand at quantiles of the feature's values; there is none of a feature that is the same on all items.
+    """
+    values = np.empty((len(items), len(FEATURES)))
+    reads = [feature.read for feature in FEATURES.values()]
+    for row, item in enumerate(items):
+        measured = Measured(item)
+        values[row] = [read(measured) for read in reads]
     found: list[PatternV2] = []
-    measured = [Measured(item) for item in items]
-    for feature in FEATURES.values():
-        values = np.array([float(feature.read(one)) for one in measured])
-        found += [_step(feature, edge, made) for edge in _edges(values, edges)]
-    return found
+    fires: list[NDArray[np.bool_]] = []
+    for column, feature in enumerate(FEATURES.values()):
+        for edge in _edges(values[:, column], edges):
+            found.append(_step(feature, edge, made))
+            fires.append(values[:, column] >= edge)
+    return found, np.stack(fires, axis=1) if fires else np.zeros((len(items), 0), dtype=np.bool_)
 
 
 def _edges(values: Floats, most: int) -> list[float]:
@@ -127,13 +142,17 @@ def _step(feature: Feature, edge: float, made: datetime) -> PatternV2:
     )
 
 
-def mined_phrases(items: Sequence[Item], *, least: int, made: datetime) -> list[PatternV2]:
-    """Return words, and pairs of words, that occur in at least ``least`` items and not in all, in the order of the alphabet."""
+def mined_phrases(items: Sequence[Item], *, least: int, most: int, made: datetime) -> list[PatternV2]:
+    """Return words, and pairs of words, that occur in at least ``least`` items and not in all.
+
+    At most ``most``, those of the most items; in the order of the alphabet.
+    """
     counts: Counter[str] = Counter()
     for item in items:
         words = lowered_words(item.text)
         counts.update({*words, *_pairs(item.text)})
-    return [_phrase(text, made) for text in sorted(counts) if least <= counts[text] < len(items)]
+    found = sorted((-count, text) for text, count in counts.items() if least <= count < len(items))[:most]
+    return [_phrase(text, made) for text in sorted(text for _, text in found)]
 
 
 def _pairs(text: str) -> Iterable[str]:

@@ -1,0 +1,155 @@
+"""Sums over folds, so that a fit on any of them together needs no second look at the items.
+
+What a ridge regression needs of its items are sums: of scores, of what fires, and of what fires together. They are added up
+once a fold; a training set is some folds' sums added. That is exact, and makes nested cross-validation cost what plain one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Cells", "Moments", "Ridge", "solve"]
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+SCREEN: float = 100.0
+"""The strength at which candidates are compared before strengths are chosen: that of a hundred items without effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Sums over some items: ``gram`` is ``(columns, columns)``, how often two fire together; ``with_y`` sums scores."""
+
+    items: float
+    total: float
+    fires: Floats
+    with_y: Floats
+
+    def centred(self) -> tuple[Floats, float]:
+        """Return ``(columns,)`` covariances with the scores, times items, and the mean score."""
+        mean = self.total / self.items
+        return self.with_y - self.fires * mean, mean
+
+
+@dataclass(frozen=True, slots=True)
+class Ridge:
+    """A linear rule: ``base + points of the columns that fire``, one column of ``points`` a strength."""
+
+    base: Floats
+    points: Floats
+
+
+class Cells:
+    """The sums of each fold, over all candidates; those of pairs of candidates for the columns that :meth:`join` names."""
+
+    def __init__(self, fires: Any, steps: Numbers, y: Floats, fold: Numbers) -> None:
+        count = int(fold.max()) + 1
+        self.count = count
+        self.steps = steps
+        rows = [np.flatnonzero(fold == one) for one in range(count)]
+        self._rows = [fires[one] for one in rows]
+        self._y = [y[one] for one in rows]
+        self._dense = [np.asarray(one[:, steps].toarray(), dtype=np.float64) for one in self._rows]
+        self._fires = np.stack([np.asarray(one.sum(axis=0), dtype=np.float64).ravel() for one in self._rows])
+        self._with_y = np.stack([np.asarray(one.T @ own, dtype=np.float64) for one, own in zip(self._rows, self._y, strict=True)])
+        self._with_steps = np.stack(
+            [np.asarray(one.T @ dense, dtype=np.float64) for one, dense in zip(self._rows, self._dense, strict=True)]
+        )
+        self._items = np.array([float(one.size) for one in self._y])
+        self._total = np.array([float(one.sum()) for one in self._y])
+        self._columns = np.array([], dtype=np.int64)
+        self._gram = np.zeros((count, 0, 0))
+
+    def without(self, left_out: Sequence[int]) -> list[int]:
+        """Return the folds other than ``left_out``."""
+        return [one for one in range(self.count) if one not in left_out]
+
+    def moments(self, folds: Sequence[int]) -> Moments:
+        """Return the sums over ``folds``, over all candidates."""
+        own = list(folds)
+        return Moments(
+            float(self._items[own].sum()),
+            float(self._total[own].sum()),
+            np.asarray(self._fires[own].sum(axis=0)),
+            np.asarray(self._with_y[own].sum(axis=0)),
+        )
+
+    def gains(self, folds: Sequence[int]) -> Floats:
+        """Return ``(candidates,)`` signed gains: what each one would add to the steps of the features, on ``folds`` alone.
+
+        The covariance with what the steps leave of the scores, over the root of the variance and :data:`SCREEN`.
+        """
+        own, found = list(folds), self.moments(folds)
+        covariance, _ = found.centred()
+        together = np.asarray(self._with_steps[own].sum(axis=0)) - np.outer(found.fires, found.fires[self.steps]) / found.items
+        points = solve(together[self.steps], covariance[self.steps], (SCREEN,))[:, 0]
+        left = covariance - together @ points
+        variance = found.fires - found.fires**2 / found.items
+        return np.asarray(left / np.sqrt(variance + SCREEN))
+
+    def join(self, columns: Numbers) -> None:
+        """Add up how often any two of ``columns`` fire together. Costs the most of all; done once."""
+        self._columns = np.unique(columns)
+        self._gram = np.stack([_gram(one[:, self._columns]) for one in self._rows])
+
+    def ridge(self, folds: Sequence[int], columns: Numbers, strengths: Sequence[float], claims: NDArray[np.int8]) -> Ridge:
+        """Return the ridge regressions on ``folds`` with ``columns``, one a strength.
+
+        ``claims`` are ``(columns,)``: the sign that points may have, 0 for any. Where nothing can be learned all points are 0.
+        """
+        found = self.moments(folds)
+        covariance, mean = found.centred()
+        at = np.searchsorted(self._columns, columns)
+        fires = found.fires[columns]
+        gram = np.asarray(self._gram[list(folds)][:, at][:, :, at].sum(axis=0)) - np.outer(fires, fires) / found.items
+        points = _claimed(gram, covariance[columns], strengths, claims)
+        return Ridge(mean - (fires / found.items) @ points, points)
+
+    def predict(self, fold: int, columns: Numbers, ridge: Ridge) -> Floats:
+        """Return ``(items of the fold, strengths)`` predictions."""
+        return np.asarray(self._rows[fold][:, columns] @ ridge.points) + ridge.base
+
+
+def _gram(rows: Any) -> Floats:
+    dense: NDArray[np.float32] = np.asarray(rows.toarray(), dtype=np.float32)
+    return np.asarray(dense.T @ dense, dtype=np.float64)  # whole numbers below 2 ** 24 are exact
+
+
+def solve(gram: Floats, covariance: Floats, strengths: Sequence[float]) -> Floats:
+    """Return ``(columns, strengths)`` solutions of ``(gram + strength) points = covariance``."""
+    if not covariance.size:
+        return np.zeros((0, len(strengths)))
+    library: Any = import_module("scipy.linalg")
+    eye = np.eye(covariance.size)
+    solved = [
+        library.cho_solve(
+            library.cho_factor(gram + one * eye, overwrite_a=True, check_finite=False), covariance, check_finite=False
+        )
+        for one in strengths
+    ]
+    return np.asarray(np.stack(solved, axis=1), dtype=np.float64)
+
+
+def _claimed(gram: Floats, covariance: Floats, strengths: Sequence[float], claims: NDArray[np.int8]) -> Floats:
+    """Leave out what would get points against its claim, and solve again without; what still does after that gets none."""
+    points = solve(gram, covariance, strengths)
+    if not claims.any():
+        return points
+    for number, strength in enumerate(strengths):
+        kept = np.arange(covariance.size)
+        for _ in range(2):
+            wrong = points[kept, number] * claims[kept] < 0
+            if not wrong.any():
+                break
+            points[kept[wrong], number] = 0.0
+            kept = kept[~wrong]
+            points[kept, number] = solve(gram[np.ix_(kept, kept)], covariance[kept], (strength,))[:, 0]
+        points[points[:, number] * claims < 0, number] = 0.0
+    return points
