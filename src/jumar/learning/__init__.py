@@ -16,28 +16,61 @@ if TYPE_CHECKING:
         detect_divergence,
         is_stable,
     )
+    from jumar.learning.candidates import GapItem, gap_items, propose
+    from jumar.learning.gap import learn_from_gap
+    from jumar.learning.recovery import RECOVERY_ACTIONS, Recovery, RecoveryMeans, execute_recovery
+    from jumar.learning.regression import GapChange, Regression, Scored, attribute_gap_change, check_change
     from jumar.learning.state import KnownSet, LearnParameters, LearnState
+    from jumar.patterns.keywords import extract_keywords
 
 __all__ = [
+    "RECOVERY_ACTIONS",
+    "GapChange",
+    "GapItem",
     "KnownSet",
     "LearnParameters",
     "LearnState",
+    "Recovery",
+    "RecoveryMeans",
+    "Regression",
+    "Scored",
     "analyze_gap_increase",
+    "attribute_gap_change",
+    "check_change",
     "check_convergence",
     "check_for_regression",
     "detect_divergence",
+    "execute_recovery",
+    "extract_keywords",
+    "gap_items",
     "is_stable",
+    "learn_from_gap",
+    "propose",
 ]
 
 _ELSEWHERE = {
+    "GapChange": "regression",
+    "GapItem": "candidates",
     "KnownSet": "state",
     "LearnParameters": "state",
     "LearnState": "state",
+    "RECOVERY_ACTIONS": "recovery",
+    "Recovery": "recovery",
+    "RecoveryMeans": "recovery",
+    "Regression": "regression",
+    "Scored": "regression",
     "analyze_gap_increase": "jumar.judging.history",
+    "attribute_gap_change": "regression",
+    "check_change": "regression",
     "check_convergence": "jumar.judging.history",
     "check_for_regression": "jumar.judging.history",
     "detect_divergence": "jumar.judging.history",
+    "execute_recovery": "recovery",
+    "extract_keywords": "jumar.patterns.keywords",
+    "gap_items": "candidates",
     "is_stable": "jumar.judging.history",
+    "learn_from_gap": "gap",
+    "propose": "candidates",
 }
 """Where a name is defined, below this package."""
 

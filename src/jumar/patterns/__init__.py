@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.patterns.keywords import extract_keywords
     from jumar.patterns.matcher import PatternMatcher
+    from jumar.patterns.merging import MergedPatterns, MergedProposals, merge_patterns, merge_proposals
     from jumar.patterns.migrate import migrate_existing_patterns
     from jumar.patterns.models import PatternProposal, PatternSet, PatternV1, PatternV2, TechValidation, ValuePhrase
     from jumar.patterns.provisional import ValidationRule, validate_provisional_patterns
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from jumar.patterns.versions import PatternStore, save_patterns_safely
 
 __all__ = [
+    "MergedPatterns",
+    "MergedProposals",
     "PatternMatcher",
     "PatternProposal",
     "PatternSet",
@@ -31,6 +34,8 @@ __all__ = [
     "extract_keywords",
     "load_pattern_set",
     "load_patterns_safely",
+    "merge_patterns",
+    "merge_proposals",
     "migrate_existing_patterns",
     "parse_patterns",
     "save_patterns_safely",
@@ -39,6 +44,8 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "MergedPatterns": "merging",
+    "MergedProposals": "merging",
     "PatternMatcher": "matcher",
     "PatternProposal": "models",
     "PatternSet": "models",
@@ -51,6 +58,8 @@ _ELSEWHERE = {
     "extract_keywords": "keywords",
     "load_pattern_set": "storage",
     "load_patterns_safely": "storage",
+    "merge_patterns": "merging",
+    "merge_proposals": "merging",
     "migrate_existing_patterns": "migrate",
     "parse_patterns": "reading",
     "save_patterns_safely": "versions",

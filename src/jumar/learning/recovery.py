@@ -1,0 +1,336 @@
+"""What is done about a divergence: the first design's actions, one function each, and how one of them is chosen.
+
+An action takes a state and gives another one. It says what it did, or that there was nothing for it to do; nothing here writes
+a file, asks a judge or draws a number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol
+
+from jumar.learning.state import MOST_DIVERSITY, LearnState
+from jumar.learning.weights import correlated
+from jumar.patterns.matcher import MATCHED, PatternMatcher
+from jumar.patterns.merging import merge_patterns
+from jumar.patterns.models import PatternSet, PatternV2
+
+__all__ = [
+    "ACTIONS",
+    "RECOVERY_ACTIONS",
+    "Action",
+    "Applied",
+    "Recovery",
+    "RecoveryMeans",
+    "execute_recovery",
+    "recovery_key",
+]
+
+Evaluate = Callable[[LearnState], float]
+"""The mean absolute gap of a state's patterns on the test split; less is better."""
+
+_LEAST_RATE: Final = 1 / 64
+_STRICT: Final = 0.8
+_EQUAL: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryMeans:
+    """What actions may look at. ``texts`` are those of the learn items, ``scores`` the expensive judge's scores of them.
+
+    ``refit`` returns a set with weights fitted anew; without it weights follow the correlation of firing with ``scores``.
+    """
+
+    texts: Sequence[str] = ()
+    scores: Sequence[float] = ()
+    refit: Callable[[PatternSet], PatternSet] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What an action made of a state; ``changed`` is False where there was nothing to do. ``note`` says what, or why not."""
+
+    state: LearnState
+    changed: bool
+    note: str
+
+
+class Action(Protocol):
+    """A recovery action. Its result depends on its arguments alone."""
+
+    def __call__(self, state: LearnState, means: RecoveryMeans) -> Applied: ...
+
+
+def rollback_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
+    """Go back to the newest good set that differs; proposals that were committed since then are provisional no more: rejected."""
+    del means
+    found = state.last_good()
+    if found is None:
+        return _nothing(state, "there is no other good set to go back to")
+    there = {one.id for one in found.patterns.patterns if one.status == "active"}
+    added = {one.id for one in state.patterns.patterns if one.status == "active"} - there
+    proposals = tuple(
+        one.model_copy(update={"status": "rejected"}) if one.status == "validated" and one.pattern.get("id") in added else one
+        for one in state.proposals
+    )
+    note = f"back to the set of iteration {found.iteration}; {len(added)} patterns that were added since are out"
+    return Applied(state=replace(state, patterns=found.patterns, proposals=proposals), changed=True, note=note)
+
+
+def reduce_learning_rate(state: LearnState, means: RecoveryMeans) -> Applied:
+    """Halve the learning rate, down to 1/64."""
+    del means
+    rate = max(_LEAST_RATE, state.parameters.learning_rate / 2)
+    if rate >= state.parameters.learning_rate:
+        return _nothing(state, f"the learning rate is {state.parameters.learning_rate:g} already")
+    note = f"learning rate {state.parameters.learning_rate:g} → {rate:g}"
+    return Applied(state=replace(state, parameters=replace(state.parameters, learning_rate=rate)), changed=True, note=note)
+
+
+def increase_validation_threshold(state: LearnState, means: RecoveryMeans) -> Applied:
+    """Ask for 80 % accuracy before a pattern is committed."""
+    del means
+    rule = state.parameters.validation
+    if rule.commit_accuracy >= _STRICT:
+        return _nothing(state, f"{rule.commit_accuracy:.0%} accuracy is asked for already")
+    parameters = replace(state.parameters, validation=replace(rule, commit_accuracy=_STRICT))
+    note = f"accuracy to commit {rule.commit_accuracy:.0%} → {_STRICT:.0%}"
+    return Applied(state=replace(state, parameters=parameters), changed=True, note=note)
+
+
+def increase_proposal_diversity(state: LearnState, means: RecoveryMeans) -> Applied:
+    """Widen what is proposed by one step."""
+    del means
+    now = state.parameters.diversity
+    if now >= MOST_DIVERSITY:
+        return _nothing(state, "proposals are as diverse as they get")
+    parameters = replace(state.parameters, diversity=now + 1)
+    return Applied(state=replace(state, parameters=parameters), changed=True, note=f"diversity {now} → {now + 1}")
+
+
+def prune_low_weight_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
+    """Set active patterns with a weight below 0.3 (a parameter) to ``pruned``."""
+    del means
+    least = state.parameters.prune_below
+    return _pruned(state, lambda one: one.status == "active" and one.weight < least, f"with a weight below {least:g}")
+
+
+def reset_provisional(state: LearnState, means: RecoveryMeans) -> Applied:
+    """Drop what is provisional, so that proposals start afresh: proposals become ``rejected``, patterns ``pruned``."""
+    del means
+    waiting = sum(one.status == "provisional" for one in state.proposals)
+    patterns = [one for one in state.patterns.patterns if one.status == "provisional"]
+    if not waiting and not patterns:
+        return _nothing(state, "nothing is provisional")
+    proposals = tuple(
+        one.model_copy(update={"status": "rejected"}) if one.status == "provisional" else one for one in state.proposals
+    )
+    found = _with(state.patterns, [_prune(one) if one.status == "provisional" else one for one in state.patterns.patterns])
+    note = f"{waiting} provisional proposals and {len(patterns)} provisional patterns dropped"
+    return Applied(state=replace(state, patterns=found, proposals=proposals), changed=True, note=note)
+
+
+def recalibrate_weights(state: LearnState, means: RecoveryMeans) -> Applied:
+    """Fit the weights again: by ``refit`` where it is given, else by how firing correlates with the judge's scores."""
+    if means.refit is not None:
+        found = means.refit(state.patterns)
+    elif means.texts and len(means.texts) == len(means.scores):
+        found = correlated(state.patterns, means.texts, means.scores, rate=state.parameters.learning_rate)
+    else:
+        return _nothing(state, "there are no scored texts to fit weights on")
+    if found == state.patterns:
+        return _nothing(state, "the weights are as they would be fitted")
+    before = {one.id: one.weight for one in state.patterns.patterns}
+    moved = [abs(one.weight - before[one.id]) for one in found.patterns if one.id in before and one.weight != before[one.id]]
+    note = f"{len(moved)} weights changed, by {max(moved, default=0.0):.2f} at most"
+    return Applied(state=replace(state, patterns=found), changed=True, note=note)
+
+
+def deduplicate_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
+    """Merge patterns that say the same, by words and by the texts on which they fire."""
+    found = merge_patterns(state.patterns.patterns, means.texts)
+    if not found.merges:
+        return _nothing(state, "no two patterns say the same")
+    first = found.merges[0]
+    note = f"{len(found.merges)} patterns merged into others, such as {first.merged} into {first.into}: {first.explanation}"
+    return Applied(state=replace(state, patterns=_with(state.patterns, found.patterns)), changed=True, note=note)
+
+
+def prune_by_coverage(state: LearnState, means: RecoveryMeans) -> Applied:
+    """Set patterns that fire on none of the texts to ``pruned``."""
+    if not means.texts:
+        return _nothing(state, "there are no texts to fire on")
+    matcher = PatternMatcher(state.patterns)
+    fired = {index for text in means.texts for index in matcher.fired(text)}
+    seen = {matcher.ids[index] for index in fired}
+    can = {one.id for one in state.patterns.patterns if one.status in MATCHED and (one.phrases or one.regex or one.keywords)}
+    return _pruned(state, lambda one: one.id in can and one.id not in seen, f"that fire on none of {len(means.texts)} texts")
+
+
+ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
+    {
+        one.__name__: one
+        for one in (
+            rollback_patterns,
+            reduce_learning_rate,
+            increase_validation_threshold,
+            increase_proposal_diversity,
+            prune_low_weight_patterns,
+            reset_provisional,
+            recalibrate_weights,
+            deduplicate_patterns,
+            prune_by_coverage,
+        )
+    }
+)
+"""Every action by its name."""
+
+RECOVERY_ACTIONS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
+    {
+        "gap_increasing": (
+            ("rollback_patterns", "Revert to last known good pattern set"),
+            ("reduce_learning_rate", "Make smaller pattern changes"),
+            ("increase_validation_threshold", "Require 80% accuracy to commit"),
+        ),
+        "gap_plateau": (
+            ("increase_proposal_diversity", "Try more varied pattern types"),
+            ("prune_low_weight_patterns", "Remove patterns with < 0.3 weight"),
+            ("reset_provisional", "Clear provisional patterns, start fresh proposals"),
+        ),
+        "cheap_mode_degraded": (
+            ("rollback_patterns", "Revert pattern changes"),
+            ("recalibrate_weights", "Re-run weight optimization"),
+        ),
+        "expensive_mode_shifted": (("recalibrate_weights", "Re-run weight optimization"),),
+        "pattern_explosion": (
+            ("deduplicate_patterns", "Merge semantically similar patterns"),
+            ("prune_by_coverage", "Remove patterns that never fire"),
+        ),
+    }
+)
+"""Action and description, in order, by the diagnosis before its colon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """The state afterwards, an entry an action that was tried (also at the end of the state's log), and what was kept."""
+
+    state: LearnState
+    entries: tuple[dict[str, Any], ...] = field(default=())
+    kept: tuple[str, ...] = ()
+
+
+def recovery_key(diagnosis: str | Mapping[str, Any]) -> str:
+    """Return the key of :data:`RECOVERY_ACTIONS` for a diagnosis, or for what ``detect_divergence`` returns.
+
+    That is what stands before the colon of the diagnosis; where nobody knows the reason of a divergence, what it looks like.
+    """
+    if isinstance(diagnosis, str):
+        return diagnosis.partition(":")[0].strip()
+    for name in (str(diagnosis.get("diagnosis") or ""), str(diagnosis.get("reason") or "")):
+        key = name.partition(":")[0].strip()
+        if key in RECOVERY_ACTIONS:
+            return key
+    return str(diagnosis.get("reason") or "")
+
+
+def execute_recovery(
+    diagnosis: str | Mapping[str, Any],
+    state: LearnState,
+    evaluate: Evaluate | None = None,
+    profile: Literal["seed", "evidence"] = "evidence",
+    means: RecoveryMeans | None = None,
+) -> Recovery:
+    """Return the state after the actions for ``diagnosis``, each of which is logged with the gap before and after.
+
+    Profile ``seed`` runs all of them, one after the other. Profile ``evidence`` tries each on ``state`` and keeps the one with
+    the smallest gap on the test split (``evaluate``), the earlier of equals, and none where every one makes it larger. An action
+    that only changes parameters leaves the gap as it is; so it is kept where those that change patterns do harm. An unknown
+    diagnosis has no actions. Errors: ValueError for ``evidence`` without ``evaluate``, and for a gap that is not finite.
+    """
+    actions = RECOVERY_ACTIONS.get(recovery_key(diagnosis), ())
+    if profile == "evidence" and evaluate is None and actions:
+        raise ValueError("profile evidence needs evaluate, which measures the gap on the test split; profile seed does not")
+    run = _in_order if profile == "seed" else _best_of
+    return run(actions, recovery_key(diagnosis), state, evaluate, means or RecoveryMeans())
+
+
+def _in_order(
+    actions: Sequence[tuple[str, str]], key: str, state: LearnState, evaluate: Evaluate | None, means: RecoveryMeans
+) -> Recovery:
+    entries: list[dict[str, Any]] = []
+    gap = _measured(evaluate, state) if actions else None
+    now = state
+    for name, description in actions:
+        before = gap
+        done = ACTIONS[name](now, means)
+        now = done.state
+        gap = _measured(evaluate, now) if done.changed else gap
+        entries.append({**_entry(name, description, key, state, done, before, gap), "kept": done.changed})
+    kept = tuple(str(one["recovery"]) for one in entries if one["kept"])
+    return Recovery(state=now.logged(*entries), entries=tuple(entries), kept=kept)
+
+
+def _best_of(
+    actions: Sequence[tuple[str, str]], key: str, state: LearnState, evaluate: Evaluate | None, means: RecoveryMeans
+) -> Recovery:
+    before = _measured(evaluate, state) if actions else None
+    tried: list[tuple[Applied, dict[str, Any]]] = []
+    for name, description in actions:
+        done = ACTIONS[name](state, means)
+        after = _measured(evaluate, done.state) if done.changed else before
+        tried.append((done, _entry(name, description, key, state, done, before, after)))
+    able = [one for one in tried if one[0].changed and before is not None and one[1]["after"] <= before + _EQUAL]
+    best = min(able, key=lambda one: one[1]["after"], default=None)
+    entries: tuple[dict[str, Any], ...] = tuple({**entry, "kept": best is not None and entry is best[1]} for _, entry in tried)
+    found = state if best is None else best[0].state
+    kept = () if best is None else (str(best[1]["recovery"]),)
+    return Recovery(state=found.logged(*entries), entries=entries, kept=kept)
+
+
+def _entry(
+    name: str, description: str, key: str, state: LearnState, done: Applied, before: float | None, after: float | None
+) -> dict[str, Any]:
+    return {
+        "action": "recovery",
+        "recovery": name,
+        "description": description,
+        "diagnosis": key,
+        "iteration": state.iteration,
+        "changed": done.changed,
+        "note": done.note,
+        "before": before,
+        "after": after,
+    }
+
+
+def _measured(evaluate: Evaluate | None, state: LearnState) -> float | None:
+    if evaluate is None:
+        return None
+    gap = evaluate(state)
+    if not math.isfinite(gap):
+        raise ValueError(f"the gap on the test split is {gap}; it should be a finite number")
+    return gap
+
+
+def _nothing(state: LearnState, note: str) -> Applied:
+    return Applied(state=state, changed=False, note=note)
+
+
+def _pruned(state: LearnState, wanted: Callable[[PatternV2], bool], which: str) -> Applied:
+    gone = {one.id for one in state.patterns.patterns if wanted(one)}
+    if not gone:
+        return _nothing(state, f"there are no patterns {which}")
+    found = _with(state.patterns, [_prune(one) if one.id in gone else one for one in state.patterns.patterns])
+    return Applied(state=replace(state, patterns=found), changed=True, note=f"{len(gone)} patterns {which} pruned")
+
+
+def _prune(pattern: PatternV2) -> PatternV2:
+    return pattern.model_copy(update={"status": "pruned"})
+
+
+def _with(patterns: PatternSet, found: Sequence[PatternV2]) -> PatternSet:
+    return patterns.model_copy(update={"patterns": list(found)})
