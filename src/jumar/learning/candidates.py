@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from jumar.learning.contrast import Contrast, Strength
 from jumar.learning.judge_words import phrases_of, quotes_of
@@ -332,7 +332,7 @@ def _pattern(one: _Candidate, at: datetime) -> PatternV2:
 def _proposal(one: _Candidate, items: Sequence[GapItem], contrast: Contrast, iteration: int, at: datetime) -> PatternProposal:
     pattern = _pattern(one, at).model_copy(update={"learned_iter": iteration})
     side = 1 if pattern.type == "good" else -1
-    told = one.strength
+    told, places = one.strength, cast("list[int]", one.where.tolist())
     shown = ", ".join(f"'{phrase}'" for phrase in one.phrases)
     scored = "too low" if side > 0 else "too high"
     rationale = (
@@ -349,7 +349,7 @@ def _proposal(one: _Candidate, items: Sequence[GapItem], contrast: Contrast, ite
         rationale=rationale,
         provenance={
             "by": one.source,
-            "items": [items[place].id for place in one.where.tolist() if contrast.signs[place] == side][:_NAMED],
+            "items": [items[place].id for place in places if contrast.signs[place] == side][:_NAMED],
             "judge_words": list(one.judge_words),
             "statistic": told.to_json(),
         },

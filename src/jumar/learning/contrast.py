@@ -104,8 +104,10 @@ def _side(inside: Any, total: Any, of_inside: int, texts: int, kind: Any) -> lis
     else:
         prior = _PRIOR * (total + 0.5) / (texts + 1)
         one, other = inside + prior, outside + prior
-        log_odds = np.log(one / (of_inside + _PRIOR - one)) - np.log(other / (of_outside + _PRIOR - other))
-        z = log_odds / np.sqrt(1 / one + 1 / other)
+        # what speaks against counts too: terms may stand in most texts, unlike words among all words
+        without, elsewhere = of_inside + _PRIOR - one, of_outside + _PRIOR - other
+        log_odds = np.log(one / without) - np.log(other / elsewhere)
+        z = log_odds / np.sqrt(1 / one + 1 / without + 1 / other + 1 / elsewhere)
         cross = inside * (of_outside - outside) - outside * (of_inside - inside)
         spread = np.maximum(1, of_inside * of_outside * total * (texts - total)).astype(float)
         chi = np.where(cross > 0, texts * cross.astype(float) ** 2 / spread, 0.0)

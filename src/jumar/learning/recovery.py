@@ -160,13 +160,13 @@ def deduplicate_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
 
 
 def prune_by_coverage(state: LearnState, means: RecoveryMeans) -> Applied:
-    """Set patterns that fire on none of the texts to ``pruned``."""
+    """Set patterns that fire on none of the texts to ``pruned``; those of features are no matter of words, and stay."""
     if not means.texts:
         return _nothing(state, "there are no texts to fire on")
     matcher = PatternMatcher(state.patterns)
     fired = {index for text in means.texts for index in matcher.fired(text)}
     seen = {matcher.ids[index] for index in fired}
-    can = {one.id for one in state.patterns.patterns if one.status in MATCHED and (one.phrases or one.regex or one.keywords)}
+    can = {one.id for one in state.patterns.patterns if one.status in MATCHED and one.feature is None}
     return _pruned(state, lambda one: one.id in can and one.id not in seen, f"that fire on none of {len(means.texts)} texts")
 
 

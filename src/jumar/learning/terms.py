@@ -22,6 +22,9 @@ JOINS: Final = (" ", "-", "'", "’", "/")
 _SPLIT: Final = re.compile(r"(\W+)")
 _LETTER: Final = re.compile(r"[^\Wai]\b")  # what an apostrophe cut off: the end of "user's"
 
+_STUMPS: Final = frozenset("don didn doesn isn aren wasn weren won couldn wouldn shouldn hasn haven hadn ain".split())  # noqa: SIM905
+"""What an apostrophe leaves of a denial: they stand in texts, and mean the denial as much as its absence."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -36,7 +39,9 @@ def says_something(phrase: str) -> bool:
     words = phrase.split()
     if words[-1] in FUNCTION_WORDS or _LETTER.match(phrase):
         return False
-    return any(len(word) >= 3 and word not in FUNCTION_WORDS and any(map(str.isalpha, word)) for word in words)
+    return any(
+        len(word) >= 3 and word not in FUNCTION_WORDS and word not in _STUMPS and any(map(str.isalpha, word)) for word in words
+    )
 
 
 def find_terms(texts: Sequence[str], *, words: int = 3, least: int = 2, largest_share: float = 0.95) -> Terms:

@@ -26,9 +26,11 @@ _TYPES: Final = {"good_pattern": "good", "bad_pattern": "bad", "good": "good", "
 
 
 def pattern_key(pattern: PatternV2) -> str:
-    """Return what a pattern says, as one text: its type, its phrases as they are compared, and its expression."""
+    """Return what a pattern says, as one text: its type, its phrases as they are compared, its expression, its feature."""
     said = sorted({folded(one) for one in literals(pattern)})
-    return "\x1f".join((pattern.type, *said, *((f"/{pattern.regex}/",) if pattern.regex is not None else ())))
+    more = [f"/{pattern.regex}/"] if pattern.regex is not None else []
+    more += [f"{pattern.feature} >= {pattern.at_least!r}"] if pattern.feature is not None else []
+    return "\x1f".join((pattern.type, *said, *more))
 
 
 def pattern_id(pattern: PatternV2) -> str:
@@ -73,7 +75,7 @@ def as_pattern(
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise PatternLoadError(f"a proposed pattern is none: '{where}': {escape(str(first['msg']))}") from None
-    if not literals(pattern) and pattern.regex is None:
+    if not literals(pattern) and pattern.regex is None and pattern.feature is None:
         raise PatternLoadError(f"the proposed pattern '{escape(pattern.description[:80])}' has neither phrases nor an expression")
     return pattern if found.get("id") else pattern.model_copy(update={"id": pattern_id(pattern)})
 

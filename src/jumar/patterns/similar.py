@@ -157,7 +157,8 @@ class _Words:
             self._read(place)
         row: Any = self._rows[place - self._start][:place]
         alike: Any = np.flatnonzero(row)
-        nearest: list[int] = alike[np.lexsort((alike, -np.round(row[alike] / 100, 4)))].tolist()
+        ratios: Any = -np.round(row[alike] / 100, 4)
+        nearest: list[int] = alike[np.argsort(ratios, kind="stable")].tolist()
         for other in nearest:
             if other in kept and self._types[other] == self._types[place] and not opposed(self._said[place], self._said[other]):
                 yield other, Similar("wording", float(row[other]) / 100)
