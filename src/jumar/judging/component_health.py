@@ -10,9 +10,12 @@ from jumar.judging.health import check_cheap_evaluator
 from jumar.judging.models import CheapModeResult, ComponentHealthStatus, DualModeResult, Unscored
 from jumar.patterns.models import PatternSet
 
-__all__ = ["COMPONENTS", "check_components", "check_gap_calculator", "check_patterns", "every_component"]
+__all__ = ["COMPONENTS", "check_components", "check_gap_calculator", "check_pattern_learner", "check_patterns", "every_component"]
 
 COMPONENTS = ("pattern_migration", "cheap_evaluator", "expensive_evaluator", "gap_calculator", "pattern_learner")
+
+_DECIDED = 5
+_REJECTED = 0.4  # three committed and two rejected is what the first design flags
 
 
 def check_components(
@@ -61,6 +64,37 @@ def check_patterns(patterns: PatternSet | None) -> ComponentHealthStatus:
         healthy=not (noticed["no_patterns"] or noticed["cannot_fire"]),
         flags=flags,
         details={"patterns": len(patterns.patterns), **count, "cannot_fire": mute[:20]},
+    )
+
+
+def check_pattern_learner(
+    *, proposed: int, committed: int, rejected: int, provisional: int = 0, refused: int = 0
+) -> ComponentHealthStatus:
+    """Return whether proposals come to something, from the counts of one iteration.
+
+    Flags: ``high_rejection_rate`` (of five or more that were decided at least two fifths were rejected; it tells of weak
+    proposals and is no illness), ``no_proposals`` (nothing proposed, and nothing under test), ``answers_refused`` (a model was
+    asked and most of its answers were no proposals). Only the last one is unhealthy, where there was no other proposal.
+    """
+    decided = committed + rejected
+    rate = rejected / decided if decided else 0.0
+    noticed = {
+        "high_rejection_rate": decided >= _DECIDED and rate >= _REJECTED,
+        "no_proposals": proposed == 0 and provisional == 0,
+        "answers_refused": refused > max(1, proposed),
+    }
+    return ComponentHealthStatus(
+        healthy=not (noticed["answers_refused"] and proposed == 0),
+        flags=[flag for flag, is_so in noticed.items() if is_so],
+        details={
+            "ran": True,
+            "proposed": proposed,
+            "committed": committed,
+            "rejected": rejected,
+            "provisional": provisional,
+            "refused": refused,
+            "rejection_rate": rate if decided else None,
+        },
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NoReturn, cast
 
 from jumar.text import escape
 
-__all__ = ["MAX_REPLY", "NoReading", "Reading", "on_scale", "parse_reply", "well_formed"]
+__all__ = ["MAX_REPLY", "NoReading", "Reading", "objects_in", "on_scale", "parse_reply", "well_formed"]
 
 MAX_REPLY: Final = 1 << 20
 """Characters of an answer that are looked at; no verdict is longer."""
@@ -70,6 +70,16 @@ def parse_reply(text: str, scale: tuple[float, float] = (1.0, 5.0), *, cut: bool
         return _readings(_verdict(_THOUGHTS.sub("", text[:MAX_REPLY], count=1), cut=cut), scale)
     except _NoVerdictError as error:
         return error.found
+
+
+def objects_in(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects of an answer: the whole of it, or those in a code fence or in prose. Nothing is raised."""
+    said = _THOUGHTS.sub("", text[:MAX_REPLY], count=1)
+    found = _decoded(said.strip())
+    if isinstance(found, dict):
+        return [cast("dict[str, Any]", found)]
+    fenced = [one for block in _FENCE.findall(said) for one in _objects(block)]
+    return fenced or list(_objects(said))
 
 
 def on_scale(value: object, scale: tuple[float, float]) -> float:
