@@ -156,12 +156,11 @@ class _Words:
         if place >= self._end:
             self._read(place)
         row: Any = self._rows[place - self._start][:place]
-        alike: Any = np.flatnonzero(row)
-        ratios: Any = -np.round(row[alike] / 100, 4)
-        nearest: list[int] = alike[np.argsort(ratios, kind="stable")].tolist()
-        for other in nearest:
+        alike: list[int] = np.flatnonzero(row).tolist()
+        ratios = {other: float(row[other]) / 100 for other in alike}
+        for other in sorted(alike, key=lambda one: (-round(ratios[one], 4), one)):
             if other in kept and self._types[other] == self._types[place] and not opposed(self._said[place], self._said[other]):
-                yield other, Similar("wording", float(row[other]) / 100)
+                yield other, Similar("wording", ratios[other])
 
     def _read(self, place: int) -> None:
         from rapidfuzz import fuzz, process
