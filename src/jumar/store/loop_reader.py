@@ -37,6 +37,7 @@ from jumar.store.reading import (
     read_store_file,
     read_view,
 )
+from jumar.store.settled import Settled
 from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Pending, read_pending
 
 __all__ = ["LoopReader"]
@@ -72,6 +73,7 @@ class LoopReader:
         self._ordered: tuple[IterationView, ...] | None = None
         self._known_attempts: dict[int, Attempt] = {}
         self._all_attempts: tuple[Attempt, ...] | None = None
+        self.settled = Settled(self.paths)
         self._known_decisions: dict[int, Decision] = {}
         self._all_decisions: tuple[Decision, ...] | None = None
         self._known_readings: dict[int, Reading] = {}
@@ -125,6 +127,8 @@ class LoopReader:
         if self._all_attempts is None:
             starts, ends = attempt_names(self._attempts.names)
             known = self._known_attempts
+            if not known and len(ends) >= self.settled.at_once:
+                known.update((number, attempt) for number, attempt in self.settled.read().items() if number in ends)
             for number in starts:
                 found = known.get(number)
                 if found is None or (found.end is None and number in ends):

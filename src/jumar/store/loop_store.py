@@ -146,6 +146,7 @@ class LoopStore(LoopReader):
             except FileExistsError as error:
                 raise UsageError(f"attempt {number} of loop '{self.loop_id}' has ended already") from error
             self._note_attempt(Attempt(start=started, end=end))
+            self.settled.grow(self.attempts())
 
     def _note_attempt(self, attempt: Attempt) -> None:
         number = attempt.start.number

@@ -12,7 +12,7 @@ from jumar.model.records import FAILURES, Usage
 from jumar.store.layout import LoopPaths
 from jumar.store.reading import light, read_attempt, read_bytes
 
-__all__ = ["read_light_attempt"]
+__all__ = ["END_TYPES", "START_TYPES", "USAGE_TYPES", "read_light_attempt"]
 
 _NONE: Final = type(None)
 _WHOLE: Final = frozenset({int})
@@ -22,20 +22,20 @@ _MAYBE_NUMBER: Final = frozenset({int, float, _NONE})
 _MAYBE_TEXT: Final = frozenset({str, _NONE})
 _MAYBE_TRUTH: Final = frozenset({bool, _NONE})
 
-_START: Final = {
+START_TYPES: Final = {
     **dict.fromkeys(("number", "iteration", "pid"), _WHOLE),
     **dict.fromkeys(("nonce", "started_at", "purpose"), _TEXT),
     **dict.fromkeys(("parent", "batch", "candidate", "reserve_tokens"), _MAYBE_WHOLE),
     "reserve_cost_usd": _MAYBE_NUMBER,
 }
-_END: Final = {
+END_TYPES: Final = {
     **dict.fromkeys(("outcome", "ended_at", "detail"), _TEXT),
     **dict.fromkeys(("seconds", "known_cost_usd", "wait_seconds"), _MAYBE_NUMBER),
     "exit_code": _MAYBE_WHOLE,
     "printed": _MAYBE_TRUTH,
     "failure": _MAYBE_TEXT,
 }
-_USAGE: Final = {
+USAGE_TYPES: Final = {
     **dict.fromkeys(("tokens_used", "input_tokens", "output_tokens", "cached_tokens"), _MAYBE_WHOLE),
     **dict.fromkeys(("token_cost_usd", "retry_after"), _MAYBE_NUMBER),
     **dict.fromkeys(("model", "session_id", "blocked"), _MAYBE_TEXT),
@@ -60,7 +60,7 @@ def read_light_attempt(paths: LoopPaths, number: int, *, ended: bool) -> Attempt
 
 def _start(data: bytes) -> AttemptStart | None:
     found: dict[str, Any] = json.loads(data)
-    values = _checked(found, _START)
+    values = _checked(found, START_TYPES)
     if values is None or not _known(found) or values["purpose"] not in PURPOSES:
         return None
     return AttemptStart(**values)
@@ -68,7 +68,7 @@ def _start(data: bytes) -> AttemptStart | None:
 
 def _end(data: bytes) -> AttemptEnd | None:
     found: dict[str, Any] = json.loads(data)
-    values, said = _checked(found, _END), _checked(found["usage"], _USAGE)
+    values, said = _checked(found, END_TYPES), _checked(found["usage"], USAGE_TYPES)
     if values is None or said is None or not _known(found) or values["outcome"] not in OUTCOMES:
         return None
     if values["failure"] is not None and values["failure"] not in FAILURES:

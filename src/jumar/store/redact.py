@@ -74,6 +74,8 @@ def redact_loop(store: LoopStore, redactor: Redactor, *, what: str, by: str, at:
     with store.lock():
         _refuse_own_names(store, redactor)
         store.discard_leftovers()
+        with files.as_write_error("remove", store.settled.path):
+            store.settled.forget()  # made anew, of what is clean then
         directory = store.paths.directory
         temporary = directory / f"{files.TEMPORARY}{secrets.token_hex(6)}"
         with files.as_write_error("rewrite files in", temporary):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -25,12 +25,14 @@ from jumar.store.reading import (
     attempt_names,
     cleaned_iterations,
     decision_number,
+    light,
     read_attempt,
     read_decision,
     read_later_reading,
     read_record,
     read_store_file,
 )
+from jumar.store.settled import parts_of
 from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, Pending
 from jumar.store.unfinished import REDACTION, has_redaction
 from jumar.text import escape
@@ -237,6 +239,7 @@ class _Loop:
             pass  # asked for its notes: a view may have any name
         decisions = self._decisions()
         attempts = self._attempts()
+        self._settled(attempts)
         cleaned = cleaned_iterations(decisions)
         records: dict[int, IterationRecord] = {}
         for name in self._check.names(self._paths.iterations):
@@ -306,6 +309,16 @@ class _Loop:
             self._check.notes.append(f"{self._check.shown(directory)}: waits to be scored, the next run does that")
         return found
 
+    def _settled(self, attempts: Mapping[int, Attempt]) -> None:
+        """Compare what stands for the attempts in one file with the attempts: what is believed has to be what they say."""
+        settled, shown = self._store.settled, self._check.shown(self._store.settled.path)
+        if any(part is None for part in parts_of(settled.path)):
+            self._check.notes.append(f"{shown}: is damaged in part; it is derived, and what is damaged is not believed")
+        wrong = [number for number, found in settled.read().items() if number in attempts and attempts[number] != found]
+        if wrong:
+            what = f"says something else of attempt {wrong[0]} than its own files"
+            self._check.problem(settled.path, what, "remove it: it is derived, and made anew")
+
     def _attempts(self) -> dict[int, Attempt]:
         check, directory = self._check, self._paths.attempts
         names = set(check.names(directory))
@@ -323,7 +336,7 @@ class _Loop:
             path = self._paths.attempt_start(number)
             attempt = check.guard(path, lambda number=number: read_attempt(self._paths, number, ended=number in ends))
             if attempt is not None:
-                found[number] = attempt
+                found[number] = light(attempt)
                 if attempt.end is None:
                     check.notes.append(f"{check.shown(path)}: has no end yet; if nothing runs, the next run counts it as lost")
         return found

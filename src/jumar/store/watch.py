@@ -112,6 +112,9 @@ class StoreWatch:
         """
         if self._vault is None:
             self._vault = _Vault(self._paths.directory)
+        self._store.attempts()
+        for _ in self._derived():
+            pass  # of another process, before anybody could be blamed for it
         self._take_in()
         for key in itertools.islice(self._backlog, _TAKEN):
             self._add(key)
@@ -140,13 +143,23 @@ class StoreWatch:
                 "generator cleans up with `git clean -x`, let it say `git clean -x -e .jumar`. Start again with `jumar run`"
             )
         self._take_in()
-        found = [*self._misplaced(pending)]
+        found = [*self._derived(), *self._misplaced(pending)]
         for key in self._due(everything=everything):
             found += self._changed(key)
         for number, before in self._pending.items():
             if not self._is_recorded(number):
                 found += self._altered_pending(number, before)
         return tuple(found)
+
+    def _derived(self) -> Iterator[Damage]:
+        """Remove what stands for the attempts in one file, when somebody else wrote there: what they cost would be believed."""
+        settled = self._store.settled
+        if settled.touched():
+            mended = False
+            with contextlib.suppress(OSError):
+                settled.forget()
+                mended = True
+            yield Damage(settled.path.name, "was changed; it is made anew" if mended else "was changed", mended=mended)
 
     def _take_in(self) -> None:
         attempts, numbers = self._store.attempts(), self._store.iteration_numbers()
