@@ -11,6 +11,7 @@ from typing import Any
 
 from jumar.errors import JumarError, StoreWriteError
 from jumar.loop.analyzer import analyze
+from jumar.loop.answers import Answers, disagreement, kept_answers
 from jumar.loop.briefing import Briefing
 from jumar.loop.events import PhaseStarted
 from jumar.loop.failures import without_effect
@@ -31,7 +32,7 @@ from jumar.model.records import FailureKind, Status
 from jumar.ranking.score import resolve_weights
 from jumar.store.loop_store import Pending
 
-__all__ = ["Answers", "Evaluation", "ended_of"]
+__all__ = ["Evaluation", "ended_of"]
 
 _STATUS_OF: Mapping[Outcome, Status] = {
     "failed": "generator_failed",
@@ -41,17 +42,6 @@ _STATUS_OF: Mapping[Outcome, Status] = {
 
 
 _FULL = "cut off: "
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What the programs said of one snapshot. ``full`` is why that is none of it: the disk was full for them."""
-
-    checks: tuple[CheckResult, ...] = ()
-    readings: tuple[ScoreReading, ...] = ()
-    seconds: float = 0.0
-    found: tuple[Finding, ...] = ()
-    full: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,28 +61,67 @@ class Evaluation:
             scored = pending.record
             return with_room(self.run.space, lambda: self.run.store.commit(pending, scored))
         ended = ended_of(pending.stage)
-        failed = None if ended is None else _STATUS_OF.get(ended.outcome)
-        answers = Answers()
-        if failed is None:
-            found = yield from self._answers(pending, ended)
-            if found is None:
+        answers: Answers | None = Answers()
+        if _failed(ended) is None:
+            answers = yield from self._answers(pending, ended)
+            if answers is None:
                 return None
-            answers = found
-            judged = verdict(answers.checks, answers.readings, self._weights())
-        else:
-            judged = Verdict(verification="skipped", status=failed, status_reason="" if ended is None else ended.detail)
-        found = tuple(dict.fromkeys((*findings_from_json(pending.stage.get("guard")), *answers.found)))
-        judged = with_findings(judged, found)
+        judged, found = self._judged(pending, ended, answers)
         spent = seconds + answers.seconds + ((ended and ended.seconds) or 0.0)
         record = self._record(pending, ended, judged, answers, found, seconds=spent)
         changed = pending.manifest.entries if record.parent is None else record.analysis.artifacts_modified
         tell_planted(self.run.settings.loop_id, pending.artifacts, changed, self.run.notice)
         return with_room(self.run.space, lambda: self.run.store.commit(pending, record))
 
+    def checked(self, pending: Pending) -> Pending:
+        """Return a snapshot that waits with its record where that agrees with all that is on disk; else without.
+
+        One that was put there while no jumar ran would be believed: it is moved out of the way, and told.
+        """
+        record = pending.record
+        if record is None:
+            return pending
+        ended = ended_of(pending.stage)
+        came_to_its_end, answers = kept_answers(self.run, pending)
+        answers = Answers() if _failed(ended) is not None else answers
+        why = disagreement(self.run, pending, record, answers)
+        if why is None and answers is None and not came_to_its_end:
+            why = "no evaluation of it has ended"
+        if why is None and answers is not None:
+            judged, _ = self._judged(pending, ended, answers)
+            said = (record.quality_score, record.verification_status, record.status, dict(record.dimensions))
+            if said != (judged.quality, judged.verification, judged.status, dict(judged.dimensions)):
+                why = "its score does not follow from what the checks and scorers said"
+        if why is None:
+            return pending
+        place = self.run.store.reject_record(pending)
+        self.run.notice(
+            f"the record that lay with the snapshot of iteration {pending.number} is not used: {why}; it is {place} now"
+        )
+        return replace(pending, record=None)
+
+    def _judged(self, pending: Pending, ended: AttemptEnd | None, answers: Answers) -> tuple[Verdict, tuple[Finding, ...]]:
+        failed = _failed(ended)
+        if failed is None:
+            judged = verdict(answers.checks, answers.readings, self._weights())
+        else:
+            judged = Verdict(verification="skipped", status=failed, status_reason="" if ended is None else ended.detail)
+        found = tuple(dict.fromkeys((*findings_from_json(pending.stage.get("guard")), *answers.found)))
+        return with_findings(judged, found), found
+
     def _answers(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
-        """Ask validators and scorers, once more where one of them could not answer. None when it was stopped."""
+        """Ask validators and scorers, once more where one of them could not answer. None when it was stopped.
+
+        What was said before an interruption, and paid for, is taken up.
+        """
         found: tuple[Finding, ...] = ()
-        for left in range(max(0, self.run.settings.retries.broken - self._broken_before(pending)), -1, -1):
+        before, retries = self._broken_before(pending), self.run.settings.retries.broken
+        _, kept = kept_answers(self.run, pending)
+        if kept is not None:
+            if _broken(kept) is None or before > retries or not may_score_again(self.run):
+                return kept
+            found = kept.found
+        for left in range(max(0, retries - before), -1, -1):
             answers = yield from self._attempt(pending, ended)
             if answers is None:
                 return None
@@ -198,6 +227,7 @@ class Evaluation:
             usage=usage,
             known_cost_usd=known,
             failure=None if broken is None else broken[0],
+            answers=None if stopped else answers.to_json(),
         )
 
     def _weights(self) -> dict[str, float]:
@@ -258,6 +288,11 @@ def ended_of(stage: Mapping[str, Any]) -> AttemptEnd | None:
     """Return how the attempt of a staged snapshot ended; None for the start state."""
     section = Fields(stage, "stage.json").section_or_none("ended")
     return None if section is None else AttemptEnd.from_json(section)
+
+
+def _failed(ended: AttemptEnd | None) -> Status | None:
+    """Return the status of a pass whose generator failed, so that there is nothing to evaluate; else None."""
+    return None if ended is None else _STATUS_OF.get(ended.outcome)
 
 
 def _was_full(attempt: Attempt) -> bool:

@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from jumar.decide.evidence import evidence_of
 from jumar.files import as_write_error
+from jumar.loop.answers import Answers
 from jumar.loop.briefing import Briefing
-from jumar.loop.evaluation import Answers, Evaluation
+from jumar.loop.evaluation import Evaluation
 from jumar.loop.purse import begin, ended_if_full, refused_evaluation
 from jumar.loop.run import LoopRun
 from jumar.loop.seeds import step_seed

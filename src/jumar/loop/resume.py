@@ -86,18 +86,20 @@ def _tell_set_aside(run: LoopRun, plan: RestorePlan, kept: Path | None, number: 
     )
 
 
-def _waiting(run: LoopRun) -> list[Pending]:
+def _waiting(run: LoopRun, trees: Trees) -> list[Pending]:
     """Return the snapshots that wait: first those that have their record already, and only lack being acknowledged.
 
-    While the others are scored, a record among what waits is one that somebody else put there.
+    While the others are scored, a record among what waits is one that somebody else put there; so is one that does not agree with
+    the rest of what is on disk.
     """
-    waiting = [run.store.pending_of(number) for number in run.store.pending_numbers()]
+    found = [run.store.pending_of(number) for number in run.store.pending_numbers()]
+    waiting = [trees.step(pending.stage.get("candidate")).evaluation.checked(pending) for pending in found]
     return sorted(waiting, key=lambda pending: pending.record is None)
 
 
 def _complete_pending(run: LoopRun, trees: Trees) -> bool:
     found = False
-    for pending in _waiting(run):
+    for pending in _waiting(run, trees):
         found = True
         end_strays(pending.nonce)
         candidate: int | None = pending.stage.get("candidate")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, cast, get_args
 
@@ -69,7 +70,8 @@ class AttemptEnd:
     ``seconds`` is monotonic time; of a lost attempt it is the time up to its last heartbeat, None when there was none. ``notes``
     say what of its usage report was not usable. ``known_cost_usd`` is what is known of a cost that is not known whole (a judge of
     which one call did not say). ``wait_seconds`` is how long a rate-limited one was told to wait, None when it was not told.
-    ``printed`` is whether it printed anything (None: nobody looked). ``failure`` is what went wrong, by kind.
+    ``printed`` is whether it printed anything (None: nobody looked). ``failure`` is what went wrong, by kind. ``answers`` are
+    what validators and scorers said in an evaluation that came to its end: they were paid for.
     """
 
     outcome: Outcome
@@ -86,10 +88,14 @@ class AttemptEnd:
     wait_seconds: float | None = None
     printed: bool | None = None
     failure: FailureKind | None = None
+    answers: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def to_json(self) -> dict[str, Any]:
         lists = {"commits": list(self.commits), "errors": list(self.errors), "notes": list(self.notes)}
-        return {"format": FORMAT, **asdict(self), "usage": self.usage.to_json(), **lists}
+        data = {"format": FORMAT, **asdict(self), "usage": self.usage.to_json(), **lists}
+        if self.answers is None:
+            del data["answers"]
+        return data
 
     @classmethod
     def from_json(cls, fields: Fields) -> AttemptEnd:
@@ -108,6 +114,7 @@ class AttemptEnd:
             wait_seconds=fields.number_or_none("wait_seconds"),
             printed=fields.boolean_or_none("printed"),
             failure=cast("FailureKind | None", fields.choice("failure", FAILURES) if fields.data.get("failure") else None),
+            answers=None if (answers := fields.section_or_none("answers")) is None else dict(answers.data),
         )
 
 

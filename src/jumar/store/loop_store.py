@@ -29,6 +29,7 @@ from jumar.store.staging import (
     ARTIFACTS,
     MANIFEST,
     METRICS,
+    PLANTED,
     Base,
     Pending,
     Plan,
@@ -370,6 +371,15 @@ class LoopStore(LoopReader):
                 files.remove_tree(temporary)
             raise
         return manifest
+
+    def reject_record(self, pending: Pending) -> str:
+        """Move a record out of a snapshot that waits, because somebody else put it there; return where it lies, in the loop."""
+        with self._writing("move a record out of", pending.directory):
+            planted = self.paths.directory / PLANTED
+            files.make_directory(planted)
+            place = planted / f"{len(os.listdir(planted)) + 1:04d}-{METRICS}"
+            files.rename_new(pending.directory / METRICS, place)
+        return f"{PLANTED}/{place.name}"
 
     def discard_leftovers(self) -> None:
         """Remove what an interrupted process left behind: temporaries, and the scratch of all but the last attempt."""

@@ -194,10 +194,10 @@ def read_attempt(paths: LoopPaths, number: int, *, ended: bool) -> Attempt:
 
 
 def light(attempt: Attempt) -> Attempt:
-    """Return the attempt without the generator's output: what is kept in memory of ten thousand of them."""
-    if attempt.end is None or not attempt.end.output_tail:
+    """Return the attempt without the generator's output and the scorers' answers: what is kept of ten thousand of them."""
+    if attempt.end is None or not (attempt.end.output_tail or attempt.end.answers is not None):
         return attempt
-    return replace(attempt, end=replace(attempt.end, output_tail=""))
+    return replace(attempt, end=replace(attempt.end, output_tail="", answers=None))
 
 
 def decision_number(name: str) -> int | None:

@@ -26,6 +26,7 @@ __all__ = [
     "LOGS",
     "MANIFEST",
     "METRICS",
+    "PLANTED",
     "STAGE",
     "Base",
     "Pending",
@@ -42,6 +43,7 @@ ARTIFACTS: Final = "artifacts"
 LOGS: Final = "logs"
 MANIFEST: Final = "manifest.json"
 METRICS: Final = "metrics.json"
+PLANTED: Final = "planted"
 STAGE: Final = "stage.json"
 _CHUNK: Final = 1 << 20
 _CLEANED_TO: Final = 64 << 20  # bytes of a log: what jumar writes itself is capped far below

@@ -28,7 +28,7 @@ from jumar.errors import StoreDamagedError
 from jumar.store.layout import iteration_name, iteration_number
 from jumar.store.loop_reader import LoopReader
 from jumar.store.reading import iteration_numbers
-from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE
+from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, PLANTED, STAGE
 from jumar.text import escape
 
 __all__ = ["Damage", "StoreWatch"]
@@ -37,7 +37,6 @@ _NEWEST: Final = 6  # attempts and iterations, looked at each time
 _TURN: Final = 4  # older ones, looked at each time: what was read of them is in memory, and the end looks at all
 _TAKEN: Final = 32  # older ones of a loop that is gone on with, taken in each time
 _LARGEST_COPY: Final = 8_000_000  # bytes of one attempt's or iteration's files
-_PLANTED: Final = "planted"
 _Key = int | str
 
 
@@ -344,10 +343,10 @@ class StoreWatch:
             self._move_away(path)
         except OSError:
             return Damage(shown, "was put there and could not be moved away", mended=False)
-        return Damage(shown, f"was put there; it lies in {_PLANTED}/ now", mended=True)
+        return Damage(shown, f"was put there; it lies in {PLANTED}/ now", mended=True)
 
     def _move_away(self, path: Path) -> None:
-        directory = self._paths.directory / _PLANTED
+        directory = self._paths.directory / PLANTED
         files.make_directory(directory)
         number = len(os.listdir(directory)) + 1
         os.rename(path, directory / f"{number:04d}-{path.name}")

@@ -1,0 +1,87 @@
+"""What validators and scorers said of one snapshot: kept with the attempt's end, so that it is paid for once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jumar.loop.guard import Finding, findings_from_json
+from jumar.loop.run import LoopRun
+from jumar.model import CheckResult, IterationRecord, ScoreReading
+from jumar.model.attempts import Attempt
+from jumar.model.codec import Fields
+from jumar.store.loop_store import Pending
+
+__all__ = ["Answers", "disagreement", "kept_answers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the programs said of one snapshot. ``full`` is why that is none of it: the disk was full for them."""
+
+    checks: tuple[CheckResult, ...] = ()
+    readings: tuple[ScoreReading, ...] = ()
+    seconds: float = 0.0
+    found: tuple[Finding, ...] = ()
+    full: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "checks": [check.to_json() for check in self.checks],
+            "readings": [reading.to_json() for reading in self.readings],
+            "seconds": self.seconds,
+            "guard": [finding.to_json() for finding in self.found],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], source: str) -> Answers:
+        """Read what :meth:`to_json` wrote. Errors: :class:`jumar.errors.StoreDamagedError` that names ``source``."""
+        fields = Fields(data, source)
+        return cls(
+            checks=tuple(CheckResult.from_json(item) for item in fields.sections("checks")),
+            readings=tuple(ScoreReading.from_json(item) for item in fields.sections("readings")),
+            seconds=fields.number("seconds"),
+            found=findings_from_json(fields.data.get("guard")),
+        )
+
+
+def kept_answers(run: LoopRun, pending: Pending) -> tuple[bool, Answers | None]:
+    """Return whether an evaluation of this snapshot came to its end, and what the last one said.
+
+    That is None where none did, and where an earlier version of jumar did not keep it. ``found`` is that of all of them.
+    """
+    ended: list[Attempt] = []
+    for light in reversed(run.store.attempts()):
+        start, end = light.start, light.end
+        if start.iteration < pending.number - run.settings.candidates:
+            break
+        if start.nonce == pending.nonce and start.purpose == "score" and end is not None and end.outcome in {"ok", "broken"}:
+            ended.append(run.store.attempt(start.number))
+    kept: list[Answers] = []
+    for attempt in ended:
+        said = attempt.end and attempt.end.answers
+        if said is None:
+            break
+        kept.append(Answers.from_json(said, str(run.store.paths.attempt_end(attempt.start.number))))
+    if not kept:
+        return bool(ended), None
+    return True, replace(kept[0], found=tuple(finding for answers in reversed(kept) for finding in answers.found))
+
+
+def disagreement(run: LoopRun, pending: Pending, record: IterationRecord, answers: Answers | None) -> str | None:
+    """Return why the record that lies in a snapshot that waits is not ours; None when it agrees with what is on disk.
+
+    ``answers`` are what was said of it, where that is known. Whether the score follows from them is left to the caller.
+    """
+    if (record.iteration_number, record.nonce, record.attempt) != (pending.number, pending.nonce, pending.attempt):
+        return "it is of another iteration or attempt"
+    if record.artifacts_detail != tuple(pending.file.changed):
+        return "it lists other files than the snapshot"
+    if pending.attempt is not None:
+        paid = next((each for each in run.store.attempts() if each.start.number == pending.attempt), None)
+        if paid is None or paid.end is None or (paid.start.iteration, paid.start.nonce) != (pending.number, pending.nonce):
+            return "no attempt of that iteration has ended"
+    if answers is not None and (record.checks, record.readings) != (answers.checks, answers.readings):
+        return "the checks and scorers said something else"
+    return None
