@@ -12,6 +12,7 @@ from jumar.budget.failures import count_failures
 from jumar.budget.gate import Go, Stop, Wait, check_budget
 from jumar.decide.apply import apply, finish, plan_apply, unfinished
 from jumar.decide.evidence import evidence_of, select_from
+from jumar.decide.plan import ApplyPlan
 from jumar.decide.select import record_selection
 from jumar.decide.standing import standing
 from jumar.decide.treelock import locked_tree
@@ -19,6 +20,7 @@ from jumar.errors import ConflictError, JumarError, NothingEvaluatedError, Store
 from jumar.loop.batch import Batch
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
+from jumar.loop.edits import edited
 from jumar.loop.event_log import EventLog
 from jumar.loop.events import LATEST, IterationRecorded, Listener, LoopEnded, LoopStarted, StopDecided
 from jumar.loop.finalists import Finals
@@ -27,7 +29,7 @@ from jumar.loop.listeners import Listeners
 from jumar.loop.outcome import LoopOutcome
 from jumar.loop.plan import Plan, missing_of_batch, plan_next
 from jumar.loop.purse import may_begin, refused_text, refused_too_often, turned_away, wait_for
-from jumar.loop.resume import record_failed, recover
+from jumar.loop.resume import named, record_failed, recover
 from jumar.loop.run import LoopRun
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
 from jumar.loop.space import Space, disk_is_full, with_room
@@ -398,6 +400,7 @@ class Loop:
         try:
             plan = plan_apply(self.store, stands.iteration, self.settings.workdir, self.settings.artifacts)
             if plan.write or plan.delete:
+                self._set_edits_aside(plan)
                 return apply(self.store, plan, by=by, at=at, reason=reason).number, None
         except UsageError as error:
             if isinstance(error.__cause__, OSError):  # not refused: the disk failed, and the next run tries again
@@ -405,6 +408,15 @@ class Loop:
             self._notice(f"the best was not put into {trees.of(None).directory}: {error}")
             return None, str(error)
         return None, None
+
+    def _set_edits_aside(self, plan: ApplyPlan) -> None:
+        """Keep what a person changed meanwhile in a tree that no candidate works in, and say so; the best takes its place."""
+        if self.settings.candidates == 1 and self.settings.in_place:
+            return  # what differs there is a pass's, or was set aside by the resume
+        paths = edited(self.store, plan)
+        if paths:
+            kept = self.store.set_aside(plan.workdir, paths)
+            self._notice(f"the work tree was changed while the loop ran: {named(paths)}; what was there is in {kept}")
 
     def _record_end(self, stop: StopDecision, selection: SelectionResult | None) -> None:
         self.store.add_decision(

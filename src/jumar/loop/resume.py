@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jumar.loop.heartbeat import last_beat
@@ -18,7 +18,7 @@ from jumar.store.loop_store import Pending
 from jumar.store.restore import RestorePlan
 from jumar.text import escape
 
-__all__ = ["record_failed", "recover"]
+__all__ = ["named", "record_failed", "recover"]
 
 
 def recover(run: LoopRun, trees: Trees) -> None:
@@ -80,10 +80,13 @@ def _tell_set_aside(run: LoopRun, plan: RestorePlan, kept: Path | None, number: 
     if kept is None:
         return
     paths = sorted({*(entry.path for entry in plan.write), *plan.delete})
-    named = ", ".join(escape(path) for path in paths[:3]) + (f" and {len(paths) - 3:,} more" if len(paths) > 3 else "")
-    run.notice(
-        f"the work tree differed from iteration {number}, which the loop goes on from: {named}; what was there is in {kept}"
-    )
+    what = f"the work tree differed from iteration {number}, which the loop goes on from: {named(paths)}"
+    run.notice(f"{what}; what was there is in {kept}")
+
+
+def named(paths: Sequence[str]) -> str:
+    """Return the first three of ``paths`` for people, and how many more there are."""
+    return ", ".join(escape(path) for path in paths[:3]) + (f" and {len(paths) - 3:,} more" if len(paths) > 3 else "")
 
 
 def _waiting(run: LoopRun, trees: Trees) -> list[Pending]:
