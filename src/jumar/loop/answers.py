@@ -9,7 +9,6 @@ from typing import Any
 from jumar.loop.guard import Finding, findings_from_json
 from jumar.loop.run import LoopRun
 from jumar.model import CheckResult, IterationRecord, ScoreReading
-from jumar.model.attempts import Attempt
 from jumar.model.codec import Fields
 from jumar.store.loop_store import Pending
 
@@ -51,13 +50,11 @@ def kept_answers(run: LoopRun, pending: Pending) -> tuple[bool, Answers | None]:
 
     That is None where none did, and where an earlier version of jumar did not keep it. ``found`` is that of all of them.
     """
-    ended: list[Attempt] = []
-    for light in reversed(run.store.attempts()):
-        start, end = light.start, light.end
-        if start.iteration < pending.number - run.settings.candidates:
-            break
-        if start.nonce == pending.nonce and start.purpose == "score" and end is not None and end.outcome in {"ok", "broken"}:
-            ended.append(run.store.attempt(start.number))
+    ended = [
+        run.store.attempt(start.number)
+        for start, end in run.ended_attempts(pending.number)
+        if start.nonce == pending.nonce and start.purpose == "score" and end.outcome in {"ok", "broken"}
+    ]
     kept: list[Answers] = []
     for attempt in ended:
         said = attempt.end and attempt.end.answers

@@ -118,7 +118,7 @@ class Evaluation:
         before, retries = self._broken_before(pending), self.run.settings.retries.broken
         _, kept = kept_answers(self.run, pending)
         if kept is not None:
-            if _broken(kept) is None or before > retries or not may_score_again(self.run):
+            if _broken(kept) is None or before > retries or refused_evaluation(self.run) is not None:
                 return kept
             found = kept.found
         for left in range(max(0, retries - before), -1, -1):
