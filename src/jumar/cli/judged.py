@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
     from jumar.judging.expensive.summary import Result
 
-__all__ = ["judge_options", "run_judged"]
+__all__ = ["judge_options", "judge_progress", "run_judged"]
 
 REPLIES = Path(".jumar/replies")
 
@@ -125,7 +125,7 @@ def run_judged(
     from jumar.app.judged import evaluate_judged
 
     request = _request(items, mode, fields, options)
-    with warned(), _progress(shown=not (as_json or quiet)) as hear:
+    with warned(), judge_progress(shown=not (as_json or quiet)) as hear:
         found = evaluate_judged(request, hear)
     if as_json:
         print_json(found.document())
@@ -159,7 +159,7 @@ def _request(items: Path, mode: str, fields: Mapping[str, str], options: Mapping
 
 
 @contextlib.contextmanager
-def _progress(*, shown: bool) -> Generator[Callable[[Result, int], None] | None]:
+def judge_progress(*, shown: bool) -> Generator[Callable[[Result, int], None] | None]:
     """Give what is told of each result; a bar on stderr where that is a terminal, else nothing."""
     if not shown or not sys.stderr.isatty():
         yield None

@@ -21,6 +21,7 @@ COMMANDS: Commands = {
     "init": ("jumar.cli.init:init_command", "Write a commented jumar.toml to start from."),
     "list": ("jumar.cli.list:list_command", "List the loops."),
     "logs": ("jumar.cli.logs:logs_command", "Print what the programs of a step printed."),
+    "prove": ("jumar.cli.prove:prove_command", "Prove that a learned set tracks its judge, or verify a proof."),
     "redact": ("jumar.cli.redact:redact_command", "Take a secret out of a loop's whole history."),
     "report": ("jumar.cli.report:report_command", "Print a loop's report as markdown, JSON, CSV, HTML or JUnit."),
     "run": ("jumar.cli.run:run_command", "Run a loop, or go on with one that was interrupted."),

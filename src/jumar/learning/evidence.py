@@ -21,7 +21,7 @@ from jumar.judging.tracking.folds import Numbers, group_numbers
 from jumar.judging.tracking.intervals import Interval, bootstrap
 from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS, GAP_TARGET, Check, above_zero, at_most, pair
 
-__all__ = ["Baselines", "Evidence", "EvidenceVerdict", "Judged", "evidence", "fit_baselines"]
+__all__ = ["Baselines", "Evidence", "EvidenceVerdict", "Judged", "evidence", "fit_baselines", "heldout_of"]
 
 EvidenceVerdict = Literal["tracks", "not_proven", "fails"]
 
@@ -99,17 +99,7 @@ class Evidence:
     @property
     def heldout(self) -> dict[str, Any]:
         """What ``jumar learn --json`` calls so; ``interval`` is that of ``mae``."""
-        names = ("mae", "spearman", "constant_mae", "length_mae", "length_spearman")
-        figures = {name: self.figures[name] for name in names}
-        gains = ("gain_constant", "gain_length", "lead_over_length", "within_spearman")
-        return {
-            **figures,
-            "interval": pair(self.intervals["mae"]),
-            "spearman_interval": pair(self.intervals["spearman"]),
-            **{name: {"value": self.figures[name], "interval": pair(self.intervals[name])} for name in gains},
-            "items": self.items,
-            "groups": self.groups,
-        }
+        return heldout_of(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -123,6 +113,21 @@ class Evidence:
             "judge_noise": None if self.noise is None else self.noise.to_json(),
             "verdict": self.verdict,
         }
+
+
+def heldout_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of :attr:`Evidence.heldout` from what :meth:`Evidence.to_json` gave."""
+    figures, intervals = document["figures"], document["intervals"]
+    names = ("mae", "spearman", "constant_mae", "length_mae", "length_spearman")
+    gains = ("gain_constant", "gain_length", "lead_over_length", "within_spearman")
+    return {
+        **{name: figures[name] for name in names},
+        "interval": intervals["mae"],
+        "spearman_interval": intervals["spearman"],
+        **{name: {"value": figures[name], "interval": intervals[name]} for name in gains},
+        "items": document["items"],
+        "groups": document["groups"],
+    }
 
 
 def evidence(judged: Sequence[Judged], cheap: Sequence[float], baselines: Baselines | None, *, seed: int = 0) -> Evidence:

@@ -1,0 +1,235 @@
+"""``jumar prove``: the final set of a learning run against the sealed items, and the checks of a proof that is there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, cast
+
+from pydantic import ValidationError
+
+from jumar.app.items import read_items
+from jumar.app.judged import reply_cache
+from jumar.app.judges import make_judge
+from jumar.app.looks import count_look
+from jumar.app.prove_request import ProveRequest
+from jumar.app.rubrics import load_rubric
+from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, StoreDamagedError
+from jumar.files import as_write_error, replace_file
+from jumar.judging.digests import digest_of, item_digest, patterns_digest
+from jumar.judging.expensive.evaluate import judge_items
+from jumar.judging.expensive.prompt import TEMPLATE_VERSION
+from jumar.judging.expensive.settings import JudgeSettings
+from jumar.judging.expensive.summary import Result
+from jumar.judging.items import Item
+from jumar.judging.models import ExpensiveModeResult
+from jumar.judging.proofs import Proof, ProofJudge, read_proof
+from jumar.judging.rubric import JudgeRubric, StoryRubric, TextRubric, builtin_rubric
+from jumar.judging.tracking import require_statistics
+from jumar.learning.evidence import heldout_of
+from jumar.learning.proof import Verification, make_proof, verify_proof
+from jumar.learning.split import Split
+from jumar.learning.targets import Target, targets_of
+from jumar.model.judges import Judge
+from jumar.patterns.models import PatternSet
+from jumar.patterns.storage import load_pattern_set
+from jumar.text import escape
+
+__all__ = ["PROOF", "Proving", "judge_of_proof", "look_subject", "prove", "rubric_of_items", "verify_file"]
+
+PROOF: Final = "proof.json"
+_SPLIT, _PATTERNS, _VERDICTS = "split.json", "patterns.json", "verdicts.jsonl"
+
+Hear = Callable[[Result, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proving:
+    """A proof that was made, where it is, and what the judge was paid for it; ``cost_usd`` is None when nobody knows."""
+
+    proof: Proof
+    path: Path
+    calls: int
+    cost_usd: float | None
+
+    @property
+    def heldout(self) -> dict[str, Any]:
+        """What ``jumar learn --json`` calls so."""
+        return heldout_of(self.proof.statistics)
+
+
+def rubric_of_items(spec: str | None, items: Sequence[Item]) -> StoryRubric | TextRubric:
+    """Return the rubric that ``spec`` names; for None the built-in one of the first item's kind. Errors: :class:`ConfigError`."""
+    return load_rubric(spec) or builtin_rubric("story" if items and items[0].story is not None else "text")
+
+
+def judge_of_proof(judge: Judge, question: JudgeRubric, settings: JudgeSettings) -> ProofJudge:
+    """Return what a proof says about the judge: what decides about its answers, not how fast it is asked or for how much."""
+    decides = ("repeat", "scale", "temperature", "seed", "explain")
+    chosen = {name: value for name, value in settings.to_json().items() if name in decides}
+    return ProofJudge(
+        identity=judge.identity,
+        question_hash=digest_of(question.model_dump(mode="json")),
+        template=TEMPLATE_VERSION,
+        settings=chosen,
+    )
+
+
+def look_subject(patterns: PatternSet, split: Split, judge: ProofJudge, rubric: StoryRubric | TextRubric) -> dict[str, Any]:
+    """Return all that decides what a look at the sealed items shows; for :func:`jumar.app.looks.count_look`."""
+    return {
+        "patterns": patterns_digest(patterns),
+        "split": digest_of(split.to_json()),
+        "judge": digest_of(judge.model_dump(mode="json")),
+        "rubric": rubric.digest,
+    }
+
+
+def prove(request: ProveRequest, now: datetime, hear: Hear | None = None) -> Proving:
+    """Count a look, judge the sealed items, and write ``proof.json``.
+
+    The open items' scores are those of ``verdicts.jsonl``; what is missing there is asked. Errors:
+    :class:`jumar.errors.ConfigError` of judge, rubric and files, :class:`ItemError` for other items than those that were split,
+    :class:`jumar.errors.ConflictError` for a look beyond the plan, all before anything is asked; those of the judge.
+    """
+    require_statistics()
+    split = _split(request.output)
+    patterns = load_pattern_set(request.output / _PATTERNS)
+    items = _items(request)
+    split.check(items)
+    rubric = rubric_of_items(request.rubric, items)
+    judge = make_judge(request.judge, max_tokens=request.max_tokens)
+    claims = judge_of_proof(judge, rubric.judge, request.settings)
+    sealed, opened = split.part(items, "sealed"), split.part(items, "open")
+    known = _verdicts(request.output / _VERDICTS, items)
+    looks = count_look(request.output, look_subject(patterns, split, claims, rubric), at=now, extra=request.extra_look)
+    asked = [item for item in (*opened, *sealed) if item.id not in known]
+    found, calls, cost = _ask(request, judge, rubric.judge, asked, hear)
+    known |= {one.story_id: one for one in found}
+    targets = {part: _targets(one, known) for part, one in (("sealed", sealed), ("opened", opened))}
+    for part, one in (("sealed", sealed), ("opened", opened)):
+        if len(targets[part]) < (1 - request.settings.max_unscored) * len(one):
+            raise EvaluationUnreliableError(
+                f"the judge scored {len(targets[part]):,} of {len(one):,} {part} items; a proof would be of another kind of "
+                "items. Run it again: what was answered is kept, and it is the same look"
+            )
+    proof = make_proof(
+        sealed=targets["sealed"],
+        opened=targets["opened"],
+        split=split,
+        patterns=patterns,
+        rubric=rubric,
+        judge=claims,
+        looks=looks,
+        created_at=now,
+        seed=split.seed,
+        unscored=len(sealed) - len(targets["sealed"]),
+    )
+    path = request.output / PROOF
+    with as_write_error("write", path):
+        replace_file(path, proof.to_bytes())
+    return Proving(proof=proof, path=path, calls=calls, cost_usd=cost)
+
+
+def _split(output: Path) -> Split:
+    path = output / _SPLIT
+    try:
+        return Split.from_json(path.read_bytes(), str(path))
+    except OSError as error:
+        raise ConfigError(
+            f"{escape(str(path))} cannot be read ({error.strerror}); name the folder that `jumar learn` wrote with -o"
+        ) from error
+
+
+def _items(request: ProveRequest) -> list[Item]:
+    rubric = load_rubric(request.rubric)
+    kind = "story" if rubric is not None and rubric.kind == "story" else None
+    return list(read_items(request.items, request.fields, kind=kind))
+
+
+def _targets(items: Sequence[Item], known: Mapping[str, ExpensiveModeResult]) -> list[Target]:
+    return targets_of(items, [known[item.id] for item in items if item.id in known])
+
+
+def _verdicts(path: Path, items: Sequence[Item]) -> dict[str, ExpensiveModeResult]:
+    """Return what the judge said of these items so far; a line that was cut off at the end of the file is none."""
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return {}
+    digests = {item.id: item_digest(item) for item in items}
+    found: dict[str, ExpensiveModeResult] = {}
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry = cast("dict[str, Any]", json.loads(line))
+            if digests.get(entry["id"]) == entry["item"]:
+                found[entry["id"]] = ExpensiveModeResult.model_validate(entry["result"])
+        except (ValueError, KeyError, TypeError, ValidationError) as error:
+            raise StoreDamagedError(
+                f"{escape(str(path))}:{number}: not a verdict ({type(error).__name__}); take the line out: the item is "
+                "judged again"
+            ) from None
+    return found
+
+
+def _ask(
+    request: ProveRequest, judge: Judge, question: JudgeRubric, items: Sequence[Item], hear: Hear | None
+) -> tuple[list[ExpensiveModeResult], int, float | None]:
+    """Ask the judge; return what it scored, the calls, and their cost."""
+    if not items:
+        asyncio.run(judge.aclose())
+        return [], 0, 0.0
+
+    def told(result: Result) -> None:
+        if hear is not None:
+            hear(result, len(items))
+
+    async def work() -> Any:
+        async with contextlib.aclosing(judge):
+            return await judge_items(
+                list(items),
+                judge,
+                question,
+                request.settings,
+                on_result=told,
+                cache=reply_cache(request.cache, judge),
+                prices=request.prices,
+                total=len(items),
+            )
+
+    found = asyncio.run(work())
+    return [one for one in found.results if isinstance(one, ExpensiveModeResult)], found.calls, found.cost_usd
+
+
+# --------------------------------------------------------------------------------------------------------- verification
+
+
+def verify_file(
+    path: Path,
+    *,
+    items: Path | None = None,
+    patterns: Path | None = None,
+    rubric: str | None = None,
+    fields: Mapping[str, str] | None = None,
+) -> tuple[Proof, Verification]:
+    """Read a proof and verify it offline, with the items and the patterns where they are given.
+
+    Errors: those of the files; :class:`jumar.errors.StoreDamagedError` for what is no proof.
+    """
+    require_statistics()
+    proof = read_proof(path)
+    known = None if patterns is None else load_pattern_set(patterns)
+    chosen = load_rubric(rubric) or (builtin_rubric(proof.rubric.kind) if proof.rubric.name == proof.rubric.kind else None)
+    if items is None:
+        return proof, verify_proof(proof, patterns=known, rubric=chosen)
+    listed = list(read_items(items, fields or {}, kind="story" if proof.rubric.kind == "story" else None))
+    if not listed:
+        raise ItemError(f"{escape(str(items))}: there are no items in it; give the file that was learned from")
+    if known is not None and chosen is None:
+        raise ConfigError(f"the proof was made with the rubric '{escape(proof.rubric.name)}'; give its file with --rubric")
+    return proof, verify_proof(proof, items=listed, patterns=known, rubric=chosen)

@@ -1,0 +1,202 @@
+"""``jumar prove``: does the learned set track its judge on the sealed items? And does a proof hold?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from jumar.cli.common import json_option, print_json, print_text, quiet_option, shown_path, warned
+from jumar.cli.judged import judge_options, judge_progress
+from jumar.errors import StoreDamagedError, UsageError
+from jumar.text import escape, plural
+
+if TYPE_CHECKING:
+    from jumar.app.prove_request import ProveRequest
+    from jumar.app.proving import Proving
+    from jumar.judging.proofs import Proof
+    from jumar.learning.proof import Verification
+
+__all__ = ["prove_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar prove outputs/
+  jumar prove outputs/ --extra-look
+  jumar prove --verify outputs/proof.json
+  jumar prove --verify proof.json --items items.jsonl --patterns patterns.json
+
+OUT is the folder that `jumar learn` wrote with -o; what it was asked is asked again. Exit code: 0 when a proof was
+made, whatever its verdict; with --verify 0 when the proof holds, 14 when it does not."""
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("prove", epilog=_EPILOG)
+@click.argument("output", required=False, type=click.Path(path_type=Path, file_okay=False), metavar="OUT")
+@click.option("--verify", "proof", type=_FILE, metavar="PROOF", help="Compute everything in a proof again, offline.")
+@click.option("--extra-look", is_flag=True, help="Look at the sealed items beyond the three planned looks.")
+@click.option("--items", type=_FILE, metavar="FILE", help="The items.  [default: those that were learned from]")
+@click.option("--patterns", type=_FILE, metavar="FILE", help="With --verify: the set that was proven.")
+@click.option("--rubric", metavar="story|text|FILE", help="The rubric.  [default: the one that was learned with]")
+@click.option(
+    "--field", "fields", multiple=True, type=click.STRING, metavar="NAME=KEY", help="A key that has another name; repeatable."
+)
+@judge_options
+@json_option
+@quiet_option
+@click.pass_context
+def prove_command(
+    context: click.Context, output: Path | None, proof: Path | None, *, as_json: bool, quiet: bool, **options: Any
+) -> int:
+    """Judge the sealed items, and say whether the learned set tracks the judge: one of three planned looks.
+
+    The look is counted before it is made; the same set again is the same look. The proof goes to OUT/proof.json.
+    """
+    from jumar.app.items import field_map
+
+    fields = field_map(options["fields"])
+    if proof is not None:
+        if output is not None or options["extra_look"] or options["judge"] is not None:
+            raise UsageError("--verify asks no judge and makes no look: give it with --items and --patterns alone")
+        return _verify(proof, fields, options, as_json=as_json, quiet=quiet)
+    if output is None:
+        raise UsageError("name the folder that `jumar learn` wrote, or a proof with --verify")
+    if options["patterns"] is not None:
+        raise UsageError("what is proven is OUT/patterns.json; --patterns goes with --verify")
+    from jumar.app.proving import prove
+
+    request = _request(context, output, fields, options)
+    with warned(), judge_progress(shown=not (as_json or quiet)) as hear:
+        found = prove(request, datetime.now(UTC), hear)
+    if as_json:
+        print_json(_document(found))
+    else:
+        _print(found, quiet=quiet)
+    return 0
+
+
+def _request(context: click.Context, output: Path, fields: Mapping[str, str], options: Mapping[str, Any]) -> ProveRequest:
+    """Return what was asked when the set was learned, with what is given now before it."""
+    from jumar.app.judges import judge_settings
+    from jumar.app.prove_request import ProveRequest, recall
+
+    known = recall(output)
+
+    def given(name: str) -> bool:
+        return context.get_parameter_source(name) not in {ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP}
+
+    def chosen(name: str, recorded: Any) -> Any:
+        return options[name] if given(name) or recorded is None else recorded
+
+    items, judge = chosen("items", known.get("items")), chosen("judge", known.get("judge"))
+    for name, value in (("--items FILE", items), ("--judge SPEC", judge)):
+        if value is None:
+            raise UsageError(f"{escape(str(output))} does not say what it was learned from; give {name}")
+    scale = known.get("judge_scale")
+    settings, prices = judge_settings(
+        {
+            **options,
+            "repeat": options["repeat"] if given("repeat") or not known else known.get("repeat"),
+            "judge_scale": chosen("judge_scale", None if scale is None else tuple(scale)),
+        },
+        explain=not options["no_reasons"] if given("no_reasons") or not known else bool(known["explain"]),
+    )
+    recorded = known.get("cache")
+    cache = options["cache"] if given("cache") or not known else None if recorded is None else Path(recorded)
+    return ProveRequest(
+        output=output,
+        items=Path(items),
+        judge=judge,
+        settings=settings,
+        fields=fields or known.get("fields", {}),
+        rubric=chosen("rubric", known.get("rubric")),
+        cache=None if options["no_cache"] else cache,
+        prices=prices,
+        max_tokens=chosen("max_tokens", known.get("max_tokens")),
+        extra_look=options["extra_look"],
+    )
+
+
+def _document(found: Proving) -> dict[str, Any]:
+    proof = found.proof
+    figures = proof.statistics
+    return {
+        "verdict": proof.verdict,
+        "tracks": proof.verdict == "tracks",
+        "heldout": found.heldout,
+        "checks": figures["checks"],
+        "gap": figures["gap"],
+        "judge_noise": figures["judge_noise"],
+        "looks": proof.looks.model_dump(),
+        "items": proof.items.model_dump(),
+        "judge_calls": found.calls,
+        "cost_usd": found.cost_usd,
+        "proof": str(found.path.absolute()),
+    }
+
+
+def _print(found: Proving, *, quiet: bool) -> None:
+    proof = found.proof
+    print_text(f"verdict  {proof.verdict.replace('_', ' ')}")
+    if quiet:
+        return
+    figures = proof.statistics
+    print_text(
+        f"sealed   {plural(figures['items'], 'item')} in {plural(figures['groups'], 'group')}\n"
+        f"error    {_figure(figures, 'mae')}, of a constant {_figure(figures, 'constant_mae')}, of the length {_figure(figures, 'length_mae')}"
+    )
+    print_text(f"ranks    Spearman {_figure(figures, 'spearman')}, by length {_figure(figures, 'length_spearman')}")
+    for name, one in figures["checks"].items():
+        held = {True: "yes", False: "no", None: "open"}[one["held"]]
+        value = "—" if one["value"] is None else f"{one['value']:+.3f}{_between(one['interval'])}"
+        print_text(f"{held:<7}  {one['says']}: {value}  ({name})")
+    noise = figures["judge_noise"]
+    if noise is not None:
+        print_text(f"noise    two readings of the judge differ by {noise['mean_abs_difference']:.2f} on average")
+    beyond = ", beyond the plan" if proof.looks.extra else f" of {proof.looks.planned} planned"
+    print_text(f"look     {proof.looks.number}{beyond}")
+    print_text(f"wrote {shown_path(found.path)}")
+
+
+def _figure(figures: Mapping[str, Any], name: str) -> str:
+    value = figures["figures"][name]
+    return "—" if value is None else f"{value:.3f}{_between(figures['intervals'][name])}"
+
+
+def _between(interval: list[float] | None) -> str:
+    return "" if interval is None else f" [{interval[0]:.3f}, {interval[1]:.3f}]"
+
+
+def _verify(path: Path, fields: Mapping[str, str], options: Mapping[str, Any], *, as_json: bool, quiet: bool) -> int:
+    from jumar.app.proving import verify_file
+    from jumar.judging.proofs import stale_reasons
+
+    proof, found = verify_file(
+        path, items=options["items"], patterns=options["patterns"], rubric=options["rubric"], fields=fields
+    )
+    stale = stale_reasons(proof, datetime.now(UTC))
+    if as_json:
+        print_json({"proof": str(path.absolute()), "verdict": proof.verdict, **found.to_json(), "stale": stale})
+    else:
+        _print_verified(path, proof, found, stale, quiet=quiet)
+    return 0 if found.holds else StoreDamagedError.exit_code
+
+
+def _print_verified(path: Path, proof: Proof, found: Verification, stale: list[str], *, quiet: bool) -> None:
+    for problem in found.problems:
+        print_text(f"{shown_path(path)}: {problem}")
+    if quiet:
+        return
+    for checked in found.checked:
+        print_text(f"checked  {checked}")
+    for reason in stale:
+        print_text(f"stale    {reason}")
+    if found.holds:
+        print_text(f"holds    verdict {proof.verdict.replace('_', ' ')}, look {proof.looks.number} of {proof.looks.planned}")
+    else:
+        print_text(f"does not hold: {plural(len(found.problems), 'difference')}; make a new one with `jumar prove OUT`")
