@@ -25,7 +25,7 @@ CHECKS := check-format check-lint check-types check-typing check-imports check-d
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cases test test-fast sweep bench docs docs-serve check $(CHECKS) constraints clean
+.PHONY: help demo demo-cases test test-fast sweep bench controls docs docs-serve check $(CHECKS) constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -104,6 +104,9 @@ sweep: $(VENV)/.dev ## fail and kill at every single system call (long)
 
 bench: $(VENV)/.bench ## measure against peers and physical limits
 	@$(BIN)/python bench $(ARGS)
+
+controls: $(VENV)/.bench ## null and positive control of learning, in full (long; JUMAR_DATA adds recorded sets)
+	@$(BIN)/python bench controls
 
 docs: $(VENV)/.docs ## build the documentation into site/
 	$(call quietly,site/index.html,$(BIN)/mkdocs build --strict)

@@ -18,7 +18,14 @@ from jumar.cli.table import COMMANDS, GROUPS, every_command
 
 COMMON = ("--json", "--quiet")
 EVERY = every_command()
-WITHOUT_ROOT = {"completion", "demo", "evaluate", "init", *(name for name in EVERY if name.startswith(("patterns ", "topk ")))}
+WITHOUT_ROOT = {
+    "prove",
+    "completion",
+    "demo",
+    "evaluate",
+    "init",
+    *(name for name in EVERY if name.startswith(("patterns ", "topk "))),
+}
 
 
 def command(name: str) -> click.Command:

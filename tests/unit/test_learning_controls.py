@@ -40,19 +40,18 @@ def test_in_shuffled_scores_nothing_tracks_and_nothing_is_supported(how):
     print(f"{how}: {tracked} of {len(runs)} track, {false} support something, {sum(one.proposed for one in runs)} words tested")
     assert tracked <= most_by_chance(6, 0.025)
     assert false <= most_by_chance(6, 0.05)
-    assert min(one.proposed for one in runs) > 100
+    assert min(one.proposed for one in runs) >= 40
 
 
 def test_what_was_planted_is_found_and_nothing_else():
-    planted = Planted(effect=0.9)
+    planted = Planted(effect=1.1)
     runs = [control_run(planted_targets(planted, seed), ridge_of_words, seed=seed) for seed in range(4)]
+    verdicts = [one.evidence.verdict for one in runs]
     found = [len(one.supported & set(planted.phrases)) for one in runs]
     false = sum(len(one.supported - set(planted.phrases)) for one in runs)
-    print(
-        f"verdicts {[one.evidence.verdict for one in runs]}, planted words supported {found} of {len(planted.phrases)}, {false} others"
-    )
-    assert ["tracks"] * 4 == [one.evidence.verdict for one in runs]
-    assert sum(found) >= 10
+    print(f"verdicts {verdicts}, planted words supported {found} of {len(planted.phrases)}, {false} others")
+    assert ["tracks"] * 4 == verdicts
+    assert sum(found) >= 12
     assert false <= 1
     assert {"verdict", "proposed", "supported"} == set(runs[0].to_json())
 

@@ -33,7 +33,7 @@ def test_an_honest_score_passes_and_nothing_depends_on_the_order_of_the_items():
     [
         (lambda item: 3.0 + min(2.0, 0.5 * item.text.count("saves time")), ("stuffing",)),
         (lambda item: min(5.0, 1 + len(item.text) / 100), ("padding",)),
-        (lambda item: 3.0 if item.text.startswith("The user") else 4.0, ("shuffled_sentences", "shuffled_words", "negation")),
+        (lambda item: 3.0 if item.text.startswith("The user") else 4.0, ("shuffled_sentences", "shuffled_words")),
         (lambda item: 4.0 if " not " in item.text else 3.0, ("negation",)),
     ],
 )

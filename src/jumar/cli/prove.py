@@ -146,10 +146,9 @@ def _print(found: Proving, *, quiet: bool) -> None:
     if quiet:
         return
     figures = proof.statistics
-    print_text(
-        f"sealed   {plural(figures['items'], 'item')} in {plural(figures['groups'], 'group')}\n"
-        f"error    {_figure(figures, 'mae')}, of a constant {_figure(figures, 'constant_mae')}, of the length {_figure(figures, 'length_mae')}"
-    )
+    print_text(f"sealed   {plural(figures['items'], 'item')} in {plural(figures['groups'], 'group')}")
+    constant, length = _figure(figures, "constant_mae"), _figure(figures, "length_mae")
+    print_text(f"error    {_figure(figures, 'mae')}, of a constant {constant}, of the length {length}")
     print_text(f"ranks    Spearman {_figure(figures, 'spearman')}, by length {_figure(figures, 'length_spearman')}")
     for name, one in figures["checks"].items():
         held = {True: "yes", False: "no", None: "open"}[one["held"]]

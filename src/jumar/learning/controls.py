@@ -18,7 +18,7 @@ import numpy as np
 
 from jumar.judging.items import Item
 from jumar.learning.evidence import Evidence, evidence, fit_baselines
-from jumar.learning.ledger import Ledger
+from jumar.learning.ledger import Ledger, LedgerEntry
 from jumar.learning.split import group_key, split_items
 from jumar.learning.support import Firing, Sign, ledger_entries, support
 from jumar.learning.targets import Target
@@ -140,20 +140,17 @@ class ControlRun:
 def control_run(
     targets: Sequence[Target], fit: Fit, propose: Propose = words_apart, *, seed: int, heldout: float = 0.4
 ) -> ControlRun:
-    """Split, propose on the learn items, test on the others, fit on the open items, and prove on the sealed ones."""
+    """Split; propose and fit on the open items; prove the fit, and test each proposal once, on the sealed ones."""
     split = split_items([one.item for one in targets], seed=seed, heldout=heldout)
     sealed = [one for one in targets if split.is_sealed(one.item)]
     opened = [one for one in targets if not split.is_sealed(one.item)]
     score = fit(opened)
     found = evidence(sealed, [float(one) for one in score([one.item for one in sealed])], fit_baselines(opened), seed=seed)
-    ledger = Ledger()
-    for number, one in enumerate(split.rounds()):
-        words = list(propose([target for target in opened if group_key(target.item) in one.learn]))
-        ledger = ledger.added(_tests(words, [target for target in opened if group_key(target.item) in one.test], number))
+    ledger = Ledger().added(_tests(list(propose(opened)), sealed))
     return ControlRun(evidence=found, proposed=len(ledger.entries), supported=ledger.supported())
 
 
-def _tests(words: Sequence[tuple[str, Sign]], tested: Sequence[Target], number: int) -> Any:
+def _tests(words: Sequence[tuple[str, Sign]], tested: Sequence[Target]) -> list[LedgerEntry]:
     numbers = {word: place for place, (word, _) in enumerate(words)}
     rows = [[numbers[word] for word in set(one.item.text.lower().split()) if word in numbers] for one in tested]
     found = support(
@@ -163,7 +160,7 @@ def _tests(words: Sequence[tuple[str, Sign]], tested: Sequence[Target], number: 
         firing=Firing.of_items(rows, len(words)),
         types=[kind for _, kind in words],
     )
-    return ledger_entries([word for word, _ in words], found, number)
+    return ledger_entries([word for word, _ in words], found, 0)
 
 
 def most_by_chance(runs: int, chance: float, certainty: float = 0.99) -> int:
