@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         detect_divergence,
         is_stable,
     )
+    from jumar.judging.issues import PatternCoverage, pattern_coverage
     from jumar.judging.items import Item
     from jumar.judging.models import (
         CheapModeResult,
@@ -52,6 +53,7 @@ __all__ = [
     "JudgeRejectedError",
     "JudgeRubric",
     "JudgeSettings",
+    "PatternCoverage",
     "Prices",
     "ReplyCache",
     "Rubric",
@@ -72,6 +74,7 @@ __all__ = [
     "is_stable",
     "judge_both",
     "judge_items",
+    "pattern_coverage",
     "update_calibration_history",
 ]
 
@@ -88,6 +91,7 @@ _ELSEWHERE = {
     "JudgeRejectedError": "expensive.summary",
     "JudgeRubric": "rubric",
     "JudgeSettings": "expensive.settings",
+    "PatternCoverage": "issues",
     "Prices": "expensive.ledger",
     "ReplyCache": "expensive.cache",
     "Rubric": "rubric",
@@ -108,6 +112,7 @@ _ELSEWHERE = {
     "is_stable": "history",
     "judge_both": "dual",
     "judge_items": "expensive.evaluate",
+    "pattern_coverage": "issues",
     "update_calibration_history": "jumar.patterns.storage",
 }
 """Where a name is defined, below this package."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         detect_divergence,
         is_stable,
     )
+    from jumar.learning.asking import Asked, ask_for_proposals
     from jumar.learning.candidates import GapItem, gap_items, propose
     from jumar.learning.gap import learn_from_gap
     from jumar.learning.recovery import RECOVERY_ACTIONS, Recovery, RecoveryMeans, execute_recovery
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RECOVERY_ACTIONS",
+    "Asked",
     "GapChange",
     "GapItem",
     "KnownSet",
@@ -35,6 +37,7 @@ __all__ = [
     "Regression",
     "Scored",
     "analyze_gap_increase",
+    "ask_for_proposals",
     "attribute_gap_change",
     "check_change",
     "check_convergence",
@@ -49,6 +52,7 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "Asked": "asking",
     "GapChange": "regression",
     "GapItem": "candidates",
     "KnownSet": "state",
@@ -60,6 +64,7 @@ _ELSEWHERE = {
     "Regression": "regression",
     "Scored": "regression",
     "analyze_gap_increase": "jumar.judging.history",
+    "ask_for_proposals": "asking",
     "attribute_gap_change": "regression",
     "check_change": "regression",
     "check_convergence": "jumar.judging.history",
