@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-from timing import Row
+from typing import TYPE_CHECKING, Any
 
 from jumar.learning import GapItem, Scored, check_change, propose
 from jumar.patterns import PatternV2, merge_patterns, validate_provisional_patterns
+
+if TYPE_CHECKING:
+    from timing import Row
 
 ITEMS, PROPOSALS, PATTERNS = 10_000, 2_000, 10_000
 
@@ -60,4 +61,4 @@ def _pattern(number: int, draw: random.Random, words: list[str], weights: list[f
     kind: Any = draw.choice(("good", "bad"))
     when = datetime(2026, 1, 1, tzinfo=UTC)
     known = {"description": phrase, "keywords": [phrase], "phrases": [phrase], "source": "bench"}
-    return PatternV2(id=f"p{number}", type=kind, discovered_at=when, **known)
+    return PatternV2.model_validate({"id": f"p{number}", "type": kind, "discovered_at": when, **known})

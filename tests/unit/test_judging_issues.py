@@ -24,8 +24,9 @@ PATTERNS = PatternSet(
 
 
 def result(*matched: str, strengths: tuple[str, ...] = (), weaknesses: tuple[str, ...] = ()) -> DualModeResult:
-    said = {"strengths": list(strengths), "weaknesses": list(weaknesses)}
-    expensive = ExpensiveModeResult(story_id="a", gestalt=4.0, reasoning="", **said)
+    expensive = ExpensiveModeResult(
+        story_id="a", gestalt=4.0, reasoning="", strengths=list(strengths), weaknesses=list(weaknesses)
+    )
     cheap = CheapModeResult(story_id="a", gestalt=3.0, raw_score=2.5, reasons=[], patterns_matched=list(matched))
     return DualModeResult(story_id="a", expensive=expensive, cheap=cheap, gap=1.0)
 
