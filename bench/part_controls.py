@@ -1,23 +1,30 @@
 """Null and positive control of learning: what is found in shuffled scores, and what is found of effects that were planted.
 
-Sets: generated ones, and those of ``$JUMAR_DATA/judged`` where it is there. ``JUMAR_CONTROL_SEEDS`` is 20.
+Sets: generated ones, and those of ``$JUMAR_DATA/judged`` where it is there. Everything is done with a plain ridge over words, and
+with the scorecard, which takes its time: ``JUMAR_CONTROL_SEEDS``, 20, is how often.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+
+from learning_kit import ridge_of_words
+
 from jumar.app.items import read_items
-from jumar.judging import CheapModeEvaluator, Item, builtin_rubric
+from jumar.judging import CheapModeEvaluator, Item, JudgeSettings, builtin_rubric, judge_items
 from jumar.judging.cheap.scoring import Reading
 from jumar.judging.expensive.replay import ReplayJudge
-from jumar.learning.controls import ControlRun, Planted, control_run, most_by_chance, planted_targets, shuffled, words_apart
+from jumar.learning.controls import ControlRun, Fit, Planted, control_run, most_by_chance, planted_targets, shuffled, words_apart
 from jumar.learning.scorecard import fit_scorecard
-from jumar.learning.targets import Target
+from jumar.learning.targets import Target, targets_of
 
 SEEDS = int(os.environ.get("JUMAR_CONTROL_SEEDS", "20"))
 DATA = Path(os.environ.get("JUMAR_DATA") or Path(__file__).resolve().parents[1] / ".." / "shared" / "data") / "judged"
@@ -28,22 +35,24 @@ RUBRIC = builtin_rubric("text")
 
 
 def measure(_directory: Path) -> Iterator[Row]:
-    generated = planted_targets(Planted(effect=0.8), 1)
-    for name, targets in (*((one, _recorded(one)) for one in SETS), ("generated", generated)):
+    for label, fit, seeds in (("words", ridge_of_words, 20), ("scorecard", _fit, SEEDS)):
+        yield from _of(label, fit, seeds)
+
+
+def _of(label: str, fit: Fit, seeds: int) -> Iterator[Row]:
+    for name in (*SETS, "generated"):
+        targets = planted_targets(Planted(effect=0.8), 1) if name == "generated" else _recorded(name)
         if not targets:
-            yield (f"null, {name}", "not here", "set JUMAR_DATA", "")
+            yield (f"{label}: null, {name}", "not here", "set JUMAR_DATA", "")
             continue
         ways: tuple[Literal["across", "within"], ...] = ("across", "within")
         for how in ways:
-            yield _null(
-                f"null, {name}, shuffled {how} groups", [_run(shuffled(targets, how, seed), seed) for seed in range(SEEDS)]
-            )
+            runs = [control_run(shuffled(targets, how, seed), fit, words_apart, seed=seed) for seed in range(seeds)]
+            yield _null(f"{label}: null, {name}, shuffled {how} groups", runs)
     for effect in EFFECTS:
-        yield _power(Planted(effect=effect))
-
-
-def _run(targets: Sequence[Target], seed: int) -> ControlRun:
-    return control_run(targets, _fit, words_apart, seed=seed)
+        planted = Planted(effect=effect)
+        runs = [control_run(planted_targets(planted, 100 + seed), fit, words_apart, seed=seed) for seed in range(seeds)]
+        yield _power(f"{label}: planted, {effect:g} points a phrase", planted, runs)
 
 
 def _fit(opened: Sequence[Target]):
@@ -70,26 +79,23 @@ def _null(what: str, runs: Sequence[ControlRun]) -> Row:
     return (what, f"{tracked} of {len(runs)} track", f"{supported} of {len(runs)} support any of {words:,} words", aim)
 
 
-def _power(planted: Planted) -> Row:
-    runs = [_run(planted_targets(planted, 100 + seed), seed) for seed in range(SEEDS)]
+def _power(what: str, planted: Planted, runs: Sequence[ControlRun]) -> Row:
     tracked = sum(one.evidence.verdict == "tracks" for one in runs)
     known = set(planted.phrases)
     found = sum(len(one.supported & known) for one in runs)
     others = sum(len(one.supported - known) for one in runs)
-    what = f"planted, {planted.effect:g} points a phrase, {planted.groups} groups of {planted.each}"
-    figure = f"{tracked} of {len(runs)} track"
-    return (what, figure, f"{found} of {len(known) * len(runs)} phrases supported, {others} others", "")
+    return (
+        what,
+        f"{tracked} of {len(runs)} track",
+        f"{found} of {len(known) * len(runs)} phrases supported, {others} others",
+        "",
+    )
 
 
 def _recorded(name: str) -> list[Target]:
     path = DATA / f"{name}.jsonl"
     if not path.exists():
         return []
-    import asyncio
-
-    from jumar.judging import JudgeSettings, judge_items
-    from jumar.learning.targets import targets_of
-
     items = list(read_items(path))
     found = asyncio.run(judge_items(items, ReplayJudge(path), RUBRIC.judge, JudgeSettings()))
     return targets_of(items, found.results)

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import json
 
 import numpy as np
 import pytest
+from learning_kit import ridge_of_words
 
 from jumar.judging import Item
 from jumar.learning.controls import Planted, control_run, most_by_chance, planted_targets, shuffled, words_apart
 from jumar.learning.targets import Target
-
-
-def ridge_of_words(opened: Sequence[Target]):
-    """A simple fit: the words that are in six items or more, and the length; a ridge with a fixed strength."""
-    counted = Counter(word for one in opened for word in set(one.item.text.split()))
-    words = [word for word, count in counted.items() if count >= 6]
-
-    def features(items: Sequence[Item]):
-        rows = [[float(word in one) for word in words] for one in (set(item.text.split()) for item in items)]
-        return np.column_stack([np.ones(len(items)), np.log1p([len(item.text) for item in items]), np.asarray(rows)])
-
-    x = features([one.item for one in opened])
-    y = np.asarray([one.score for one in opened])
-    strength = np.diag([0.0, 0.0] + [15.0] * len(words))
-    weights = np.linalg.solve(x.T @ x + strength, x.T @ y)
-    return lambda items: np.clip(features(items) @ weights, 1, 5).tolist()
 
 
 @pytest.mark.parametrize("how", ["across", "within"])
@@ -87,3 +71,18 @@ def test_generated_items_are_what_they_are_said_to_be():
     assert len(with_it) / len(targets) == pytest.approx(0.3, abs=0.05)
     proposed = dict(words_apart(targets))
     assert {"good0": "good", "bad1": "bad"}.items() <= proposed.items()
+
+
+@pytest.mark.parametrize("name", ["vicuna", "topical_chat", "newsroom"])
+def test_in_shuffled_scores_of_recorded_sets_nothing_is_found(name, recorded_data):
+    rows = [json.loads(line) for line in (recorded_data / "judged" / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    targets = [
+        Target(
+            Item(one["id"], one["text"], group=one["group"]), float(np.median(one["judge_scores"])), tuple(one["judge_scores"])
+        )
+        for one in rows
+    ]
+    runs = [control_run(shuffled(targets, how, 0), ridge_of_words, seed=0) for how in ("across", "within")]
+    print(f"{name}: {[one.evidence.verdict for one in runs]}, supported {[sorted(one.supported) for one in runs]}")
+    assert all(one.evidence.verdict != "tracks" for one in runs)
+    assert all(not one.supported for one in runs)

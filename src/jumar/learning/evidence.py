@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 
 from jumar.judging.expensive.noise import JudgeNoise, judge_noise
-from jumar.judging.tracking.agreement import Scores, spearman
+from jumar.judging.tracking.agreement import Scores
 from jumar.judging.tracking.baselines import predict_baselines
 from jumar.judging.tracking.folds import Numbers, group_numbers
 from jumar.judging.tracking.intervals import Interval, bootstrap
@@ -144,8 +144,9 @@ def evidence(judged: Sequence[Judged], cheap: Sequence[float], baselines: Baseli
     lengths = [one.length for one in judged]
     rivals = _out_of_fold(truth, lengths, groups) if baselines is None else baselines.predict(lengths)
     inside = _Inside(truth, guess, group_numbers(groups))
-    figures = _figures(truth, guess, rivals, inside, np.arange(truth.size))
-    found = bootstrap(groups, lambda at: _figures(truth, guess, rivals, inside, at), seed=seed)
+    compared = _Comparison(truth, guess, rivals, inside)
+    figures = compared.figures(np.arange(truth.size))
+    found = bootstrap(groups, compared.figures, seed=seed)
     count = int(group_numbers(groups).max()) + 1
     checks = tuple(_check(name, figures, found) for name in _SAYS if name != "ranks_within_groups" or inside.asked)
     error = found["mae"]
@@ -198,23 +199,58 @@ def _ranks_inside(scores: Scores, numbers: Numbers) -> Scores:
     return ranks
 
 
-def _figures(truth: Scores, guess: Scores, rivals: Mapping[str, Scores], inside: _Inside, at: Numbers) -> dict[str, float | None]:
-    judge, cheap = truth[at], guess[at]
-    error = np.abs(cheap - judge)
-    apart = {name: np.abs(scores[at] - judge) for name, scores in rivals.items()}
-    own, by_length = spearman(judge, cheap), spearman(judge, rivals["length"][at])
-    return {
-        "mae": float(error.mean()),
-        "bias": float((cheap - judge).mean()),
-        "spearman": own,
-        "constant_mae": float(apart["constant"].mean()),
-        "length_mae": float(apart["length"].mean()),
-        "length_spearman": by_length,
-        "gain_constant": float((apart["constant"] - error).mean()),
-        "gain_length": float((apart["length"] - error).mean()),
-        "lead_over_length": None if own is None else own - (by_length or 0.0),
-        "within_spearman": inside.correlation(at) if inside.asked else None,
-    }
+class _Ranks:
+    """Ranks of scores in a resample, without sorting again: only how often each item was drawn changes."""
+
+    def __init__(self, scores: Scores) -> None:
+        values, self.place = np.unique(scores, return_inverse=True)
+        self.count = values.size
+
+    def of(self, drawn: Scores) -> Scores | None:
+        """Return each item's mean rank less the mean of all, None where all that was drawn is equal."""
+        together = np.bincount(self.place, drawn, minlength=self.count)
+        if np.count_nonzero(together) < 2:
+            return None
+        ranks: Scores = (np.cumsum(together) - 0.5 * together)[self.place]
+        ranks -= float(ranks @ drawn) / float(drawn.sum())
+        return ranks
+
+
+def _correlation(one: Scores | None, other: Scores | None, drawn: Scores) -> float | None:
+    if one is None or other is None:
+        return None
+    scale = float(one**2 @ drawn) * float(other**2 @ drawn)
+    return max(-1.0, min(1.0, float((one * other) @ drawn) / scale**0.5))
+
+
+class _Comparison:
+    """What is computed of a resample of the items: everything but the drawing is done once."""
+
+    def __init__(self, truth: Scores, guess: Scores, rivals: Mapping[str, Scores], inside: _Inside) -> None:
+        self.error = np.abs(guess - truth)
+        self.bias = guess - truth
+        self.apart = {name: np.abs(scores - truth) for name, scores in rivals.items()}
+        self.ranks = [_Ranks(scores) for scores in (truth, guess, rivals["length"])]
+        self.inside = inside
+
+    def figures(self, at: Numbers) -> dict[str, float | None]:
+        """Return every figure of the items at the positions ``at``."""
+        drawn = np.bincount(at, minlength=self.error.size).astype(np.float64)
+        judge, cheap, length = (one.of(drawn) for one in self.ranks)
+        own, by_length = _correlation(judge, cheap, drawn), _correlation(judge, length, drawn)
+        error, apart = self.error[at], {name: one[at] for name, one in self.apart.items()}
+        return {
+            "mae": float(error.mean()),
+            "bias": float(self.bias[at].mean()),
+            "spearman": own,
+            "constant_mae": float(apart["constant"].mean()),
+            "length_mae": float(apart["length"].mean()),
+            "length_spearman": by_length,
+            "gain_constant": float((apart["constant"] - error).mean()),
+            "gain_length": float((apart["length"] - error).mean()),
+            "lead_over_length": None if own is None else own - (by_length or 0.0),
+            "within_spearman": self.inside.correlation(at) if self.inside.asked else None,
+        }
 
 
 _SAYS: Final = {
