@@ -126,7 +126,8 @@ def test_the_learning_rate_is_the_share_of_the_way_from_the_weights_before():
     def points(found: ScorecardFit) -> dict[str, float]:
         card = found.patterns.scorecard()
         assert card is not None
-        return {one.id: card.unit * one.weight * (1 if one.type == "good" else -1) for one in found.patterns.patterns}
+        unit = card.unit / card.fitted["slope"]
+        return {one.id: unit * one.weight * (1 if one.type == "good" else -1) for one in found.patterns.patterns}
 
     assert points(full) == pytest.approx(points(none))
     items, scores, groups = world(8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,3 +98,10 @@ def test_an_unknown_feature_is_kept_and_refused_where_it_is_to_fire():
 def test_feature_and_value_go_together(fields: dict[str, Any]):
     with pytest.raises(ValidationError, match=r"at_least|finite"):
         pattern("p", **fields)
+
+
+def test_every_feature_is_in_the_reference():
+    told = (Path(__file__).parents[2] / "docs/reference/features.md").read_text("utf-8")
+    named = [name for name in FEATURES if not name.startswith("context_")]
+    assert [] == [name for name in named if f"`{name}`" not in told]
+    assert {name.replace("prompt_", "context_", 1) for name in named if name.startswith("prompt_")} <= set(FEATURES)

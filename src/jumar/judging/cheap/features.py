@@ -25,6 +25,8 @@ __all__ = ["FEATURES", "Feature", "FeaturePatterns", "Measured", "Relation", "fe
 
 _QUOTE = re.compile(r"[\"“”«»„]|``|''")
 _MARK = re.compile(r"[^\w\s]")
+_DIGIT = re.compile(r"\d")
+_CAPITAL = re.compile(r"[A-Z]")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _WHOLE = (".", "!", "?", "…", '."', '!"', '?"', ".”", "!”", "?”", ".)", "。")
 _LIVE: Final = frozenset({"active", "provisional"})
@@ -164,6 +166,10 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
+def _upper(text: str) -> int:
+    return len(_CAPITAL.findall(text)) if text.isascii() else sum(map(str.isupper, text))
+
+
 def _repeated(sequences: Sequence[object]) -> float:
     return 1.0 - len(set(sequences)) / len(sequences) if sequences else 0.0
 
@@ -181,7 +187,7 @@ def _surface() -> Iterator[Feature]:
     yield one("paragraphs", "{} paragraphs or more", lambda m: m.parts.paragraphs)
     yield one("lines", "{} lines or more", lambda m: m.text.count("\n") + 1 if m.text else 0)
     yield one("list_entries", "{} list entries or more", lambda m: m.parts.entries)
-    yield one("digits", "{} digits or more", lambda m: sum(map(str.isdigit, m.text)))
+    yield one("digits", "{} digits or more", lambda m: len(_DIGIT.findall(m.text)))
     yield one("numbers", "{} numbers or more", lambda m: len(_NUMBER.findall(m.text)))
     yield one("questions", "{} question marks or more", lambda m: m.text.count("?"))
     yield one("exclamations", "{} exclamation marks or more", lambda m: m.text.count("!"))
@@ -199,9 +205,7 @@ def _surface() -> Iterator[Feature]:
         "words of 3 letters are {} of all or more",
         lambda m: _share(sum(len(w) <= 3 for w in m.words), len(m.words)),
     )
-    yield one(
-        "capitals", "capital letters are {} of the text or more", lambda m: _share(sum(map(str.isupper, m.text)), len(m.text))
-    )
+    yield one("capitals", "capital letters are {} of the text or more", lambda m: _share(_upper(m.text), len(m.text)))
     yield one("names", "{} capitalised words or more", lambda m: sum(word[0].isupper() for word in m.parts.words))
     yield one("code", "{} backticks or more", lambda m: m.text.count("`"))
     yield one("ends_whole", "ends as a sentence does", lambda m: m.text.rstrip().endswith(_WHOLE))

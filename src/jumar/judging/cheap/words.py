@@ -48,4 +48,5 @@ def content_words(words: list[str], letters: int) -> set[str]:
 
 def lowered_words(text: str) -> list[str]:
     """Return the words of ``text`` in lower case, in order."""
-    return _WORD.findall(text.lower())
+    words = _WORD.findall(text)
+    return " ".join(words).lower().split(" ") if words else []

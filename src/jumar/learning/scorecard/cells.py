@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Cells", "Moments", "Ridge", "solve"]
+__all__ = ["Cells", "Centred", "Moments", "Ridge", "solve"]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -46,6 +46,24 @@ class Ridge:
     points: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Centred:
+    """Items' sums about their means: ``gram`` is ``(columns, columns)``, ``share`` of the items on which each column fires."""
+
+    gram: Floats
+    covariance: Floats
+    share: Floats
+    mean: float
+
+    def ridge(self, at: Numbers, strengths: Sequence[float], claims: NDArray[np.int8]) -> Ridge:
+        """Return the ridge regressions with the columns at ``at``, one a strength.
+
+        ``claims`` are as long as ``at``: the sign that points may have, 0 for any. Where nothing can be learned all points are 0.
+        """
+        points = _claimed(self.gram[np.ix_(at, at)], self.covariance[at], strengths, claims)
+        return Ridge(self.mean - self.share[at] @ points, points)
+
+
 class Cells:
     """The sums of each fold, over all candidates; those of pairs of candidates for the columns that :meth:`join` names."""
 
@@ -65,7 +83,8 @@ class Cells:
         self._items = np.array([float(one.size) for one in self._y])
         self._total = np.array([float(one.sum()) for one in self._y])
         self._columns = np.array([], dtype=np.int64)
-        self._gram = np.zeros((count, 0, 0))
+        self._gram: list[Floats] = []
+        self._whole: Floats = np.zeros((0, 0))
 
     def without(self, left_out: Sequence[int]) -> list[int]:
         """Return the folds other than ``left_out``."""
@@ -97,20 +116,19 @@ class Cells:
     def join(self, columns: Numbers) -> None:
         """Add up how often any two of ``columns`` fire together. Costs the most of all; done once."""
         self._columns = np.unique(columns)
-        self._gram = np.stack([_gram(one[:, self._columns]) for one in self._rows])
+        self._gram = [_gram(one[:, self._columns]) for one in self._rows]
+        self._whole = np.sum(self._gram, axis=0)
 
-    def ridge(self, folds: Sequence[int], columns: Numbers, strengths: Sequence[float], claims: NDArray[np.int8]) -> Ridge:
-        """Return the ridge regressions on ``folds`` with ``columns``, one a strength.
-
-        ``claims`` are ``(columns,)``: the sign that points may have, 0 for any. Where nothing can be learned all points are 0.
-        """
+    def centred(self, folds: Sequence[int], columns: Numbers) -> Centred:
+        """Return what ridge regressions on ``folds`` with any of ``columns`` need."""
         found = self.moments(folds)
         covariance, mean = found.centred()
         at = np.searchsorted(self._columns, columns)
         fires = found.fires[columns]
-        gram = np.asarray(self._gram[list(folds)][:, at][:, :, at].sum(axis=0)) - np.outer(fires, fires) / found.items
-        points = _claimed(gram, covariance[columns], strengths, claims)
-        return Ridge(mean - (fires / found.items) @ points, points)
+        together = self._whole[np.ix_(at, at)]
+        for one in self.without(folds):
+            together = together - self._gram[one][np.ix_(at, at)]
+        return Centred(together - np.outer(fires, fires) / found.items, covariance[columns], fires / found.items, mean)
 
     def predict(self, fold: int, columns: Numbers, ridge: Ridge) -> Floats:
         """Return ``(items of the fold, strengths)`` predictions."""
@@ -143,13 +161,9 @@ def _claimed(gram: Floats, covariance: Floats, strengths: Sequence[float], claim
     if not claims.any():
         return points
     for number, strength in enumerate(strengths):
-        kept = np.arange(covariance.size)
-        for _ in range(2):
-            wrong = points[kept, number] * claims[kept] < 0
-            if not wrong.any():
-                break
-            points[kept[wrong], number] = 0.0
-            kept = kept[~wrong]
-            points[kept, number] = solve(gram[np.ix_(kept, kept)], covariance[kept], (strength,))[:, 0]
-        points[points[:, number] * claims < 0, number] = 0.0
+        right = np.flatnonzero(points[:, number] * claims >= 0)
+        if right.size < covariance.size:
+            points[:, number] = 0.0
+            points[right, number] = solve(gram[np.ix_(right, right)], covariance[right], (strength,))[:, 0]
+            points[points[:, number] * claims < 0, number] = 0.0
     return points

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 CurveKind = Literal["constant", "line", "isotonic"]
 
-SLOPE: Final = 0.01
+SLOPE: Final = 0.001
 """The least slope of a line: it keeps the ranks, and moves a score by less than anyone could see."""
 
 _KINDS: Final[tuple[CurveKind, ...]] = ("constant", "line", "isotonic")

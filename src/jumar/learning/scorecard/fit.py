@@ -20,7 +20,7 @@ from jumar.learning.scorecard.extra import need_learn
 from jumar.learning.scorecard.models import FitReport, FitSettings, ScorecardFit
 from jumar.learning.scorecard.nested import Nested, Rule
 from jumar.learning.scorecard.pool import Pool, block_of, gather
-from jumar.patterns.calibration import Scorecard
+from jumar.patterns.calibration import Curve, Scorecard
 from jumar.patterns.models import PatternSet, PatternV2
 
 __all__ = ["fit_scorecard", "group_folds"]
@@ -134,7 +134,8 @@ def _without_folds(items: Sequence[Item], y: Floats, fold: Numbers, rubric: Kind
 def _start(pool: Pool, previous: PatternSet | None) -> Floats:
     """Return the signed points that each candidate begins with: those it had, those it proposes with, else 0.0."""
     card = None if previous is None else previous.scorecard()
-    unit = _UNIT if card is None else card.unit
+    # a line's slope went into the points: what they were before it is what a fit can begin from
+    unit = _UNIT if card is None else card.unit / float(card.fitted.get("slope", 1.0))
     known = {} if previous is None else {one.id: one for one in previous.patterns if one.status == "active"}
     points = np.zeros(len(pool.patterns))
     for index, one in enumerate(pool.patterns):
@@ -152,8 +153,18 @@ def _kept(pool: Pool, rule: Rule, chosen: FitSettings) -> list[int]:
     return sorted(int(one) for one in largest if rule.points[one])
 
 
+def _on_the_scale(rule: Rule) -> tuple[float, Floats, Curve, float]:
+    """Return base, points, curve and slope, with the slope of a line in the points: they are then points of the scale."""
+    curve = rule.choice.curve
+    if rule.choice.kind == "isotonic" or len(curve.x) != 2:
+        return rule.base, rule.points, curve, 1.0
+    slope = (curve.y[1] - curve.y[0]) / (curve.x[1] - curve.x[0])
+    return curve.y[0] + slope * (rule.base - curve.x[0]), slope * rule.points, Curve(x=(1.0, 5.0), y=(1.0, 5.0)), slope
+
+
 def _set_of(pool: Pool, rule: Rule, kept: Sequence[int], rubric: Kind, facts: dict[str, Any]) -> PatternSet:
-    points, times = rule.points, np.asarray(pool.fires.sum(axis=0), dtype=np.float64).ravel()
+    base, points, curve, slope = _on_the_scale(rule)
+    times = np.asarray(pool.fires.sum(axis=0), dtype=np.float64).ravel()
     unit = max((abs(float(points[one])) for one in kept), default=2.0) / 2.0
     patterns = [
         pool.patterns[one].model_copy(
@@ -165,6 +176,6 @@ def _set_of(pool: Pool, rule: Rule, kept: Sequence[int], rubric: Kind, facts: di
         )
         for one in kept
     ]
-    fitted = {**facts, "strengths": rule.strengths, "blocks": rule.factors, "calibration": rule.choice.kind}
-    card = Scorecard(rubric=rubric, base=rule.base, unit=unit, curve=rule.choice.curve, fitted=fitted)
+    fitted = {**facts, "strengths": rule.strengths, "blocks": rule.factors, "calibration": rule.choice.kind, "slope": slope}
+    card = Scorecard(rubric=rubric, base=base, unit=unit, curve=curve, fitted=fitted)
     return PatternSet(version="2.0", patterns=patterns, calibration=card.model_dump(mode="json"))

@@ -118,9 +118,10 @@ class Nested:
 
     def _train(self, left_out: tuple[int, ...], columns: Numbers) -> _Trained:
         inside = self._cells.without(left_out)
-        own = tuple(columns if block == "all" else columns[self._blocks[columns] == block] for block in BLOCKS)
-        ridges = tuple(self._cells.ridge(inside, one, STRENGTHS, self._pool.claims[one]) for one in own)
-        return _Trained(own, ridges)
+        sums, blocks, claims = self._cells.centred(inside, columns), self._blocks[columns], self._pool.claims[columns]
+        own = [np.flatnonzero((blocks == block) | (block == "all")) for block in BLOCKS]
+        ridges = tuple(sums.ridge(at, STRENGTHS, claims[at]) for at in own)
+        return _Trained(tuple(columns[at] for at in own), ridges)
 
     def _rule(self, left_out: tuple[int, ...]) -> Rule:
         choice = self._choose(left_out)

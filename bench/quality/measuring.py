@@ -1,0 +1,127 @@
+"""The judge and the floors on one set after the other, as a table."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import floors
+import numpy as np
+
+from jumar.judging import Item
+from jumar.judging.tracking.agreement import spearman
+from jumar.judging.tracking.intervals import bootstrap
+from jumar.learning.scorecard import ScorecardFit, fit_scorecard
+
+MADE = datetime(2026, 1, 1, tzinfo=UTC)
+SETS: Mapping[str, Callable[[list[float]], float]] = {
+    "newsroom": statistics.fmean,
+    "topical_chat": statistics.fmean,
+    "vicuna": statistics.median,
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One set: items, targets, groups."""
+
+    items: list[Item]
+    y: Any
+    groups: list[str]
+
+
+def read(folder: Path, name: str) -> Judged:
+    """Return a recorded set; the target is the median of a judge's repeats, the mean of distinct raters."""
+    rows = [json.loads(line) for line in (folder / "judged" / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    items = [
+        Item(row["id"], row["text"], row.get("prompt") or "", context=row.get("context") or "", group=row["group"])
+        for row in rows
+    ]
+    y = np.array([float(SETS[name]([float(one) for one in row["judge_scores"]])) for row in rows])
+    return Judged(items, y, [row["group"] for row in rows])
+
+
+def learned(data: Judged, seed: int) -> ScorecardFit:
+    """Return the fit on a set, with its out-of-fold predictions."""
+    return fit_scorecard(data.items, data.y.tolist(), groups=data.groups, made=MADE, seed=seed)
+
+
+def baseline(data: Judged, seed: int) -> dict[str, Any]:
+    """Return the out-of-fold predictions of each floor."""
+    fold = floors.folds(data.groups, 5, seed)
+    texts = [item.text for item in data.items]
+    found = {name: np.zeros_like(data.y) for name in ("TF-IDF ridge", "length", "constant")}
+    for one in range(5):
+        inside, outside = np.flatnonzero(fold == one), np.flatnonzero(fold != one)
+        own, others, y = [texts[at] for at in outside], [texts[at] for at in inside], data.y[outside]
+        found["TF-IDF ridge"][inside] = floors.tfidf(own, y, [data.groups[at] for at in outside], others, seed)
+        found["length"][inside] = floors.length(own, y, others)
+        found["constant"][inside] = np.median(y)
+    return found
+
+
+def report(folder: Path, seeds: int) -> None:
+    """Print a table a set."""
+    for name in SETS:
+        data = read(folder, name)
+        runs: dict[str, list[Any]] = {}
+        began, sizes, curves = time.process_time(), [], []
+        for seed in range(seeds):
+            found = learned(data, seed)
+            sizes.append(len(found.patterns.patterns))
+            curves.append(found.report.calibration)
+            runs.setdefault("scorecard", []).append(np.array(found.predictions))
+        took = (time.process_time() - began) / seeds
+        for seed in range(seeds):
+            for floor, predictions in baseline(data, seed).items():
+                runs.setdefault(floor, []).append(predictions)
+        size = f"{len(data.items)} items, {len(set(data.groups))} groups"
+        print(f"\n{name}: {size}; {max(sizes)} patterns at most; curves: {_counted(curves)}; {took:.1f} s a fit")
+        print("\n| judge | Spearman | MAE |\n|---|---|---|")
+        for judge, predictions in runs.items():
+            print(f"| {judge} | {_rank(predictions, data.y, judge)} | {_figure([_mae(one, data.y) for one in predictions])} |")
+        _differences(runs, data)
+
+
+def _differences(runs: Mapping[str, list[Any]], data: Judged) -> None:
+    """Print the gains over the floors in pairs, with intervals over resampled groups; means over the seeds in each resample."""
+    own = runs["scorecard"]
+
+    def gains(at: Any) -> dict[str, float | None]:
+        y, found = data.y[at], {}
+        for floor in ("TF-IDF ridge", "length", "constant"):
+            pairs = list(zip(own, runs[floor], strict=True))
+            found[f"{floor} MAE"] = float(np.mean([_mae(one[at], y) - _mae(other[at], y) for one, other in pairs]))
+            if floor != "constant":
+                ranks = [(spearman(one[at], y) or 0.0) - (spearman(other[at], y) or 0.0) for one, other in pairs]
+                found[f"{floor} Spearman"] = float(np.mean(ranks))
+        return found
+
+    at_all, intervals = gains(np.arange(data.y.size)), bootstrap(data.groups, gains, count=400)
+    print("\n| against | difference | 95 % over groups |\n|---|---|---|")
+    for what, value in at_all.items():
+        interval = intervals[what]
+        shown = "—" if interval is None else f"{interval.low:+.3f} to {interval.high:+.3f}"
+        print(f"| {what} | {value:+.4f} | {shown} |", flush=True)
+
+
+def _mae(predictions: Any, y: Any) -> float:
+    return float(np.abs(predictions - y).mean())
+
+
+def _rank(predictions: list[Any], y: Any, judge: str) -> str:
+    return "—" if judge == "constant" else _figure([spearman(one, y) or 0.0 for one in predictions])
+
+
+def _figure(values: list[float]) -> str:
+    return f"{np.mean(values):.4f} ± {np.std(values):.4f}"
+
+
+def _counted(names: list[str]) -> str:
+    return ", ".join(f"{name} {names.count(name)}" for name in sorted(set(names)))
