@@ -48,5 +48,8 @@ def content_words(words: list[str], letters: int) -> set[str]:
 
 def lowered_words(text: str) -> list[str]:
     """Return the words of ``text`` in lower case, in order."""
-    words = _WORD.findall(text)
-    return " ".join(words).lower().split(" ") if words else []
+    words: list[str] = _WORD.findall(text)
+    if not words:
+        return []
+    lowered: str = " ".join(words).lower()
+    return lowered.split(" ")
