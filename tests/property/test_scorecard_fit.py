@@ -142,6 +142,7 @@ def test_the_learning_rate_is_the_share_of_the_way_from_the_weights_before():
     ("items", "scores"),
     [
         ([Item(f"i{n}", "a b " * n) for n in range(20)], [4.0] * 20),
+        ([Item(f"i{n}", "a b " * n) for n in range(7)], [3.3] * 7),
         ([Item(f"i{n}", "word " * n, group="one") for n in range(20)], [1.0 + n / 10 for n in range(20)]),
         ([Item("a", "some words"), Item("b", "other words here"), Item("c", "none")], [1.0, 3.0, 5.0]),
         ([Item("a", "two")], [2.0]),
@@ -150,7 +151,17 @@ def test_the_learning_rate_is_the_share_of_the_way_from_the_weights_before():
         ([Item(f"i{n}", "the same text") for n in range(12)], [1.0 + n % 5 for n in range(12)]),
         ([Item(f"i{n}", "?!" * n) for n in range(12)], [5.0 if n == 3 else 1.0 for n in range(12)]),
     ],
-    ids=["equal scores", "one group", "three items", "one item", "two groups", "empty texts", "equal texts", "no words"],
+    ids=[
+        "equal scores",
+        "equal fractions",
+        "one group",
+        "three items",
+        "one item",
+        "two groups",
+        "empty texts",
+        "equal texts",
+        "no words",
+    ],
 )
 def test_degenerate_items_give_a_set_that_can_be_read_and_applied(items: list[Item], scores: list[float]):
     found = fit_scorecard(items, scores, groups=[one.group for one in items], made=MADE)

@@ -64,8 +64,8 @@ def fit_scorecard(
     fold = group_folds(numbers, chosen.folds, seed)
     facts: dict[str, Any] = {"items": len(items), "groups": int(numbers.max()) + 1, "folds": int(fold.max()) + 1}
     facts |= {"seed": seed, "learning_rate": learning_rate}
-    if facts["folds"] < 3:
-        return _without_folds(items, y, fold, rubric, facts)
+    if facts["folds"] < 3 or not np.ptp(y) > 0:
+        return _without_patterns(items, y, fold, rubric, facts)
     pool = gather(items, proposals, settings=chosen, made=made)
     start = _start(pool, previous)
     nested = Nested(pool, y, numbers, fold, chosen, start, learning_rate)
@@ -118,11 +118,11 @@ def _checked(items: Sequence[Item], targets: Sequence[float], groups: Sequence[s
     return y
 
 
-def _without_folds(items: Sequence[Item], y: Floats, fold: Numbers, rubric: Kind, facts: dict[str, Any]) -> ScorecardFit:
-    """Below three groups nothing can be chosen by cross-validation: the set is empty and gives the median."""
+def _without_patterns(items: Sequence[Item], y: Floats, fold: Numbers, rubric: Kind, facts: dict[str, Any]) -> ScorecardFit:
+    """Return an empty set that gives the median: all scores are the same, or there are too few groups to choose anything by."""
     predictions = np.full_like(y, MIDDLE)
-    if facts["folds"] == 2:
-        for one in (0, 1):
+    if facts["folds"] > 1:
+        for one in range(facts["folds"]):
             predictions[fold == one] = np.median(y[fold != one])
     score = float(np.median(y))
     card = Scorecard(rubric=rubric, base=score, unit=1.0, curve=constant_curve(score), fitted=facts)
@@ -138,7 +138,9 @@ def _start(pool: Pool, previous: PatternSet | None) -> Floats:
     unit = _UNIT if card is None else card.unit / float(card.fitted.get("slope", 1.0))
     known = {} if previous is None else {one.id: one for one in previous.patterns if one.status == "active"}
     points = np.zeros(len(pool.patterns))
-    for index, one in enumerate(pool.patterns):
+    fires = np.asarray(pool.fires.sum(axis=0)).ravel()
+    for index in np.flatnonzero(fires).tolist():  # what fires nowhere here has nothing to begin with
+        one = pool.patterns[index]
         before = known.get(one.id) or (one if pool.claims[index] else None)
         if before is not None:
             points[index] = unit * (before.weight if before.type == "good" else -before.weight)
@@ -150,7 +152,8 @@ def _kept(pool: Pool, rule: Rule, chosen: FitSettings) -> list[int]:
     share = np.asarray(pool.fires.mean(axis=0), dtype=np.float64).ravel()
     effect = np.abs(rule.points) * np.sqrt(share * (1.0 - share) + 1e-12)
     largest = np.argsort(-effect, kind="stable")[: chosen.most_patterns]
-    return sorted(int(one) for one in largest if rule.points[one])
+    least = 1e-9 * float(np.abs(rule.points).max(initial=0.0))  # below that it is rounding
+    return sorted(int(one) for one in largest if abs(rule.points[one]) > least)
 
 
 def _on_the_scale(rule: Rule) -> tuple[float, Floats, Curve, float]:

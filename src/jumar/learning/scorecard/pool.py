@@ -129,10 +129,11 @@ def _readable(edge: float, values: Floats) -> float:
 
 
 def _step(feature: Feature, edge: float, made: datetime) -> PatternV2:
+    shown = f"{edge:g}" if float(f"{edge:g}") == edge else repr(edge)  # two steps never share a name
     return PatternV2(
-        id=f"{feature.name}>={edge:g}",
+        id=f"{feature.name}>={shown}",
         type="good",
-        description=feature.says.format(f"{edge:g}"),
+        description=feature.says.format(shown),
         keywords=[],
         source=SOURCE,
         discovered_at=made,
