@@ -80,6 +80,12 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return _settable_by_environment(cmd_name if self._table is None else f"{self._table} {cmd_name}", command)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        default = None if self._table is None else GROUPS[self._table].default
+        if default is not None and args and args[0] not in {"-h", "--help", *self.list_commands(ctx)}:
+            args = [default, *args]
+        return super().parse_args(ctx, args)
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         known = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in known:

@@ -37,13 +37,13 @@ COMMANDS: Commands = {
 class Group:
     """Commands below a command: ``summary`` is its line in the list above, ``intro`` the first sentence of its own help.
 
-    ``rooted`` says that they work below ``--root``.
+    ``rooted`` says that they work below ``--root``. ``default`` is the command that is meant where none of them is named.
     """
 
-    __slots__ = ("commands", "intro", "rooted", "summary")
+    __slots__ = ("commands", "default", "intro", "rooted", "summary")
 
-    def __init__(self, summary: str, intro: str, commands: Commands, *, rooted: bool = True) -> None:
-        self.summary, self.intro, self.commands, self.rooted = summary, intro, commands, rooted
+    def __init__(self, summary: str, intro: str, commands: Commands, *, rooted: bool = True, default: str | None = None) -> None:
+        self.summary, self.intro, self.commands, self.rooted, self.default = summary, intro, commands, rooted, default
 
 
 GROUPS: dict[str, Group] = {
@@ -58,6 +58,17 @@ GROUPS: dict[str, Group] = {
             "show": ("jumar.cli.cases.show:show_command", "Show a run's cases and their iterations."),
             "verify": ("jumar.cli.cases.verify:verify_command", "Re-hash everything that a run stored."),
         },
+    ),
+    "learn": Group(
+        "Learn a cheap judge from an expensive one, and prove it.",
+        "Learn a cheap judge from what an expensive one says: `jumar learn ITEMS --judge SPEC -o DIR`.",
+        {
+            "report": ("jumar.cli.learn.report:report_command", "Print a learning run's report as markdown, HTML or JSON."),
+            "run": ("jumar.cli.learn.run:run_command", "Learn, or go on learning; the name `run` may be left out."),
+            "status": ("jumar.cli.learn.status:status_command", "Say where a learning run is, and what it found so far."),
+        },
+        rooted=False,
+        default="run",
     ),
     "patterns": Group(
         "Migrate, check and version what the cheap judge knows.",

@@ -1,0 +1,146 @@
+"""``jumar learn``: the learner as a loop of the engine in its folder, and what follows its end: the final set, and its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from jumar.app.judges import make_judge
+from jumar.app.learning_data import LearnData, read_learning_items, split_of
+from jumar.app.learning_files import publish
+from jumar.app.learning_finish import finish
+from jumar.app.learning_model import LearnRequest, LearnResult
+from jumar.app.learning_proposers import proposer_of
+from jumar.app.redact_config import RedactConfig, install_redaction
+from jumar.errors import ConfigError
+from jumar.files import sha256_file
+from jumar.judging.tracking import require_statistics
+from jumar.learning.learner import ARTIFACTS, DIMENSIONS, PATTERNS, Learner, LearnerScorer, Sound, write_set
+from jumar.loop.clock import SystemClock
+from jumar.loop.control import StopSwitch, refuse_stop_file
+from jumar.loop.engine import Loop
+from jumar.loop.events import Listener
+from jumar.loop.settings import LoopParts, LoopSettings
+from jumar.model import SelectionCriteria, StopRules
+from jumar.model.budget import Budget
+from jumar.model.codec import flat
+from jumar.patterns.models import PatternSet
+from jumar.patterns.storage import load_pattern_set
+from jumar.store.layout import LoopPaths, loops_directory, prepare_root
+from jumar.store.loop_store import LoopStore
+from jumar.store.matching import ArtifactRules
+from jumar.text import escape
+
+__all__ = ["LOOP", "learn"]
+
+LOOP: Final = "learn"
+ROOT: Final = ".jumar"
+_REQUESTED: Final = frozenset({"interrupted", "stop_file", "terminated"})
+
+
+def learn(request: LearnRequest, *, switch: StopSwitch, listener: Listener | None = None) -> LearnResult:
+    """Learn, or go on learning; at the end make the final set and prove it, which is one look at the sealed items.
+
+    Errors: :class:`ConfigError` for a run that was begun with other options, and of judge, rubric and extras;
+    :class:`jumar.errors.ItemError` of the items; everything before anything is asked.
+    """
+    require_statistics()
+    _require_fitting(request)
+    install_redaction(RedactConfig())
+    items = read_learning_items(request)
+    start = PatternSet(version="2.0", patterns=[]) if request.patterns is None else load_pattern_set(request.patterns)
+    split = split_of(request, items)
+    root = request.output / ROOT
+    prepare_root(root)
+    refuse_stop_file(LoopPaths(loops_directory(root) / LOOP).stop_files())
+    judge = make_judge(request.judge, max_tokens=request.max_tokens)
+    store = _store(root, request, _recorded(request, split.items_hash, judge.identity))
+    made = datetime.fromisoformat(store.created_at)
+    data = LearnData(
+        request=request,
+        items=items,
+        split=split,
+        judge=judge,
+        made=made,
+        proposer=proposer_of(request),
+        stop=lambda: switch.requested,
+    )
+    outcome = _loop(request, store, data, switch, listener, start).run()
+    if outcome.stop.reason in _REQUESTED:
+        return LearnResult(output=request.output, outcome=outcome, summary=None)
+    return LearnResult(output=request.output, outcome=outcome, summary=finish(request, data, outcome))
+
+
+def _require_fitting(request: LearnRequest) -> None:
+    if request.profile == "evidence" and find_spec("sklearn") is None:
+        raise ConfigError(
+            "fitting weights needs scikit-learn: pip install 'jumar[learn]'; --profile seed adds them up without it"
+        )
+
+
+def _store(root: Path, request: LearnRequest, recorded: Mapping[str, Any]) -> LoopStore:
+    """Open or make the run's loop. Errors: :class:`ConfigError` that shows the options that it was begun with."""
+    directory = loops_directory(root) / LOOP
+    if not directory.exists():
+        document = {"selection": {}, "quality_weights": {}, "apply": "auto", "run": dict(recorded)}
+        return LoopStore.create(directory, LOOP, document, workdir=request.output, created_at=SystemClock().now())
+    store = LoopStore.open(directory)
+    before = store.config.get("run")
+    known, now = flat(before if isinstance(before, Mapping) else {}), flat(recorded)
+    differ = [name for name in sorted({*known, *now}) if known.get(name) != now.get(name)]
+    if differ:
+        shown = "\n".join(f"  {name}: {escape(str(known.get(name)))}, now {escape(str(now.get(name)))}" for name in differ)
+        raise ConfigError(
+            f"{escape(str(request.output))} was begun with other options:\n{shown}\n"
+            "give the same ones to go on, or learn into another folder"
+        )
+    return store
+
+
+def _recorded(request: LearnRequest, items: str, judge: str) -> dict[str, Any]:
+    """Return what decides about the result. How fast, for how much and how long is free to change."""
+    settings = request.settings
+    return {
+        "items": items,
+        "judge": judge,
+        "repeat": settings.repeat,
+        "scale": list(settings.scale),
+        "explain": settings.explain,
+        "rubric": request.rubric,
+        "patterns": None if request.patterns is None else sha256_file(request.patterns),
+        "heldout": request.heldout,
+        "seed": request.seed,
+        "profile": request.profile,
+        "propose": request.proposer,
+    }
+
+
+def _loop(
+    request: LearnRequest, store: LoopStore, data: LearnData, switch: StopSwitch, listener: Listener | None, start: PatternSet
+) -> Loop:
+    if not (request.output / PATTERNS).exists():
+        write_set(start, request.output / PATTERNS)
+    learner = Learner(data, lambda learned, material: publish(data, learned, material), _now)
+    parts = LoopParts(
+        generator=learner,
+        validators=(Sound(data),),
+        scorers=tuple(LearnerScorer(dimension, data) for dimension in DIMENSIONS),
+    )
+    settings = LoopSettings(
+        loop_id=LOOP,
+        workdir=request.output,
+        objective="a cheap judge that tracks the expensive one",
+        artifacts=ArtifactRules(include=ARTIFACTS),
+        criteria=SelectionCriteria(mode="highest_quality", threshold=None),
+        stop=StopRules(max_iterations=request.max_iterations),
+        budget=Budget(max_cost_usd=request.settings.max_cost, on_unknown_cost="allow"),
+        seed=request.seed,
+    )
+    return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,175 @@
+"""What an iteration of learning leaves for people and programs: ``iteration_N/``, and a paragraph in ``progress.txt``.
+
+The cheap score of an item is the one that counts: by a set that did not see it. The reasons beside it are those of the set
+itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+from jumar.app.evaluation_files import item_row
+from jumar.app.judged_files import dual_documents
+from jumar.app.learning_data import LearnData
+from jumar.files import as_write_error, make_directory, remove_any, replace_file
+from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.dual import CheapResult, DualEvaluation, combine
+from jumar.judging.expensive.summary import Evaluation
+from jumar.judging.models import CheapModeResult, Contribution, IterationLog
+from jumar.learning.material import Material
+from jumar.learning.step import Learned
+from jumar.learning.targets import noise_of
+from jumar.redaction import current
+from jumar.report.learning.progress import Progress, render_progress
+
+__all__ = ["PROGRESS", "iteration_folder", "publish", "read_log", "read_logs"]
+
+PROGRESS: Final = "progress.txt"
+_FOLDER: Final = re.compile(r"iteration_(\d+)")
+_POINTS: Final = 10
+_SHARED: Final = ("stories.json", "expensive_eval.json")  # the same in every iteration
+
+
+def iteration_folder(output: Path, number: int) -> Path:
+    """Return the folder of iteration ``number``."""
+    return output / f"iteration_{number}"
+
+
+def publish(data: LearnData, learned: Learned, material: Material) -> None:
+    """Write the iteration's folder, over what an interrupted run left of it, and ``progress.txt`` anew.
+
+    Errors: :class:`jumar.errors.StoreWriteError`.
+    """
+    output, number = data.request.output, learned.metrics.iteration
+    folder = iteration_folder(output, number)
+    with as_write_error("write into", folder):
+        make_directory(folder)
+        dual = _dual(data, learned, material)
+        documents = {
+            **dual_documents(number, dual, [one.model_dump(mode="json") for one in learned.known.state.history[:-1]]),
+            "pattern_proposals.json": _json(_proposals(learned)),
+            "iteration_log.json": _log(learned, dual).model_dump_json(indent=2) + "\n",
+        }
+        before = iteration_folder(output, number - 1)
+        for name in _SHARED:
+            if not _linked(before / name, folder / name):
+                documents[name] = _shared(name, dual)
+        for name, text in documents.items():
+            replace_file(folder / name, current().redact_bytes(text.encode("utf-8", "backslashreplace")))
+        replace_file(output / PROGRESS, _progress(output, number).encode("utf-8", "backslashreplace"))
+
+
+def _dual(data: LearnData, learned: Learned, material: Material) -> DualEvaluation:
+    items = [one.item for one in material.targets]
+    known = learned.known
+    scores = {**known.own, **known.tested}
+    made = CheapModeEvaluator(known.state.patterns, rubric=material.rubric).evaluate(items, parts=False)
+    cheap: list[CheapResult] = [
+        one.model_copy(update={"gestalt": scores[one.story_id], "contributions": _largest(one.contributions)})
+        if isinstance(one, CheapModeResult) and one.story_id in scores
+        else one
+        for one in made
+    ]
+    return combine(items, _evaluation(data, material), cheap, known.state.patterns)
+
+
+def _largest(points: Sequence[Contribution]) -> list[Contribution]:
+    """Return what moved a score most: a set of hundreds of patterns would fill gigabytes with all of it."""
+    return sorted(points, key=lambda one: -abs(one.points))[:_POINTS]
+
+
+def _evaluation(data: LearnData, material: Material) -> Evaluation:
+    """Return the judge's verdicts as an evaluation of their own; what they cost was told when they were asked for."""
+    results = tuple(data.verdicts.results([one.item for one in material.targets]))
+    scores = [one.gestalt for one in results]
+    return Evaluation(
+        results=results,
+        judge=data.judge.identity,
+        settings=data.request.settings.to_json(),
+        story_count=len(results),
+        scored=len(results),
+        unscored_kinds={},
+        gestalt_avg=sum(scores) / len(scores),
+        cost_usd=0.0,
+        known_cost_usd=0.0,
+        input_tokens=0,
+        output_tokens=0,
+        calls=0,
+        retries=0,
+        cached=len(results),
+        repeat=data.request.settings.repeat or 1,
+        noise=noise_of(material.targets),
+        stopped=None,
+    )
+
+
+def _proposals(learned: Learned) -> dict[str, Any]:
+    """Return the iteration's proposals with what became of them, and the tests that they went through."""
+    number = learned.metrics.iteration
+    own = [one for one in learned.known.state.proposals if one.proposed_at == number]
+    return {
+        "iteration": number,
+        "proposals": [{**one.model_dump(mode="json"), "accuracy": one.accuracy} for one in own],
+        "tests": [entry for entry in learned.known.ledger.to_json()["entries"] if entry["iteration"] == number],
+        "merged": [one.to_json() for one in learned.proposed.merges],
+        "told": list(learned.proposed.told),
+    }
+
+
+def _log(learned: Learned, dual: DualEvaluation) -> IterationLog:
+    return IterationLog(
+        iteration=learned.metrics.iteration,
+        timestamp=learned.metrics.timestamp,
+        component_health=dict(dual.health),
+        metrics=learned.metrics,
+        divergence_check=dict(learned.divergence),
+        per_story_results=list(dual.results),
+        actions_taken=[dict(one) for one in learned.actions],
+        convergence_check=dict(learned.convergence),
+        next_iteration_plan=dict(learned.plan),
+    )
+
+
+def _shared(name: str, dual: DualEvaluation) -> str:
+    if name == "stories.json":
+        return "[\n" + ",\n".join(item_row(item) for item in dual.items) + "\n]\n"
+    return _json(dual.expensive.to_json())
+
+
+def _linked(source: Path, target: Path) -> bool:
+    """Give a file of the iteration before a second name, so that it takes no room again; False where that cannot be done."""
+    with contextlib.suppress(OSError):
+        remove_any(target)
+        os.link(source, target)
+        return True
+    return False
+
+
+def _progress(output: Path, last: int) -> str:
+    return render_progress([one for log in read_logs(output) if (one := Progress.of(log)).iteration <= last])
+
+
+def read_logs(output: Path) -> list[Mapping[str, Any]]:
+    """Return the logs of all iterations that have one, by their numbers."""
+    numbers = sorted(int(found[1]) for one in output.glob("iteration_*") if (found := _FOLDER.fullmatch(one.name)))
+    found = (read_log(iteration_folder(output, number)) for number in numbers)
+    return [one for one in found if one is not None]
+
+
+def read_log(folder: Path) -> Mapping[str, Any] | None:
+    """Return an iteration's log, None where there is none that can be read."""
+    try:
+        found = json.loads((folder / "iteration_log.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,67 @@
+"""What ``jumar learn`` is asked, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from jumar.judging.expensive.settings import JudgeSettings
+from jumar.loop.outcome import LoopOutcome
+from jumar.model.prices import Prices
+
+__all__ = ["LearnRequest", "LearnResult", "Proposer"]
+
+Proposer = Literal["terms", "judge"]
+
+_REQUESTED: Final = frozenset({"interrupted", "stop_file", "terminated"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnRequest:
+    """A learning run into ``output``.
+
+    ``heldout`` is the share of groups that is sealed. ``patterns`` is the set to begin with, None for none. ``proposer`` says who
+    proposes: statistics of ``terms``, or the model of the ``judge``. ``cache`` is the folder of replies, None for none.
+    """
+
+    items: Path
+    output: Path
+    judge: str
+    settings: JudgeSettings
+    fields: Mapping[str, str] = field(default_factory=dict[str, str])
+    patterns: Path | None = None
+    rubric: str | None = None
+    heldout: float = 0.4
+    seed: int = 0
+    max_iterations: int = 10
+    profile: Literal["evidence", "seed"] = "evidence"
+    proposer: Proposer = "terms"
+    cache: Path | None = None
+    prices: Prices | None = None
+    max_tokens: int = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnResult:
+    """How a run ended. ``summary`` is what ``result.json`` holds; None when the run was stopped before there was a verdict."""
+
+    output: Path
+    outcome: LoopOutcome
+    summary: Mapping[str, Any] | None
+
+    @property
+    def interrupted(self) -> bool:
+        return self.outcome.stop.reason in _REQUESTED
+
+    @property
+    def exit_code(self) -> int:
+        """0 with a verdict, whichever; else the loop's own."""
+        return 0 if self.summary is not None else self.outcome.exit_code
+
+    def document(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        stop = {"stop_reason": self.outcome.stop.reason, "stop_detail": self.outcome.stop.detail}
+        shared = {**stop, "resumed": self.outcome.resumed, "output": str(self.output.absolute())}
+        return {**(self.summary or {"verdict": None}), **shared}

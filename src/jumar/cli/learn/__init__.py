@@ -1,0 +1,1 @@
+"""``jumar learn``: one file a command, as above."""

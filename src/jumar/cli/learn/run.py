@@ -1,0 +1,114 @@
+"""``jumar learn ITEMS``: a cheap judge from what an expensive one says, proved on items that nothing was learned from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jumar.cli.common import json_option, print_json, quiet_option, warned
+from jumar.cli.judged import judge_options
+from jumar.cli.numbers import DecimalRange
+from jumar.cli.run import choose_display, signals_handled
+from jumar.errors import ConfigError
+from jumar.loop.control import StopSwitch
+
+if TYPE_CHECKING:
+    from jumar.app.learning_model import LearnRequest
+
+__all__ = ["run_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar learn answers.jsonl --judge openai:gpt-5-mini -o outputs/ --max-cost 5
+  jumar learn judged.jsonl --judge replay:judged.jsonl -o outputs/        offline, from scores on file
+  jumar learn status outputs/ ; jumar learn report outputs/
+  jumar evaluate new.jsonl --mode cheap --patterns outputs/patterns.json
+
+Items of one --group are never parted between learning and proof. Run the same command again to go on with a
+run that was interrupted. Ends with 0 when it reached a verdict, whichever."""
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("run", epilog=_EPILOG)
+@click.argument("items", type=_FILE, metavar="ITEMS")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Where all of it goes."
+)
+@click.option("--patterns", type=_FILE, metavar="FILE", help="A set to begin with; what it knows is provisional.")
+@click.option("--rubric", metavar="story|text|FILE", help="How to judge.  [default: story for stories, else text]")
+@click.option(
+    "--field", "fields", multiple=True, type=click.STRING, metavar="NAME=KEY", help="A key that has another name; repeatable."
+)
+@click.option("--group", metavar="KEY", help="The key of what belongs together.  [default: group]")
+@click.option(
+    "--heldout",
+    type=DecimalRange(0.1, 0.9),
+    default=0.4,
+    show_default=True,
+    metavar="SHARE",
+    help="Share of the groups that is sealed for the proof.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="What all chance is made from.")
+@click.option("--max-iterations", type=click.IntRange(1, 1000), default=10, show_default=True, help="Iterations at most.")
+@click.option(
+    "--profile",
+    type=click.Choice(["evidence", "seed"]),
+    default="evidence",
+    show_default=True,
+    help="What commits a pattern: evidence about the set, or the first design's counters.",
+)
+@click.option(
+    "--propose",
+    "proposer",
+    type=click.Choice(["terms", "judge"]),
+    default="terms",
+    show_default=True,
+    help="Who proposes patterns: statistics of words, or the judge's model.",
+)
+@judge_options
+@json_option
+@quiet_option
+def run_command(items: Path, *, as_json: bool, quiet: bool, **options: Any) -> int:
+    """Learn a cheap judge, and prove that it tracks.
+
+    Every proposal has to earn its place on items that it was not made from. At the end the best set is held against
+    sealed items: it tracks the judge, it fails, or neither is proven.
+    """
+    from jumar.app.learning import learn
+    from jumar.cli.learn.shown import show_result
+
+    request = _request(items, options)
+    switch = StopSwitch()
+    display = choose_display(as_json=as_json, quiet=quiet)
+    with warned(), signals_handled(switch, quiet=quiet), display:
+        found = learn(request, switch=switch, listener=display.hear)
+    if as_json:
+        print_json(found.document())
+    else:
+        show_result(found, quiet=quiet)
+    return found.exit_code
+
+
+def _request(items: Path, options: dict[str, Any]) -> LearnRequest:
+    from jumar.app.items import field_map
+    from jumar.app.judges import judge_settings
+    from jumar.app.learning_model import LearnRequest
+
+    if options["judge"] is None:
+        raise ConfigError("learning needs a judge to learn from: give --judge openai:MODEL, replay:FILE, …")
+    if options["no_reasons"] and options["proposer"] == "judge":
+        raise ConfigError("--propose judge needs the judge's reasons; leave --no-reasons out")
+    settings, prices = judge_settings(options, explain=not options["no_reasons"])
+    named = [*options["fields"], *([] if options["group"] is None else [f"group={options['group']}"])]
+    taken = ("output", "judge", "patterns", "rubric", "heldout", "seed", "max_iterations", "profile", "proposer", "max_tokens")
+    return LearnRequest(
+        items=items,
+        settings=settings,
+        prices=prices,
+        fields=field_map(named),
+        cache=None if options["no_cache"] else options["cache"],
+        **{name: options[name] for name in taken},
+    )

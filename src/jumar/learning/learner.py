@@ -1,0 +1,164 @@
+"""The learning run as a loop of the engine: its generator is an iteration of learning, its score what the test items say.
+
+The work directory holds ``patterns.json`` and the files of :mod:`jumar.learning.known`; whatever else an iteration leaves for
+people is published beside it and follows from those.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Protocol
+
+import numpy as np
+
+from jumar.errors import EvaluationUnreliableError, JumarError
+from jumar.files import replace_file, sha256_bytes
+from jumar.judging.tracking.agreement import spearman
+from jumar.learning.known import LEDGER, PREDICTIONS, STATE, Known, read_known, write_known
+from jumar.learning.material import Material
+from jumar.learning.state import pattern_hash
+from jumar.learning.step import Learned, begin, learn_once
+from jumar.model.judgement import Judgement
+from jumar.model.protocols import GenerateOutcome, StepContext
+from jumar.model.records import CheckResult, ScoreReading, Usage
+from jumar.patterns.models import PatternSet
+from jumar.patterns.storage import load_pattern_set, serialised
+from jumar.patterns.versions import PatternStore
+from jumar.text import plural
+
+__all__ = [
+    "ARTIFACTS",
+    "DIMENSIONS",
+    "PATTERNS",
+    "Judged",
+    "Learner",
+    "LearnerScorer",
+    "Sound",
+    "known_in",
+    "save_set",
+    "write_set",
+]
+
+PATTERNS: Final = "patterns.json"
+ARTIFACTS: Final = (PATTERNS, STATE, LEDGER, PREDICTIONS)
+DIMENSIONS: Final = ("closeness", "ranking")
+_SPAN: Final = 4.0  # from 1 to 5
+
+
+class Judged(Protocol):
+    """Gives what the run learns from; the first call asks the judge about the open items, and says what it was paid."""
+
+    def material(self) -> tuple[Material, Judgement | None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Learner:
+    """The generator: one iteration of learning. ``publish`` is told of each, to leave its files for people."""
+
+    judged: Judged
+    publish: Callable[[Learned, Material], None]
+    now: Callable[[], datetime]
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        began = time.monotonic()
+        try:
+            material, _ = self.judged.material()
+            known = known_in(context.workdir, material)
+            learned = learn_once(known, material, iteration=context.iteration, now=self.now())
+        except EvaluationUnreliableError as error:
+            return GenerateOutcome(exit_code=1, seconds=time.monotonic() - began, failure=str(error))
+        save_set(learned.known.state.patterns, context.workdir / PATTERNS, message_of(learned))
+        write_known(learned.known, context.workdir)
+        self.publish(learned, material)
+        return GenerateOutcome(
+            exit_code=0,
+            seconds=time.monotonic() - began,
+            usage=Usage(token_cost_usd=learned.proposed.cost_usd, completed=True if learned.known.stopped else None),
+            printed=True,
+        )
+
+
+def message_of(learned: Learned) -> str:
+    """Return what the log of versions says of an iteration's set."""
+    metrics = learned.metrics
+    rolled = " rolled back" if metrics.regression_detected else ""
+    return f"iteration {metrics.iteration}:{rolled} {metrics.patterns_committed} committed, {metrics.patterns_rejected} rejected"
+
+
+def known_in(directory: Path, material: Material) -> Known:
+    """Return what the files below ``directory`` say is known; before the first iteration that is the set, and no more."""
+    if (directory / STATE).exists():
+        return read_known(directory)
+    return begin(load_pattern_set(directory / PATTERNS), material)
+
+
+def write_set(patterns: PatternSet, path: Path) -> None:
+    """Write a set as its file is written, without a version in its log."""
+    replace_file(path, serialised(patterns, path))
+
+
+def save_set(patterns: PatternSet, path: Path, message: str) -> None:
+    """Save a set with a version, unless the last one is this very set: an iteration made again after a kill is not two."""
+    store = PatternStore(path)
+    log = store.log()
+    if log and log[-1].hash == sha256_bytes(serialised(patterns, path)) and path.exists() and store.load() == patterns:
+        return
+    store.save(patterns, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """The validator: the set can be read, is the one that was learned, and was tried on every test item that it can score."""
+
+    judged: Judged
+    name: str = "sound"
+
+    def validate(self, context: StepContext) -> CheckResult:
+        try:
+            material, _ = self.judged.material()
+            known, patterns = known_in(context.workdir, material), load_pattern_set(context.workdir / PATTERNS)
+        except EvaluationUnreliableError as error:
+            return CheckResult(name=self.name, passed=False, broken=str(error))
+        except JumarError as error:
+            return CheckResult(name=self.name, passed=False, output_tail=str(error))
+        if pattern_hash(patterns) != pattern_hash(known.state.patterns):
+            return CheckResult(name=self.name, passed=False, output_tail=f"{PATTERNS} is not the set of the state")
+        untried = [one.item.id for one in material.tested if one.item.id not in known.tested]
+        said = f"{plural(len(known.tested), 'test item')} scored" + (f", {len(untried):,} abstained from" if untried else "")
+        return CheckResult(name=self.name, passed=bool(known.tested), output_tail=said)
+
+
+class LearnerScorer:
+    """One dimension of what the test items say: ``closeness`` is 1 - MAE / 4, ``ranking`` is (1 + Spearman) / 2."""
+
+    def __init__(self, dimension: str, judged: Judged) -> None:
+        self.dimension = dimension
+        self._judged = judged
+
+    def score(self, context: StepContext) -> ScoreReading:
+        began = time.monotonic()
+        try:
+            material, paid = self._judged.material()
+        except EvaluationUnreliableError as error:
+            return ScoreReading(dimension=self.dimension, score=None, broken=str(error), seconds=time.monotonic() - began)
+        known = known_in(context.workdir, material)
+        tested = [one for one in material.tested if one.item.id in known.tested]
+        if not tested:
+            return ScoreReading(dimension=self.dimension, score=None, invalid="the set abstains from every test item")
+        score, said = self._of([one.score for one in tested], [known.tested[one.item.id] for one in tested])
+        reading = ScoreReading(
+            dimension=self.dimension, score=max(0.0, min(1.0, score)), reason=said, seconds=time.monotonic() - began
+        )
+        return reading.with_judgement(paid)
+
+    def _of(self, judge: Sequence[float], cheap: Sequence[float]) -> tuple[float, str]:
+        truth, guess = np.asarray(judge, dtype=np.float64), np.asarray(cheap, dtype=np.float64)
+        if self.dimension == "closeness":
+            mae = float(np.abs(truth - guess).mean())
+            return 1.0 - mae / _SPAN, f"MAE {mae:.3f}"
+        rank = spearman(truth, guess)
+        return (1.0 + (rank or 0.0)) / 2.0, f"Spearman {'—' if rank is None else f'{rank:.3f}'}"

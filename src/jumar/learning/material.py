@@ -1,0 +1,83 @@
+"""What a learning run works with in every iteration: judged items, their split, how sets are made, who proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Literal, Protocol
+
+from jumar.judging.cheap.evaluator import RubricChoice
+from jumar.learning.candidates import GapItem
+from jumar.learning.makers import Maker
+from jumar.learning.split import Round, Split, group_key
+from jumar.learning.targets import Target, noise_of
+from jumar.patterns.models import PatternProposal, PatternSet
+
+__all__ = ["Asked", "Material", "Profile", "Proposer", "Proposing"]
+
+Profile = Literal["evidence", "seed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a proposer is asked: items with their gaps, what is known, and what was tried before (ids)."""
+
+    items: Sequence[GapItem]
+    known: PatternSet
+    tried: frozenset[str]
+    iteration: int
+    diversity: int
+    threshold: float
+    seed: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposing:
+    """What a proposer gave: proposals, what there is to tell, and what a model was paid (None: it did not say)."""
+
+    proposals: tuple[PatternProposal, ...]
+    told: tuple[str, ...] = ()
+    cost_usd: float | None = 0.0
+
+
+class Proposer(Protocol):
+    """Proposes patterns for large gaps, from the items that it is given and nothing else."""
+
+    def __call__(self, asked: Asked) -> Proposing: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """What a run learns from, the same in every iteration: the open items that were judged, in their order, and how."""
+
+    targets: tuple[Target, ...]
+    split: Split
+    maker: Maker
+    proposer: Proposer
+    made: datetime
+    rubric: RubricChoice = None
+    profile: Profile = "evidence"
+    seed: int = 0
+    threshold: float = 0.5
+
+    @cached_property
+    def rounds(self) -> tuple[Round, ...]:
+        return self.split.rounds()
+
+    @cached_property
+    def noise(self) -> float:
+        """The judge's own noise, in points; 0 where every item was read once."""
+        found = noise_of(self.targets)
+        return 0.0 if found is None else found.mean_abs_difference
+
+    def inside(self, keys: frozenset[str]) -> list[Target]:
+        """Return the targets of these groups, in their order."""
+        return [one for one in self.targets if group_key(one.item) in keys]
+
+    @cached_property
+    def tested(self) -> tuple[Target, ...]:
+        """The targets that test a set: each of them in exactly one round."""
+        return tuple(self.inside(frozenset(key for one in self.rounds for key in one.test)))

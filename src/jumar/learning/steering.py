@@ -1,0 +1,157 @@
+"""What is done when a change made things worse, or the gap does not shrink: rolled back, or recovered from. Pure.
+
+An action works on the state's set. What it does to a pattern there is done to the same pattern on every line, so that the figures
+stay those of the whole way from items to set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+from jumar.learning.known import Known, Line
+from jumar.learning.makers import cheap_scores
+from jumar.learning.making import remade
+from jumar.learning.material import Material
+from jumar.learning.recovery import RecoveryMeans, execute_recovery
+from jumar.learning.regression import Regression, Scored, check_change
+from jumar.learning.state import LearnState
+from jumar.patterns.models import PatternProposal, PatternSet, PatternV2
+from jumar.patterns.proposed import as_pattern
+
+__all__ = ["Checked", "checked", "gap_of", "recovered"]
+
+Entry = dict[str, Any]
+
+
+def gap_of(known: Known, material: Material) -> float:
+    """Return the mean absolute gap over the test items that have a score; at least one has."""
+    return fmean(abs(one.score - known.tested[one.item.id]) for one in material.tested if one.item.id in known.tested)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What stays of a change: the change, or what was before it. ``entries`` are for the log."""
+
+    known: Known
+    regression: Regression
+    entries: tuple[Entry, ...] = ()
+
+
+def checked(before: Known, after: Known, material: Material) -> Checked:
+    """Return ``after``, or what was before it where the change is a regression: rolled back, and evaluated again.
+
+    The proposals of the change are rejected then, and stay on record with their tests.
+    """
+    found = check_change(_scored(before, material), _scored(after, material), profile=material.profile, seed=material.seed)
+    if not found.regression or found.condition is None:
+        return Checked(known=after, regression=found)
+    back = _before(before, after)
+    again = _scored_anew(back, material)
+    condition = found.condition
+    entry = {
+        "action": "rolled_back",
+        "iteration": after.state.iteration,
+        "description": f"{condition.name.replace('_', ' ')} by {abs(condition.delta or 0.0):.3f}",
+        "type": condition.name,
+        "delta": condition.delta,
+        "interval": None if condition.low is None else [condition.low, condition.high],
+        "before": gap_of(before, material),
+        "after": gap_of(after, material),
+        "confirmed": gap_of(again, material),
+    }
+    return Checked(known=again, regression=found, entries=(entry,))
+
+
+def _scored_anew(known: Known, material: Material) -> Known:
+    """Return what is known with the test items scored again by the sets of the lines: what a rollback is confirmed by."""
+    tested: dict[str, float] = {}
+    for each, line in zip(material.rounds, known.lines, strict=True):
+        tested |= cheap_scores(line.patterns, material.inside(each.test), material.rubric)
+    return replace(known, tested=tested)
+
+
+def _scored(known: Known, material: Material) -> list[Scored]:
+    return [
+        Scored(id=one.item.id, expensive=one.score, cheap=known.tested[one.item.id], group=one.group)
+        for one in material.tested
+        if one.item.id in known.tested
+    ]
+
+
+def _before(before: Known, after: Known) -> Known:
+    """Return what was before a change, with the change's proposals as rejected."""
+    there = {as_pattern(one).id: one for one in before.state.proposals}
+    proposals = tuple(there.get(as_pattern(one).id) or _rejected(one) for one in after.state.proposals)
+    lines = tuple(replace(old, tried=new.tried) for old, new in zip(before.lines, after.lines, strict=True))
+    state = replace(before.state, iteration=after.state.iteration, proposals=proposals)
+    return replace(before, state=state, ledger=after.ledger, lines=lines)
+
+
+def _rejected(proposal: PatternProposal) -> PatternProposal:
+    return proposal.model_copy(update={"status": "rejected"})
+
+
+# ---------------------------------------------------------------------------------------------------------- recovery
+
+
+def recovered(known: Known, divergence: Mapping[str, Any], material: Material) -> tuple[Known, tuple[Entry, ...]]:
+    """Return what is known after the actions for ``divergence``, and their entries for the log, with the gap before and after."""
+    state = known.state
+    tried: dict[str, Known] = {}
+
+    def of(changed: LearnState) -> Known:
+        if changed.patterns == state.patterns:
+            return replace(known, state=changed)
+        key = changed.patterns.model_dump_json()
+        if key not in tried:
+            tried[key] = _applied(known, changed, material)
+        found = tried[key]
+        return replace(found, state=replace(changed, patterns=found.state.patterns, proposals=found.state.proposals))
+
+    means = RecoveryMeans(
+        texts=[one.item.text for one in material.targets],
+        scores=[one.score for one in material.targets],
+        refit=(lambda patterns: _refitted(known, patterns, material)) if material.profile == "evidence" else None,
+    )
+    found = execute_recovery(divergence, state, lambda one: gap_of(of(one), material), material.profile, means)
+    if not found.kept:
+        return replace(known, state=found.state), found.entries
+    return of(found.state), found.entries
+
+
+def _refitted(known: Known, patterns: PatternSet, material: Material) -> PatternSet:
+    whole = replace(known.state, parameters=replace(known.state.parameters, learning_rate=1.0))
+    found, _ = remade(replace(known, state=whole), material)
+    return patterns if found.state.patterns == patterns else found.state.patterns
+
+
+def _applied(known: Known, changed: LearnState, material: Material) -> Known:
+    """Return what is known once a change of the set is made on every line, too, and the sets are made anew."""
+    before = {one.id: one for one in known.state.patterns.patterns}
+    after = {one.id: one for one in changed.patterns.patterns}
+    gone = {name for name, one in before.items() if one.status == "active" and not _is_active(after.get(name))}
+    lines = tuple(_transferred(one, before, after, gone) for one in known.lines)
+    found, _ = remade(replace(known, state=changed, lines=lines), material, without=gone)
+    return found
+
+
+def _is_active(pattern: PatternV2 | None) -> bool:
+    return pattern is not None and pattern.status == "active"
+
+
+def _transferred(line: Line, before: Mapping[str, PatternV2], after: Mapping[str, PatternV2], gone: Collection[str]) -> Line:
+    """Return a line with the same done to its patterns as was done to those of the state."""
+
+    def moved(one: PatternV2) -> PatternV2:
+        old, new = before.get(one.id), after.get(one.id)
+        if one.id in gone:
+            return one.model_copy(update={"status": "pruned"})
+        if old is None or new is None or (old.weight == new.weight and old.status == new.status):
+            return one
+        return one.model_copy(update={"weight": new.weight, "status": new.status})
+
+    patterns = line.patterns.model_copy(update={"patterns": [moved(one) for one in line.patterns.patterns]})
+    return replace(line, patterns=patterns, candidates=tuple(moved(one) for one in line.candidates if one.id not in gone))

@@ -1,0 +1,165 @@
+"""One iteration of learning: proposals, a set made with them, and whether it is better for it. Pure but for the proposer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from statistics import fmean
+from typing import Any
+
+from jumar.judging.gap import GAP_TARGET
+from jumar.judging.history import check_convergence, detect_divergence
+from jumar.judging.models import IterationMetrics
+from jumar.learning.evidence import Evidence, evidence
+from jumar.learning.known import Known, Line
+from jumar.learning.makers import cheap_scores
+from jumar.learning.making import with_proposals
+from jumar.learning.material import Material
+from jumar.learning.proposing import Proposed, propose_all
+from jumar.learning.state import LearnState
+from jumar.learning.steering import checked, recovered
+from jumar.learning.targets import Target
+from jumar.patterns.models import PatternSet
+from jumar.patterns.proposed import as_pattern
+
+__all__ = ["Learned", "begin", "learn_once"]
+
+Action = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What one iteration did. ``actions`` are entries of the log; ``evidence`` is of the test items."""
+
+    known: Known
+    proposed: Proposed
+    metrics: IterationMetrics
+    evidence: Evidence
+    pairs: tuple[tuple[Target, float], ...]
+    actions: tuple[Action, ...]
+    regression: Mapping[str, Any]
+    divergence: Mapping[str, Any]
+    convergence: Mapping[str, Any]
+    report: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What the next iteration is for; ``focus`` in words."""
+        if self.known.stopped:
+            return {"focus": "none", "proposed_patterns": 0, "why": self.known.stopped}
+        large = sum(abs(one.score - score) > GAP_TARGET for one, score in self.pairs)
+        return {"focus": f"{large:,} of {len(self.pairs):,} test items with a gap over {GAP_TARGET}", "proposed_patterns": None}
+
+
+def begin(patterns: PatternSet, material: Material) -> Known:
+    """Return what is known before anything is learned: a set as it was given, and its scores."""
+    own = cheap_scores(patterns, material.targets, material.rubric)
+
+    def of(keys: frozenset[str]) -> dict[str, float]:
+        return {one.item.id: own[one.item.id] for one in material.inside(keys) if one.item.id in own}
+
+    lines = tuple(Line(patterns=patterns, predictions=of(each.learn)) for each in material.rounds)
+    tested = {name: score for each in material.rounds for name, score in of(each.test).items()}
+    return Known(state=LearnState(patterns=patterns).remembered(), lines=lines, own=own, tested=tested)
+
+
+def learn_once(known: Known, material: Material, *, iteration: int, now: datetime) -> Learned:
+    """Return what is known after iteration ``iteration``. ``now`` only dates its record."""
+    proposed = propose_all(known, material, iteration)
+    tried, report = with_proposals(known, proposed, material, iteration)
+    change = checked(known, tried, material)
+    after, before = change.known, known.state.history
+    metrics, _ = measure(after, material, iteration=iteration, now=now, before=before)
+    divergence = detect_divergence((*before, metrics))
+    entries = change.entries
+    if divergence["diverging"]:
+        after, more = recovered(after, divergence, material)
+        entries = (*entries, *more)
+    metrics, found = measure(after, material, iteration=iteration, now=now, before=before)
+    metrics = metrics.model_copy(update={"regression_detected": change.regression.regression})
+    actions = (*_decisions(known, after), *entries)
+    history = (*before, metrics)
+    good = not change.regression.regression and not divergence["diverging"]
+    state = replace(after.state, history=history).remembered(abs_gap=metrics.abs_gap, good=good)
+    state = state.logged(*(one for one in actions if one["action"] != "recovery"))
+    convergence = check_convergence(history)
+    return Learned(
+        known=replace(after, state=state, stopped=_why_stopped(convergence, proposed, actions)),
+        proposed=proposed,
+        metrics=metrics,
+        evidence=found,
+        pairs=tuple((one, after.tested[one.item.id]) for one in material.tested if one.item.id in after.tested),
+        actions=actions,
+        regression=change.regression.to_json(),
+        divergence=divergence,
+        convergence=convergence,
+        report=report,
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- the figures
+
+
+def measure(
+    known: Known, material: Material, *, iteration: int, now: datetime, before: Sequence[IterationMetrics] = ()
+) -> tuple[IterationMetrics, Evidence]:
+    """Return the figures of a set, over the test items that it scored."""
+    tested = [one for one in material.tested if one.item.id in known.tested]
+    cheap = [known.tested[one.item.id] for one in tested]
+    found = evidence(tested, cheap, None, seed=material.seed)
+    gap = fmean(one.score for one in tested) - fmean(cheap)
+    counts = [one.status for one in known.state.patterns.patterns]
+    own = [one for one in known.state.proposals if one.proposed_at == iteration]
+    verdicts = {"tracks": True, "fails": False}
+    return (
+        IterationMetrics(
+            iteration=iteration,
+            timestamp=now,
+            expensive_avg=fmean(one.score for one in tested),
+            cheap_avg=fmean(cheap),
+            gap=gap,
+            gap_delta=gap - before[-1].gap if before else 0.0,
+            pattern_count=counts.count("active"),
+            provisional_patterns=sum(one.status == "provisional" for one in known.state.proposals),
+            patterns_committed=sum(one.status == "validated" for one in own),
+            patterns_rejected=sum(one.status == "rejected" for one in own),
+            abs_gap=fmean(abs(one.score - score) for one, score in zip(tested, cheap, strict=True)),
+            story_ids=[one.item.id for one in tested],
+            tracks=verdicts.get(found.verdict),
+        ),
+        found,
+    )
+
+
+def _decisions(before: Known, after: Known) -> list[Action]:
+    """Return what became of every proposal whose status changed."""
+    known = {as_pattern(one).id: one.status for one in before.state.proposals}
+    words = {"validated": "committed_pattern", "rejected": "rejected_pattern", "provisional": "proposed_pattern"}
+    latest = after.ledger.latest()
+    actions: list[Action] = []
+    for one in after.state.proposals:
+        pattern = as_pattern(one)
+        if known.get(pattern.id) == one.status:
+            continue
+        entry = latest.get(pattern.id)
+        actions.append(
+            {
+                "action": words[one.status],
+                "pattern_id": pattern.id,
+                "description": pattern.description,
+                "iteration": after.state.iteration,
+                "tested": one.stories_tested,
+                "accuracy": one.accuracy,
+                "p_value": None if entry is None else entry.p_value,
+            }
+        )
+    return actions
+
+
+def _why_stopped(convergence: Mapping[str, Any], proposed: Proposed, actions: Sequence[Action]) -> str:
+    if convergence["converged"]:
+        return "converged"
+    if not proposed.own and not actions:
+        return "nothing more to propose"
+    return ""

@@ -1,0 +1,1 @@
+"""Reports of a learning run: read from the files that it left, and nothing else."""
