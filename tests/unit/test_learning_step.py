@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from learn_items import BAD, GOOD, judged_items
 
 from jumar.errors import StoreDamagedError
 from jumar.judging.items import Item
@@ -22,7 +23,6 @@ from jumar.learning.step import begin, learn_once
 from jumar.learning.targets import Target
 from jumar.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.patterns.proposed import as_pattern
-from learn_items import BAD, GOOD, judged_items
 
 NOW = datetime(2026, 2, 3, tzinfo=UTC)
 EMPTY = PatternSet(version="2.0", patterns=[])

@@ -12,8 +12,9 @@ from jumar.app.judges import make_judge
 from jumar.app.learning_data import LearnData, read_learning_items, split_of
 from jumar.app.learning_files import publish
 from jumar.app.learning_finish import finish
-from jumar.app.learning_model import LearnRequest, LearnResult
+from jumar.app.learning_model import LearnRequest, LearnResult, prove_request
 from jumar.app.learning_proposers import proposer_of
+from jumar.app.prove_request import remember
 from jumar.app.redact_config import RedactConfig, install_redaction
 from jumar.errors import ConfigError
 from jumar.files import sha256_file
@@ -58,6 +59,7 @@ def learn(request: LearnRequest, *, switch: StopSwitch, listener: Listener | Non
     refuse_stop_file(LoopPaths(loops_directory(root) / LOOP).stop_files())
     judge = make_judge(request.judge, max_tokens=request.max_tokens)
     store = _store(root, request, _recorded(request, split.items_hash, judge.identity))
+    remember(prove_request(request))
     made = datetime.fromisoformat(store.created_at)
     data = LearnData(
         request=request,

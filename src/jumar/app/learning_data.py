@@ -77,7 +77,7 @@ class LearnData:
         request = self.request
         self.rubric = load_rubric(request.rubric)
         self.question = rubric_of(self.rubric, self.items)
-        asking = Asking(
+        self.asking = Asking(
             judge=self.judge,
             question=self.question,
             settings=request.settings,
@@ -85,7 +85,7 @@ class LearnData:
             prices=request.prices,
             stop=self.stop,
         )
-        self.verdicts = Verdicts(request.output / VERDICTS, asking)
+        self.verdicts = Verdicts(request.output / VERDICTS, self.asking)
         self.paid: list[Paid] = []
 
     def material(self) -> tuple[Material, Judgement | None]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from statistics import fmean
 from typing import Any, Final
 
 from jumar.app.learning_data import LearnData
 from jumar.app.learning_files import read_logs
-from jumar.app.learning_model import LearnRequest
+from jumar.app.learning_model import LearnRequest, prove_request
+from jumar.app.learning_verdicts import FILE as VERDICTS
+from jumar.app.learning_verdicts import Verdicts
+from jumar.app.prove_request import ProveRequest
+from jumar.app.proving import prove
 from jumar.files import replace_file
 from jumar.judging.gap import QUALITY_TARGET
-from jumar.judging.items import Item
-from jumar.learning.evidence import evidence, fit_baselines
+from jumar.judging.models import ExpensiveModeResult
 from jumar.learning.known import Known, read_known
 from jumar.learning.learner import PATTERNS, save_set
-from jumar.learning.makers import cheap_scores
-from jumar.learning.making import final_set
+from jumar.learning.making import final_set, probe_set
 from jumar.loop.outcome import LoopOutcome
 from jumar.patterns.proposed import as_pattern
 
@@ -30,34 +34,43 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     """Make the final set from the best iteration, hold it against the sealed items, and write ``result.json``; return that.
 
     Made again after a kill, it comes to the same: everything follows from the best iteration and from verdicts that are on file.
-    Errors: those of the judge.
+    A look that was counted for this very set is not counted again. Errors: those of :func:`jumar.app.proving.prove`.
     """
     material, _ = data.material()
+    sealed = data.split.part(data.items, "sealed")
     known = read_known(request.output)
     final = final_set(known, material)
     save_set(final, request.output / PATTERNS, f"the set of iteration {known.state.iteration}, fitted on all open items")
-    sealed = data.split.part(data.items, "sealed")
-    data.ask(sealed)
-    targets = data.verdicts.targets(sealed)
-    cheap = cheap_scores(final, targets, material.rubric)
-    judged = [one for one in targets if one.item.id in cheap]
-    found = evidence(judged, [cheap[one.item.id] for one in judged], fit_baselines(material.targets), seed=request.seed)
-    average = fmean(cheap.values())
+    probes = probe_set(final, [one.item for one in material.targets], material.rubric, seed=request.seed)
+    proven = prove(_left(request, outcome), datetime.now(UTC), stop=data.stop)
+    average = fmean(row.cheap for row in proven.proof.rows)
+    verdict = proven.proof.verdict
     logs = read_logs(request.output)
+    agreed = bool(logs) and bool(logs[-1]["convergence_check"]["converged"])
+    verdicts = Verdicts(request.output / VERDICTS, data.asking)
     summary = {
         **_course(known, logs),
-        "converged": bool(logs) and bool(logs[-1]["convergence_check"]["converged"]) and found.verdict == "tracks",
-        "tracks": found.verdict == "tracks",
+        "converged": agreed and probes.passed and verdict == "tracks",
+        "tracks": verdict == "tracks",
         "quality_met": average >= QUALITY_TARGET,
         "cheap_avg": average,
         "best_iteration": None if outcome.chosen is None else outcome.chosen.iteration_number,
-        "verdict": found.verdict,
-        "heldout": found.heldout,
-        "judge_calls": data.verdicts.calls,
-        "cost_usd": _cost(data, outcome, sealed),
+        "verdict": verdict,
+        "heldout": proven.heldout,
+        "probes": probes.to_json(),
+        "looks": proven.proof.looks.model_dump(),
+        "judge_calls": verdicts.calls,
+        "cost_usd": _cost(outcome, verdicts.results(sealed)),
     }
     replace_file(request.output / RESULT, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode())
     return summary
+
+
+def _left(request: LearnRequest, outcome: LoopOutcome) -> ProveRequest:
+    """Return what is to be proven, with what the loop left of the budget."""
+    most = request.settings.max_cost
+    left = None if most is None else max(0.0, most - outcome.spend.charged_cost_usd)
+    return prove_request(replace(request, settings=replace(request.settings, max_cost=left)))
 
 
 def _course(known: Known, logs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -81,8 +94,8 @@ def _course(known: Known, logs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _cost(data: LearnData, outcome: LoopOutcome, sealed: Sequence[Item]) -> float | None:
+def _cost(outcome: LoopOutcome, sealed: Sequence[ExpensiveModeResult]) -> float | None:
     """Return what was paid in all runs: in the loop, and for the sealed items after it. None where somebody did not say."""
-    later = [one.cost_usd for one in data.verdicts.results(sealed)]
+    later = [one.cost_usd for one in sealed]
     paid = outcome.spend.cost_usd
     return None if paid is None or None in later else paid + sum(cost or 0.0 for cost in later)

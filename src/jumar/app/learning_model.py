@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from jumar.app.prove_request import ProveRequest
 from jumar.judging.expensive.settings import JudgeSettings
 from jumar.loop.outcome import LoopOutcome
 from jumar.model.prices import Prices
 
-__all__ = ["LearnRequest", "LearnResult", "Proposer"]
+__all__ = ["LearnRequest", "LearnResult", "Proposer", "prove_request"]
 
 Proposer = Literal["terms", "judge"]
 
@@ -41,6 +42,21 @@ class LearnRequest:
     cache: Path | None = None
     prices: Prices | None = None
     max_tokens: int = 2000
+
+
+def prove_request(request: LearnRequest) -> ProveRequest:
+    """Return what `jumar prove` is asked of the same run."""
+    return ProveRequest(
+        output=request.output,
+        items=request.items,
+        judge=request.judge,
+        settings=request.settings,
+        fields=request.fields,
+        rubric=request.rubric,
+        cache=request.cache,
+        prices=request.prices,
+        max_tokens=request.max_tokens,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,9 +32,12 @@ from jumar.model.prices import Prices
 from jumar.redaction import current
 from jumar.text import escape
 
-__all__ = ["FILE", "Asking", "Paid", "Verdicts"]
+__all__ = ["FILE", "Asking", "Hear", "Paid", "Verdicts"]
 
 FILE: Final = "verdicts.jsonl"
+Hear = Callable[[Result, int], None]
+"""Told of each answer: the result, and how many items are asked about."""
+
 _LOOK: Final = 0.1  # seconds between two looks at the request to stop
 
 
@@ -113,7 +116,7 @@ class Verdicts:
         """How many readings of the judge the verdicts are made of, without those that came from its cache."""
         return sum(len(one.readings) or 1 for _, one in self._known.values() if not one.cached)
 
-    def ask(self, items: Sequence[Item], *, max_cost: float | None = None) -> Paid:
+    def ask(self, items: Sequence[Item], *, max_cost: float | None = None, hear: Hear | None = None) -> Paid:
         """Ask about the items that have no verdict yet, and keep what is said. ``max_cost`` is in USD, for these questions.
 
         Errors: those of :func:`jumar.judging.judge_items`; what was judged before them is kept.
@@ -127,6 +130,8 @@ class Verdicts:
             with self._path.open("a", encoding="utf-8") as stream:
 
                 def keep(result: Result) -> None:
+                    if hear is not None:
+                        hear(result, len(wanted))
                     if isinstance(result, ExpensiveModeResult):
                         digest = item_digest(by_id[result.story_id])
                         self._known[result.story_id] = (digest, result)

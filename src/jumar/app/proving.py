@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, cast
-
-from pydantic import ValidationError
+from typing import Any, Final
 
 from jumar.app.items import read_items
-from jumar.app.judged import reply_cache
 from jumar.app.judges import make_judge
+from jumar.app.learning_verdicts import FILE as VERDICTS
+from jumar.app.learning_verdicts import Asking, Hear, Verdicts
 from jumar.app.looks import count_look
 from jumar.app.prove_request import ProveRequest
 from jumar.app.rubrics import load_rubric
-from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, StoreDamagedError
+from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError
 from jumar.files import as_write_error, replace_file
-from jumar.judging.digests import digest_of, item_digest, patterns_digest
-from jumar.judging.expensive.evaluate import judge_items
+from jumar.judging.digests import digest_of, patterns_digest
 from jumar.judging.expensive.prompt import TEMPLATE_VERSION
 from jumar.judging.expensive.settings import JudgeSettings
-from jumar.judging.expensive.summary import Result
 from jumar.judging.items import Item
-from jumar.judging.models import ExpensiveModeResult
 from jumar.judging.proofs import Proof, ProofJudge, read_proof
 from jumar.judging.rubric import JudgeRubric, StoryRubric, TextRubric, builtin_rubric
 from jumar.judging.tracking import require_statistics
 from jumar.learning.evidence import heldout_of
 from jumar.learning.proof import Verification, make_proof, verify_proof
 from jumar.learning.split import Split
-from jumar.learning.targets import Target, targets_of
 from jumar.model.judges import Judge
 from jumar.patterns.models import PatternSet
 from jumar.patterns.storage import load_pattern_set
@@ -43,9 +35,7 @@ from jumar.text import escape
 __all__ = ["PROOF", "Proving", "judge_of_proof", "look_subject", "prove", "rubric_of_items", "verify_file"]
 
 PROOF: Final = "proof.json"
-_SPLIT, _PATTERNS, _VERDICTS = "split.json", "patterns.json", "verdicts.jsonl"
-
-Hear = Callable[[Result, int], None]
+_SPLIT, _PATTERNS = "split.json", "patterns.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +80,10 @@ def look_subject(patterns: PatternSet, split: Split, judge: ProofJudge, rubric: 
     }
 
 
-def prove(request: ProveRequest, now: datetime, hear: Hear | None = None) -> Proving:
+def prove(request: ProveRequest, now: datetime, hear: Hear | None = None, *, stop: Callable[[], bool] = lambda: False) -> Proving:
     """Count a look, judge the sealed items, and write ``proof.json``.
 
-    The open items' scores are those of ``verdicts.jsonl``; what is missing there is asked. Errors:
+    Scores are those of ``verdicts.jsonl``; what is missing there is asked, and kept there. ``stop`` ends the asking. Errors:
     :class:`jumar.errors.ConfigError` of judge, rubric and files, :class:`ItemError` for other items than those that were split,
     :class:`jumar.errors.ConflictError` for a look beyond the plan, all before anything is asked; those of the judge.
     """
@@ -106,12 +96,20 @@ def prove(request: ProveRequest, now: datetime, hear: Hear | None = None) -> Pro
     judge = make_judge(request.judge, max_tokens=request.max_tokens)
     claims = judge_of_proof(judge, rubric.judge, request.settings)
     sealed, opened = split.part(items, "sealed"), split.part(items, "open")
-    known = _verdicts(request.output / _VERDICTS, items)
+    verdicts = Verdicts(
+        request.output / VERDICTS,
+        Asking(
+            judge=judge,
+            question=rubric.judge,
+            settings=request.settings,
+            cache=request.cache,
+            prices=request.prices,
+            stop=stop,
+        ),
+    )
     looks = count_look(request.output, look_subject(patterns, split, claims, rubric), at=now, extra=request.extra_look)
-    asked = [item for item in (*opened, *sealed) if item.id not in known]
-    found, calls, cost = _ask(request, judge, rubric.judge, asked, hear)
-    known |= {one.story_id: one for one in found}
-    targets = {part: _targets(one, known) for part, one in (("sealed", sealed), ("opened", opened))}
+    paid = verdicts.ask([*opened, *sealed], hear=hear)
+    targets = {part: verdicts.targets(one) for part, one in (("sealed", sealed), ("opened", opened))}
     for part, one in (("sealed", sealed), ("opened", opened)):
         if len(targets[part]) < (1 - request.settings.max_unscored) * len(one):
             raise EvaluationUnreliableError(
@@ -133,7 +131,7 @@ def prove(request: ProveRequest, now: datetime, hear: Hear | None = None) -> Pro
     path = request.output / PROOF
     with as_write_error("write", path):
         replace_file(path, proof.to_bytes())
-    return Proving(proof=proof, path=path, calls=calls, cost_usd=cost)
+    return Proving(proof=proof, path=path, calls=paid.calls, cost_usd=paid.cost_usd)
 
 
 def _split(output: Path) -> Split:
@@ -150,60 +148,6 @@ def _items(request: ProveRequest) -> list[Item]:
     rubric = load_rubric(request.rubric)
     kind = "story" if rubric is not None and rubric.kind == "story" else None
     return list(read_items(request.items, request.fields, kind=kind))
-
-
-def _targets(items: Sequence[Item], known: Mapping[str, ExpensiveModeResult]) -> list[Target]:
-    return targets_of(items, [known[item.id] for item in items if item.id in known])
-
-
-def _verdicts(path: Path, items: Sequence[Item]) -> dict[str, ExpensiveModeResult]:
-    """Return what the judge said of these items so far; a line that was cut off at the end of the file is none."""
-    try:
-        lines = path.read_bytes().split(b"\n")[:-1]
-    except FileNotFoundError:
-        return {}
-    digests = {item.id: item_digest(item) for item in items}
-    found: dict[str, ExpensiveModeResult] = {}
-    for number, line in enumerate(lines, start=1):
-        try:
-            entry = cast("dict[str, Any]", json.loads(line))
-            if digests.get(entry["id"]) == entry["item"]:
-                found[entry["id"]] = ExpensiveModeResult.model_validate(entry["result"])
-        except (ValueError, KeyError, TypeError, ValidationError) as error:
-            raise StoreDamagedError(
-                f"{escape(str(path))}:{number}: not a verdict ({type(error).__name__}); take the line out: the item is "
-                "judged again"
-            ) from None
-    return found
-
-
-def _ask(
-    request: ProveRequest, judge: Judge, question: JudgeRubric, items: Sequence[Item], hear: Hear | None
-) -> tuple[list[ExpensiveModeResult], int, float | None]:
-    """Ask the judge; return what it scored, the calls, and their cost."""
-    if not items:
-        asyncio.run(judge.aclose())
-        return [], 0, 0.0
-
-    def told(result: Result) -> None:
-        if hear is not None:
-            hear(result, len(items))
-
-    async def work() -> Any:
-        async with contextlib.aclosing(judge):
-            return await judge_items(
-                list(items),
-                judge,
-                question,
-                request.settings,
-                on_result=told,
-                cache=reply_cache(request.cache, judge),
-                prices=request.prices,
-                total=len(items),
-            )
-
-    found = asyncio.run(work())
-    return [one for one in found.results if isinstance(one, ExpensiveModeResult)], found.calls, found.cost_usd
 
 
 # --------------------------------------------------------------------------------------------------------- verification

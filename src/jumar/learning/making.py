@@ -6,15 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
+from jumar.judging.items import Item
+from jumar.judging.models import Unscored
 from jumar.learning.known import Known, Line
 from jumar.learning.makers import cheap_scores
 from jumar.learning.material import Material, Profile
+from jumar.learning.probes import ProbeReport, good_phrases, probe
 from jumar.learning.proposing import Proposed
 from jumar.learning.state import LearnState
 from jumar.patterns.models import PatternProposal, PatternSet, PatternStatus, PatternV2
 from jumar.patterns.proposed import as_pattern
 
-__all__ = ["final_set", "remade", "with_proposals"]
+__all__ = ["final_set", "probe_set", "remade", "with_proposals"]
 
 
 def with_proposals(known: Known, proposed: Proposed, material: Material, iteration: int) -> tuple[Known, Mapping[str, Any]]:
@@ -85,6 +89,17 @@ def _decided(proposals: Sequence[PatternProposal], live: Collection[str], materi
     return tuple(
         one.model_copy(update={"status": "validated" if as_pattern(one).id in live else "rejected"}) for one in proposals
     )
+
+
+def probe_set(patterns: PatternSet, items: Sequence[Item], rubric: RubricChoice, *, seed: int = 0) -> ProbeReport:
+    """Return what the probes against gaming do to a set's scores of real items."""
+    evaluator = CheapModeEvaluator(patterns, rubric=rubric)
+
+    def score(item: Item) -> float | None:
+        reading = evaluator.read(item)
+        return None if isinstance(reading, Unscored) else reading.gestalt
+
+    return probe(items, score, good_phrases(patterns), seed=seed)
 
 
 def final_set(known: Known, material: Material) -> PatternSet:

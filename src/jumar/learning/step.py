@@ -14,7 +14,7 @@ from jumar.judging.models import IterationMetrics
 from jumar.learning.evidence import Evidence, evidence
 from jumar.learning.known import Known, Line
 from jumar.learning.makers import cheap_scores
-from jumar.learning.making import with_proposals
+from jumar.learning.making import probe_set, with_proposals
 from jumar.learning.material import Material
 from jumar.learning.proposing import Proposed, propose_all
 from jumar.learning.state import LearnState
@@ -83,7 +83,7 @@ def learn_once(known: Known, material: Material, *, iteration: int, now: datetim
     good = not change.regression.regression and not divergence["diverging"]
     state = replace(after.state, history=history).remembered(abs_gap=metrics.abs_gap, good=good)
     state = state.logged(*(one for one in actions if one["action"] != "recovery"))
-    convergence = check_convergence(history)
+    convergence = _converged(check_convergence(history), after, material)
     return Learned(
         known=replace(after, state=state, stopped=_why_stopped(convergence, proposed, actions)),
         proposed=proposed,
@@ -96,6 +96,15 @@ def learn_once(known: Known, material: Material, *, iteration: int, now: datetim
         convergence=convergence,
         report=report,
     )
+
+
+def _converged(found: dict[str, Any], known: Known, material: Material) -> dict[str, Any]:
+    """Return the check with one more: a set that can be gamed is not converged. Probed only where all the others held."""
+    if not found["converged"]:
+        return found
+    probes = probe_set(known.state.patterns, [one.item for one in material.tested], material.rubric, seed=material.seed)
+    checks = {**found["checks"], "probes": probes.passed}
+    return {**found, "converged": probes.passed, "checks": checks, "probes": probes.to_json()}
 
 
 # ------------------------------------------------------------------------------------------------------- the figures
