@@ -24,7 +24,7 @@ WITHOUT_ROOT = {
     "demo",
     "evaluate",
     "init",
-    *(name for name in EVERY if name.startswith(("patterns ", "topk "))),
+    *(name for name in EVERY if name.startswith(("learn ", "patterns ", "topk "))),
 }
 
 

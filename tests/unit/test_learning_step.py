@@ -17,6 +17,7 @@ from jumar.learning.known import PREDICTIONS, Known, read_known, write_known
 from jumar.learning.makers import AdditiveMaker, Made, Maker, ScorecardMaker, cheap_scores
 from jumar.learning.making import final_set, with_proposals
 from jumar.learning.material import Asked, Material, Proposer, Proposing
+from jumar.learning.probes import ProbeReport, ProbeResult
 from jumar.learning.proposing import propose_all
 from jumar.learning.split import split_items
 from jumar.learning.step import begin, learn_once
@@ -177,19 +178,25 @@ def test_a_plateau_above_the_target_is_recovered_from_and_what_was_tried_is_on_r
     assert 1 == script.asked[-1].diversity
 
 
-def test_a_set_that_tracks_good_items_twice_converges(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("gamed", [False, True])
+def test_a_set_that_tracks_good_items_twice_converges_unless_it_can_be_gamed(
+    monkeypatch: pytest.MonkeyPatch, gamed: bool
+) -> None:
     records = judged_items(60, 3, effect=0.5)
     for one in records:
         one["judge_scores"] = [min(5.0, score + 1.3) for score in one["judge_scores"]]
     targets = targets_of(records)
     for module in ("making", "step", "steering"):
         monkeypatch.setattr(f"jumar.learning.{module}.cheap_scores", scored_by("harm"))
+    raised = ProbeResult(name="stuffing", items=60, mean_change=0.5 * gamed, interval=None, raised=0.0, tolerance=0.1, worst=())
+    monkeypatch.setattr("jumar.learning.step.probe_set", lambda *_, **__: ProbeReport(results=(raised,)))
     found = material(targets, Judgemental({one.item.id: one.score for one in targets}), Script({}))
     first = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW)
     second = learn_once(first.known, found, iteration=2, now=NOW)
     assert second.metrics.tracks
-    assert second.convergence["converged"], second.convergence
-    assert "converged" == second.known.stopped
+    assert gamed is not second.convergence["converged"], second.convergence
+    assert gamed is not second.convergence["checks"]["probes"]
+    assert ("nothing more to propose" if gamed else "converged") == second.known.stopped
 
 
 def test_patterns_that_were_given_have_to_earn_their_place() -> None:
@@ -198,7 +205,7 @@ def test_patterns_that_were_given_have_to_earn_their_place() -> None:
         patterns=[
             PatternV2(
                 id=f"mine_{number}",
-                type=kind,
+                type="good",
                 description=phrase,
                 keywords=[],
                 phrases=[phrase],
@@ -206,7 +213,7 @@ def test_patterns_that_were_given_have_to_earn_their_place() -> None:
                 discovered_at=NOW,
                 status="provisional",
             )
-            for number, (phrase, kind) in enumerate([*((one, "good") for one in GOOD), ("never written anywhere", "bad")])
+            for number, phrase in enumerate([*GOOD, "never written anywhere"])
         ],
     )
     found = material(targets_of(judged_items(50, 3)), ScorecardMaker(made=NOW, rubric="text"), Script({}))

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from jumar.cli.table import COMMANDS, GROUPS, render_help
+from jumar.cli.table import COMMANDS, GROUPS, Group, render_help
 from jumar.errors import JumarError, StoreWriteError, UsageError
 from jumar.text import escape_block, nearest
 from jumar.version import __version__
@@ -158,8 +158,16 @@ def _wants_json(arguments: list[str]) -> bool:
     ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--json" in ours or not ours:
         return "--json" in ours
-    command = "_".join(ours[: 2 if ours[0] in GROUPS else 1])
+    group = GROUPS.get(ours[0])
+    command = ours[0] if group is None else "_".join(_named_in(group, ours[0], ours[1:2]))
     return os.environ.get(f"JUMAR_{command.upper()}_JSON", "").lower() in _TRUE
+
+
+def _named_in(group: Group, name: str, rest: list[str]) -> list[str]:
+    """Return the group's name with that of the command that is meant, where one is."""
+    if group.default is not None and rest and rest[0] not in group.commands:
+        return [name, group.default]
+    return [name, *rest]
 
 
 def _usage(error: click.ClickException, *, wants_json: bool) -> int:

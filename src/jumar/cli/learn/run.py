@@ -22,7 +22,7 @@ __all__ = ["run_command"]
 _EPILOG = """\b
 Examples:
   jumar learn answers.jsonl --judge openai:gpt-5-mini -o outputs/ --max-cost 5
-  jumar learn judged.jsonl --judge replay:judged.jsonl -o outputs/        offline, from scores on file
+  jumar learn run judged.jsonl --judge replay:judged.jsonl -o outputs/  offline
   jumar learn status outputs/ ; jumar learn report outputs/
   jumar evaluate new.jsonl --mode cheap --patterns outputs/patterns.json
 

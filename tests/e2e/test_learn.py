@@ -1,0 +1,168 @@
+"""``jumar learn`` from the command line: to a verdict offline, killed and gone on with, refused where it must be."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import call
+from learn_items import BAD, GOOD, judged_items, write_items
+
+RESULT_KEYS = {
+    *("iterations", "converged", "tracks", "quality_met", "committed", "supported", "rejected", "provisional", "rolled_back"),
+    *("recoveries", "best_iteration", "verdict", "heldout", "judge_calls", "cost_usd"),
+}
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_items(tmp_path_factory.mktemp("items") / "judged.jsonl", judged_items(50, 3, seed=8))
+
+
+@pytest.fixture(scope="module")
+def finished(judged: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A finished run with its final JSON; nobody changes it."""
+    output = tmp_path_factory.mktemp("finished") / "out"
+    done = call(
+        "learn", str(judged), "--judge", f"replay:{judged}", "-o", str(output), "--max-iterations", "2", "--json", check=0
+    )
+    return output, json.loads(done.out)
+
+
+def test_a_run_ends_with_a_verdict_and_leaves_what_the_docs_say(finished: tuple[Path, dict[str, Any]], judged: Path) -> None:
+    output, said = finished
+    assert set(said) >= RESULT_KEYS
+    assert "tracks" == said["verdict"]
+    assert said["tracks"]
+    assert said["heldout"]["mae"] < said["heldout"]["constant_mae"]
+    phrases = {phrase for one in json.loads((output / "patterns.json").read_text())["patterns"] for phrase in one["phrases"]}
+    assert phrases & {*GOOD, *BAD} or phrases & {word for one in (*GOOD, *BAD) for word in one.split()}
+    names = {"stories.json", "expensive_eval.json", "cheap_eval.json", "gap_analysis.json", "pattern_proposals.json"}
+    assert names | {"iteration_log.json", "dashboard.txt"} <= {one.name for one in (output / "iteration_2").iterdir()}
+    assert "Iteration 2" in (output / "progress.txt").read_text()
+    assert "holds" in call("prove", "--verify", str(output / "proof.json"), "--items", str(judged), check=0).out
+    status = json.loads(call("learn", "status", str(output), "--json", check=0).out)
+    assert ("finished", "tracks", 2) == (status["state"], status["verdict"], status["done"])
+    report = call("learn", "report", str(output), check=0).out
+    assert all(words in report for words in ("It tracks the judge", "## Course", "## Decisions", "## The set"))
+    assert json.loads(call("learn", "report", str(output), "--json", check=0).out)["summary"]["verdict"] == "tracks"
+
+
+def test_the_learned_set_judges_items_that_were_never_seen(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    new = judged_items(20, 3, seed=99, noise=0.0)
+    for number, one in enumerate(new):
+        one["id"] = f"new-{number}"
+    items = write_items(tmp_path / "new.jsonl", new)
+    scores = tmp_path / "scores.jsonl"
+    call(
+        "evaluate",
+        str(items),
+        "--mode",
+        "cheap",
+        "--patterns",
+        str(finished[0] / "patterns.json"),
+        "--per-item",
+        str(scores),
+        check=0,
+    )
+    cheap = [json.loads(line)["cheap"] for line in scores.read_text().splitlines()]
+    judge = [one["judge_scores"][0] for one in new]
+    middle = sorted(judge)[len(judge) // 2]
+    assert sum(abs(a - b) for a, b in zip(cheap, judge, strict=True)) < sum(abs(middle - one) for one in judge)
+
+
+def test_a_finished_run_is_neither_learned_nor_looked_at_again(finished: tuple[Path, dict[str, Any]], judged: Path) -> None:
+    output, said = finished
+    dated = {"proof.json", "request.json"}  # when, and from where it was asked
+    before = {path.name: path.read_bytes() for path in output.iterdir() if path.is_file() and path.name not in dated}
+    again = call(
+        "learn", str(judged), "--judge", f"replay:{judged}", "-o", str(output), "--max-iterations", "2", "--json", check=0
+    )
+    found = json.loads(again.out)
+    assert {name: said[name] for name in RESULT_KEYS} == {name: found[name] for name in RESULT_KEYS}
+    assert [] == [name for name, data in before.items() if (output / name).read_bytes() != data]
+    assert 1 == len((output / "looks.jsonl").read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("options", "named"), [(["--seed", "5"], "seed"), (["--heldout", "0.3"], "heldout"), (["--profile", "seed"], "profile")]
+)
+def test_other_options_are_refused_and_named(
+    finished: tuple[Path, dict[str, Any]], judged: Path, options: list[str], named: str
+) -> None:
+    refused = call("learn", str(judged), "--judge", f"replay:{judged}", "-o", str(finished[0]), *options, check=2)
+    assert f"  {named}: " in refused.err
+    assert "another folder" in refused.err
+
+
+def test_other_items_are_refused(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    other = write_items(tmp_path / "other.jsonl", judged_items(50, 3, seed=9))
+    refused = call("learn", str(other), "--judge", f"replay:{other}", "-o", str(finished[0]), check=2)
+    assert "split.json" in refused.err
+
+
+def test_without_a_judge_or_with_too_few_groups_nothing_is_made(tmp_path: Path) -> None:
+    items = write_items(tmp_path / "few.jsonl", judged_items(3, 4))
+    assert "--judge" in call("learn", str(items), "-o", str(tmp_path / "a"), check=2).err
+    few = call("learn", str(items), "--judge", f"replay:{items}", "-o", str(tmp_path / "b"), check=2)
+    assert "group" in few.err
+    assert not (tmp_path / "b" / ".jumar").exists()
+
+
+KILLS = 6 if os.environ.get("JUMAR_SWEEP") != "full" else 60
+
+
+def test_killed_at_any_point_it_resumes_to_the_same_result(
+    judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def words(output: Path) -> list[str]:
+        options = ["--max-iterations", "3", "--profile", "seed", "--json"]
+        judge = ["--judge", f"replay:{judged}", "-o", str(output)]
+        return [sys.executable, "-m", "jumar.cli.entry", "learn", str(judged), *judge, *options]
+
+    whole = json.loads(subprocess.run(words(tmp_path / "whole"), capture_output=True, check=True, text=True).stdout)
+    rng, kills, said = random.Random(11), 0, ""
+    broken = tmp_path / "broken"
+    while not said:
+        process = subprocess.Popen(words(broken), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if kills < KILLS:
+            _wait_for(process, broken, rng)
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        out, err = process.communicate()
+        assert process.returncode in {0, -signal.SIGKILL}, err
+        said = out if process.returncode == 0 else ""
+    found = json.loads(said)
+    assert {name: whole[name] for name in RESULT_KEYS} == {name: found[name] for name in RESULT_KEYS}
+    for name in ("patterns.json", "split.json", "ledger.json", "predictions.json"):
+        assert _undated(tmp_path / "whole" / name) == _undated(broken / name), name
+    with capsys.disabled():
+        print(f"\nlearn: {kills} kills survived, one result")
+
+
+def _undated(path: Path) -> str:
+    """Return a file's content without the day on which the run began."""
+    return re.sub(r'"discovered_at": "[^"]*"', "", path.read_text())
+
+
+def _wait_for(process: subprocess.Popen[str], output: Path, rng: random.Random) -> None:
+    """Wait until the run has come one step further than it was, and then a moment more."""
+    before, deadline = _steps(output), time.monotonic() + 60
+    wanted = before + rng.randint(1, 4)
+    while process.poll() is None and _steps(output) < wanted and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _steps(output: Path) -> int:
+    """Return a number that grows as a run goes on: attempts, iterations and files that are there."""
+    loop = output / ".jumar" / "loops" / "learn"
+    return sum(len(list(one.iterdir())) for one in (output, loop / "attempts", loop / "iterations") if one.is_dir())
