@@ -11,8 +11,9 @@ import pytest
 from commands import call
 from pydantic import ValidationError
 
+from jumar.app.evaluator_words import weaknesses_of
 from jumar.errors import ConfigError
-from jumar.judging import CheapModeEvaluator, CheapModeResult, Item, Story, Unscored
+from jumar.judging import CheapModeEvaluator, CheapModeResult, Item, Story, TextRubric, Unscored, builtin_rubric
 from jumar.patterns import PatternSet
 
 CARD: dict[str, Any] = {
@@ -139,3 +140,24 @@ def test_patterns_check_names_a_feature_that_nobody_knows(tmp_path: Path):
     done = call("patterns", "check", str(tmp_path / "patterns.json"))
     assert 2 == done.code
     assert "pattern long: no feature 'wrods'" in done.err
+
+
+def test_a_set_scores_where_no_component_of_the_rubric_applies():
+    text = builtin_rubric("text")
+    assert isinstance(text, TextRubric)
+    weights = {**dict.fromkeys(TextRubric.COMPONENTS, 0.0), "overlap": 1.0}
+    rubric = TextRubric.model_validate({**text.model_dump(), "weights": weights})
+    item = Item("i", "a red one")
+    assert isinstance(CheapModeEvaluator(rubric=rubric).evaluate_item(item), Unscored)
+    found = CheapModeEvaluator(PatternSet.model_validate(document()), rubric=rubric).evaluate_item(item)
+    assert isinstance(found, CheapModeResult)
+    assert 3.25 == pytest.approx(found.gestalt)
+
+
+def test_what_is_told_of_an_item_are_its_worst_patterns_and_not_the_curve():
+    known = PatternSet.model_validate(document(curve={"x": [1.0, 5.0], "y": [1.0, 2.0]}))
+    rubric = builtin_rubric("text")
+    found = CheapModeEvaluator(known, rubric=rubric).evaluate_item(Item("i", "a red one"))
+    assert isinstance(found, CheapModeResult)
+    assert found.contributions[-1].points < 0
+    assert ("shows long (3 words or more)",) == weaknesses_of(found, rubric, known)

@@ -15,6 +15,7 @@ from jumar.text import plural
 __all__ = ["missing_overall", "wanted", "weaknesses_of"]
 
 _NAMED = 3  # ids behind a finding
+_WORST = 5  # patterns of a scorecard that are told of an item
 
 
 def wanted(rubric: StoryRubric | TextRubric) -> dict[str, str]:
@@ -58,7 +59,10 @@ def weaknesses_of(result: CheapModeResult, rubric: StoryRubric | TextRubric, pat
     """Return what one item lacks, and which active bad patterns it shows, in words."""
     words = wanted(rubric)
     said = {} if patterns is None else {one.id: one.description for one in patterns.patterns}
-    shows = [f"shows {one.name} ({said.get(one.name) or 'a bad pattern'})" for one in result.contributions if one.points < 0]
+    bad = [one for one in result.contributions if one.points < 0 and one.name in said]
+    if patterns is not None and patterns.scorecard() is not None:  # nearly every step of a feature that fires gives some points
+        bad = sorted(bad, key=lambda one: one.points)[:_WORST]
+    shows = [f"shows {one.name} ({said[one.name] or 'a bad pattern'})" for one in bad]
     return (*shows, *(f"lacks {code} ({words[code]})" for code in _missing_codes(result, rubric, _weights(patterns))))
 
 

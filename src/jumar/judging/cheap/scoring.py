@@ -102,6 +102,8 @@ class Scorer:
         if isinstance(scores, str):
             return Unscored(story_id=item.id, kind="abstained", message=scores)
         base = self._base(scores)
+        if base is None and self._card is not None:
+            base = Base(0.0, (), ())
         if base is None:
             return Unscored(story_id=item.id, kind="abstained", message="no component of this rubric that counts applies to it")
         raw, fired, evidence = base.raw, [], None
