@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import Any, Final
 
 from jumar.model.attempts import OUTCOMES, PURPOSES, Attempt, AttemptEnd, AttemptStart
@@ -91,4 +92,6 @@ def _checked(found: dict[str, Any], wanted: dict[str, frozenset[type]]) -> dict[
         value = values[name] = found.get(name)
         if type(value) not in types or (type(value) is float and not math.isfinite(value)):
             return None
+        if type(value) is str:
+            values[name] = sys.intern(value)  # most say the same in every attempt, and all of them stay in memory
     return values

@@ -10,9 +10,10 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from sys import intern
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -21,7 +22,7 @@ from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.codec import FORMAT, decode
 from jumar.model.decisions import Decision
 from jumar.model.readings import Reading
-from jumar.model.records import FAILURES, STATUSES, VERIFICATIONS, IterationRecord, IterationView
+from jumar.model.records import FAILURES, STATUSES, VERIFICATIONS, IterationRecord, IterationView, Status, Verification
 from jumar.store.layout import LoopPaths, iteration_number
 
 __all__ = [
@@ -156,9 +157,9 @@ def _quick_view(data: bytes) -> IterationView | None:
     return IterationView(
         number=number,
         score=score,
-        verification=verification,
-        status=status,
-        dimensions=MappingProxyType(cast("Mapping[str, float]", dimensions)),
+        verification=cast("Verification", intern(verification)),
+        status=cast("Status", intern(status)),
+        dimensions=MappingProxyType({intern(name): score for name, score in cast("dict[str, float]", dimensions).items()}),
         failed_checks=checks.count(False) if found["checks"] else None,
         completed=completed,
         failure=failure,

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from sys import intern
 from typing import Any, Final, TypeVar, cast
 
 from jumar import files
@@ -228,6 +229,8 @@ def _columns(given: Mapping[str, list[Any]], wanted: Mapping[str, frozenset[type
             raise ValueError(name)
         if float in types and (math.inf in column or -math.inf in column):
             raise ValueError(name)
+        if str in types:
+            found[name] = [intern(value) if type(value) is str else value for value in column]
     return found
 
 
