@@ -33,11 +33,12 @@ Examples:
 OUT is the folder that `jumar learn` wrote with -o; what it was asked is asked again. Exit code: 0 when a proof was
 made, whatever its verdict; with --verify 0 when the proof holds, 14 when it does not."""
 
+_HELD = {True: "yes", False: "no", None: "open"}
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command("prove", epilog=_EPILOG)
-@click.argument("output", required=False, type=click.Path(path_type=Path, file_okay=False), metavar="OUT")
+@click.argument("output", required=False, type=click.Path(path_type=Path, file_okay=False), metavar="[OUT]")
 @click.option("--verify", "proof", type=_FILE, metavar="PROOF", help="Compute everything in a proof again, offline.")
 @click.option("--extra-look", is_flag=True, help="Look at the sealed items beyond the three planned looks.")
 @click.option("--items", type=_FILE, metavar="FILE", help="The items.  [default: those that were learned from]")
@@ -151,9 +152,10 @@ def _print(found: Proving, *, quiet: bool) -> None:
     print_text(f"error    {_figure(figures, 'mae')}, of a constant {constant}, of the length {length}")
     print_text(f"ranks    Spearman {_figure(figures, 'spearman')}, by length {_figure(figures, 'length_spearman')}")
     for name, one in figures["checks"].items():
-        held = {True: "yes", False: "no", None: "open"}[one["held"]]
         value = "—" if one["value"] is None else f"{one['value']:+.3f}{_between(one['interval'])}"
-        print_text(f"{held:<7}  {one['says']}: {value}  ({name})")
+        print_text(f"{_HELD[one['held']]:<7}  {one['says']}: {value}  ({name})")
+    gap = figures["gap"]
+    print_text(f"{_HELD[gap['held']]:<7}  {gap['says']}: {_figure(figures, 'mae')}  (apart from the verdict)")
     noise = figures["judge_noise"]
     if noise is not None:
         print_text(f"noise    two readings of the judge differ by {noise['mean_abs_difference']:.2f} on average")
