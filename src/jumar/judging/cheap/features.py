@@ -55,15 +55,18 @@ def _source(text: str) -> _Source:
     places: dict[str, float] = {}
     for place, word in enumerate(words):
         places.setdefault(word, place / len(words))
+    content = _content(places)
+    # most texts are one line, which need not be taken apart three times
+    opening, ending = (content if len(lines) == 1 else _content(lowered_words(line)) for line in (lines[0], lines[-1]))
     return _Source(
         characters=len(text),
-        words=frozenset(words),
-        content=_content(words),
+        words=frozenset(places),
+        content=content,
         pairs=frozenset(itertools.pairwise(words)),
         triples=frozenset(zip(words, words[1:], words[2:], strict=False)),
         places=places,
-        opening=_content(lowered_words(lines[0])),
-        ending=_content(lowered_words(lines[-1])),
+        opening=opening,
+        ending=ending,
         numbers=frozenset(_NUMBER.findall(text)),
     )
 

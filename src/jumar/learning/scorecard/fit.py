@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from importlib import import_module
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -58,7 +59,7 @@ def fit_scorecard(
     or a learning rate that is not within 0 to 1; :class:`jumar.patterns.extra.MissingExtraError`.
     """
     chosen = settings or FitSettings()
-    need_learn("fitting a scorecard", "numpy", "scipy", "sklearn")
+    need_learn("fitting a scorecard", "numpy", "scipy", "sklearn", "threadpoolctl")
     y = _checked(items, targets, groups, learning_rate)
     numbers = group_numbers(groups)
     fold = group_folds(numbers, chosen.folds, seed)
@@ -68,8 +69,10 @@ def fit_scorecard(
         return _without_patterns(items, y, fold, rubric, facts)
     pool = gather(items, proposals, settings=chosen, made=made)
     start = _start(pool, previous)
-    nested = Nested(pool, y, numbers, fold, chosen, start, learning_rate)
-    predictions, rule = nested.predictions(), nested.rule()
+    limits: Any = import_module("threadpoolctl").threadpool_limits
+    with limits(limits=1, user_api="blas"):  # on matrices this small threads wait for each other, and sum in another order
+        nested = Nested(pool, y, numbers, fold, chosen, start, learning_rate)
+        predictions, rule = nested.predictions(), nested.rule()
     kept = _kept(pool, rule, chosen)
     patterns = _set_of(pool, rule, kept, rubric, facts)
     report = FitReport(
