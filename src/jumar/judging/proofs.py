@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -296,17 +296,21 @@ def _shares(scores: Sequence[float], edges: Sequence[float]) -> list[float]:
 def audit_evidence(errors: Sequence[float], audits: Iterable[tuple[float, float]]) -> float:
     """Return how strongly audits say that errors have grown, at its highest so far: a likelihood ratio, 1 without any.
 
-    An audit fails when it is off by more than nine tenths of the sealed items were. While nothing has changed at most a tenth
-    fails. The value is an e-process: the mean of the likelihood ratios of higher shares of failures against a tenth, so that by
-    Ville's inequality it ever reaches 100 with a chance of 1 in 100, however often one looks.
+    An audit fails when its error is among the largest tenth of those of the sealed items and of the audits so far, its own
+    included. While nothing has changed that has a chance of a tenth at most, whatever came before (Vovk, Gammerman and Shafer
+    2005, of online conformal prediction), so that it does not matter how few sealed items there are. The value is an e-process:
+    the mean of the likelihood ratios of higher shares of failures against a tenth; by Ville's inequality it ever reaches 100 with
+    a chance of 1 in 100, however often one looks.
     """
-    rank = math.ceil((1 - _AUDIT_SHARE) * (len(errors) + 1))
-    limit = sorted(errors)[rank - 1] if rank <= len(errors) else math.inf
+    known = sorted(errors)
     others = [tenth / 10 for tenth in range(2, 10)]
     logs = [0.0] * len(others)
     highest = 1.0
     for cheap, expensive in audits:
-        failed = abs(cheap - expensive) > limit + 1e-9
+        error = abs(cheap - expensive)
+        as_large = len(known) - bisect_left(known, error - 1e-9) + 1
+        failed = as_large <= _AUDIT_SHARE * (len(known) + 1)
+        insort(known, error)
         for place, share in enumerate(others):
             logs[place] += math.log(share / _AUDIT_SHARE if failed else (1 - share) / (1 - _AUDIT_SHARE))
         highest = max(highest, math.fsum(math.exp(min(one, 600.0)) for one in logs) / len(logs))

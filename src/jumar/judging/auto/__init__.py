@@ -1,0 +1,69 @@
+"""Cheap where it is certain enough, expensive where it is not: intervals, escalation, audits, the average, the guarantee. Pure.
+
+What is named here is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from jumar.lazy import loader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from jumar.judging.auto.auditing import is_audited
+    from jumar.judging.auto.average import CorrectedAverage, corrected_average
+    from jumar.judging.auto.conformal import LEVELS, ConformalIntervals, fit_intervals, intervals_of
+    from jumar.judging.auto.decided import AutoOutcome, Decided, outcome
+    from jumar.judging.auto.escalation import AutoRules, Planned, plan
+    from jumar.judging.auto.promise import Guarantee, guarantee
+    from jumar.judging.auto.trust import SealedCheck, distrust, sealed_check
+
+__all__ = [
+    "LEVELS",
+    "AutoOutcome",
+    "AutoRules",
+    "ConformalIntervals",
+    "CorrectedAverage",
+    "Decided",
+    "Guarantee",
+    "Planned",
+    "SealedCheck",
+    "corrected_average",
+    "distrust",
+    "fit_intervals",
+    "guarantee",
+    "intervals_of",
+    "is_audited",
+    "outcome",
+    "plan",
+    "sealed_check",
+]
+
+_ELSEWHERE = {
+    "LEVELS": "conformal",
+    "AutoOutcome": "decided",
+    "AutoRules": "escalation",
+    "ConformalIntervals": "conformal",
+    "CorrectedAverage": "average",
+    "Decided": "decided",
+    "Guarantee": "promise",
+    "Planned": "escalation",
+    "SealedCheck": "trust",
+    "corrected_average": "average",
+    "distrust": "trust",
+    "fit_intervals": "conformal",
+    "guarantee": "promise",
+    "intervals_of": "conformal",
+    "is_audited": "auditing",
+    "outcome": "decided",
+    "plan": "escalation",
+    "sealed_check": "trust",
+}
+"""Where a name is defined, below this package."""
+
+if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would believe in every name
+    __getattr__ = loader(globals(), _ELSEWHERE)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,91 @@
+"""Who decides about an item: the cheap judge where its whole interval is on one side of the line, else the expensive one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from jumar.errors import ConfigError
+from jumar.judging.auto.auditing import is_audited
+from jumar.judging.auto.conformal import LEVELS, ConformalIntervals
+
+__all__ = ["AutoRules", "Planned", "Why", "plan", "side_of"]
+
+Why = Literal["certain", "uncertain", "abstained", "not_trusted", "audited", "audits_failed"]
+Side = Literal["above", "below"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoRules:
+    """What decides about escalation. Errors: :class:`jumar.errors.ConfigError` for a number that is out of range.
+
+    ``line``: scores from it on are above, others below. ``confidence`` of the intervals; ``audit`` is the share of items that are
+    drawn for an audit, by ``seed``.
+    """
+
+    line: float
+    confidence: float = 0.9
+    audit: float = 0.05
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checks = (
+            ("decision_line", self.line, 1.0 <= self.line <= 5.0, "from 1 to 5"),
+            ("confidence", self.confidence, LEVELS[0] <= self.confidence <= LEVELS[-1], f"from {LEVELS[0]} to {LEVELS[-1]}"),
+            ("audit", self.audit, 0.0 <= self.audit <= 1.0, "a share from 0 to 1"),
+        )
+        for name, value, holds, wanted in checks:
+            if not holds:
+                raise ConfigError(f"{name} = {value} should be {wanted}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What is to become of an item. ``cheap`` and the interval are None where the cheap judge abstained.
+
+    ``escalated``: the expensive judge decides. ``drawn``: it is audited; where it is not escalated, that is a question more.
+    """
+
+    id: str
+    cheap: float | None
+    low: float | None
+    high: float | None
+    escalated: bool
+    drawn: bool
+    why: Why
+
+    @property
+    def asked(self) -> bool:
+        """Whether the expensive judge is asked."""
+        return self.escalated or self.drawn
+
+
+def side_of(score: float, line: float) -> Side:
+    """Return on which side of the line a score is; on the line is above."""
+    return "above" if score >= line else "below"
+
+
+def plan(
+    scores: Iterable[tuple[str, float | None]], intervals: ConformalIntervals | None, rules: AutoRules, *, trusted: bool = True
+) -> list[Planned]:
+    """Return who decides about each of the items, given as ids and cheap scores (None: the cheap judge abstained).
+
+    Where the cheap judge is not ``trusted``, or has no intervals, everything is escalated.
+    """
+    found: list[Planned] = []
+    for name, cheap in scores:
+        drawn = is_audited(name, share=rules.audit, seed=rules.seed)
+        low = high = None
+        if cheap is not None and intervals is not None:
+            low, high = intervals.at(cheap, rules.confidence)
+        why: Why = "uncertain"
+        if cheap is None:
+            why = "abstained"
+        elif not trusted or low is None or high is None:
+            why = "not_trusted"
+        elif side_of(low, rules.line) == side_of(high, rules.line):
+            why = "audited" if drawn else "certain"
+        escalated = why not in {"certain", "audited"}
+        found.append(Planned(id=name, cheap=cheap, low=low, high=high, escalated=escalated, drawn=drawn, why=why))
+    return found
