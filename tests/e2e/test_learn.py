@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from commands import call
+from judge_server import Answer, JudgeServer, Seen
 from learn_items import BAD, GOOD, judged_items, write_items
 
 RESULT_KEYS = {
@@ -116,6 +117,48 @@ def test_without_a_judge_or_with_too_few_groups_nothing_is_made(tmp_path: Path) 
     few = call("learn", str(items), "--judge", f"replay:{items}", "-o", str(tmp_path / "b"), check=2)
     assert "group" in few.err
     assert not (tmp_path / "b" / ".jumar").exists()
+
+
+def _model(seen: Seen, _number: int) -> Answer:
+    """Answer as a model that judges by the planted phrases, and proposes one that stands in the item."""
+    said = json.dumps(seen.json)
+    if "<<<GAP" in said:
+        shown = said.partition("<<<GAP")[2]
+        phrase = next((one for one in (*GOOD, *BAD) if one in shown), "nothing of the kind")
+        category = "bad_story_indicators" if phrase in BAD else "good_story_indicators"
+        return Answer(text=json.dumps({"category": category, "pattern": phrase, "rationale": "the judge looks at it"}))
+    score = 3 + sum(one in said for one in GOOD) - sum(one in said for one in BAD)
+    found = {"reasoning": "so it is", "strengths": [], "weaknesses": [], "gestalt": max(1, min(5, score))}
+    return Answer(text=json.dumps(found))
+
+
+def test_a_model_judges_and_proposes_and_is_paid_once(tmp_path: Path) -> None:
+    items = write_items(tmp_path / "items.jsonl", judged_items(40, 2, seed=3))
+    output = tmp_path / "out"
+    with JudgeServer(_model) as server:
+        judge = ["--judge", f"{server.base}/v1#m", "--price", "1,2", "--repeat", "1", "--cache", str(tmp_path / "replies")]
+        options = ["-o", str(output), "--max-iterations", "1", "--propose", "judge", "--json"]
+        said = json.loads(call("learn", str(items), *judge, *options, check=0).out)
+        asked = len(server.seen)
+        again = json.loads(call("learn", str(items), *judge, *options, check=0).out)
+        assert asked == len(server.seen), "nothing is asked twice"
+    assert 80 == said["judge_calls"]
+    assert asked > 80
+    assert said["cost_usd"] == pytest.approx(asked * (100 * 1 + 20 * 2) / 1e6)
+    assert said["cost_usd"] == again["cost_usd"]
+    proposals = json.loads((output / "iteration_1" / "pattern_proposals.json").read_text())["proposals"]
+    phrases = {phrase for one in proposals for phrase in one["pattern"]["phrases"]}
+    assert phrases <= {*GOOD, *BAD}
+    assert phrases
+    assert all("the judge looks at it" == one["rationale"] for one in proposals)
+    assert "verdict" in said
+
+
+def test_a_judge_on_file_proposes_nothing(judged: Path, tmp_path: Path) -> None:
+    refused = call(
+        "learn", str(judged), "--judge", f"replay:{judged}", "-o", str(tmp_path / "out"), "--propose", "judge", check=2
+    )
+    assert "--propose" in refused.err
 
 
 KILLS = 6 if os.environ.get("JUMAR_SWEEP") != "full" else 60

@@ -67,7 +67,7 @@ def learn(request: LearnRequest, *, switch: StopSwitch, listener: Listener | Non
         split=split,
         judge=judge,
         made=made,
-        proposer=proposer_of(request),
+        proposer=proposer_of(request, judge, items),
         stop=lambda: switch.requested,
     )
     outcome = _loop(request, store, data, switch, listener, start).run()

@@ -18,11 +18,11 @@ from jumar.errors import EvaluationUnreliableError, ItemError
 from jumar.files import as_write_error, make_directory, write_once
 from jumar.judging.expensive.given import rubric_of
 from jumar.judging.items import Item
+from jumar.judging.models import ExpensiveModeResult
 from jumar.judging.rubric import Rubric
 from jumar.learning.makers import AdditiveMaker, Maker, ScorecardMaker
 from jumar.learning.material import Material, Proposer
 from jumar.learning.split import Split, split_items
-from jumar.learning.targets import Target
 from jumar.model.judgement import Judgement
 from jumar.model.judges import Judge
 from jumar.text import escape
@@ -86,10 +86,9 @@ class LearnData:
             stop=self.stop,
         )
         self.verdicts = Verdicts(request.output / VERDICTS, self.asking)
-        self.paid: list[Paid] = []
 
-    def material(self) -> tuple[Material, Judgement | None]:
-        """Return what is learned from, and once what the judge was paid for it.
+    def material(self) -> Material:
+        """Return what is learned from; the first call asks the judge.
 
         Errors: those of the judge; :class:`jumar.errors.EvaluationUnreliableError` when too few items have a verdict.
         """
@@ -112,15 +111,17 @@ class LearnData:
                 profile=self.request.profile,
                 seed=self.request.seed,
             )
-            self._untold = _judgement(paid, len(opened), targets, self.judge.identity)
+            self._untold = _judgement(paid, len(opened), self.verdicts.results(opened), self.judge.identity)
+        return self._material
+
+    def judgement(self) -> Judgement | None:
+        """Return once what the judge said of the open items, and was paid."""
         told, self._untold = self._untold, None
-        return self._material, told
+        return told
 
     def ask(self, items: Sequence[Item], max_cost: float | None = None) -> Paid:
-        """Ask the judge about items that have no verdict; what it cost is remembered."""
-        paid = self.verdicts.ask(items, max_cost=max_cost)
-        self.paid.append(paid)
-        return paid
+        """Ask the judge about items that have no verdict."""
+        return self.verdicts.ask(items, max_cost=max_cost)
 
     def _share(self, opened: int) -> float | None:
         """Return the part of the budget for the open items: the sealed ones have to be judged from the same."""
@@ -134,19 +135,24 @@ class LearnData:
         return ScorecardMaker(made=self.made, rubric=kind, seed=self.request.seed)
 
 
-def _judgement(paid: Paid, items: int, targets: Sequence[Target], judge: str) -> Judgement:
-    scores = [one.score for one in targets]
+def _judgement(paid: Paid, items: int, results: Sequence[ExpensiveModeResult], judge: str) -> Judgement:
+    """Return what the judge said and was paid for it, in this process and in those that were killed before."""
+    costs, known = [one.cost_usd for one in results], [one.cost_usd for one in results if one.cost_usd is not None]
     return Judgement(
         mode="expensive",
         items=items,
-        scored=len(scores),
-        gestalt=math.fsum(scores) / len(scores) if scores else None,
+        scored=len(results),
+        gestalt=math.fsum(one.gestalt for one in results) / len(results) if results else None,
         unscored=paid.unscored,
         judge=judge,
-        cost_usd=paid.cost_usd,
-        known_cost_usd=paid.known_cost_usd,
-        input_tokens=paid.input_tokens,
-        output_tokens=paid.output_tokens,
-        calls=paid.calls,
-        cached=paid.cached,
+        cost_usd=None if None in costs else math.fsum(known),
+        known_cost_usd=math.fsum(known),
+        input_tokens=_total([one.input_tokens for one in results]),
+        output_tokens=_total([one.output_tokens for one in results]),
+        calls=sum(len(one.readings) or 1 for one in results if not one.cached),
+        cached=sum(one.cached for one in results),
     )
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    return None if None in counts else sum(count or 0 for count in counts)

@@ -19,8 +19,8 @@ from jumar.app.proving import prove
 from jumar.files import replace_file
 from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.models import ExpensiveModeResult
-from jumar.learning.known import Known, read_known
-from jumar.learning.learner import PATTERNS, save_set
+from jumar.learning.known import Known
+from jumar.learning.learner import PATTERNS, known_in, save_set
 from jumar.learning.making import final_set, probe_set
 from jumar.loop.outcome import LoopOutcome
 from jumar.patterns.proposed import as_pattern
@@ -36,10 +36,10 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     Made again after a kill, it comes to the same: everything follows from the best iteration and from verdicts that are on file.
     A look that was counted for this very set is not counted again. Errors: those of :func:`jumar.app.proving.prove`.
     """
-    material, _ = data.material()
+    material = data.material()
     sealed = data.split.part(data.items, "sealed")
-    known = read_known(request.output)
-    final = final_set(known, material)
+    known = known_in(request.output, material)
+    final = final_set(known, material) if known.state.iteration else known.state.patterns
     save_set(final, request.output / PATTERNS, f"the set of iteration {known.state.iteration}, fitted on all open items")
     probes = probe_set(final, [one.item for one in material.targets], material.rubric, seed=request.seed)
     proven = prove(_left(request, outcome), datetime.now(UTC), stop=data.stop)

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from jumar.app.judged import reply_cache
 from jumar.app.learning_model import LearnRequest
 from jumar.errors import ConfigError
+from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.items import Item
+from jumar.judging.models import CheapModeResult
+from jumar.learning.asking import ask_for_proposals
 from jumar.learning.candidates import propose
 from jumar.learning.material import Asked, Proposer, Proposing
+from jumar.model.judges import Judge
 
-__all__ = ["by_terms", "proposer_of"]
+__all__ = ["by_model", "by_terms", "proposer_of"]
+
+_A_LINE, _SET = 4, 10
+"""Questions in one iteration: along each line that only tests, and for the set itself."""
 
 
-def proposer_of(request: LearnRequest) -> Proposer:
-    """Return the proposer that was asked for. Errors: :class:`jumar.errors.ConfigError`."""
-    if request.proposer == "judge":
-        raise ConfigError("--propose judge is not there yet")
-    return by_terms
+def proposer_of(request: LearnRequest, judge: Judge, items: Sequence[Item]) -> Proposer:
+    """Return the proposer that was asked for. Errors: :class:`jumar.errors.ConfigError` for a judge that cannot propose."""
+    if request.proposer == "terms":
+        return by_terms
+    if getattr(judge, "recorded", False):
+        raise ConfigError(f"--propose judge: {judge.identity} has scores on file and proposes nothing; leave --propose out")
+    return by_model(request, judge, items)
 
 
 def by_terms(asked: Asked) -> Proposing:
@@ -30,3 +44,43 @@ def by_terms(asked: Asked) -> Proposing:
         at=asked.at,
     )
     return Proposing(proposals=tuple(found))
+
+
+def by_model(request: LearnRequest, judge: Judge, items: Sequence[Item]) -> Proposer:
+    """Return a proposer that shows the largest gaps to the judge's model, one at a time."""
+    by_id = {item.id: item for item in items}
+
+    def proposed(asked: Asked) -> Proposing:
+        async def work() -> Proposing:
+            found = await ask_for_proposals(
+                asked.items,
+                judge,
+                threshold=asked.threshold,
+                patterns=asked.known,
+                signals=_signals(asked, by_id),
+                tried=asked.tried,
+                settings=request.settings,
+                limit=_SET if asked.whole else _A_LINE,
+                iteration=asked.iteration,
+                diversity=asked.diversity,
+                cache=reply_cache(request.cache, judge),
+                prices=request.prices,
+                at=asked.at,
+            )
+            await judge.aclose()
+            told = [f"no proposal for {one.item_id}: {one.reason}" for one in found.refused]
+            if found.stopped is not None:
+                told.append(f"the model was not asked any more: {found.stopped}")
+            return Proposing(proposals=found.proposals, told=tuple(told), cost_usd=found.cost_usd)
+
+        return asyncio.run(work())
+
+    return proposed
+
+
+def _signals(asked: Asked, by_id: Mapping[str, Item]) -> dict[str, Sequence[str]]:
+    """Return what the cheap judge detected in each item, as the question tells."""
+    evaluator = CheapModeEvaluator(asked.known)
+    large = [by_id[one.id] for one in asked.items if one.is_large(asked.threshold)]
+    found = evaluator.evaluate(large, parts=False)
+    return {one.story_id: [*one.reasons, *one.patterns_matched] for one in found if isinstance(one, CheapModeResult)}

@@ -50,9 +50,14 @@ _SPAN: Final = 4.0  # from 1 to 5
 
 
 class Judged(Protocol):
-    """Gives what the run learns from; the first call asks the judge about the open items, and says what it was paid."""
+    """Gives what the run learns from: the first call asks the judge about the open items.
 
-    def material(self) -> tuple[Material, Judgement | None]: ...
+    ``judgement`` is what it said and was paid, once: it belongs to one reading and no other.
+    """
+
+    def material(self) -> Material: ...
+
+    def judgement(self) -> Judgement | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class Learner:
     def generate(self, context: StepContext) -> GenerateOutcome:
         began = time.monotonic()
         try:
-            material, _ = self.judged.material()
+            material = self.judged.material()
             known = known_in(context.workdir, material)
             learned = learn_once(known, material, iteration=context.iteration, now=self.now())
         except EvaluationUnreliableError as error:
@@ -119,7 +124,7 @@ class Sound:
 
     def validate(self, context: StepContext) -> CheckResult:
         try:
-            material, _ = self.judged.material()
+            material = self.judged.material()
             known, patterns = known_in(context.workdir, material), load_pattern_set(context.workdir / PATTERNS)
         except EvaluationUnreliableError as error:
             return CheckResult(name=self.name, passed=False, broken=str(error))
@@ -142,7 +147,7 @@ class LearnerScorer:
     def score(self, context: StepContext) -> ScoreReading:
         began = time.monotonic()
         try:
-            material, paid = self._judged.material()
+            material = self._judged.material()
         except EvaluationUnreliableError as error:
             return ScoreReading(dimension=self.dimension, score=None, broken=str(error), seconds=time.monotonic() - began)
         known = known_in(context.workdir, material)
@@ -153,7 +158,8 @@ class LearnerScorer:
         reading = ScoreReading(
             dimension=self.dimension, score=max(0.0, min(1.0, score)), reason=said, seconds=time.monotonic() - began
         )
-        return reading.with_judgement(paid)
+        # the start is scored first, and once: what the judge said of the open items was paid for it
+        return reading.with_judgement(self._judged.judgement() if context.iteration == 0 else None)
 
     def _of(self, judge: Sequence[float], cheap: Sequence[float]) -> tuple[float, str]:
         truth, guess = np.asarray(judge, dtype=np.float64), np.asarray(cheap, dtype=np.float64)

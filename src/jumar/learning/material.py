@@ -22,7 +22,10 @@ Profile = Literal["evidence", "seed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a proposer is asked: items with their gaps, what is known, and what was tried before (ids)."""
+    """What a proposer is asked: items with their gaps, what is known, and what was tried before (ids).
+
+    ``whole``: the proposals are for the set that is kept, and not only for a line that says what such a set is worth.
+    """
 
     items: Sequence[GapItem]
     known: PatternSet
@@ -32,6 +35,7 @@ class Asked:
     threshold: float
     seed: int
     at: datetime
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,6 +93,7 @@ class _Asking:
                 threshold=material.threshold,
                 seed=material.seed + 1009 * self._iteration + number,
                 at=material.made,
+                whole=number == len(material.rounds) or not material.split.cross_fitted,
             )
         )
         self.told += found.told

@@ -86,7 +86,8 @@ def check_change(
 
     The conditions in order: the mean absolute gap grew by more than 0.2, the cheap average fell by more than 0.3, the rank
     correlation fell. Under ``evidence`` the first that passes its limit *and* is beyond noise is a regression, under ``seed`` the
-    first that passes its limit. The judge's scores are those of ``after``: a judge that changed its mind is no fault of the
+    first that passes its limit. A cheap average that falls while the gap gets narrower beyond noise comes closer to the judge;
+    under ``evidence`` that is none. The judge's scores are those of ``after``: a judge that changed its mind is no fault of the
     patterns. The correlation is resampled with the ranks of all items. Items without a group are one each. Without items, or
     under ``evidence`` with fewer than two groups, nothing is a regression. The same ``seed`` gives the same answer. Errors:
     :class:`jumar.patterns.extra.MissingExtraError`.
@@ -112,8 +113,14 @@ def check_change(
     spreads["correlation_decreased"] = None if fell is None else _correlations(judge, was, now, members, drawn)
     deltas = {**{name: float(values.mean()) for name, values in columns.items()}, "correlation_decreased": fell}
     conditions = tuple(_condition(name, deltas[name], spreads[name]) for name in _LIMITS)
-    found = next((one for one in conditions if one.exceeds and (one.beyond_noise or profile == "seed")), None)
+    found = next((one for one in conditions if one.exceeds and (profile == "seed" or _counts(one, conditions[0]))), None)
     return Regression(regression=found is not None, condition=found, conditions=conditions, items=len(pairs), groups=groups)
+
+
+def _counts(condition: Condition, gap: Condition) -> bool:
+    """Return whether a condition counts under ``evidence``: beyond noise, and no fall of an average that was too high."""
+    narrower = gap.high is not None and gap.high < 0
+    return condition.beyond_noise and not (condition.name == "cheap_score_dropped" and narrower)
 
 
 def _condition(name: ConditionName, delta: float | None, spread: Any) -> Condition:
