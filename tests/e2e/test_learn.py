@@ -114,6 +114,11 @@ def test_other_items_are_refused(finished: tuple[Path, dict[str, Any]], tmp_path
 def test_without_a_judge_or_with_too_few_groups_nothing_is_made(tmp_path: Path) -> None:
     items = write_items(tmp_path / "few.jsonl", judged_items(3, 4))
     assert "--judge" in call("learn", str(items), "-o", str(tmp_path / "a"), check=2).err
+    for share in ("nan", "0", "1"):
+        assert (
+            "--heldout"
+            in call("learn", str(items), "--judge", "mock:", "-o", str(tmp_path / "c"), "--heldout", share, check=2).err
+        )
     few = call("learn", str(items), "--judge", f"replay:{items}", "-o", str(tmp_path / "b"), check=2)
     assert "group" in few.err
     assert not (tmp_path / "b" / ".jumar").exists()
@@ -159,6 +164,40 @@ def test_a_judge_on_file_proposes_nothing(judged: Path, tmp_path: Path) -> None:
         "learn", str(judged), "--judge", f"replay:{judged}", "-o", str(tmp_path / "out"), "--propose", "judge", check=2
     )
     assert "--propose" in refused.err
+
+
+JUDGE = """
+import json, pathlib, sys, time
+said = sys.stdin.read()
+time.sleep(0.3 if pathlib.Path(__file__).with_name("slow").exists() else 0)
+print(json.dumps({"reasoning": "", "strengths": [], "weaknesses": [], "gestalt": 2 + len(said) % 3}))
+"""
+
+
+def test_ctrl_c_while_the_judge_is_asked_keeps_what_it_said(tmp_path: Path) -> None:
+    items = write_items(tmp_path / "items.jsonl", judged_items(20, 1))
+    (tmp_path / "judge.py").write_text(JUDGE)
+    slow, output = tmp_path / "slow", tmp_path / "out"
+    slow.touch()
+    judge = ["--judge", f"command:{sys.executable} {tmp_path / 'judge.py'}", "--repeat", "1", "--concurrency", "2"]
+    words = ["learn", str(items), *judge, "-o", str(output), "--max-iterations", "1", "--profile", "seed", "--no-cache", "--json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jumar.cli.entry", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    verdicts = output / "verdicts.jsonl"
+    while process.poll() is None and (not verdicts.exists() or verdicts.read_bytes().count(b"\n") < 2):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert 130 == process.returncode, err
+    assert json.loads(out)["verdict"] is None
+    kept = verdicts.read_text().splitlines()
+    assert 2 <= len(kept) < 20
+    slow.unlink()
+    said = json.loads(call(*words, check=0).out)
+    assert "not_proven" == said["verdict"]
+    assert kept == verdicts.read_text().splitlines()[: len(kept)]
+    assert 20 == said["judge_calls"]
 
 
 KILLS = 6 if os.environ.get("JUMAR_SWEEP") != "full" else 60

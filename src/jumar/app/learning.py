@@ -18,6 +18,7 @@ from jumar.app.prove_request import remember
 from jumar.app.redact_config import RedactConfig, install_redaction
 from jumar.errors import ConfigError
 from jumar.files import sha256_file
+from jumar.judging.expensive.summary import JudgeInterruptedError
 from jumar.judging.tracking import require_statistics
 from jumar.learning.learner import ARTIFACTS, DIMENSIONS, PATTERNS, Learner, LearnerScorer, Sound, write_set
 from jumar.loop.clock import SystemClock
@@ -69,11 +70,16 @@ def learn(request: LearnRequest, *, switch: StopSwitch, listener: Listener | Non
         made=made,
         proposer=proposer_of(request, judge, items),
         stop=lambda: switch.requested,
+        halt=switch.now,
     )
     outcome = _loop(request, store, data, switch, listener, start).run()
     if outcome.stop.reason in _REQUESTED:
         return LearnResult(output=request.output, outcome=outcome, summary=None)
-    return LearnResult(output=request.output, outcome=outcome, summary=finish(request, data, outcome))
+    try:
+        summary = finish(request, data, outcome)
+    except JudgeInterruptedError:
+        return LearnResult(output=request.output, outcome=outcome, summary=None, cut_off=True)
+    return LearnResult(output=request.output, outcome=outcome, summary=summary)
 
 
 def _require_fitting(request: LearnRequest) -> None:

@@ -17,6 +17,7 @@ from jumar.app.rubrics import load_rubric
 from jumar.errors import EvaluationUnreliableError, ItemError
 from jumar.files import as_write_error, make_directory, write_once
 from jumar.judging.expensive.given import rubric_of
+from jumar.judging.expensive.summary import JudgeInterruptedError
 from jumar.judging.items import Item
 from jumar.judging.models import ExpensiveModeResult
 from jumar.judging.rubric import Rubric
@@ -61,7 +62,10 @@ def split_of(request: LearnRequest, items: Sequence[Item]) -> Split:
 
 @dataclass
 class LearnData:
-    """What a run learns from. The judge is asked on the first call of :meth:`material`, unless its verdicts are on file."""
+    """What a run learns from. The judge is asked on the first call of :meth:`material`, unless its verdicts are on file.
+
+    ``stop`` says whether to ask no more; ``halt`` then ends the step that needed the answers.
+    """
 
     request: LearnRequest
     items: tuple[Item, ...]
@@ -70,6 +74,7 @@ class LearnData:
     made: datetime
     proposer: Proposer
     stop: Callable[[], bool]
+    halt: Callable[[], None]
     _material: Material | None = None
     _untold: Judgement | None = None
 
@@ -94,7 +99,14 @@ class LearnData:
         """
         if self._material is None:
             opened = self.split.part(self.items, "open")
-            paid = self.ask(opened, self._share(len(opened)))
+            try:
+                paid = self.ask(opened, self._share(len(opened)))
+            except JudgeInterruptedError as error:
+                self.halt()
+                judged = len(self.verdicts.results(opened))
+                raise EvaluationUnreliableError(
+                    f"stopped when {judged:,} of {len(opened):,} open items were judged; what was said is kept"
+                ) from error
             targets = tuple(self.verdicts.targets(opened))
             if len(targets) < (1 - self.request.settings.max_unscored) * len(opened):
                 raise EvaluationUnreliableError(

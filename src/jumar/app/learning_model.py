@@ -16,7 +16,7 @@ __all__ = ["LearnRequest", "LearnResult", "Proposer", "prove_request"]
 
 Proposer = Literal["terms", "judge"]
 
-_REQUESTED: Final = frozenset({"interrupted", "stop_file", "terminated"})
+_INTERRUPTED: Final = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,19 +61,21 @@ def prove_request(request: LearnRequest) -> ProveRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnResult:
-    """How a run ended. ``summary`` is what ``result.json`` holds; None when the run was stopped before there was a verdict."""
+    """How a run ended. ``summary`` is what ``result.json`` holds; None when the run was stopped before there was a verdict.
+
+    ``cut_off``: it was stopped while the sealed items were being judged.
+    """
 
     output: Path
     outcome: LoopOutcome
     summary: Mapping[str, Any] | None
-
-    @property
-    def interrupted(self) -> bool:
-        return self.outcome.stop.reason in _REQUESTED
+    cut_off: bool = False
 
     @property
     def exit_code(self) -> int:
         """0 with a verdict, whichever; else the loop's own."""
+        if self.cut_off:
+            return _INTERRUPTED
         return 0 if self.summary is not None else self.outcome.exit_code
 
     def document(self) -> dict[str, Any]:

@@ -29,6 +29,7 @@ Examples:
 Items of one --group are never parted between learning and proof. Run the same command again to go on with a
 run that was interrupted. Ends with 0 when it reached a verdict, whichever."""
 
+MOST_OPEN, MOST_SEALED = 0.1, 0.9
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -45,7 +46,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--group", metavar="KEY", help="The key of what belongs together.  [default: group]")
 @click.option(
     "--heldout",
-    type=DecimalRange(0.1, 0.9),
+    type=DecimalRange(MOST_OPEN, MOST_SEALED),
     default=0.4,
     show_default=True,
     metavar="SHARE",
@@ -99,6 +100,8 @@ def _request(items: Path, options: dict[str, Any]) -> LearnRequest:
 
     if options["judge"] is None:
         raise ConfigError("learning needs a judge to learn from: give --judge openai:MODEL, replay:FILE, …")
+    if not MOST_OPEN <= options["heldout"] <= MOST_SEALED:  # a number that is none slips through every range
+        raise ConfigError(f"--heldout {options['heldout']}: give a share from {MOST_OPEN} to {MOST_SEALED}")
     if options["no_reasons"] and options["proposer"] == "judge":
         raise ConfigError("--propose judge needs the judge's reasons; leave --no-reasons out")
     settings, prices = judge_settings(options, explain=not options["no_reasons"])

@@ -22,7 +22,8 @@ _VERDICTS: Final = {
 def show_result(found: LearnResult, *, quiet: bool) -> None:
     """Print how a run ended: the verdict and its figures, or how to go on."""
     if found.summary is None:
-        print_text(f"stopped   {found.outcome.stop.detail}")
+        cut = "while the sealed items were judged; run the same command again to go on, it is the same look"
+        print_text(f"stopped   {cut if found.cut_off else found.outcome.stop.detail}")
         return
     if quiet:
         print_text(f"verdict   {found.summary['verdict']}")

@@ -1,0 +1,118 @@
+"""What the judge said in a learning run: asked once, kept line by line, believed only for the text that was judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jumar.app.learning_verdicts import Asking, Verdicts
+from jumar.errors import EvaluationUnreliableError, ItemError, StoreDamagedError
+from jumar.judging import Item, builtin_rubric
+from jumar.judging.expensive.settings import JudgeSettings
+from jumar.judging.expensive.summary import JudgeInterruptedError
+from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
+from jumar.model.records import Usage
+
+
+class CountingJudge:
+    """Scores every item 4 for a cent; fails for those called ``bad``, and dies after ``lives`` answers."""
+
+    identity = "counting"
+
+    def __init__(self, lives: int = 10**6) -> None:
+        self.asked: list[str] = []
+        self._lives = lives
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        self.asked.append(request.item_id)
+        if request.item_id.startswith("bad"):
+            raise JudgeFailure("refused", "no")
+        if len(self.asked) > self._lives:
+            raise KeyboardInterrupt
+        found = {"reasoning": "well", "strengths": [], "weaknesses": [], "gestalt": 4}
+        return JudgeReply(text=json.dumps(found), usage=Usage(token_cost_usd=0.01, input_tokens=10, output_tokens=2))
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+def items(count: int, first: int = 0) -> list[Item]:
+    return [Item(f"item-{number}", f"text {number}", group=f"g{number % 3}") for number in range(first, first + count)]
+
+
+def verdicts(path: Path, judge: CountingJudge, stop: Callable[[], bool] = lambda: False) -> Verdicts:
+    settings = JudgeSettings(repeat=1, concurrency=1)
+    return Verdicts(path, Asking(judge=judge, question=builtin_rubric("text").judge, settings=settings, stop=stop))
+
+
+def test_nobody_is_asked_twice_and_what_was_paid_is_in_the_verdicts(tmp_path: Path) -> None:
+    path, judge = tmp_path / "verdicts.jsonl", CountingJudge()
+    found = verdicts(path, judge)
+    paid = found.ask(items(4))
+    assert (4, pytest.approx(0.04)) == (paid.calls, paid.cost_usd)
+    assert 0 == found.ask(items(4)).calls
+    later = verdicts(path, judge)
+    assert 2 == later.ask(items(6)).calls
+    assert [f"item-{number}" for number in range(6)] == judge.asked
+    assert [4.0] * 6 == [one.score for one in later.targets(items(6))]
+    assert 6 == later.calls
+    assert 0.06 == pytest.approx(sum(one.cost_usd or 0 for one in later.results(items(6))))
+
+
+def test_a_line_that_was_cut_off_is_no_verdict_and_nothing_is_appended_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    verdicts(path, CountingJudge()).ask(items(3))
+    whole = path.read_bytes()
+    tried = 0
+    for cut in range(len(whole) - 1, len(whole) - 120, -7):
+        path.write_bytes(whole[:cut])
+        judge = CountingJudge()
+        again = verdicts(path, judge)
+        again.ask(items(3))
+        assert ["item-2"] == judge.asked
+        assert whole == path.read_bytes()
+        tried += 1
+    print(f"cuts: {tried}")
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    verdicts(path, CountingJudge()).ask(items(3))
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(lines[0] + "{}\n" + lines[2])
+    with pytest.raises(StoreDamagedError, match=r"verdicts\.jsonl:2: .*take the line out"):
+        verdicts(path, CountingJudge())
+
+
+def test_the_verdict_of_another_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    found = verdicts(path, CountingJudge())
+    found.ask(items(3))
+    changed = [replace(one, text="another text") if number == 1 else one for number, one in enumerate(items(3))]
+    with pytest.raises(ItemError, match="item-1"):
+        found.targets(changed)
+
+
+def test_what_failed_is_asked_again_and_what_was_answered_before_is_kept(tmp_path: Path) -> None:
+    path, judge = tmp_path / "verdicts.jsonl", CountingJudge()
+    found = verdicts(path, judge)
+    with pytest.raises(EvaluationUnreliableError):
+        found.ask([*items(2), *(Item(f"bad-{number}", "x") for number in range(4))])
+    assert 2 == len(found.targets(items(2)))
+    judge.asked.clear()
+    verdicts(path, judge).ask(items(3))
+    assert ["item-2"] == judge.asked
+
+
+def test_somebody_who_stops_keeps_what_was_answered(tmp_path: Path) -> None:
+    path, judge = tmp_path / "verdicts.jsonl", CountingJudge()
+    stopping = verdicts(path, judge, stop=lambda: len(judge.asked) >= 1)
+    with pytest.raises(JudgeInterruptedError):
+        stopping.ask(items(20_000))
+    kept = verdicts(path, CountingJudge())
+    assert 0 < kept.calls < 20_000
+    assert len(judge.asked) == kept.calls
