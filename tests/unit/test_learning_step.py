@@ -12,6 +12,7 @@ import pytest
 from learn_items import BAD, GOOD, judged_items
 
 from jumar.errors import StoreDamagedError
+from jumar.judging.auto import fit_intervals, intervals_of
 from jumar.judging.items import Item
 from jumar.learning.known import PREDICTIONS, Known, read_known, write_known
 from jumar.learning.makers import AdditiveMaker, Made, Maker, ScorecardMaker, cheap_scores
@@ -259,3 +260,5 @@ def test_the_final_set_scores_as_its_file_does() -> None:
     assert cheap_scores(final, targets, "text") == cheap_scores(again, targets, "text")
     named = {phrase for one in final.patterns for phrase in one.phrases}
     assert named & {*GOOD, *BAD}
+    tested = [known.tested[one.item.id] for one in found.tested]
+    assert intervals_of(final) == fit_intervals(tested, [one.score for one in found.tested], [one.group for one in found.tested])

@@ -30,7 +30,7 @@ from jumar.patterns.models import PatternSet
 
 __all__ = ["CheapEvaluation", "CheapRequest", "Mode", "check_mode", "evaluate_cheaply"]
 
-Mode = Literal["cheap", "expensive", "dual"]
+Mode = Literal["cheap", "expensive", "dual", "auto"]
 
 _SPECS: Final = "openai:MODEL, anthropic:MODEL, http://HOST:PORT/v1#MODEL, replay:FILE or command:PROGRAM"
 

@@ -31,7 +31,7 @@ from jumar.judging.tracking import require_statistics
 from jumar.model.judges import Judge
 from jumar.text import escape
 
-__all__ = ["evaluate_judged", "reply_cache"]
+__all__ = ["Hear", "evaluate_judged", "interruptible", "reply_cache"]
 
 _log = logging.getLogger("jumar.judging.expensive")
 
@@ -76,7 +76,7 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
                 cache=cache,
                 prices=request.prices,
                 total=len(items),
-                started=lambda run: stack.enter_context(_interruptible(run)),
+                started=lambda run: stack.enter_context(interruptible(run)),
             )
 
     try:
@@ -92,7 +92,7 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
 
 
 @contextlib.contextmanager
-def _interruptible(run: JudgeRun) -> Generator[None]:
+def interruptible(run: JudgeRun) -> Generator[None]:
     """Let the first SIGINT end the asking and a second one everything; the handler before is put back."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     before = signal.getsignal(signal.SIGINT)

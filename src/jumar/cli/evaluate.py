@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jumar.cli.auto import auto_options, refuse_auto_options, run_auto
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, shown_path, warned
 from jumar.cli.judged import judge_options, run_judged
 from jumar.errors import NothingEvaluatedError
@@ -27,6 +28,8 @@ Examples:
   jumar evaluate answers.jsonl --mode expensive --judge http://localhost:8080/v1#model --repeat 3
   jumar evaluate answers.jsonl --judge replay:judged.jsonl
   jumar evaluate stories.jsonl --mode cheap --patterns patterns.json --per-item scores.jsonl
+  jumar evaluate new.jsonl --mode auto --patterns patterns.json --proof proof.json \
+    --judge openai:gpt-5-mini --decision-line 3.5
   jumar evaluate answers.jsonl --mode cheap --field text=answer --field prompt=question
   jumar evaluate backlog.parquet --mode cheap --rubric my-story.toml --jobs 2 --json
 
@@ -40,7 +43,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.command("evaluate", epilog=_EPILOG)
 @click.argument("items", type=click.Path(path_type=Path, allow_dash=True), metavar="ITEMS")
 @click.option(
-    "--mode", type=click.Choice(["cheap", "expensive", "dual"]), default="dual", show_default=True, help="Which judges are asked."
+    "--mode",
+    type=click.Choice(["cheap", "expensive", "dual", "auto"]),
+    default="dual",
+    show_default=True,
+    help="Which judges are asked.",
 )
 @click.option("--patterns", type=_FILE, metavar="FILE", help="What the cheap judge has learned.")
 @click.option("--rubric", metavar="story|text|FILE", help="How to judge.  [default: story for stories, else text]")
@@ -52,6 +59,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes for the cheap judge.")
 @click.option("--executor", metavar="SPEC", help="Where else the cheap judge works: dask://HOST:PORT.")
 @judge_options
+@auto_options
 @json_option
 @quiet_option
 def evaluate_command(items: Path, mode: Mode, *, as_json: bool, quiet: bool, **options: Any) -> int:
@@ -63,6 +71,9 @@ def evaluate_command(items: Path, mode: Mode, *, as_json: bool, quiet: bool, **o
     from jumar.app.items import field_map
 
     check_mode(mode, options["judge"])
+    if mode == "auto":
+        return run_auto(items, field_map(options["fields"]), options, as_json=as_json, quiet=quiet)
+    refuse_auto_options(options)
     if mode != "cheap":
         return run_judged(items, mode, field_map(options["fields"]), options, as_json=as_json, quiet=quiet)
     names = ("patterns", "rubric", "per_item", "output", "jobs", "executor")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
     from jumar.judging.expensive.summary import Result
 
-__all__ = ["judge_options", "judge_progress", "run_judged"]
+__all__ = ["judge_options", "judge_progress", "judged_request", "run_judged"]
 
 REPLIES = Path(".jumar/replies")
 
@@ -124,7 +124,7 @@ def run_judged(
     """Evaluate in expensive or dual mode, print what came of it, and return the exit code."""
     from jumar.app.judged import evaluate_judged
 
-    request = _request(items, mode, fields, options)
+    request = judged_request(items, mode, fields, options)
     with warned(), judge_progress(shown=not (as_json or quiet)) as hear:
         found = evaluate_judged(request, hear)
     if as_json:
@@ -137,7 +137,8 @@ def run_judged(
     return 0 if found.scored else NothingEvaluatedError.exit_code
 
 
-def _request(items: Path, mode: str, fields: Mapping[str, str], options: Mapping[str, Any]) -> JudgedRequest:
+def judged_request(items: Path, mode: str, fields: Mapping[str, str], options: Mapping[str, Any]) -> JudgedRequest:
+    """Return what is to be evaluated, from the options."""
     from jumar.app.judged_model import JudgedRequest
     from jumar.app.judges import judge_settings
 

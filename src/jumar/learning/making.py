@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from jumar.judging.auto import fit_intervals
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
 from jumar.judging.items import Item
 from jumar.judging.models import Unscored
@@ -103,6 +104,17 @@ def probe_set(patterns: PatternSet, items: Sequence[Item], rubric: RubricChoice,
 
 
 def final_set(known: Known, material: Material) -> PatternSet:
-    """Return the set of what is known, made of all open items, in one go: what is learned in the end."""
+    """Return the set of what is known, made of all open items, in one go: what is learned in the end.
+
+    Where it is calibrated, it carries the intervals for mode ``auto``: of the errors of the test items, each by a set that saw
+    neither it nor a proposal that came from it.
+    """
     candidates = _own_candidates(known.state, material.profile)
-    return material.maker.make(material.targets, known.state.patterns, candidates).patterns
+    patterns = material.maker.make(material.targets, known.state.patterns, candidates).patterns
+    tested = [one for one in material.tested if one.item.id in known.tested]
+    if patterns.calibration is None or not tested:
+        return patterns
+    intervals = fit_intervals(
+        [known.tested[one.item.id] for one in tested], [one.score for one in tested], [one.group for one in tested]
+    )
+    return patterns.model_copy(update={"calibration": {**patterns.calibration, "interval": intervals.model_dump(mode="json")}})

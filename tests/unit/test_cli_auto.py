@@ -1,0 +1,240 @@
+"""``jumar evaluate --mode auto``: who decides, what is saved, what is refused before anything is paid for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import call
+from learning_kit import planted_targets, set_of
+
+from jumar.app.prove_request import ProveRequest, remember
+from jumar.judging.auto import fit_intervals
+from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.expensive.settings import JudgeSettings
+from jumar.judging.models import CheapModeResult
+from jumar.judging.proofs import read_proof
+from jumar.learning.split import split_items
+from jumar.learning.targets import Target
+from jumar.patterns import PatternSet
+from jumar.patterns.calibration import Curve, Scorecard
+from jumar.patterns.storage import serialised
+
+EFFECTS = {"velvet": 1.2, "rust": -1.2}
+
+
+def write_items(path: Path, targets: Sequence[Target], *, shift: float = 0.0) -> None:
+    rows = [
+        {
+            "id": one.item.id,
+            "group": one.item.group,
+            "text": one.item.text,
+            "judge_scores": [min(5.0, max(1.0, reading + shift)) for reading in one.readings],
+        }
+        for one in targets
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def renamed(targets: Sequence[Target]) -> list[Target]:
+    """Items of other groups, so that nothing of them was learned or sealed."""
+    from dataclasses import replace
+
+    return [
+        Target(replace(one.item, id=f"new-{one.item.id}", group=f"new-{one.item.group}"), one.score, one.readings)
+        for one in targets
+    ]
+
+
+def calibrated(opened: Sequence[Target] = ()) -> PatternSet:
+    """A set that scores as the items were planted, with the intervals of open items where there are any."""
+    patterns = set_of(EFFECTS, 2.0)
+    card = Scorecard(rubric="text", base=3.35, unit=EFFECTS["velvet"] / 2.0, curve=Curve(x=(1.0, 5.0), y=(1.0, 5.0)))
+    if opened:
+        plain = patterns.model_copy(update={"calibration": card.model_dump(mode="json")})
+        read = CheapModeEvaluator(plain, rubric="text").evaluate(one.item for one in opened)
+        cheap = [one.gestalt for one in read if isinstance(one, CheapModeResult)]
+        found = fit_intervals(cheap, [one.score for one in opened], [one.item.group for one in opened])
+        card = card.model_copy(update={"interval": found.model_dump(mode="json")})
+    return patterns.model_copy(update={"calibration": card.model_dump(mode="json")})
+
+
+@pytest.fixture(scope="module")
+def proven(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as `jumar learn` leaves it: a set, its proof, and new items with what the judge says of them."""
+    folder = tmp_path_factory.mktemp("auto")
+    targets = planted_targets(60, 3, EFFECTS)
+    items = folder / "items.jsonl"
+    write_items(items, targets)
+    split = split_items([one.item for one in targets])
+    (folder / "split.json").write_text(json.dumps(split.to_json()))
+    opened = [one for one in targets if not split.is_sealed(one.item)]
+    (folder / "patterns.json").write_bytes(serialised(calibrated(opened), folder / "patterns.json"))
+    remember(ProveRequest(output=folder, items=items, judge=f"replay:{items}", settings=JudgeSettings(repeat=1)))
+    found = call("prove", str(folder), "--json", check=0).document
+    assert found["verdict"] == "tracks"
+    new = renamed(planted_targets(60, 3, EFFECTS, seed=5))
+    write_items(folder / "new.jsonl", new)
+    write_items(folder / "shifted.jsonl", new, shift=-1.5)
+    return folder
+
+
+@pytest.fixture
+def here(proven: Path, fresh_place: Path) -> Path:
+    for one in proven.iterdir():
+        if one.is_file():
+            shutil.copy(one, fresh_place / one.name)
+    return fresh_place
+
+
+def auto(*options: object, items: str = "new.jsonl", check: int = 0, line: object = 3.5) -> Any:
+    shared = ("--patterns", "patterns.json", "--proof", "proof.json", "--judge", f"replay:{items}", "--repeat", 1)
+    return call("evaluate", items, "--mode", "auto", *shared, "--decision-line", line, *options, "--json", check=check).document
+
+
+def lines_of(name: str) -> list[Any]:
+    return [json.loads(line) for line in Path(name).read_text("utf-8").splitlines()]
+
+
+def test_cheap_where_it_is_certain_and_expensive_where_not(here: Path) -> None:
+    found = auto("--per-item", "scores.jsonl", "--audit", 0.2, "-o", "out")
+    own, rows = found["auto"], lines_of("scores.jsonl")
+    print({name: own[name] for name in ("cheap", "audited", "escalated", "calls_saved", "guarantee", "average")})
+
+    assert (found["mode"], found["story_count"], found["scored"], found["unscored"]) == ("auto", 180, 180, 0)
+    assert own["cheap"] + own["audited"] + own["escalated"] == 180
+    assert 0 < own["cheap"] == own["calls_saved"] == 180 - found["expensive"]["story_count"]
+    assert own["saved_share"] == own["cheap"] / 180
+    assert own["cost_saved_usd"] == 0.0  # recorded verdicts are free
+    assert own["proof"]["trusted"] is True
+    assert own["above"] + own["below"] == 180
+    assert found["expensive"]["calls"] == own["audited"] + own["escalated"]
+    judge = {row["id"]: sum(row["judge_scores"]) / len(row["judge_scores"]) for row in lines_of("new.jsonl")}
+    for row in rows:
+        low, high = row["interval"]
+        crossed = low < 3.5 <= high
+        assert row["why"] == ("uncertain" if crossed else "audited" if row["decided_by"] == "expensive" else "certain")
+        assert (row["expensive"] is None) == (row["why"] == "certain")
+        assert row["score"] == pytest.approx(row["cheap"] if row["why"] == "certain" else judge[row["id"]])
+        assert row["decision"] == ("above" if row["score"] >= 3.5 else "below")
+        assert row["unscored"] is None
+    assert own["guarantee"]["audited"] == own["audited"] == sum(row["why"] == "audited" for row in rows)
+    assert own["guarantee"]["wrong"] == sum(row["cheap_was_wrong"] is True for row in rows)
+    truth = sum(judge.values()) / len(judge)
+    low, high = own["average"]["interval"]
+    assert low <= truth <= high
+    assert own["average"]["cheap"] == pytest.approx(found["cheap"]["gestalt_avg"])
+    written = sorted(path.name for path in Path("out/iteration_1").iterdir())
+    assert written == ["auto_eval.json", "cheap_eval.json", "expensive_eval.json", "manifest.json", "stories.json"]
+    assert [one["id"] for one in json.loads(Path("out/iteration_1/auto_eval.json").read_text())["items"]] == list(judge)
+
+
+def test_the_same_again_is_the_same_and_another_seed_audits_others(here: Path) -> None:
+    options = ("--audit", 0.1, "--per-item")
+    first, again = auto(*options, "a.jsonl"), auto(*options, "b.jsonl")
+    auto(*options, "c.jsonl", "--audit-seed", 1)
+
+    assert first == again
+    assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
+    assert {row["id"] for row in lines_of("a.jsonl") if row["why"] == "audited"} != {
+        row["id"] for row in lines_of("c.jsonl") if row["why"] == "audited"
+    }
+
+
+def test_more_confidence_saves_less_and_what_it_saves_is_right_more_often(here: Path) -> None:
+    saved = [auto("--confidence", one, "--audit", 0, line=4)["auto"]["calls_saved"] for one in (0.5, 0.8, 0.98)]
+    print(f"calls saved at 50, 80 and 98 %: {saved}")
+
+    assert saved == sorted(saved, reverse=True)
+    assert saved[0] > saved[-1]
+
+
+def test_a_judge_that_changed_is_found_by_the_audits_and_asked_about_the_rest(here: Path) -> None:
+    told = call(
+        *("evaluate", "new.jsonl", "--mode", "auto", "--patterns", "patterns.json", "--proof", "proof.json", "--repeat", 1),
+        *("--judge", "replay:shifted.jsonl", "--decision-line", 3.5, "--audit", 0.3, "--json", "--per-item", "rows.jsonl"),
+        check=0,
+    )
+    own = told.document["auto"]
+
+    assert own["audits"]["rest_asked"] is True
+    assert own["audits"]["evidence"] >= 100
+    assert (own["cheap"], own["calls_saved"], told.document["expensive"]["story_count"]) == (0, 0, 180)
+    assert {row["decided_by"] for row in lines_of("rows.jsonl")} == {"expensive"}
+    assert {row["why"] for row in lines_of("rows.jsonl")} == {"uncertain", "audited", "audits_failed"}
+    assert own["guarantee"]["held"] is False
+    assert "asked about the rest, too: the proof is stale: audited items" in told.err
+
+
+def changed_proof(**fields: Any) -> None:
+    """The same proof with other content and a hash that fits."""
+    proof = read_proof(Path("proof.json"))
+    Path("proof.json").write_bytes(proof.model_copy(update=fields).hashed().to_bytes())
+
+
+def test_an_old_proof_lets_the_cheap_judge_decide_nothing(here: Path) -> None:
+    from datetime import timedelta
+
+    changed_proof(created_at=read_proof(Path("proof.json")).created_at - timedelta(days=91))
+    told = call(
+        *("evaluate", "new.jsonl", "--mode", "auto", "--patterns", "patterns.json", "--proof", "proof.json"),
+        *("--judge", "replay:new.jsonl", "--decision-line", 3.5),
+        check=0,
+    )
+
+    assert "warning: the cheap judge decided nothing: the proof is stale: it is 91 days old" in told.err
+    assert "by  cheap 0 · expensive 180 · audited 0" in told.out
+    assert "saved  0 calls (0% of the items) · $0.0000" in told.out
+
+
+def test_without_proof_patterns_or_line_nothing_is_asked(here: Path) -> None:
+    common = ("evaluate", "new.jsonl", "--mode", "auto", "--judge", "command:false")
+    proof, patterns, line = ("--proof", "proof.json"), ("--patterns", "patterns.json"), ("--decision-line", "3.5")
+
+    assert "--decision-line SCORE" in call(*common, *proof, *patterns, check=2).err
+    assert "needs --proof FILE" in call(*common, *line, *patterns, check=2).err
+    assert "needs --patterns FILE" in call(*common, *proof, *line, check=2).err
+    assert "needs a judge" in call("evaluate", "new.jsonl", "--mode", "auto", *proof, *patterns, *line, check=2).err
+    assert "nothing.json cannot be read" in call(*common, *patterns, *line, "--proof", "nothing.json", check=2).err
+    assert "--jobs" in call(*common, *proof, *patterns, *line, "--jobs", 2, check=2).err
+    wrong = call("evaluate", "new.jsonl", "--mode", "cheap", "--decision-line", 3, check=2)
+    assert "--decision-line is for --mode auto" in wrong.err
+    call(*common, *proof, *patterns, "--decision-line", 6, check=2)
+
+
+def test_a_proof_of_something_else_is_refused_and_a_changed_one_is_damaged(here: Path) -> None:
+    other = set_of(EFFECTS, 1.9)
+    Path("other.json").write_bytes(serialised(other, Path("other.json")))
+    common = ("evaluate", "new.jsonl", "--mode", "auto", "--decision-line", 3.5, "--proof", "proof.json")
+    patterns, judge = ("--patterns", "patterns.json"), ("--judge", "replay:new.jsonl")
+
+    assert "proves another set of patterns" in call(*common, *judge, "--patterns", "other.json", check=2).err
+    Path("mine.toml").write_text('kind = "text"\nname = "mine"\n[judge]\ntask = "Judge."\ncriteria = ["good"]\n')
+    refused = call(*common, *judge, *patterns, "--rubric", "mine.toml", check=2).err
+    assert "made with the rubric 'text'" in refused
+    proof = read_proof(Path("proof.json"))
+    changed_proof(judge=proof.judge.model_copy(update={"identity": "openai:other"}))
+    assert "it is openai:other, and this is" in call(*common, "--judge", "mock:", *patterns, check=2).err
+    changed_proof(verdict="fails")
+    assert "does not hold: verdict" in call(*common, *judge, *patterns, check=14).err
+
+
+def test_intervals_of_the_set_are_taken_and_held_against_the_sealed_items(here: Path) -> None:
+    """Narrow intervals that the sealed items contradict let the cheap judge decide nothing."""
+    from datetime import UTC, datetime
+
+    from jumar.app.auto_proof import Basis, trust_of
+    from jumar.judging.auto import AutoRules
+
+    proof = read_proof(Path("proof.json"))
+    rows = proof.rows
+    narrow = fit_intervals([row.cheap for row in rows], [row.cheap for row in rows], [row.group for row in rows])
+    basis = Basis(patterns=calibrated(), proof=proof, intervals=narrow, source="open")
+    lines = [trust_of(basis, AutoRules(line=line / 10), datetime.now(UTC), judge_known=False) for line in range(25, 45)]
+
+    assert all(one.check is not None and one.check.escalated == 0 for one in lines)
+    assert any("on the wrong side of the line" in reason for one in lines for reason in one.reasons)
