@@ -10,7 +10,7 @@ from typing import Any
 
 GOOD = ("measured twice", "for instance", "step by step")
 BAD = ("as everybody knows", "needless to say")
-_WORDS = """
+WORDS = """
 river window copper market garden letter bridge engine silver winter carpet harbour ladder paper signal basket mirror
 anchor button candle desert feather hammer island jacket kettle lantern marble needle orchard pencil quarry ribbon saddle
 timber valley wagon yarn zipper acorn barrel cabin dragon elbow fabric goblet helmet ivory jungle kitchen lemon magnet
@@ -26,7 +26,7 @@ def judged_items(
     for group in range(groups):
         for number in range(each):
             planted = [phrase for phrase in (*GOOD, *BAD) if rng.random() < 0.25]
-            words = [rng.choice(_WORDS) for _ in range(rng.randint(15, 60))]
+            words = [rng.choice(WORDS) for _ in range(rng.randint(15, 60))]
             for phrase in planted:
                 words.insert(rng.randrange(len(words)), phrase)
             worth = 3.0 + effect * sum(1 if phrase in GOOD else -1 for phrase in planted)
@@ -36,7 +36,7 @@ def judged_items(
                 {
                     "id": f"item-{group}-{number}",
                     "group": f"question {group}",
-                    "prompt": f"Tell something about {_WORDS[group % len(_WORDS)]}.",
+                    "prompt": f"Tell something about {WORDS[group % len(WORDS)]}.",
                     "text": " ".join(words) + ".",
                     "judge_scores": scores,
                     "judge_feedback": "; ".join(reasons) or "nothing stands out",

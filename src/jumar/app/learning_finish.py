@@ -19,11 +19,10 @@ from jumar.app.proving import prove
 from jumar.files import replace_file
 from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.models import ExpensiveModeResult
-from jumar.learning.known import Known
 from jumar.learning.learner import PATTERNS, known_in, save_set
 from jumar.learning.making import final_set, probe_set
+from jumar.learning.members import members_of
 from jumar.loop.outcome import LoopOutcome
-from jumar.patterns.proposed import as_pattern
 
 __all__ = ["RESULT", "finish"]
 
@@ -48,8 +47,10 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     logs = read_logs(request.output)
     agreed = bool(logs) and bool(logs[-1]["convergence_check"]["converged"])
     verdicts = Verdicts(request.output / VERDICTS, data.asking)
+    members = members_of(final, known.state.proposals, verdicts.targets(sealed))
     summary = {
-        **_course(known, logs),
+        **_course(logs),
+        "supported": sum(one.role == "supported" for one in members),
         "converged": agreed and probes.passed and verdict == "tracks",
         "tracks": verdict == "tracks",
         "quality_met": average >= QUALITY_TARGET,
@@ -60,6 +61,7 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
         "probes": probes.to_json(),
         "looks": proven.proof.looks.model_dump(),
         "judge_calls": verdicts.calls,
+        "members": [one.to_json() for one in members],
         "cost_usd": _cost(outcome, verdicts.results(sealed)),
     }
     replace_file(request.output / RESULT, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode())
@@ -73,7 +75,7 @@ def _left(request: LearnRequest, outcome: LoopOutcome) -> ProveRequest:
     return prove_request(replace(request, settings=replace(request.settings, max_cost=left)))
 
 
-def _course(known: Known, logs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _course(logs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what happened in the run: totals, whatever iteration is the best."""
     actions = [action for log in logs for action in log["actions_taken"]]
     statuses: dict[str, str] = {}
@@ -82,11 +84,9 @@ def _course(known: Known, logs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if action["action"] in words:
             statuses[action["pattern_id"]] = words[action["action"]]
     counts = list(statuses.values())
-    members = {as_pattern(one).id for one in known.state.proposals if one.status == "validated"}
     return {
         "iterations": len(logs),
         "committed": counts.count("validated"),
-        "supported": len(known.ledger.supported() & members),
         "rejected": counts.count("rejected"),
         "provisional": counts.count("provisional"),
         "rolled_back": sum(action["action"] == "rolled_back" for action in actions),

@@ -1,0 +1,77 @@
+"""What can be said of the single patterns of a proven set: most are members of it, a few are supported by themselves. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from jumar.learning.ledger import FALSE_DISCOVERY_RATE, Ledger
+from jumar.learning.support import Firing, ledger_entries, support
+from jumar.learning.targets import Target
+from jumar.patterns.matcher import PatternMatcher
+from jumar.patterns.models import PatternProposal, PatternSet
+from jumar.patterns.proposed import as_pattern
+
+__all__ = ["Member", "members_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A proposal that is in the set, as the sealed items saw it.
+
+    ``role`` is ``supported`` when its own increment over length survives false-discovery control over all proposals ever made,
+    else ``member``. ``increment`` is in points, ``precision`` the share of the items it fired on that are on its side of
+    the median, ``coverage`` the share of items on which it fired; the first two are None where nothing can be said.
+    """
+
+    id: str
+    description: str
+    type: Literal["good", "bad"]
+    role: Literal["supported", "member"]
+    increment: float | None
+    p_value: float
+    precision: float | None
+    coverage: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def members_of(
+    patterns: PatternSet, proposals: Sequence[PatternProposal], sealed: Sequence[Target], *, rate: float = FALSE_DISCOVERY_RATE
+) -> tuple[Member, ...]:
+    """Return the proposals that are active in ``patterns``, those with the smallest p-value first.
+
+    Every proposal of the run is tested once, on items that none was made from, and all of these tests count: also those of
+    proposals that are not in the set. ``sealed`` are scored items; without any, nothing is supported.
+    """
+    made = {one.id: one for one in map(as_pattern, proposals)}
+    if not made or not sealed:
+        return ()
+    listed = list(made.values())
+    matcher = PatternMatcher(listed)
+    found = support(
+        [one.score for one in sealed],
+        lengths=[one.length for one in sealed],
+        groups=[one.group for one in sealed],
+        firing=Firing.of_items((matcher.fired(one.item.text) for one in sealed), len(listed)),
+        types=[one.type for one in listed],
+    )
+    supported = Ledger().added(ledger_entries([one.id for one in listed], found, 0)).supported(rate)
+    active = {one.id for one in patterns.patterns if one.status == "active"}
+    members = [
+        Member(
+            id=pattern.id,
+            description=pattern.description,
+            type=pattern.type,
+            role="supported" if pattern.id in supported else "member",
+            increment=one.increment,
+            p_value=one.p_value,
+            precision=one.precision,
+            coverage=one.coverage,
+        )
+        for pattern, one in zip(listed, found, strict=True)
+        if pattern.id in active
+    ]
+    return tuple(sorted(members, key=lambda one: (one.p_value, one.id)))
