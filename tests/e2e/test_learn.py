@@ -159,6 +159,23 @@ def test_a_model_judges_and_proposes_and_is_paid_once(tmp_path: Path) -> None:
     assert "verdict" in said
 
 
+def test_a_budget_that_is_too_small_is_kept_and_a_higher_one_goes_on(tmp_path: Path) -> None:
+    items = write_items(tmp_path / "items.jsonl", judged_items(30, 2, seed=3))
+    output = tmp_path / "out"
+    with JudgeServer(_model) as server:
+        judge = ["--judge", f"{server.base}/v1#m", "--price", "1000,500", "--repeat", "1", "--no-cache", "--concurrency", "1"]
+        words = ["learn", str(items), *judge, "-o", str(output), "--max-iterations", "1", "--profile", "seed"]
+        poor = call(*words, "--max-cost", "2", check=1)
+        assert "open items" in poor.err
+        assert "the same command" in poor.err
+        assert len(server.seen) * 0.11 <= 2
+        kept = (output / "verdicts.jsonl").read_text().splitlines()
+        assert len(server.seen) == len(kept)
+        said = json.loads(call(*words, "--max-cost", "20", "--json", check=0).out)
+        assert 60 == len(server.seen)
+    assert said["cost_usd"] == pytest.approx(60 * 0.11)
+
+
 def test_a_judge_on_file_proposes_nothing(judged: Path, tmp_path: Path) -> None:
     refused = call(
         "learn", str(judged), "--judge", f"replay:{judged}", "-o", str(tmp_path / "out"), "--propose", "judge", check=2

@@ -16,7 +16,7 @@ from jumar.app.learning_model import LearnRequest, LearnResult, prove_request
 from jumar.app.learning_proposers import proposer_of
 from jumar.app.prove_request import remember
 from jumar.app.redact_config import RedactConfig, install_redaction
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, EvaluationUnreliableError
 from jumar.files import sha256_file
 from jumar.judging.expensive.summary import JudgeInterruptedError
 from jumar.judging.tracking import require_statistics
@@ -73,6 +73,8 @@ def learn(request: LearnRequest, *, switch: StopSwitch, listener: Listener | Non
         halt=switch.now,
     )
     outcome = _loop(request, store, data, switch, listener, start).run()
+    if data.problem is not None:
+        raise EvaluationUnreliableError(data.problem)
     if outcome.stop.reason in _REQUESTED:
         return LearnResult(output=request.output, outcome=outcome, summary=None)
     try:

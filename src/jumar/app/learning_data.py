@@ -17,7 +17,7 @@ from jumar.app.rubrics import load_rubric
 from jumar.errors import EvaluationUnreliableError, ItemError
 from jumar.files import as_write_error, make_directory, write_once
 from jumar.judging.expensive.given import rubric_of
-from jumar.judging.expensive.summary import JudgeInterruptedError
+from jumar.judging.expensive.summary import JudgeInterruptedError, JudgeRejectedError
 from jumar.judging.items import Item
 from jumar.judging.models import ExpensiveModeResult
 from jumar.judging.rubric import Rubric
@@ -64,7 +64,8 @@ def split_of(request: LearnRequest, items: Sequence[Item]) -> Split:
 class LearnData:
     """What a run learns from. The judge is asked on the first call of :meth:`material`, unless its verdicts are on file.
 
-    ``stop`` says whether to ask no more; ``halt`` then ends the step that needed the answers.
+    ``stop`` says whether to ask no more; ``halt`` then ends the step that needed the answers. ``problem`` is why nothing can be
+    learned, None while that is not known.
     """
 
     request: LearnRequest
@@ -75,6 +76,7 @@ class LearnData:
     proposer: Proposer
     stop: Callable[[], bool]
     halt: Callable[[], None]
+    problem: str | None = None
     _material: Material | None = None
     _untold: Judgement | None = None
 
@@ -95,23 +97,18 @@ class LearnData:
     def material(self) -> Material:
         """Return what is learned from; the first call asks the judge.
 
-        Errors: those of the judge; :class:`jumar.errors.EvaluationUnreliableError` when too few items have a verdict.
+        Errors: those of the judge; :class:`jumar.errors.EvaluationUnreliableError` when too few items have a verdict. The loop
+        is halted then: neither another try nor another iteration would change it.
         """
         if self._material is None:
             opened = self.split.part(self.items, "open")
-            try:
-                paid = self.ask(opened, self._share(len(opened)))
-            except JudgeInterruptedError as error:
-                self.halt()
-                judged = len(self.verdicts.results(opened))
-                raise EvaluationUnreliableError(
-                    f"stopped when {judged:,} of {len(opened):,} open items were judged; what was said is kept"
-                ) from error
+            paid = self._judged(opened)
             targets = tuple(self.verdicts.targets(opened))
             if len(targets) < (1 - self.request.settings.max_unscored) * len(opened):
-                raise EvaluationUnreliableError(
+                raise self._given_up(
                     f"the judge scored {len(targets):,} of the {len(opened):,} open items"
-                    f"{'' if paid.stopped is None else f' ({paid.stopped})'}; that is too few to learn from"
+                    f"{'' if paid.stopped is None else f' ({paid.stopped})'}; that is too few to learn from. What was said is "
+                    "kept: the same command asks about the others"
                 )
             self._material = Material(
                 targets=targets,
@@ -126,6 +123,21 @@ class LearnData:
             self._untold = _judgement(paid, len(opened), self.verdicts.results(opened), self.judge.identity)
         return self._material
 
+    def _judged(self, opened: Sequence[Item]) -> Paid:
+        try:
+            return self.ask(opened, self._share(opened))
+        except JudgeInterruptedError as error:
+            self.halt()
+            judged = len(self.verdicts.results(opened))
+            raise EvaluationUnreliableError(f"stopped when {judged:,} of {len(opened):,} open items were judged") from error
+        except (EvaluationUnreliableError, JudgeRejectedError) as error:
+            raise self._given_up(str(error)) from error
+
+    def _given_up(self, problem: str) -> EvaluationUnreliableError:
+        self.problem = problem
+        self.halt()
+        return EvaluationUnreliableError(problem)
+
     def judgement(self) -> Judgement | None:
         """Return once what the judge said of the open items, and was paid."""
         told, self._untold = self._untold, None
@@ -135,10 +147,13 @@ class LearnData:
         """Ask the judge about items that have no verdict."""
         return self.verdicts.ask(items, max_cost=max_cost)
 
-    def _share(self, opened: int) -> float | None:
-        """Return the part of the budget for the open items: the sealed ones have to be judged from the same."""
+    def _share(self, opened: Sequence[Item]) -> float | None:
+        """Return what is left for the open items of their part of the budget: the sealed ones are judged from the same."""
         most = self.request.settings.max_cost
-        return None if most is None else most * opened / len(self.items)
+        if most is None:
+            return None
+        spent = math.fsum(one.cost_usd or 0.0 for one in self.verdicts.results(opened))
+        return max(0.0, most * len(opened) / len(self.items) - spent)
 
     def _maker(self) -> Maker:
         kind = "story" if all(item.story is not None for item in self.items) else "text"

@@ -113,7 +113,8 @@ def prove(request: ProveRequest, now: datetime, hear: Hear | None = None, *, sto
     for part, one in (("sealed", sealed), ("opened", opened)):
         if len(targets[part]) < (1 - request.settings.max_unscored) * len(one):
             raise EvaluationUnreliableError(
-                f"the judge scored {len(targets[part]):,} of {len(one):,} {part} items; a proof would be of another kind of "
+                f"the judge scored {len(targets[part]):,} of {len(one):,} {part} items"
+                f"{'' if paid.stopped is None else f' ({paid.stopped})'}; a proof would be of another kind of "
                 "items. Run it again: what was answered is kept, and it is the same look"
             )
     proof = make_proof(
