@@ -49,6 +49,10 @@ def test_a_run_ends_with_a_verdict_and_leaves_what_the_docs_say(finished: tuple[
     assert phrases & {*GOOD, *BAD} or phrases & {word for one in (*GOOD, *BAD) for word in one.split()}
     names = {"stories.json", "expensive_eval.json", "cheap_eval.json", "gap_analysis.json", "pattern_proposals.json"}
     assert names | {"iteration_log.json", "dashboard.txt"} <= {one.name for one in (output / "iteration_2").iterdir()}
+    log = json.loads((output / "iteration_1" / "iteration_log.json").read_text())
+    learner = log["component_health"]["pattern_learner"]["details"]
+    assert log["metrics"]["patterns_committed"] == learner["committed"] > 0
+    assert {"items", "covered", "share", "target", "met"} == set(learner["pattern_coverage"])
     assert "Iteration 2" in (output / "progress.txt").read_text()
     assert "holds" in call("prove", "--verify", str(output / "proof.json"), "--items", str(judged), check=0).out
     status = json.loads(call("learn", "status", str(output), "--json", check=0).out)

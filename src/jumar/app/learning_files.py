@@ -19,9 +19,11 @@ from jumar.app.judged_files import dual_documents
 from jumar.app.learning_data import LearnData
 from jumar.files import as_write_error, make_directory, remove_any, replace_file
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.component_health import check_pattern_learner
 from jumar.judging.dual import CheapResult, DualEvaluation, combine
 from jumar.judging.expensive.summary import Evaluation
-from jumar.judging.models import CheapModeResult, Contribution, IterationLog
+from jumar.judging.issues import pattern_coverage
+from jumar.judging.models import CheapModeResult, ComponentHealthStatus, Contribution, IterationLog
 from jumar.learning.material import Material
 from jumar.learning.step import Learned
 from jumar.learning.targets import noise_of
@@ -126,7 +128,7 @@ def _log(learned: Learned, dual: DualEvaluation) -> IterationLog:
     return IterationLog(
         iteration=learned.metrics.iteration,
         timestamp=learned.metrics.timestamp,
-        component_health=dict(dual.health),
+        component_health={**dual.health, "pattern_learner": _health(learned, dual)},
         metrics=learned.metrics,
         divergence_check=dict(learned.divergence),
         per_story_results=list(dual.results),
@@ -134,6 +136,19 @@ def _log(learned: Learned, dual: DualEvaluation) -> IterationLog:
         convergence_check=dict(learned.convergence),
         next_iteration_plan=dict(learned.plan),
     )
+
+
+def _health(learned: Learned, dual: DualEvaluation) -> ComponentHealthStatus:
+    """Return the learner's health, with the share of items on which a pattern names an issue that the judge named too."""
+    metrics = learned.metrics
+    found = check_pattern_learner(
+        proposed=len(learned.proposed.own),
+        committed=metrics.patterns_committed,
+        rejected=metrics.patterns_rejected,
+        provisional=metrics.provisional_patterns,
+    )
+    covered = pattern_coverage(dual.results, learned.known.state.patterns)
+    return found.model_copy(update={"details": {**found.details, "pattern_coverage": covered.to_json()}})
 
 
 def _shared(name: str, dual: DualEvaluation) -> str:
