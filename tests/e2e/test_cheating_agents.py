@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -346,6 +347,20 @@ def test_a_test_runner_without_protection_is_pointed_out(project: Path) -> None:
     (project / "jumar.toml").write_text(CONFIG.replace('protect = ["tests/**"]', ""))
 
     assert "runs unittest, and nothing keeps the generator from weakening the tests" in run(project, SOLVE).err
+
+
+@pytest.mark.parametrize(
+    ("protect", "told"),
+    [
+        (["test/**"], ["test/**"]),
+        (["tests/**", "spec/", "!tests/data/**"], ["spec/"]),
+        (["tests/**", "conftest.py", "/pytest.ini"], []),  # guarded where they are not there, too
+    ],
+)
+def test_a_pattern_that_protects_nothing_is_pointed_out(project: Path, protect: list[str], told: list[str]) -> None:
+    (project / "jumar.toml").write_text(CONFIG.replace('protect = ["tests/**"]', f"protect = {json.dumps(protect)}"))
+    said = re.findall(r"protect: '([^']*)' names no file in", run(project, SOLVE).err)
+    assert told == said
 
 
 @pytest.mark.parametrize(

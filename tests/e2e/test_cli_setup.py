@@ -272,6 +272,14 @@ def test_doctor_tells_a_check_that_is_red_from_one_that_cannot_begin(fresh_place
     assert ("leads elsewhere from the copy" in row["fix"]) == ("outside" in check)
 
 
+@pytest.mark.parametrize("loop", ['isolation = "copy"', "candidates = 2"])
+def test_doctor_knows_that_passes_in_trees_of_their_own_do_not_find_it_either(fresh_place: Path, loop: str):
+    (fresh_place.parent / "outside.sh").write_text("exit 0\n")
+    write_loop(fresh_place, [0.6], check="sh ../outside.sh", loop=loop)
+    row = rows("--no-run", check=1)["validator: text"]
+    assert ("red", True) == (row["state"], "leads elsewhere from the trees below .jumar/work" in row["fix"]), row
+
+
 @pytest.mark.parametrize(
     ("extra", "state", "detail"),
     [

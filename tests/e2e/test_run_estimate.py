@@ -43,7 +43,14 @@ def test_before_the_first_pass_only_the_reservation_is_known(fresh_place: Path):
     assert prompt["passes"]["typical"] is None
     assert prompt["rows"][0]["a_pass"]["low"] > 0
     text = call("run", "--estimate", check=0).out
-    assert "at most 40 passes, by max_iterations; what a pass costs is not known before the first one" in text
+    assert "at most 40 passes by max_iterations; what a pass takes of max_cost_usd is not known before the first one" in text
+    configure(fresh_place, more="[budget]\nmax_cost_usd = 3\nreserve_cost_usd = 0.5")
+    text = call("run", "--estimate", check=0).out
+    assert "about 6 passes, if each takes what is set aside for it; max_cost_usd is reached first" in text
+    text = call("run", "--estimate", "--max-seconds", "600", check=0).out
+    assert (
+        "about 6 passes by max_cost_usd, if each takes what is set aside for it; what a pass takes of max_seconds is not" in text
+    )
     assert not (fresh_place / ".jumar").exists(), "nothing was run or written"
 
 

@@ -109,7 +109,10 @@ def test_a_killed_loop_is_seen_as_dead_and_resumable(tmp_path: Path) -> None:
         document[key] for key in ("state", "pid", "resumable", "phase", "iteration")
     )
     assert f"process {process.pid} ended in the middle of iteration 1" in document["detail"]
-    assert "dead: process" in jumar(tmp_path, "watch", "--once", check=0).stdout
+    seen = jumar(tmp_path, "watch", "--once", check=0).stdout
+    assert "dead: process" in seen
+    assert "last step generating iteration 1, cut off" in seen
+    assert "last step generate iteration 1, cut off" in jumar(tmp_path, "status", "t", check=0).stdout
     followed = jumar(tmp_path, "logs", "-f", check=0)
     assert "starting on 1" in followed.stdout
     assert "dead: process" in followed.stderr

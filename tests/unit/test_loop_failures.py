@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jumar.budget.failures import count_failures
-from jumar.loop.failures import blocked_by_exit, next_wait, rate_limit, without_effect
+from jumar.loop.failures import blocked_by_exit, last_words, next_wait, rate_limit, without_effect
 from jumar.loop.seeds import step_seed
 from jumar.model import IterationView, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
@@ -47,6 +47,24 @@ def test_a_blocked_run_says_why_with_its_last_line() -> None:
     assert blocked_by_exit(77, "looked around\nno permission to read db\n") == "no permission to read db"
     assert "77" in str(blocked_by_exit(77, ""))
     assert blocked_by_exit(1, "no permission") is None
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("", ""),
+        ("looked around\nconnection reset\n\n", "connection reset"),
+        ('connection reset\n{"type": "result", "cost": 0.1}\n', "connection reset"),
+        ('reading\n{"type": "turn.failed", "error": {"message": "stream closed"}}', "stream closed"),
+        ('{"is_error": true, "result": "first\\nAPI Error: 500"}', "API Error: 500"),
+        ('{"type": "result", "cost": 0.1}', '{"type": "result", "cost": 0.1}'),
+        ('{"error": null, "message": "", "result": 3}\n', '{"error": null, "message": "", "result": 3}'),
+        ("{not json", "{not json"),
+        ("[1, 2]", "[1, 2]"),
+    ],
+)
+def test_why_a_run_failed_is_read_from_its_last_words(output: str, said: str) -> None:
+    assert said == last_words(output)
 
 
 def test_waits_double_up_to_a_quarter_of_an_hour_unless_told() -> None:

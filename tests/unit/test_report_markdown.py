@@ -236,6 +236,14 @@ def test_recommendations_follow_the_trajectory(scores: tuple[int, ...], expected
     assert lines[: len(expected)] == [f"- {line}" for line in expected]
 
 
+def test_a_fall_that_was_made_up_for_is_no_over_refinement():
+    falls = [record(number, score) for number, score in enumerate((72, 85, 60), 1)]
+    assert any(line.startswith("| Over-refinement") for line in render_markdown(report_of(falls)).splitlines())
+    text = render_markdown(report_of([*falls, record(4, 95)]))
+    assert "Quality fell on the way, at iteration 3; the final iteration is the best choice again." in text
+    assert "rises again" not in text
+
+
 def test_recommendations_name_the_obstacles():
     records = [
         replace(item, quality_score=None, status="scorer_broken") if item.iteration_number == 1 else item

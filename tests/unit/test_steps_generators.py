@@ -93,6 +93,18 @@ def test_the_usage_file_comes_before_the_output(work):
     assert ("generator output: nothing found at 'model' for model; it counts as unknown",) == outcome.notes
 
 
+def test_a_command_that_never_began_is_known_to_have_used_nothing(work):
+    outcome = CommandGenerator(["no-such-agent"], usage_map={"cost": "cost"}).generate(context(work))
+    assert ("was not found" in str(outcome.failure), outcome.notes) == (True, ())
+    assert Usage(tokens_used=0, token_cost_usd=0.0) == outcome.usage
+
+
+def test_a_refused_run_is_not_blamed_for_what_it_does_not_report(work):
+    command = 'echo \'{"error": "429 too many requests"}\'; exit 1'
+    outcome = CommandGenerator(command, usage_map={"cost": "cost"}).generate(context(work))
+    assert (True, ()) == (outcome.rate_limited, outcome.notes)
+
+
 @pytest.mark.parametrize(("said", "completed"), [("DONE", True), ("I am DONE", None)])
 def test_a_promise_on_a_line_of_its_own_means_completed(said, completed, work):
     outcome = CommandGenerator(f"echo '{said}'", completion_promise="DONE").generate(context(work))

@@ -115,11 +115,21 @@ def test_describe_exit(code, words):
 def test_a_command_that_cannot_be_started_says_why(tmp_path):
     plain = tmp_path / "plain"
     plain.write_text("echo hi\n")
+    lost = tmp_path / "lost"
+    lost.write_text("#!/no/such/interpreter\n")
+    lost.chmod(0o755)
     no_shebang = tmp_path / "no-shebang"
     no_shebang.write_bytes(b"\0\0\0")
     no_shebang.chmod(0o755)
+    where, fix = repr(str(tmp_path)), "check its spelling, or give its absolute path"
     expected = [
         (["no-such-command"], "the command 'no-such-command' was not found: check its spelling and the PATH that jumar sees"),
+        (
+            ["../gone"],
+            f"the command '../gone' was not found, seen from {where} where it runs: {fix}",
+        ),
+        (["/no/such/agent"], "the command '/no/such/agent' was not found: check its spelling"),
+        (["./lost"], "the command './lost' cannot be run: the program that its first line (#!) names was not found"),
         (["./plain"], "the command './plain' is not executable: `chmod +x` it, or name its interpreter"),
         (["./no-shebang"], "the command './no-shebang' is not executable: it needs a first line such as #!/bin/sh"),
         (["echo", "x" * 3_000_000], "the command line of 'echo' is too long: pass {prompt_file} or stdin instead of {prompt}"),

@@ -21,7 +21,9 @@ from jumar.store.layout import list_loops, loops_directory
 from jumar.store.loop_reader import LoopReader
 from jumar.text import plural
 
-__all__ = ["RunEstimate", "estimate_run"]
+__all__ = ["SET_ASIDE", "RunEstimate", "estimate_run"]
+
+SET_ASIDE: Final = "what [budget] sets aside for a pass"
 
 _CHARACTERS_A_TOKEN: Final = 4
 _GOES_ON: Final = REQUESTED_REASONS | {
@@ -126,7 +128,7 @@ def _expected(request: RunRequest, budget: Budget, prices: PriceTable) -> Expect
     """Return what a pass may take where none was made: what is set aside for it, else at least its prompt."""
     if budget.reserve_cost_usd is not None or budget.reserve_tokens is not None:
         use = PassUse(cost_usd=budget.reserve_cost_usd, tokens=budget.reserve_tokens)
-        return Expected(use=use, source="what [budget] sets aside for a pass")
+        return Expected(use=use, source=SET_ASIDE)
     model = request.config.budget.model
     row = None if model is None else prices.find(model)
     if row is None:

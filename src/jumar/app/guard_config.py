@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.decide.recorded import config_now
+from jumar.errors import JumarError
 from jumar.loop.checkfiles import CheckFile, CheckSource, GuardRules, check_files, shadows
 from jumar.loop.checkwords import runs_tests
+from jumar.loop.guard import CONTROL
 from jumar.model.codec import Fields
 from jumar.store.loop_store import LoopStore
+from jumar.store.matching import ArtifactRules
 from jumar.text import escape
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | 
         protect=tuple(config.loop.protect),
         files=files,
         config=None if path is None else path.resolve(),
-        notices=tuple(_notices(config, sources)),
+        notices=(*_notices(config, sources), *_unmatched(config.loop.protect, workdir)),
         absent=shadows(sources, workdir=workdir),
     )
 
@@ -104,6 +107,25 @@ def _notices(config: JumarConfig, sources: list[CheckSource]) -> Iterator[str]:
                 '[loop] protect = ["tests/**"] puts them back before they run'
             )
             return
+
+
+def _unmatched(protect: list[str], workdir: Path) -> Iterator[str]:
+    """Yield a notice for each pattern that names no file: one that was mistyped keeps nothing from being weakened."""
+    wanted = [one for one in protect if not one.startswith("!") and one.rpartition("/")[2] not in CONTROL]
+    if not wanted:
+        return
+    from pathspec import GitIgnoreSpec
+
+    try:
+        paths = ArtifactRules(include=tuple(wanted)).list(workdir)
+    except JumarError:  # a directory that cannot be read: the first pass says so
+        return
+    for pattern in wanted:
+        if not any(GitIgnoreSpec.from_lines([pattern]).match_files(paths)):
+            yield (
+                f"[loop] protect: '{escape(pattern)}' names no file in {escape(str(workdir))}, so it protects nothing; "
+                "check its spelling: patterns are .gitignore's, seen from that directory"
+            )
 
 
 def changed_checks(store: LoopStore, rules: GuardRules, *, accepting: bool) -> list[str]:

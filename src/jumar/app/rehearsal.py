@@ -18,7 +18,7 @@ from jumar.app.agents import AGENTS
 from jumar.app.config import JumarConfig
 from jumar.app.machine import Row
 from jumar.app.parts import build_parts
-from jumar.app.shortfalls import missing_row, of_the_copy
+from jumar.app.shortfalls import is_isolated, missing_row, of_the_copy
 from jumar.app.templates import AGENT
 from jumar.errors import JumarError
 from jumar.files import remove_tree
@@ -221,12 +221,12 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
     except JumarError as error:
         yield Row(name="programs", state="red", detail=str(error), fix="edit jumar.toml as the message says")
         return
-    context = rehearsal.context(0)
+    context, isolated = rehearsal.context(0), is_isolated(config)
     checks: list[CheckResult] = []
     for validator in parts.validators:
         checks.append(validator.validate(context))
         command = next((one.command for one in config.validators if one.name == checks[-1].name), None)
-        yield of_the_copy(_validator_row(checks[-1]), command, config.directory(base))
+        yield of_the_copy(_validator_row(checks[-1]), command, config.directory(base), isolated=isolated)
     readings: list[ScoreReading] = []
     scored = replace(context, checks=tuple(checks))
     looked: list[SharedEvaluation] = []
@@ -239,7 +239,7 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
         readings.append(scorer.score(scored))
         named = readings[-1].dimension
         commands = (one.command for one in config.scorers if named in {one.dimension, one.builtin} and one.builtin != "judge")
-        yield of_the_copy(_scorer_row(readings[-1]), next(commands, None), config.directory(base))
+        yield of_the_copy(_scorer_row(readings[-1]), next(commands, None), config.directory(base), isolated=isolated)
     if looked:
         yield Row(name="start state", state="green", detail="not scored here: no judge is asked, because that may cost")
     else:
@@ -303,7 +303,12 @@ def _start_row(checks: list[CheckResult], readings: list[ScoreReading], weights:
 
 def _run_generator(parts: LoopParts, rehearsal: Rehearsal, workdir: Path, *, timeout: float) -> Iterator[Row]:
     outcome = parts.generator.generate(rehearsal.context(1))
-    row = of_the_copy(_outcome_row(outcome, rehearsal.config, timeout), rehearsal.config.generator.command, workdir)
+    row = of_the_copy(
+        _outcome_row(outcome, rehearsal.config, timeout),
+        rehearsal.config.generator.command,
+        workdir,
+        isolated=is_isolated(rehearsal.config),
+    )
     yield row
     if outcome.failure is None and not outcome.timed_out:
         yield _usage_row(outcome, rehearsal.config)

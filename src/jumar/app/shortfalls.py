@@ -17,7 +17,7 @@ from jumar.model import CheckResult
 from jumar.report.figures import duration
 from jumar.text import escape
 
-__all__ = ["limit_rows", "listener_rows", "missing_row", "of_the_copy", "protect_rows"]
+__all__ = ["is_isolated", "limit_rows", "listener_rows", "missing_row", "of_the_copy", "protect_rows"]
 
 _LINES: Final = 3  # at the end of the output, where a program says that it could not begin
 _NO_MODULE: Final = re.compile(
@@ -65,10 +65,11 @@ def missing_row(check: CheckResult) -> Row | None:
     return None
 
 
-def of_the_copy(row: Row, command: str | Sequence[str] | None, workdir: Path) -> Row:
-    """Return ``row``, yellow with a hint when it is red and ``command`` names a file outside of ``workdir`` by a relative path.
+def of_the_copy(row: Row, command: str | Sequence[str] | None, workdir: Path, *, isolated: bool) -> Row:
+    """Return ``row`` with a hint when it is not green and ``command`` names a file outside of ``workdir`` by a relative path.
 
-    Such a path leads elsewhere from the copy in which the program was tried, while a run finds the file.
+    Such a path leads elsewhere from the copy in which the program was tried, while a run in place finds it: yellow. One that is
+    ``isolated`` works in a tree of its own and does not find it either: then the row stays what it is.
     """
     if row.state == "green" or command is None:
         return row
@@ -76,11 +77,22 @@ def of_the_copy(row: Row, command: str | Sequence[str] | None, workdir: Path) ->
     path = next((word for word in words if (workdir / word).exists()), None)
     if path is None:
         return row
+    if isolated:
+        fix = (
+            f"{escape(path)} leaves the work directory and leads elsewhere from the trees below .jumar/work, where passes run: "
+            "give its absolute path"
+        )
+        return replace(row, fix=fix)
     fix = (
         f"{escape(path)} leaves the work directory and leads elsewhere from the copy that is tried here; a run finds the file. "
         "An absolute path is found in both"
     )
     return replace(row, state="yellow", fix=fix)
+
+
+def is_isolated(config: JumarConfig) -> bool:
+    """Whether passes work in trees of their own, away from the work directory."""
+    return config.loop.isolation in {"copy", "worktree"} or config.loop.candidates > 1
 
 
 def limit_rows(config: JumarConfig) -> Iterator[Row]:

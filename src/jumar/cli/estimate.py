@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jumar.app.estimate import RunEstimate, estimate_run
+from jumar.app.estimate import SET_ASIDE, RunEstimate, estimate_run
 from jumar.app.prepare import RunRequest
 from jumar.budget.estimate import Estimate, EstimateRow, Range
 from jumar.cli.common import print_json, print_text
@@ -45,10 +45,15 @@ def _show(found: RunEstimate) -> None:
 
 def _verdict(found: Estimate) -> str:
     passes, limit = found.passes, found.limited_by
+    first = next((row for row in found.rows if row.limit == limit), None)
+    assumed = ", if each takes what is set aside for it" if first is not None and first.source == SET_ASIDE else ""
     if passes.typical is not None:
         spread = "" if passes.low == passes.high else f" ({_count(passes)})"
-        return f"the budget buys about {_passes(round(passes.typical))}{spread}; {limit} is reached first"
-    return f"at most {_passes(round(passes.high or 0))}, by {limit}; what a pass costs is not known before the first one"
+        return f"the budget buys about {_passes(round(passes.typical))}{spread}{assumed}; {limit} is reached first"
+    most = "about" if assumed else "at most"
+    untold = " and ".join(row.limit for row in found.rows if row.passes.typical is None)
+    bought = f"{most} {_passes(round(passes.high or 0))} by {limit}{assumed}"
+    return f"{bought}; what a pass takes of {untold} is not known before the first one"
 
 
 def _after_the_end(why: str, found: Estimate) -> str:

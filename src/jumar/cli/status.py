@@ -142,7 +142,8 @@ def _best(document: Mapping[str, Any]) -> list[str]:
 def _now(document: Mapping[str, Any]) -> str:
     if document.get("phase") is None:
         return ""
-    since = "" if document["seconds"] is None else f" for {duration(document['seconds'])}"
+    dead = document["state"] == "dead"
+    since = ", cut off" if dead else "" if document["seconds"] is None else f" for {duration(document['seconds'])}"
     which = "" if document["iteration"] is None else f" iteration {document['iteration']}"
     return f"{document['phase']}{which}{since}"
 
@@ -152,7 +153,7 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     detail = f" ({document['detail']})" if document["detail"] else ""
     lines = [f"loop      {document['loop_id']}", f"state     {document['state']}{detail}"]
     if now := _now(document):
-        lines.append(f"now       {now}")
+        lines.append(f"{'last step' if document['state'] == 'dead' else 'now      '} {now}")
     lines.append(f"passes    {document['iterations']}{_left(left['passes'], str)}")
     lines += _best(document)
     if last is not None:

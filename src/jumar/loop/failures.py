@@ -6,9 +6,11 @@ in what a failed run printed last.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 
 from jumar.model import Usage
 from jumar.model.records import FailureKind
@@ -19,6 +21,7 @@ __all__ = [
     "EXIT_RATE_LIMITED",
     "RateLimit",
     "blocked_by_exit",
+    "last_words",
     "next_wait",
     "rate_limit",
     "without_effect",
@@ -87,6 +90,38 @@ def blocked_by_exit(exit_code: int | None, output_tail: str) -> str | None:
     if exit_code != EXIT_BLOCKED:
         return None
     return cut(last_line(output_tail), 500) or "the generator says that it is blocked (exit code 77)"
+
+
+def last_words(output: str) -> str:
+    """Return the line that says best why a run failed: its last one; empty when it printed nothing.
+
+    Where that is a JSON document, as agents print at their end: what its ``error``, ``message`` or ``result`` says, else the last
+    line that is none, else the document.
+    """
+    last = last_line(output)
+    document = _document(last)
+    if document is None:
+        return last
+    said = next((text for key in ("error", "message", "result") if (text := _text(document.get(key)))), "")
+    plain = (line.strip() for line in reversed(output.splitlines()) if line.strip() and _document(line) is None)
+    return said or next(plain, last)
+
+
+def _document(line: str) -> Mapping[str, Any] | None:
+    if not line.lstrip().startswith("{"):
+        return None
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else None
+
+
+def _text(value: object) -> str:
+    """Return the last line of a text, or of the ``message`` in an object."""
+    if isinstance(value, dict):
+        value = cast("Mapping[str, object]", value).get("message")
+    return last_line(value) if isinstance(value, str) else ""
 
 
 def next_wait(told: float | None, refused: int) -> float:

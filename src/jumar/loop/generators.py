@@ -18,6 +18,7 @@ from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, check_command,
 from jumar.loop.usage import UsageReading, check_usage_map, join_readings, parse_usage, read_usage_file, usage_from_output
 from jumar.loop.values import as_usage
 from jumar.model.protocols import GenerateOutcome, StepContext
+from jumar.model.records import Usage
 
 __all__ = ["DEFAULT_TIMEOUT", "CallableGenerator", "CommandGenerator", "PythonGenerator"]
 
@@ -86,6 +87,8 @@ class CommandGenerator:
         )
         if promises_completion(result.stdout, self._promise):
             reading = replace(reading, usage=replace(reading.usage, completed=True))
+        if result.error is not None:  # it never began: that it used nothing is known
+            reading = UsageReading(usage=Usage(tokens_used=0, token_cost_usd=0.0))
         return _outcome(result, reading)
 
     def _filled(self, context: StepContext) -> str | list[str]:
@@ -117,6 +120,8 @@ def _outcome(
     blocked = usage.blocked or (None if stopped else blocked_by_exit(result.exit_code, result.output_tail))
     if blocked is not None:
         usage = replace(usage, blocked=blocked)
+    if limit is not None:  # a refused run has nothing to report
+        notes = tuple(note for note in notes if note not in reading.notes)
     return GenerateOutcome(
         exit_code=result.exit_code,
         seconds=result.seconds,

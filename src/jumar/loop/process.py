@@ -422,6 +422,16 @@ def broken_reason(result: ProcessResult) -> str | None:
     return None if not_run is None else f"exit code {result.exit_code}: a command in it {not_run}"
 
 
+def _not_found(name: str, cwd: Path) -> str:
+    if "/" not in name:
+        return f"the command {name!r} was not found: check its spelling and the PATH that jumar sees"
+    if (cwd / name).exists():
+        return f"the command {name!r} cannot be run: the program that its first line (#!) names was not found"
+    # in a copy or a worktree a path that leaves the work directory leads elsewhere, which only the place shows
+    where = "" if Path(name).is_absolute() else f", seen from {str(cwd)!r} where it runs"
+    return f"the command {name!r} was not found{where}: check its spelling{', or give its absolute path' if where else ''}"
+
+
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
@@ -438,7 +448,7 @@ def _not_started(argv: Sequence[str], cwd: Path, error: Exception) -> str:
     if not cwd.is_dir():
         return f"the work directory {str(cwd)!r} does not exist"
     reasons = {
-        errno.ENOENT: f"the command {name!r} was not found: check its spelling and the PATH that jumar sees",
+        errno.ENOENT: _not_found(name, cwd),
         errno.EACCES: f"the command {name!r} is not executable: `chmod +x` it, or name its interpreter",
         errno.ENOEXEC: f"the command {name!r} is not executable: it needs a first line such as #!/bin/sh",
         errno.E2BIG: f"the command line of {name!r} is too long: pass {{prompt_file}} or stdin instead of {{prompt}}",

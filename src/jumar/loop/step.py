@@ -17,6 +17,7 @@ from jumar.budget.failures import failure_of_attempt
 from jumar.loop.briefing import Briefing
 from jumar.loop.evaluation import Evaluation
 from jumar.loop.events import PhaseStarted
+from jumar.loop.failures import last_words
 from jumar.loop.guard import Finding, history_findings
 from jumar.loop.heartbeat import beating
 from jumar.loop.hooks import reset_failure
@@ -28,7 +29,7 @@ from jumar.loop.workspace import Workspace
 from jumar.model import GenerateOutcome, IterationRecord, StepContext, Usage
 from jumar.model.attempts import LEFT_NOTHING, AttemptEnd, AttemptStart, Outcome
 from jumar.store.loop_store import Pending
-from jumar.text import cut, last_line
+from jumar.text import cut
 
 __all__ = ["Step"]
 
@@ -192,5 +193,5 @@ def _detail(outcome: GenerateOutcome) -> str:
     """Return what went wrong, with the last line that the generator printed: that is where the reason usually stands."""
     if outcome.failure is None:
         return outcome.blocked or ""
-    last = last_line(outcome.output_tail)
+    last = last_words(outcome.output_tail)
     return outcome.failure if not last or last in outcome.failure else f"{outcome.failure}: {cut(last, _LAST_LINE)}"

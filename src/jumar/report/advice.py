@@ -20,7 +20,9 @@ def causes(report: LoopReport) -> tuple[Cause, ...]:
     if report.degradation.detected and report.degradation.best_before is not None:
         last = max(report.degradation.iterations)
         before = [view for view in report.seen if view.number <= last]
-        return likely_causes(before, report.degradation.best_before, chance=report.chance)
+        found = likely_causes(before, report.degradation.best_before, chance=report.chance)
+        # quality did rise again, or this iteration would not be the choice
+        return tuple(cause for cause in found if cause.pattern != "over-refinement")
     return ()
 
 

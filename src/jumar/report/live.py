@@ -143,7 +143,10 @@ def _head(view: LiveView, width: int, signs: Glyphs) -> list[Line]:
     lines: list[Line] = [[(name, "head"), ("   ", ""), (told[0], _STATES.get(view.state, ""))]]
     lines += [[(" " * (len(name) + 3) + more, _STATES.get(view.state, ""))] for more in told[1:_MOST_LINES]]
     for running, seconds in view.running[:3]:
-        lines.append([("now       ", "head"), (_running(running, seconds), "")])
+        if view.state == "dead":
+            lines.append([("last step ", "head"), (_running(running, None) + ", cut off", "")])
+        else:
+            lines.append([("now       ", "head"), (_running(running, seconds), "")])
     if len(view.running) > 3:
         lines.append([(f"          and {len(view.running) - 3} more", "dim")])
     lines += _best(view, signs) if view.chosen is None else _chosen(view, view.chosen, signs)
