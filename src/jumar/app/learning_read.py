@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
 from jumar.app.learning import LOOP, ROOT
 from jumar.app.learning_data import SPLIT
-from jumar.app.learning_files import read_logs
+from jumar.app.learning_files import iteration_folder, read_logs
 from jumar.app.learning_finish import RESULT
+from jumar.app.proving import PROOF
 from jumar.errors import NotFoundError, StoreDamagedError
-from jumar.learning.learner import PATTERNS
+from jumar.judging.proofs import read_proof
+from jumar.learning.known import LEDGER
+from jumar.learning.learner import DIMENSIONS, PATTERNS
+from jumar.learning.ledger import Ledger, LedgerEntry
 from jumar.learning.split import Split
 from jumar.patterns.storage import load_pattern_set
 from jumar.report.learning.progress import Progress
-from jumar.report.learning.view import LearningReport
+from jumar.report.learning.view import LearningReport, Tests
+from jumar.report.read import LoopReport, load_report
 from jumar.store.layout import LoopPaths, loops_directory
 from jumar.store.lock import who_holds
+from jumar.store.loop_store import LoopStore
 from jumar.text import escape
 
 __all__ = ["LearningRun", "read_report", "read_run"]
@@ -62,15 +70,110 @@ def read_run(output: Path) -> LearningRun:
 def read_report(output: Path) -> LearningReport:
     """Return what a report is made from. Errors: as :func:`read_run`; :class:`jumar.errors.PatternLoadError` of the set."""
     run = read_run(output)
-    known = load_pattern_set(output / PATTERNS).patterns
+    known = load_pattern_set(output / PATTERNS)
+    active = [one.model_dump(mode="json") for one in known.patterns if one.status == "active"]
+    loop = load_report(LoopStore.open(loops_directory(output / ROOT) / LOOP))
+    recorded = loop.config.get("run")
+    profile = cast("Mapping[str, Any]", recorded).get("profile") if isinstance(recorded, Mapping) else None
+    proof, spread = _proof(output / PROOF)
+    ledger = _ledger(output)
     return LearningReport(
-        name=output.name or str(output),
+        name=output.resolve().name or str(output),
+        directory=str(output),
         state=run.state,
+        profile=str(profile or "evidence"),
         logs=run.logs,
         summary=run.summary,
-        patterns=[one.model_dump(mode="json") for one in known if one.status == "active"],
+        patterns=active,
+        calibration=None if known.scorecard() is None else known.calibration,
         split=Split.from_json((output / SPLIT).read_bytes(), str(output / SPLIT)).to_json(),
+        best=loop.chosen or None,
+        stopped="" if loop.stop is None else loop.stop.detail,
+        start=_start(loop),
+        proof=proof,
+        sealed_scores=spread,
+        proposals=_proposals(output, [one.iteration for one in run.iterations]),
+        tests=_tests(ledger),
+        supported=ledger.supported() if find_spec("scipy") is not None else None,
+        constant=_constant(output, [one.iteration for one in run.iterations]),
     )
+
+
+def _start(loop: LoopReport) -> tuple[float | None, float | None] | None:
+    """Return gap and rank correlation of the set that the run began with, from what the scorers said of it."""
+    if loop.start is None:
+        return None
+    said = {one.dimension: one.reason.rpartition(" ")[2] for one in loop.start.readings}
+    found = [_float(said.get(name, "")) for name in DIMENSIONS]
+    return found[0], found[1]
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _proof(path: Path) -> tuple[dict[str, Any] | None, tuple[float, float] | None]:
+    """Return the last proof without its rows, and the lowest and the highest cheap score in them."""
+    if not path.exists():
+        return None, None
+    proof = read_proof(path)
+    scores = [row.cheap for row in proof.rows]
+    told = proof.model_dump(mode="json", exclude={"rows", "opened"})
+    return told, (min(scores), max(scores)) if scores else None
+
+
+def _ledger(output: Path) -> Ledger:
+    path = output / LEDGER
+    return Ledger.from_json(path.read_bytes(), str(path)) if path.exists() else Ledger()
+
+
+def _tests(ledger: Ledger) -> dict[str, Tests]:
+    """Return what each pattern did on items that it was not proposed from, in the iteration that tried it last."""
+    found: dict[str, list[LedgerEntry]] = {}
+    for one in ledger.entries:
+        known = found.setdefault(one.id, [])
+        if known and known[0].iteration != one.iteration:
+            known.clear()
+        known.append(one)
+    made: dict[str, Tests] = {}
+    for name, entries in found.items():
+        fired = sum(one.fired for one in entries)
+        right = sum(one.fired * (one.precision or 0.0) for one in entries)
+        made[name] = Tests(items=sum(one.items for one in entries), fired=fired, precision=right / fired if fired else None)
+    return made
+
+
+def _proposals(output: Path, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Return of each iteration how many proposals came ``by`` what, what was ``merged``, and what was ``told``."""
+    found: dict[int, dict[str, Any]] = {}
+    for number in numbers:
+        one = _object(iteration_folder(output, number) / "pattern_proposals.json")
+        made = cast("list[dict[str, dict[str, Any]]]", one.get("proposals", []))
+        by = Counter(str(each["provenance"].get("by", "?")) for each in made)
+        found[number] = {"by": dict(by), "merged": one.get("merged", []), "told": one.get("told", [])}
+    return found
+
+
+def _constant(output: Path, numbers: Sequence[int]) -> float | None:
+    """Return what a constant is off by on the open items, as the last iteration has it."""
+    if not numbers:
+        return None
+    found: Any = _object(iteration_folder(output, numbers[-1]) / "gap_analysis.json")
+    for name in ("tracking", "baselines", "constant", "mae"):
+        found = cast("dict[str, Any]", found).get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, float) else None
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """Return a file's object, an empty one where there is none that can be read: it only says more of what the logs say."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _summary(path: Path) -> Mapping[str, Any] | None:

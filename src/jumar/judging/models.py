@@ -131,8 +131,8 @@ class DualModeResult(BaseModel):
 class IterationMetrics(BaseModel):
     """Averages of one iteration over the items that both modes scored.
 
-    ``gap`` is signed; ``abs_gap`` is the mean of the items' absolute gaps. ``tracks`` says whether the cheap judge tracked the
-    expensive one; None when nobody knows.
+    ``gap`` is signed; ``abs_gap`` is the mean of the items' absolute gaps. ``spearman`` is their rank
+    correlation. ``tracks`` says whether the cheap judge tracked the expensive one; None when nobody knows.
     """
 
     iteration: Count
@@ -149,6 +149,7 @@ class IterationMetrics(BaseModel):
     story_ids: list[str] = Field(default_factory=list[str])
     regression_detected: bool = False
     tracks: bool | None = None
+    spearman: Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)] | None = None
 
 
 class ComponentHealthStatus(BaseModel):

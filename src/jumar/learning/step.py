@@ -15,13 +15,14 @@ from jumar.learning.evidence import Evidence, evidence
 from jumar.learning.known import Known, Line
 from jumar.learning.makers import cheap_scores
 from jumar.learning.making import probe_set, with_proposals
-from jumar.learning.material import Material
+from jumar.learning.material import Material, Profile
 from jumar.learning.proposing import Proposed, propose_all
 from jumar.learning.state import LearnState
 from jumar.learning.steering import checked, recovered
 from jumar.learning.targets import Target
-from jumar.patterns.models import PatternSet
+from jumar.patterns.models import PatternProposal, PatternSet
 from jumar.patterns.proposed import as_pattern
+from jumar.text import plural
 
 __all__ = ["Learned", "begin", "learn_once"]
 
@@ -78,7 +79,7 @@ def learn_once(known: Known, material: Material, *, iteration: int, now: datetim
         entries = (*entries, *more)
     metrics, found = measure(after, material, iteration=iteration, now=now, before=before)
     metrics = metrics.model_copy(update={"regression_detected": change.regression.regression})
-    actions = (*_decisions(known, after), *entries)
+    actions = (*_decisions(known, after, material.profile, rolled=change.regression.regression), *entries)
     history = (*before, metrics)
     good = not change.regression.regression and not divergence["diverging"]
     state = replace(after.state, history=history).remembered(abs_gap=metrics.abs_gap, good=good)
@@ -136,22 +137,26 @@ def measure(
             abs_gap=fmean(abs(one.score - score) for one, score in zip(tested, cheap, strict=True)),
             story_ids=[one.item.id for one in tested],
             tracks=verdicts.get(found.verdict),
+            spearman=found.figures.get("spearman"),
         ),
         found,
     )
 
 
-def _decisions(before: Known, after: Known) -> list[Action]:
-    """Return what became of every proposal whose status changed."""
+def _decisions(before: Known, after: Known, profile: Profile, *, rolled: bool) -> list[Action]:
+    """Return what became of every proposal whose status changed, and why."""
     known = {as_pattern(one).id: one.status for one in before.state.proposals}
     words = {"validated": "committed_pattern", "rejected": "rejected_pattern", "provisional": "proposed_pattern"}
     latest = after.ledger.latest()
+    card = after.state.patterns.scorecard()
+    weights = {one.id: one.weight * (1 if one.type == "good" else -1) for one in after.state.patterns.patterns}
     actions: list[Action] = []
     for one in after.state.proposals:
         pattern = as_pattern(one)
         if known.get(pattern.id) == one.status:
             continue
         entry = latest.get(pattern.id)
+        live = one.status == "validated" and card is not None
         actions.append(
             {
                 "action": words[one.status],
@@ -161,9 +166,29 @@ def _decisions(before: Known, after: Known) -> list[Action]:
                 "tested": one.stories_tested,
                 "accuracy": one.accuracy,
                 "p_value": None if entry is None else entry.p_value,
+                "points": weights.get(pattern.id, 0.0) * card.unit if live and card is not None else None,
+                "reason": _why(one, after, profile, rolled=rolled and pattern.id not in known, before=known.get(pattern.id)),
             }
         )
     return actions
+
+
+def _why(proposal: PatternProposal, known: Known, profile: Profile, *, rolled: bool, before: str | None) -> str:
+    """Return in words why a proposal has the status that it has now."""
+    if rolled:
+        return "the change that it was part of was rolled back"
+    if profile == "seed":
+        rule = known.state.parameters.validation
+        agreed = f"agreed with the judge on {proposal.correct_predictions:,} of {plural(proposal.stories_tested, 'item')}"
+        needed = {
+            "validated": f"{rule.commit_accuracy:.0%} of {rule.commit_tested} were needed",
+            "rejected": f"below {rule.reject_accuracy:.0%} of {rule.reject_tested} or more",
+            "provisional": f"neither {rule.commit_accuracy:.0%} of {rule.commit_tested} nor below {rule.reject_accuracy:.0%}",
+        }
+        return f"{agreed}; {needed[proposal.status]}"
+    if proposal.status == "validated":
+        return "the fit gave it points" if before is None else "the new fit gave it points again"
+    return "the fit gave it no points" if before is None else "it had points, and the new fit gave it none"
 
 
 def _why_stopped(convergence: Mapping[str, Any], proposed: Proposed, actions: Sequence[Action]) -> str:

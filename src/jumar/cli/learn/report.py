@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,15 +11,18 @@ from jumar.cli.common import json_option, quiet_option
 from jumar.cli.documents import choose_format, write_document
 from jumar.cli.learn.status import output_argument
 
+if TYPE_CHECKING:
+    from jumar.report.learning.view import LearningReport
+
 __all__ = ["FORMATS", "report_command"]
 
-FORMATS = ("markdown", "json")
-_SUFFIXES = {".md": "markdown", ".json": "json"}
+FORMATS = ("markdown", "json", "html")
+_SUFFIXES = {".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
 
 _EPILOG = """\b
 Examples:
   jumar learn report outputs/
-  jumar learn report outputs/ -o report.md        the format follows the name"""
+  jumar learn report outputs/ -o report.html        the format follows the name"""
 
 
 @click.command("report", epilog=_EPILOG)
@@ -35,11 +39,19 @@ def report_command(output: Path, form: str | None, target: Path | None, *, as_js
     DIR is the --output of `jumar learn`. --json is --format json; with -o, stdout then says in JSON what was written.
     """
     from jumar.app.learning_read import read_report
-    from jumar.report.learning.document import render_json
-    from jumar.report.learning.markdown import render_markdown
 
     chosen = choose_format(form, target, _SUFFIXES, default="markdown", as_json=as_json)
     report = read_report(output)
-    text = render_json(report) if chosen == "json" else render_markdown(report)
+    text = _rendered(report, chosen)
     write_document(text, target, chosen, of={"run": str(output)}, for_people="markdown", as_json=as_json, quiet=quiet)
     return 0
+
+
+def _rendered(report: LearningReport, form: str) -> str:
+    if form == "json":
+        from jumar.report.learning.document import render_json as render
+    elif form == "html":
+        from jumar.report.learning.html import render_html as render
+    else:
+        from jumar.report.learning.markdown import render_markdown as render
+    return render(report)

@@ -3,21 +3,50 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from typing import Any
 
+from jumar.report.learning.proposals import merges
+from jumar.report.learning.verdict import lead, next_steps, verdict_lines
 from jumar.report.learning.view import LearningReport
 
 __all__ = ["render_json"]
 
 
 def render_json(report: LearningReport) -> str:
-    """Return the summary, a record an iteration with its actions, the active patterns, and what is sealed."""
+    """Return what the other forms tell: the summary, the proof without its rows, a record an iteration, the active patterns."""
     kept = ("metrics", "divergence_check", "convergence_check", "actions_taken", "next_iteration_plan")
-    document = {
+    start = None if report.start is None else {"abs_gap": report.start[0], "spearman": report.start[1]}
+    document: dict[str, Any] = {
         "run": report.name,
         "state": report.state,
+        "profile": report.profile,
+        "stopped": report.stopped or None,
+        "verdict": report.verdict,
+        "says": [lead(report), *verdict_lines(report)],
+        "next": next_steps(report),
         "summary": report.summary,
+        "proof": report.proof,
+        "start": start,
+        "constant_mae": report.constant,
+        "best_iteration": report.best,
         "iterations": [{name: log[name] for name in kept} for log in report.logs],
-        "patterns": list(report.patterns),
+        "proposals": {str(number): one.get("by", {}) for number, one in sorted(report.proposals.items())},
+        "merged": merges(report),
+        "calibration": report.calibration,
+        "patterns": [_pattern(report, one) for one in report.patterns],
         "split": {name: report.split[name] for name in ("seed", "heldout", "items", "items_hash", "cross_fitted")},
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _pattern(report: LearningReport, one: Any) -> dict[str, Any]:
+    """Return a pattern with its points, what it did on items that it was not made from, and whether it is supported."""
+    name, tests = str(one["id"]), report.tests.get(str(one["id"]))
+    worth = float(one["weight"]) * (1 if one["type"] == "good" else -1)
+    return {
+        **one,
+        "points": None if report.unit is None else worth * report.unit,
+        "tested": None if tests is None else asdict(tests),
+        "supported": None if report.supported is None else name in report.supported,
+    }

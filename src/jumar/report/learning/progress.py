@@ -8,13 +8,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from jumar.report.judging.numbers import number
+from jumar.report.learning.decisions import Decisions
 from jumar.text import escape, plural
 
-__all__ = ["Progress", "render_progress", "told_action"]
+__all__ = ["Progress", "course_words", "render_progress"]
 
 _WIDTH = 96
-_SHOWN = 8
-_VERDICTS = {True: "tracks the judge", False: "fails", None: "not proven"}
+_SHOWN = 6
+_TRACKS = {True: "tracks the judge", False: "does not track the judge", None: "not proven"}
+_COURSES = {
+    "": "",
+    "insufficient_data": "",
+    "good_plateau": "level, and within the target",
+    "improving": "improving",
+}
+
+
+def course_words(said: str) -> str:
+    """Return in words how the gap goes, empty where there is nothing to say of it yet."""
+    return _COURSES.get(said, said.replace("_", " "))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +37,11 @@ class Progress:
     when: str
     abs_gap: float | None
     gap: float | None
+    spearman: float | None
     patterns: int
     committed: int
     rejected: int
+    provisional: int
     tracks: bool | None
     divergence: str
     actions: tuple[Mapping[str, Any], ...]
@@ -42,14 +56,20 @@ class Progress:
             when=str(metrics["timestamp"]),
             abs_gap=metrics["abs_gap"],
             gap=metrics["gap"],
+            spearman=metrics.get("spearman"),
             patterns=int(metrics["pattern_count"]),
             committed=int(metrics["patterns_committed"]),
             rejected=int(metrics["patterns_rejected"]),
+            provisional=int(metrics["provisional_patterns"]),
             tracks=metrics["tracks"],
-            divergence=str(divergence.get("diagnosis") or divergence.get("reason") or ""),
+            divergence=course_words(str(divergence.get("diagnosis") or divergence.get("reason") or "")),
             actions=tuple(log["actions_taken"]),
             plan=str(log["next_iteration_plan"].get("focus", "")),
         )
+
+    @property
+    def decisions(self) -> Decisions:
+        return Decisions.of(self.actions)
 
 
 def render_progress(iterations: Sequence[Progress]) -> str:
@@ -59,32 +79,17 @@ def render_progress(iterations: Sequence[Progress]) -> str:
 
 def _paragraph(one: Progress, before: Progress | None) -> str:
     change = "" if before is None or one.abs_gap is None or before.abs_gap is None else f" ({one.abs_gap - before.abs_gap:+.3f})"
-    figures = f"Gap {number(one.abs_gap)}{change}, {plural(one.patterns, 'active pattern')}"
-    decided = f"{one.committed:,} committed, {one.rejected:,} rejected; on the test items: {_VERDICTS[one.tracks]}"
-    lines = [f"Iteration {one.iteration}, {one.when[:16].replace('T', ' ')}", f"{figures}; {decided}."]
-    if one.divergence and one.divergence != "insufficient_data":
-        lines.append(f"Course: {escape(one.divergence.replace('_', ' '))}.")
-    told = [told_action(action) for action in one.actions if action.get("action") != "rejected_pattern"]
-    lines += [f"- {text}" for text in told[:_SHOWN]]
-    if len(told) > _SHOWN:
-        lines.append(f"- and {len(told) - _SHOWN:,} more in iteration_{one.iteration}/iteration_log.json")
+    figures = (
+        f"Gap {number(one.abs_gap)}{change}, rank correlation {number(one.spearman)}, {plural(one.patterns, 'active pattern')}"
+    )
+    decided = f"of its proposals {one.committed:,} committed, {one.rejected:,} rejected"
+    lines = [
+        f"Iteration {one.iteration}, {one.when[:16].replace('T', ' ')}",
+        f"{figures}; {decided}. On items that it did not see: {_TRACKS[one.tracks]}.",
+    ]
+    if one.divergence:
+        lines.append(f"Course: {escape(one.divergence)}.")
+    lines += [f"- {line}" for line in one.decisions.lines(most=_SHOWN)]
     if one.plan:
-        lines.append(f"Next: {escape(one.plan)}.")
+        lines.append(f"Next: {escape(one.plan)}." if one.plan != "none" else "Next: nothing more.")
     return "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent="  " * line.startswith("- ")) for line in lines) + "\n"
-
-
-def told_action(action: Mapping[str, Any]) -> str:
-    """Return an entry of the log in words."""
-    name = str(action.get("action", "")).replace("_", " ")
-    about = action.get("description") or action.get("detail") or action.get("pattern_id") or ""
-    tail = f": {escape(str(about))}" if about else ""
-    if name == "recovery":
-        kept = "kept" if action.get("kept") else "tried" if action.get("changed") else "nothing to do"
-        gaps = [action.get("before"), action.get("after")]
-        moved = f", gap {number(gaps[0])} → {number(gaps[1])}" if None not in gaps and action.get("changed") else ""
-        which, note = (escape(str(action.get(key, ""))) for key in ("recovery", "note"))
-        return f"recovery, {kept}: {which.replace('_', ' ')} ({note}{moved})"
-    if name == "rolled back":
-        return f"rolled back: {escape(str(about))}, beyond noise; evaluated again, the gap is {number(action.get('confirmed'))}"
-    p_value = action.get("p_value")
-    return f"{name}{tail}" + (f" (p = {p_value:.2g} on items that it was not made from)" if isinstance(p_value, float) else "")

@@ -1,0 +1,134 @@
+"""The learned set as a list of reasons: features with their steps, then phrases, each with its points of the scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jumar.report.learning.decisions import points_text
+from jumar.report.learning.view import LearningReport
+from jumar.text import escape, plural
+
+__all__ = ["FeatureReason", "PhraseReason", "features", "phrases", "set_text"]
+
+_WORDS: Final = {
+    "distinct_ratio": "share of different words",
+    "marks": "punctuation marks a word",
+    "names": "capitalised words",
+    "code": "backticks",
+    "ends_whole": "ends as a sentence does",
+    "sentence_length": "words a sentence",
+    "word_length": "letters a word",
+    "long_words": "share of words of 8 letters or more",
+    "short_words": "share of words of 3 letters or fewer",
+    "capitals": "share of capital letters",
+    "repeated_pairs": "share of repeated word pairs",
+    "repeated_triples": "share of repeated word triples",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureReason:
+    """A feature: ``steps`` say from which value on how many points are added; ``total`` is what all of them come to."""
+
+    name: str
+    steps: tuple[str, ...]
+    total: float
+    fired: int
+
+    @property
+    def points(self) -> str:
+        return points_text(self.total)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhraseReason:
+    """A pattern of words. ``seen`` says what it did on items that it was not made from, ``standing`` what is known of it."""
+
+    says: str
+    value: float
+    fired: int
+    seen: str
+    standing: str
+
+    @property
+    def points(self) -> str:
+        return points_text(self.value)
+
+
+def _value(one: Mapping[str, Any], unit: float | None) -> float:
+    return float(one["weight"]) * (1.0 if unit is None else unit) * (1 if one["type"] == "good" else -1)
+
+
+def features(report: LearningReport) -> list[FeatureReason]:
+    """Return the set's features, those that move a score most first."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for one in report.patterns:
+        if one.get("feature") is not None:
+            found.setdefault(str(one["feature"]), []).append(one)
+    made: list[FeatureReason] = []
+    for name, steps in found.items():
+        ordered = sorted(steps, key=lambda one: float(one["at_least"]))
+        values = [_value(one, report.unit) for one in ordered]
+        told = [f"from {_edge(one)} on {points_text(value)}" for one, value in zip(ordered, values, strict=True)]
+        if name == "ends_whole":
+            told = [f"where it does {points_text(values[-1])}"]
+        made.append(
+            FeatureReason(
+                name=_WORDS.get(name, name.replace("_", " ")),
+                steps=tuple(told),
+                total=sum(values),
+                fired=max(int(one["times_fired"]) for one in ordered),
+            )
+        )
+    return sorted(made, key=lambda one: -max(abs(one.total), 0.0))
+
+
+def _edge(one: Mapping[str, Any]) -> str:
+    return f"{float(one['at_least']):,.4g}"
+
+
+def phrases(report: LearningReport) -> list[PhraseReason]:
+    """Return the set's patterns of words, those that move a score most first."""
+    made: list[PhraseReason] = []
+    for one in report.patterns:
+        if one.get("feature") is not None:
+            continue
+        name, tests = str(one["id"]), report.tests.get(str(one["id"]))
+        seen = "not tried"
+        if tests is not None:
+            right = "" if tests.precision is None else f", {tests.precision:.0%} of them on its side"
+            seen = f"{tests.fired:,} of {tests.items:,}{right}"
+        standing = "not computed" if report.supported is None else "supported" if name in report.supported else "member"
+        made.append(
+            PhraseReason(
+                says=escape(str(one["description"])),
+                value=_value(one, report.unit),
+                fired=int(one["times_fired"]),
+                seen=seen,
+                standing=standing,
+            )
+        )
+    return sorted(made, key=lambda one: (-abs(one.value), one.says))
+
+
+def set_text(report: LearningReport) -> list[str]:
+    """Return how the set makes a score, in sentences."""
+    if not report.patterns:
+        return ["The set is empty: no pattern has earned a place."]
+    members = plural(len(report.patterns), "pattern")
+    if report.calibration is None:
+        return [f"The rubric's score of an item is moved by {members}; what counts is weights, not points of the scale."]
+    base, curve = float(report.calibration["base"]), report.calibration["curve"]
+    total = sum(abs(_value(one, report.unit)) for one in report.patterns)
+    all_of_them = f"All of them together come to {points_text(total).lstrip('+')} points."
+    lines = [f"A score begins at {base:.2f}; each of the {members} that is found in an item adds its points. {all_of_them}"]
+    if any(abs(x - y) > 1e-9 for x, y in zip(curve["x"], curve["y"], strict=True)):
+        ends = f"{curve['x'][0]:.2f} becomes {curve['y'][0]:.2f}, {curve['x'][-1]:.2f} becomes {curve['y'][-1]:.2f}"
+        lines.append(f"The sum is then brought to the judge's scale: {ends}.")
+    lines.append(
+        "“Supported” is a pattern that was proven by itself, all proposals ever made being counted; a “member” is believed as "
+        "far as the set is."
+    )
+    return lines

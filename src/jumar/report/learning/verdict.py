@@ -1,0 +1,259 @@
+"""The verdict of a learning run for a person who knows no statistics, with the figures that it rests on, and what to do next."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jumar.report.judging.numbers import number, signed
+from jumar.report.learning.view import LearningReport
+from jumar.text import escape, plural
+
+__all__ = [
+    "Check",
+    "checks",
+    "figure_rows",
+    "lead",
+    "looks_text",
+    "next_steps",
+    "noise_text",
+    "probe_rows",
+    "quality_text",
+    "verdict_lines",
+]
+
+_LEADS: Final = {
+    "tracks": "It tracks the judge.",
+    "not_proven": "Not proven.",
+    "fails": "It does not track the judge.",
+}
+_SIGNS: Final = {True: "yes", False: "no", None: "open"}
+_CHECKS: Final = {
+    "better_than_constant": ("Errs less than the same score for every item", "by"),
+    "better_than_length": ("Errs less than the length of the text alone", "by"),
+    "ranks_better_than_length": ("Ranks items better than their length does", "by"),
+    "ranks_within_groups": ("Tells better from worse among items of one group", "rank correlation"),
+}
+_PROBES: Final = {
+    "stuffing": "stuffed with the set's own good phrases",
+    "padding": "padded with sentences about nothing",
+    "shuffled_sentences": "their sentences shuffled",
+    "shuffled_words": "their words shuffled",
+    "negation": "their statements negated",
+}
+_MANY: Final = 20  # times as many groups: more than anybody will collect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One of the questions that the verdict is made of. ``sign`` is ``yes``, ``no`` or ``open``."""
+
+    sign: str
+    says: str
+    figure: str
+
+
+def lead(report: LearningReport) -> str:
+    """Return the verdict in a sentence."""
+    verdict = report.verdict
+    if verdict is None:
+        return f"No verdict yet: the run is {report.state} after {plural(len(report.logs), 'iteration')}."
+    return _LEADS[verdict]
+
+
+def verdict_lines(report: LearningReport) -> list[str]:
+    """Return what the verdict means, in sentences; empty before there is one."""
+    proof = report.proof
+    if proof is None or report.verdict is None:
+        return []
+    figures = proof["statistics"]["figures"]
+    held = f"{plural(int(proof['statistics']['items']), 'item')} in {plural(int(proof['statistics']['groups']), 'group')}"
+    first = (
+        f"The set was held against {held} that nothing was learned from. Its scores are {number(figures['mae'])} points off the "
+        f"judge's on average; the same score for everything would be {number(figures['constant_mae'])} off."
+    )
+    meaning = {
+        "tracks": "On items like these its scores may stand in for the judge's: every check of the verdict holds beyond chance.",
+        "not_proven": "Whether it follows the judge stays open: where it does better than simpler ways of scoring, that may be luck.",
+        "fails": "A much simpler way of scoring does better, by more than chance: don't use its scores in place of the judge's.",
+    }[str(report.verdict)]
+    return [first, meaning, *_flat(report)]
+
+
+def _flat(report: LearningReport) -> list[str]:
+    fitted: Mapping[str, Any] = {} if report.calibration is None else report.calibration.get("fitted") or {}
+    spread = report.sealed_scores
+    if fitted.get("calibration") == "constant" or (spread is not None and spread[1] - spread[0] < 0.05):
+        between = "" if spread is None else f" (from {spread[0]:.2f} to {spread[1]:.2f} on the sealed items)"
+        return [
+            f"In effect it gives everything the same score{between}: no points held up on items that they were not made from."
+        ]
+    return []
+
+
+def figure_rows(report: LearningReport) -> list[tuple[str, str, str, str]]:
+    """Return the sealed figures, each with its 95 % interval: what, learned, constant, length alone."""
+    if report.proof is None:
+        return []
+    found = report.proof["statistics"]
+
+    def told(name: str) -> str:
+        return number(found["figures"].get(name)) + _between(found["intervals"].get(name))
+
+    rows = [
+        ("Off by, on average (points)", told("mae"), told("constant_mae"), told("length_mae")),
+        ("Rank correlation (1 is the judge's order, 0 is chance)", told("spearman"), "—", told("length_spearman")),
+    ]
+    if found["figures"].get("within_spearman") is not None:
+        rows.append(("The same, inside of groups", told("within_spearman"), "—", "—"))
+    bias = found["figures"].get("bias")
+    if bias is not None:
+        rows.append(
+            ("Too high (+) or too low (−) on average", f"{signed(bias)}{_between(found['intervals'].get('bias'))}", "—", "—")
+        )
+    return [(row[0], *(cell.replace("-", "−") for cell in row[1:])) for row in rows]  # pyright: ignore[reportReturnType]
+
+
+def _between(pair: Any) -> str:
+    return "" if pair is None else f" ({pair[0]:.2f} to {pair[1]:.2f})"
+
+
+def checks(report: LearningReport) -> list[Check]:
+    """Return the checks that the verdict is made of, and beside them the gap's own target."""
+    if report.proof is None:
+        return []
+    found = report.proof["statistics"]
+    told = [_check(name, one) for name, one in found["checks"].items()]
+    gap = found["gap"]
+    target = f"{number(gap['value'])}{_between(gap['interval'])}; asked apart from the verdict"
+    return [*told, Check(sign=_SIGNS[gap["held"]], says="Within 0.5 points of the judge on average", figure=target)]
+
+
+def _check(name: str, found: Mapping[str, Any]) -> Check:
+    says, what = _CHECKS.get(name, (str(found["says"]), "value"))
+    value, pair = found["value"], found["interval"]
+    if value is None:
+        return Check(sign=_SIGNS[found["held"]], says=says, figure="not known")
+    luck = "; chance alone can do that" if found["held"] is None else ""
+    places = 3 if abs(value) < 0.1 else 2
+    between = "" if pair is None else f" ({pair[0]:+.{places}f} to {pair[1]:+.{places}f})"
+    figure = f"{what} {value:+.{places}f}{between}".replace("-", "−").replace("−0.000", "0.000").replace("+0.000", "0.000")
+    return Check(sign=_SIGNS[found["held"]], says=says, figure=figure + luck)
+
+
+def noise_text(report: LearningReport) -> str:
+    """Return how far the judge is from itself, empty where nobody knows."""
+    noise = None if report.proof is None else report.proof["statistics"].get("judge_noise")
+    if noise is None:
+        return "" if report.proof is None else "The judge was asked once about each item, so that its own noise is not known."
+    return (
+        f"Asked again about the same item, the judge differs from itself by {number(noise['mean_abs_difference'])} points on "
+        f"average ({noise['readings']:.0f} readings of {plural(int(noise['items']), 'item')}). Nothing can follow it much closer."
+    )
+
+
+def looks_text(report: LearningReport) -> str:
+    """Return how often the sealed items were looked at, and what that costs."""
+    if report.proof is None:
+        return ""
+    looks = report.proof["looks"]
+    plan = "beyond the plan" if looks["extra"] else f"of {looks['planned']} planned"
+    return (
+        f"This is look {looks['number']} {plan}. Each look at the sealed items is another chance for luck: so far at most "
+        f"{looks['false_tracks']:.1%} that one of them said “tracks” wrongly."
+    )
+
+
+def quality_text(report: LearningReport) -> str:
+    """Return whether the items are good, which is another question."""
+    if report.summary is None:
+        return ""
+    met = "meets" if report.summary["quality_met"] else "is below"
+    return (
+        f"Whether the items are good is another question: their cheap average of {number(report.summary['cheap_avg'])} {met} the "
+        "target of 4.0."
+    )
+
+
+def probe_rows(report: LearningReport) -> list[tuple[str, str, str]]:
+    """Return the probes against gaming: sign, what was done to real items, what it did to their scores."""
+    found = None if report.summary is None else report.summary.get("probes")
+    if found is None:
+        return []
+    rows: list[tuple[str, str, str]] = []
+    for name, one in found["probes"].items():
+        change, pair = one["mean_change"], one["interval"]
+        between = "" if pair is None else f" ({pair[0]:+.3f} to {pair[1]:+.3f})"
+        told = "nothing to change" if change is None else f"{change:+.3f}{between} on {plural(int(one['items']), 'item')}"
+        told = told.replace("-", "−").replace("−0.000", "0.000").replace("+0.000", "0.000")
+        rows.append(("yes" if one["passed"] else "no", _PROBES.get(str(name)) or str(name).replace("_", " "), told))
+    return rows
+
+
+# ------------------------------------------------------------------------------------------------------ what to do next
+
+
+def next_steps(report: LearningReport) -> list[str]:
+    """Return what to do next, the most useful first; commands stand between backticks."""
+    where = shlex.quote(escape(report.directory))
+    if report.verdict is None:
+        if report.state == "running":
+            return [f"It goes on: `jumar learn status {where}` says how far it is."]
+        return ["Run the same `jumar learn` command again: it goes on where it stopped, and nothing is asked or paid for twice."]
+    steps = {"tracks": _tracked, "not_proven": _open, "fails": _failed}[report.verdict](report, where)
+    probes = None if report.summary is None else report.summary.get("probes")
+    if probes is not None and not probes["passed"]:
+        steps.insert(
+            0, "A probe raised the scores: don't show the patterns to whoever writes the items, and don't optimise against them."
+        )
+    return steps
+
+
+def _tracked(_report: LearningReport, where: str) -> list[str]:
+    return [
+        f"Score new items of the same kind: `jumar evaluate new.jsonl --mode cheap --patterns {where}/patterns.json`.",
+        f"Keep `proof.json` with the set; `jumar prove --verify {where}/proof.json` computes it again, without a judge.",
+        "Learn again when the items or the judge change: a proof is about both.",
+    ]
+
+
+def _open(report: LearningReport, where: str) -> list[str]:
+    more = _more_groups(report)
+    steps = [more] if more else []
+    steps.append("More iterations don't help: the sealed items decide, and these are the same.")
+    if report.summary is not None and not report.summary["supported"]:
+        steps.append("A model may suggest better patterns than word counts do: `--propose judge`, into another folder.")
+    return [*steps, f"`{where}/iteration_{report.best or 1}/gap_report.md` shows the items on which both judges differ most."]
+
+
+def _more_groups(report: LearningReport) -> str:
+    """Return how many groups would settle the open checks, if what was seen is the truth: intervals shrink with their root."""
+    if report.proof is None:
+        return ""
+    found = report.proof["statistics"]
+    opened = [one for one in found["checks"].values() if one["held"] is None and one["interval"] is not None]
+    if any(one["value"] <= 0 for one in opened):
+        return (
+            "More items alone will hardly change it: on these, one of the simpler ways is as good or better. What this judge "
+            "looks at may be nothing that words and counts can show."
+        )
+    factors = [((one["value"] - one["interval"][0]) / one["value"]) ** 2 for one in opened if one["value"] > 0]
+    factor = max(factors, default=1.0)
+    if factor > _MANY:
+        return "More groups of items would tell, but it takes more than twenty times as many: what it gains is tiny."
+    groups = math.ceil(int(found["groups"]) * factor)
+    return (
+        f"More groups of items would tell: if it is as good as it looks, about {groups:,} sealed groups settle it, and these "
+        f"were {int(found['groups']):,}."
+    )
+
+
+def _failed(report: LearningReport, where: str) -> list[str]:
+    return [
+        "Go on asking the judge for scores that matter.",
+        f"`{where}/iteration_{report.best or 1}/gap_report.md` shows where both judges differ most, and so what the set misses.",
+        "Try `--propose judge` into another folder, or learn from more groups of items.",
+    ]
