@@ -77,7 +77,7 @@ def verdict_lines(report: LearningReport) -> list[str]:
     )
     meaning = {
         "tracks": "On items like these its scores may stand in for the judge's: every check of the verdict holds beyond chance.",
-        "not_proven": "Whether it follows the judge stays open: where it does better than simpler ways of scoring, that may be luck.",
+        "not_proven": "Whether it follows the judge stays open: where it does better than simpler ways of scoring, may be luck.",
         "fails": "A much simpler way of scoring does better, by more than chance: don't use its scores in place of the judge's.",
     }[str(report.verdict)]
     return [first, meaning, *_flat(report)]
