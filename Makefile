@@ -25,7 +25,7 @@ CHECKS := check-format check-lint check-types check-typing check-imports check-d
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cases test test-fast sweep bench controls quality docs docs-serve check $(CHECKS) constraints clean
+.PHONY: help demo demo-cases test test-fast sweep bench controls auto quality docs docs-serve check $(CHECKS) constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -107,6 +107,9 @@ bench: $(VENV)/.bench ## measure against peers and physical limits
 
 controls: $(VENV)/.bench ## null and positive control of learning, in full (long; JUMAR_DATA adds recorded sets)
 	@$(BIN)/python bench controls
+
+auto: $(VENV)/.bench ## what mode auto saves and gets wrong on the recorded judgements of JUMAR_DATA
+	@JUMAR_DATA="$(abspath $(JUMAR_DATA))" $(BIN)/python bench auto
 
 quality: $(VENV)/.bench ## measure how well a learned cheap judge tracks the recorded judgements of JUMAR_DATA
 	@$(BIN)/python bench/quality "$(abspath $(JUMAR_DATA))" $(ARGS)

@@ -32,6 +32,7 @@ SETS = ("vicuna", "topical_chat", "newsroom")
 EFFECTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 Row = tuple[str, str, str, str]
 RUBRIC = builtin_rubric("text")
+MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def measure(_directory: Path) -> Iterator[Row]:
@@ -41,7 +42,7 @@ def measure(_directory: Path) -> Iterator[Row]:
 
 def _of(label: str, fit: Fit, seeds: int) -> Iterator[Row]:
     for name in (*SETS, "generated"):
-        targets = planted_targets(Planted(effect=0.8), 1) if name == "generated" else _recorded(name)
+        targets = planted_targets(Planted(effect=0.8), 1) if name == "generated" else recorded(name)
         if not targets:
             yield (f"{label}: null, {name}", "not here", "set JUMAR_DATA", "")
             continue
@@ -60,7 +61,7 @@ def _fit(opened: Sequence[Target]):
         [one.item for one in opened],
         [one.score for one in opened],
         groups=[one.group for one in opened],
-        made=datetime(2026, 1, 1, tzinfo=UTC),
+        made=MADE,
     )
     evaluator = CheapModeEvaluator(found.patterns, rubric=RUBRIC)
 
@@ -92,7 +93,7 @@ def _power(what: str, planted: Planted, runs: Sequence[ControlRun]) -> Row:
     )
 
 
-def _recorded(name: str) -> list[Target]:
+def recorded(name: str) -> list[Target]:
     path = DATA / f"{name}.jsonl"
     if not path.exists():
         return []

@@ -4,83 +4,24 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from auto_kit import EFFECTS, calibrated, proven_folder
 from commands import call
-from learning_kit import planted_targets, set_of
+from learning_kit import set_of
 
-from jumar.app.prove_request import ProveRequest, remember
-from jumar.judging.auto import fit_intervals
-from jumar.judging.cheap.evaluator import CheapModeEvaluator
-from jumar.judging.expensive.settings import JudgeSettings
-from jumar.judging.models import CheapModeResult
+from jumar.app.auto_proof import Basis, trust_of
+from jumar.judging.auto import AutoRules, fit_intervals
 from jumar.judging.proofs import read_proof
-from jumar.learning.split import split_items
-from jumar.learning.targets import Target
-from jumar.patterns import PatternSet
-from jumar.patterns.calibration import Curve, Scorecard
 from jumar.patterns.storage import serialised
-
-EFFECTS = {"velvet": 1.2, "rust": -1.2}
-
-
-def write_items(path: Path, targets: Sequence[Target], *, shift: float = 0.0) -> None:
-    rows = [
-        {
-            "id": one.item.id,
-            "group": one.item.group,
-            "text": one.item.text,
-            "judge_scores": [min(5.0, max(1.0, reading + shift)) for reading in one.readings],
-        }
-        for one in targets
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def renamed(targets: Sequence[Target]) -> list[Target]:
-    """Items of other groups, so that nothing of them was learned or sealed."""
-    from dataclasses import replace
-
-    return [
-        Target(replace(one.item, id=f"new-{one.item.id}", group=f"new-{one.item.group}"), one.score, one.readings)
-        for one in targets
-    ]
-
-
-def calibrated(opened: Sequence[Target] = ()) -> PatternSet:
-    """A set that scores as the items were planted, with the intervals of open items where there are any."""
-    patterns = set_of(EFFECTS, 2.0)
-    card = Scorecard(rubric="text", base=3.35, unit=EFFECTS["velvet"] / 2.0, curve=Curve(x=(1.0, 5.0), y=(1.0, 5.0)))
-    if opened:
-        plain = patterns.model_copy(update={"calibration": card.model_dump(mode="json")})
-        read = CheapModeEvaluator(plain, rubric="text").evaluate(one.item for one in opened)
-        cheap = [one.gestalt for one in read if isinstance(one, CheapModeResult)]
-        found = fit_intervals(cheap, [one.score for one in opened], [one.item.group for one in opened])
-        card = card.model_copy(update={"interval": found.model_dump(mode="json")})
-    return patterns.model_copy(update={"calibration": card.model_dump(mode="json")})
 
 
 @pytest.fixture(scope="module")
 def proven(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as `jumar learn` leaves it: a set, its proof, and new items with what the judge says of them."""
-    folder = tmp_path_factory.mktemp("auto")
-    targets = planted_targets(60, 3, EFFECTS)
-    items = folder / "items.jsonl"
-    write_items(items, targets)
-    split = split_items([one.item for one in targets])
-    (folder / "split.json").write_text(json.dumps(split.to_json()))
-    opened = [one for one in targets if not split.is_sealed(one.item)]
-    (folder / "patterns.json").write_bytes(serialised(calibrated(opened), folder / "patterns.json"))
-    remember(ProveRequest(output=folder, items=items, judge=f"replay:{items}", settings=JudgeSettings(repeat=1)))
-    found = call("prove", str(folder), "--json", check=0).document
-    assert found["verdict"] == "tracks"
-    new = renamed(planted_targets(60, 3, EFFECTS, seed=5))
-    write_items(folder / "new.jsonl", new)
-    write_items(folder / "shifted.jsonl", new, shift=-1.5)
-    return folder
+    return proven_folder(tmp_path_factory.mktemp("auto"))
 
 
 @pytest.fixture
@@ -177,8 +118,6 @@ def changed_proof(**fields: Any) -> None:
 
 
 def test_an_old_proof_lets_the_cheap_judge_decide_nothing(here: Path) -> None:
-    from datetime import timedelta
-
     changed_proof(created_at=read_proof(Path("proof.json")).created_at - timedelta(days=91))
     told = call(
         *("evaluate", "new.jsonl", "--mode", "auto", "--patterns", "patterns.json", "--proof", "proof.json"),
@@ -225,10 +164,6 @@ def test_a_proof_of_something_else_is_refused_and_a_changed_one_is_damaged(here:
 
 def test_intervals_of_the_set_are_taken_and_held_against_the_sealed_items(here: Path) -> None:
     """Narrow intervals that the sealed items contradict let the cheap judge decide nothing."""
-    from datetime import UTC, datetime
-
-    from jumar.app.auto_proof import Basis, trust_of
-    from jumar.judging.auto import AutoRules
 
     proof = read_proof(Path("proof.json"))
     rows = proof.rows

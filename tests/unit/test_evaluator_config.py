@@ -57,7 +57,7 @@ def test_prices_and_a_scale_are_two_numbers(tmp_path: Path):
     [
         ("mode = 'cheap'\n", "jumar.toml:4: 'evaluator.items' is missing"),
         ("items = 's'\n", "jumar.toml:4: evaluator: mode 'dual' needs a judge: set judge = 'openai:MODEL'"),
-        ("items = 's'\nmode = 'cheep'\n", "jumar.toml:6: evaluator.mode: input should be 'cheap', 'expensive' or 'dual'"),
+        ("items = 's'\nmode = 'cheep'\n", "jumar.toml:6: evaluator.mode: input should be 'cheap', 'expensive', 'dual' or 'auto'"),
         ("items = 's'\njugde = 'mock:'\n", "jumar.toml:6: unknown key 'evaluator.jugde' (did you mean 'judge'?)"),
         ("items = '/s'\n", "jumar.toml:5: evaluator.items: the path '/s' should lie below the work directory"),
         ("items = '../s'\n", "jumar.toml:5: evaluator.items: the path '../s' should lie below"),
@@ -89,7 +89,7 @@ def test_prices_and_a_scale_are_two_numbers(tmp_path: Path):
         ("items = 's'\njudge = 'mock:'\ndimensions = {}\n", "jumar.toml:7: evaluator.dimensions"),
         (
             "items = 's'\njudge = 'mock:'\nmode = 'expensive'\ndimensions = {readability = 'sentences'}\n",
-            "dimensions.readability: 'sentences' comes from the cheap judge: it needs mode 'dual' or 'cheap'",
+            "dimensions.readability: 'sentences' comes from the cheap judge: it needs mode 'dual', 'cheap' or 'auto'",
         ),
         (
             "items = 's'\njudge = 'mock:'\n[evaluator.dimensions]\nx = 3\n",

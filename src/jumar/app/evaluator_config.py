@@ -32,6 +32,12 @@ _TEXT_PARTS: Final = ("length", "structure", "specificity", "repetition", "overl
 PARTS: Final = ("gestalt", *_STORY_PARTS, *_TEXT_PARTS)
 """What an evaluation may be taken apart into: the score of the mode, and the cheap judge's parts of stories and of texts."""
 
+_OF_AUTO: Final = ("proof", "decision_line", "audit", "confidence", "audit_seed")
+_NEEDED: Final = {
+    "patterns": "the file of what the cheap judge has learned",
+    "proof": "the proof.json that says that these patterns track the judge",
+    "decision_line": "a score such as 3.5; an item of which it is not certain on which side it is goes to the judge",
+}
 _JUDGES: Final = ("openai", "anthropic", "http", "https", "replay", "command", "mock")
 
 
@@ -40,7 +46,7 @@ class JudgeOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    mode: Literal["cheap", "expensive", "dual"] = "dual"
+    mode: Literal["cheap", "expensive", "dual", "auto"] = "dual"
     items: Text | Annotated[list[Text], Field(min_length=1)]
     judge: Text | None = None
     patterns: Text | None = None
@@ -56,6 +62,11 @@ class JudgeOptions(BaseModel):
     judge_scale: Pair | None = None
     max_tokens: Annotated[int, Field(ge=1, strict=True)] = 2000
     cache: Text | Literal[False] | None = None
+    proof: Text | None = None
+    decision_line: Annotated[float, Field(ge=1, le=5)] | None = None
+    audit: Annotated[float, Field(ge=0, le=1)] | None = None
+    confidence: Annotated[float, Field(ge=0.5, le=0.99)] | None = None
+    audit_seed: Annotated[int, Field(strict=True)] | None = None
 
     @field_validator("items")
     @classmethod
@@ -108,6 +119,18 @@ class JudgeOptions(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _has_what_auto_needs(self) -> Self:
+        if self.mode == "auto":
+            for name in ("patterns", "proof", "decision_line"):
+                if getattr(self, name) is None:
+                    raise ValueError(f"mode 'auto' needs '{name}': {_NEEDED[name]}")
+            return self
+        given = [name for name in _OF_AUTO if getattr(self, name) is not None]
+        if given:
+            raise ValueError(f"{given[0]}: is for mode = 'auto', and the mode is {self.mode!r}")
+        return self
+
     @property
     def paths(self) -> tuple[str, ...]:
         """The paths and globs of the items."""
@@ -119,7 +142,7 @@ class JudgeOptions(BaseModel):
             raise ValueError(f"there is no part '{escape(part)}'{nearest(part, PARTS)}; there are {', '.join(PARTS)}")
         if self.mode == "expensive" and part != "gestalt":
             raise ValueError(
-                f"'{part}' comes from the cheap judge: it needs mode 'dual' or 'cheap'; mode 'expensive' has gestalt"
+                f"'{part}' comes from the cheap judge: it needs mode 'dual', 'cheap' or 'auto'; mode 'expensive' has gestalt"
             )
 
 

@@ -14,6 +14,7 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any, Final
 
+from jumar.app.auto_model import AutoEvaluation
 from jumar.judging.dual import CheapResult, DualEvaluation
 from jumar.judging.expensive.health import check_expensive_evaluator
 from jumar.judging.expensive.settings import MAX_UNSCORED
@@ -51,6 +52,7 @@ class Findings:
     expensive: Evaluation | None = None
     cheap: tuple[CheapResult, ...] | None = None
     dual: DualEvaluation | None = None
+    auto: AutoEvaluation | None = None
     patterns: int = 0
     lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     missing: tuple[str, ...] = ()
@@ -63,6 +65,8 @@ class Findings:
     @property
     def scores(self) -> dict[str, float]:
         """The gestalt of every item that was read and scored by the judge that counts."""
+        if self.auto is not None:
+            return {one.id: one.score for one in self.auto.outcome.items if one.score is not None}
         results: Sequence[Any] = self.expensive.results if self.expensive is not None else self.cheap or ()
         return {one.story_id: one.gestalt for one in results if isinstance(one, CheapModeResult | ExpensiveModeResult)}
 
@@ -111,7 +115,7 @@ def _judgement(found: Findings) -> Judgement:
         mode=found.mode,
         items=found.items,
         scored=len(found.scores),
-        gestalt=fmean(scores) if scores else None,
+        gestalt=_average(found, scores),
         unscored=MappingProxyType(found.kinds),
         flags=_flags(found),
         targets=MappingProxyType({"gestalt": QUALITY_TARGET, "gap": GAP_TARGET}),
@@ -124,6 +128,15 @@ def _judgement(found: Findings) -> Judgement:
     return replace(base, **found.recorded)
 
 
+def _average(found: Findings, scores: Sequence[float]) -> float | None:
+    """Return the mean of the scores; in mode auto that of the judge's scores, which are corrected for, with the empty items."""
+    corrected = None if found.auto is None else found.auto.outcome.average
+    if corrected is None:
+        return fmean(scores) if scores else None
+    empty = len(found.empty)
+    return (corrected.estimate * corrected.items + _LOWEST * empty) / (corrected.items + empty)
+
+
 def _paid(found: Findings) -> dict[str, Any]:
     spent = found.expensive
     if spent is None:
@@ -134,6 +147,8 @@ def _paid(found: Findings) -> dict[str, Any]:
 
 def _gap(found: Findings) -> dict[str, Any]:
     dual = found.dual
+    if found.auto is not None and found.auto.outcome.average is not None:
+        return {"cheap": found.auto.outcome.average.cheap}
     if dual is None:
         return {}
     verdict = None if dual.tracking is None else dual.tracking.verdict
@@ -149,6 +164,8 @@ def _flags(found: Findings) -> tuple[str, ...]:
     flags = [] if found.expensive is None else check_expensive_evaluator(found.expensive.results).flags
     if found.mode == "cheap" and found.cheap:
         flags = check_cheap_evaluator(found.cheap, patterns=found.patterns).flags
+    if found.auto is not None and found.auto.trust.reasons:
+        flags = [*flags, "audits_failed" if found.auto.rest_asked else "proof_not_trusted"]
     return tuple(flags)
 
 
@@ -156,7 +173,8 @@ def _by_item(found: Findings) -> dict[str, tuple[str, ...]]:
     """Return what each scored item lacks: in the judge's words, or in those of the rules where no judge was asked."""
     if found.expensive is None:
         return dict(found.lacks)
-    return {one.story_id: _words(one) for one in found.expensive.results if isinstance(one, ExpensiveModeResult)}
+    read = {one.story_id: _words(one) for one in found.expensive.results if isinstance(one, ExpensiveModeResult)}
+    return read if found.auto is None else {**found.lacks, **read}
 
 
 def _words(result: ExpensiveModeResult) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from jumar.app.evaluator_config import EvaluatorConfig, JudgeOptions
 from jumar.budget.prices import PriceTable
@@ -30,7 +30,9 @@ from jumar.redaction import current
 from jumar.text import escape
 
 if TYPE_CHECKING:
+    from jumar.app.auto_model import AutoEvaluation
     from jumar.app.evaluator_figures import Findings
+    from jumar.app.loop_auto import LoopAuto
     from jumar.judging.cheap.evaluator import CheapModeEvaluator
     from jumar.judging.dual import CheapResult
     from jumar.judging.expensive.summary import Evaluation, Result
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Evaluators", "LoopEvaluator", "Place"]
 
+_T = TypeVar("_T")
 _LOOK: Final = 0.1  # seconds between two looks at the request to stop
 _BUILTIN: Final = ("story", "text")
 REPLIES: Final = "replies"
@@ -135,9 +138,23 @@ class LoopEvaluator:
             with _named(where, "patterns"):
                 self._cheap = CheapModeEvaluator(self._patterns, rubric=self._rubric)
             self._digest = None if self._patterns is None else sha256_file(self._patterns)
-        if options.mode == "dual":
+        if options.mode in {"dual", "auto"}:
             with _named(where, "mode"):
                 require_statistics()
+        self._auto = self._proven(where) if options.mode == "auto" else None
+
+    def _proven(self, where: str) -> LoopAuto:
+        """Return what mode auto decides by; the cheap judge is from now on the one that was proven."""
+        from jumar.app.loop_auto import LoopAuto
+
+        options = self._options
+        if self._judge is None or self._patterns is None or options.proof is None:
+            raise ConfigError(f"{where} mode: 'auto' needs judge, patterns and proof")
+        with _named(where, "proof"):
+            found = LoopAuto(options, self._patterns, self._place.base / options.proof, self._rubric)
+            found.check_judge(self._judge, self._settings)
+        self._rubric, self._cheap = found.rubric, found.evaluator
+        return found
 
     @property
     def asks(self) -> bool:
@@ -204,7 +221,11 @@ class LoopEvaluator:
         if self._judge is not None and read:
             tally = _Spending(folder / "spent.jsonl")
             try:
-                expensive = self._ask(self._judge, read, tally, fresh=context.fresh)
+                if self._auto is not None:
+                    auto = self._decided(self._auto, self._judge, read, tally, fresh=context.fresh)
+                    found, expensive = replace(found, auto=auto), auto.expensive
+                else:
+                    expensive = self._ask(self._judge, read, tally, fresh=context.fresh)
             except (EvaluationUnreliableError, JudgeRejectedError) as error:
                 given = cast("Evaluation | None", error.evaluation)
                 found = replace(found, expensive=given, recorded={**found.recorded, **tally.correction(given)})
@@ -238,6 +259,24 @@ class LoopEvaluator:
 
         return run_async(lambda: _until_stopped(work(), self._place.stop))
 
+    def _decided(self, auto: LoopAuto, judge: Judge, items: Sequence[Item], tally: _Spending, *, fresh: str) -> AutoEvaluation:
+        from jumar.app.auto import left_of
+        from jumar.app.judged import reply_cache
+        from jumar.judging.expensive.evaluate import judge_items, run_async
+
+        cache = reply_cache(self._cache_directory(fresh), judge)
+
+        async def ask(asked: Sequence[Item], before: Evaluation | None) -> Evaluation:
+            settings = left_of(self._settings, before)
+            question = auto.rubric.judge
+            return await judge_items(asked, judge, question, settings, on_result=tally.add, cache=cache, prices=self._prices)
+
+        async def work() -> AutoEvaluation:
+            async with contextlib.aclosing(judge):
+                return await auto.decide(items, ask)
+
+        return run_async(lambda: _until_stopped(work(), self._place.stop))
+
     def _cache_directory(self, fresh: str) -> Path | None:
         """Return where replies are kept, None for nowhere. A fresh reading has its own folder, and goes on when it was killed."""
         given = self._options.cache
@@ -255,16 +294,18 @@ class LoopEvaluator:
         cheap = self._cheap
         if cheap is None:
             return found
-        results: list[CheapResult] = list(cheap.evaluate(found.read))
+        results: list[CheapResult] = list(cheap.evaluate(found.read) if found.auto is None else found.auto.cheap)
         pairs = [
             (one, _rubric_of(item, cheap))
             for item, one in zip(found.read, results, strict=True)
             if isinstance(one, CheapModeResult)
         ]
+        both = found.expensive if found.auto is None else None  # in mode auto the items that both scored are a choice
+        dual = None if both is None else combine(found.read, both, results, cheap.patterns)
         return replace(
             found,
             cheap=tuple(results),
-            dual=None if found.expensive is None else combine(found.read, found.expensive, results, cheap.patterns),
+            dual=dual,
             patterns=0 if cheap.evidence is None else len(cheap.evidence.ids),
             lacks={one.story_id: weaknesses_of(one, rubric, cheap.patterns) for one, rubric in pairs},
             missing=missing_overall(pairs, cheap.patterns),
@@ -272,15 +313,18 @@ class LoopEvaluator:
 
     def _write(self, folder: Path, found: Findings, iteration: int) -> None:
         """Keep every item's result beside the iteration's other logs, before it is acknowledged."""
+        from jumar.app.auto_files import auto_documents
         from jumar.app.judged_files import dual_documents
         from jumar.judging.dual import cheap_document
 
         documents: dict[str, str] = {}
-        if found.expensive is not None:
+        if found.auto is not None:
+            documents |= auto_documents(found.auto)
+        elif found.expensive is not None:
             documents["expensive_eval.json"] = _json(found.expensive.to_json())
         if found.dual is not None:
             documents |= dual_documents(iteration, found.dual)
-        elif found.cheap is not None:
+        elif found.cheap is not None and found.auto is None:
             documents["cheap_eval.json"] = _json(cheap_document(found.cheap, None))
         for name, text in documents.items():
             replace_file(folder / name, current().redact_bytes(text.encode("utf-8", "backslashreplace")))
@@ -307,7 +351,7 @@ def _empty(item: Item) -> bool:
     return not item.text.strip() and not (item.story is not None and (item.story.technical_area or "").strip())
 
 
-async def _until_stopped(work: Coroutine[Any, Any, Evaluation], stop: threading.Event | None) -> Evaluation:
+async def _until_stopped(work: Coroutine[Any, Any, _T], stop: threading.Event | None) -> _T:
     task = asyncio.create_task(work)
     try:
         while not task.done():

@@ -39,7 +39,10 @@ def auto_options(function: F) -> F:
         click.option("--decision-line", type=DecimalRange(1, 5), metavar="SCORE", help="auto: what is decided, yes from here."),
         click.option("--audit", type=DecimalRange(0, 1), metavar="SHARE", help="auto: checked at random.  [default: 0.05]"),
         click.option(
-            "--confidence", type=DecimalRange(0.5, 0.99), metavar="SHARE", help="auto: of the intervals.  [default: 0.9]"
+            "--confidence",
+            type=DecimalRange(0.5, 0.99),
+            metavar="SHARE",
+            help="auto: of each end of an interval.  [default: 0.9]",
         ),
         click.option("--audit-seed", type=int, metavar="N", help="auto: which items are checked.  [default: 0]"),
     )

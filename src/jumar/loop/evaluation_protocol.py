@@ -24,11 +24,13 @@ _MODES: Final = {
     "dual": "An expensive judge gives the score; a cheap one, made of rules and patterns, is compared with it.",
     "expensive": "A judge reads every item and gives the score.",
     "cheap": "Rules and patterns give the score; nobody reads the items.",
+    "auto": "Rules and patterns give the score where they are certain; a judge reads the other items, and some of these.",
 }
 _MISSED: Final = {
     "dual": "What the judge saw and the rules did not:",
     "expensive": "What is missing:",
     "cheap": "What the rules do not find:",
+    "auto": "What the rules do not find:",
 }
 
 
@@ -57,8 +59,9 @@ def _figures(judged: Judgement) -> list[str]:
     lines = [f"{plural(judged.items, 'item')}, {judged.scored} scored{f' ({kinds})' if kinds else ''}"]
     name = "expensive" if judged.mode == "dual" else judged.mode
     lines.append(f"{name} average: {_number(judged.gestalt)} (target: at least {_number(judged.targets.get('gestalt'))})")
-    if judged.mode == "dual":
+    if judged.mode in {"dual", "auto"}:
         lines.append(f"cheap average: {_number(judged.cheap)}")
+    if judged.mode == "dual":
         gap = "—" if judged.gap is None else f"{judged.gap + 0.0:+.2f}"
         target = f"target: at most {_number(judged.targets.get('gap'))}"
         lines.append(f"gap: {gap} (expensive − cheap); mean absolute gap {_number(judged.abs_gap)} ({target})")

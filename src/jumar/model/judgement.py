@@ -11,8 +11,8 @@ from jumar.model.codec import Fields
 
 __all__ = ["EvaluatorMode", "JudgedItem", "Judgement"]
 
-EvaluatorMode = Literal["cheap", "expensive", "dual"]
-_MODES = ("cheap", "expensive", "dual")
+EvaluatorMode = Literal["cheap", "expensive", "dual", "auto"]
+_MODES = ("cheap", "expensive", "dual", "auto")
 
 
 def _no_counts() -> Mapping[str, int]:
@@ -52,7 +52,8 @@ class JudgedItem:
 class Judgement:
     """One evaluation. Averages are from 1 to 5 and None where nothing was scored.
 
-    ``gestalt`` is the mean that became the score, in dual mode the expensive judge's. ``cheap``, ``gap`` (expensive − cheap,
+    ``gestalt`` is the mean that became the score, in dual mode the expensive judge's, in mode auto what that one's
+    would be. ``cheap``, ``gap`` (expensive − cheap,
     signed), ``abs_gap`` and ``tracks`` are of dual mode, over the items that both scored; ``tracks`` is None where it is not
     proven either way. ``unscored`` counts the items without a score by kind. ``cost_usd`` is what the judge was paid for this
     evaluation, None when a call did not say; then ``known_cost_usd`` is what the others cost. Replies from the cache cost

@@ -3,9 +3,10 @@
 The errors come from items that the cheap score was not fitted on. Items of one group are no independent evidence, so that every
 group counts as one, shared by its items, and a group that nobody has seen stands for the worst that may come (hierarchical
 conformal prediction: Lee, Barber and Willett 2023). Errors are compared within bins of the cheap score (Mondrian: Vovk, Lindsay,
-Nouretdinov and Gammerman 2003), because a judge that is right about the best items may not be so about the others. Then a score
-of a new group's item lies within its interval at least as often as the confidence says, on average over sets of items and in
-each bin.
+Nouretdinov and Gammerman 2003), because a judge that is right about the best items may not be so about the others.
+
+A decision can be wrong on one side only, so that the confidence is of each side by itself: the score of a new group's item is
+below its interval in at most 1 − confidence of the cases, and above it in as many, on average over sets of items and in each bin.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LEVELS: Final = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
 
 MOST_BINS: Final = 5
 FEWEST_GROUPS: Final = 30
-"""Groups in a bin; below twenty a tail of 5 % cannot be bounded at all, and at twenty the largest error bounds it."""
+"""Groups in a bin; below twenty a tail of 5 % cannot be bounded at all, and near twenty the largest error bounds it."""
 
 _LOWEST, _HIGHEST = 1.0, 5.0
 _CLOSE: Final = 1e-9
@@ -77,7 +78,7 @@ class ConformalIntervals(BaseModel):
         return self
 
     def at(self, score: float, confidence: float) -> tuple[float, float]:
-        """Return the interval, within 1–5, of the judge's score of an item with this cheap ``score``.
+        """Return the interval, within 1–5, of the judge's score of an item with this cheap ``score``: each end at ``confidence``.
 
         A confidence above the highest level, and a bin of too few groups, give the whole scale.
         """
@@ -103,8 +104,8 @@ def fit_intervals(
     """Return half widths from ``(items,)`` cheap scores, judge's scores and groups (None: an item by itself).
 
     The cheap scores must not come from a fit on the same items. There are as many bins, at quantiles of the cheap scores, as have
-    ``fewest_groups`` groups each, ``most_bins`` at most and one at least. Each side of an interval has half of what the
-    confidence leaves. Errors: ValueError for sequences of different lengths, and for no items.
+    ``fewest_groups`` groups each, ``most_bins`` at most and one at least. Errors: ValueError for sequences of different lengths,
+    and for no items.
     """
     if not len(cheap) == len(judge) == len(groups):
         raise ValueError(f"{len(cheap)} cheap scores, {len(judge)} of the judge, {len(groups)} groups: give as many of each")
@@ -167,7 +168,7 @@ def _widths(errors: Sequence[float], names: Sequence[Any], levels: Sequence[floa
     ranked = sorted(zip(errors, names, strict=True), key=lambda pair: pair[0])
     found: list[float | None] = []
     for level in levels:
-        wanted = (len(sizes) + 1) * (1.0 + level) / 2.0
+        wanted = (len(sizes) + 1) * level
         total = 0.0
         width: float | None = None
         for error, name in ranked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from jumar.errors import ConfigError
 from jumar.judging.auto.auditing import is_audited
@@ -14,19 +14,21 @@ __all__ = ["AutoRules", "Planned", "Why", "plan", "side_of"]
 
 Why = Literal["certain", "uncertain", "abstained", "not_trusted", "audited", "audits_failed"]
 Side = Literal["above", "below"]
+CONFIDENCE: Final = 0.9
+AUDIT: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoRules:
     """What decides about escalation. Errors: :class:`jumar.errors.ConfigError` for a number that is out of range.
 
-    ``line``: scores from it on are above, others below. ``confidence`` of the intervals; ``audit`` is the share of items that are
-    drawn for an audit, by ``seed``.
+    ``line``: scores from it on are above, others below. ``confidence`` is that of each end of an interval; ``audit`` is the share
+    of items that are drawn for an audit, by ``seed``.
     """
 
     line: float
-    confidence: float = 0.9
-    audit: float = 0.05
+    confidence: float = CONFIDENCE
+    audit: float = AUDIT
     seed: int = 0
 
     def __post_init__(self) -> None:
