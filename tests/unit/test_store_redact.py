@@ -66,7 +66,12 @@ def plant(directory: Path, work: Path, *, large: int = 0) -> LoopStore:
     store.add_decision("select", best_iteration=1, reason=f"since {TOKEN}", by=NAME, at=AT)
     put(
         store.paths.directory,
-        {"view.md": f"a view {TOKEN}".encode(), "final-output/kept.txt": TOKEN.encode(), f"final-output/{NAME}": b"x"},
+        {
+            "view.md": f"a view {TOKEN}".encode(),
+            "final-output/kept.txt": TOKEN.encode(),
+            f"final-output/{NAME}": b"x",
+            f"final-output/d-{NAME}/below/{NAME}.txt": b"x",
+        },
     )
     return LoopStore.open(directory)
 
@@ -114,6 +119,13 @@ def test_a_second_time_finds_nothing_and_writes_nothing(fresh_place: Path) -> No
     done, _ = redact(LoopStore.open(store.paths.directory))
     assert (done.files, done.places, done.renamed, done.decision) == (0, 0, 0, None)
     assert sorted((str(path), path.lstat().st_ino) for path in store.paths.directory.rglob("*")) == before
+
+
+def test_an_empty_directory_that_holds_it_in_its_name_is_told(fresh_place: Path) -> None:
+    store = plant(fresh_place / "loop", fresh_place / "work")
+    (store.paths.directory / "elsewhere" / f"d-{NAME}").mkdir(parents=True)
+    _, second = redact(store)
+    assert second.left == ("the name of the empty directory elsewhere/d-[redacted: MY_NAME]",)
 
 
 def test_a_loop_goes_on_after_it(fresh_place: Path) -> None:

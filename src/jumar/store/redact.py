@@ -12,7 +12,7 @@ import contextlib
 import os
 import secrets
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from jumar import files
@@ -188,8 +188,8 @@ def _sync_parents(directory: Path, paths: tuple[str, ...]) -> None:
 
 
 def _drop_empty(directory: Path, parent: Path) -> None:
-    """Remove directories that lost their last file to another name; never those that every loop or snapshot has."""
-    while len(parent.relative_to(directory).parts) > 3:
+    """Remove directories that lost their last file to another name: they held the secret in theirs, as files else stay there."""
+    while parent != directory:
         try:
             os.rmdir(parent)
         except OSError:
@@ -217,11 +217,21 @@ def _record(store: LoopStore, plan: Fields) -> Decision:
 def _left(directory: Path, redactor: Redactor) -> tuple[str, ...]:
     """Return where the secret still stands below the loop, in words; a path that holds it is shown without it."""
     found: list[str] = []
-    for relative, entry in files.walk(directory):
+    directories: list[str] = []
+    holding: set[str] = set()
+
+    def every_one(path: str) -> bool:
+        directories.append(path.rstrip("/"))
+        return False
+
+    for relative, entry in files.walk(directory, prune=every_one):
+        holding.update(map(os.fspath, PurePosixPath(relative).parents))
         shown = redactor.redact(escape(relative))
         if shown != escape(relative):
             found.append(f"the name of {shown}")
         if entry.is_file(follow_symlinks=False) and redactor.finds(Path(entry.path).read_bytes()):
             found.append(shown)
+    empty = (redactor.redact(escape(path)) for path in directories if path not in holding and redactor.finds(os.fsencode(path)))
+    found += [f"the name of the empty directory {shown}" for shown in empty]
     more = (f"and {len(found) - _SHOWN:,} more",) if len(found) > _SHOWN else ()
     return (*found[:_SHOWN], *more)
