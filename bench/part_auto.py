@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def measure(_directory: Path) -> Iterator[Row]:
         if not targets:
             yield (name, "not here", f"set JUMAR_DATA; looked in {DATA.name}", "")
             continue
-        trials = [_trial(targets, seed) for seed in range(SEEDS)]
+        trials = [trial_of(targets, seed) for seed in range(SEEDS)]
         verdicts = [one.verdict for one in trials]
         said = ", ".join(f"{verdicts.count(one)} {one}" for one in sorted(set(verdicts)))
         ends = [statistics.fmean(one) for one in zip(*(_covered(one) for one in trials), strict=True)]
@@ -55,10 +55,11 @@ def measure(_directory: Path) -> Iterator[Row]:
         yield (f"{name}: ends of the intervals at 90 % that hold", held, f"proofs: {said}", "≥ 90 %")
         for line in LINES:
             for confidence in CONFIDENCES:
-                yield _row(name, line, confidence, trials, targets)
+                yield _row(name, line, confidence, figures(trials, line, confidence), targets)
 
 
-def _trial(targets: Sequence[Target], seed: int) -> Trial:
+def trial_of(targets: Sequence[Target], seed: int) -> Trial:
+    """Return what was learned of three fifths of the groups, and the others as new items."""
     split = split_items([one.item for one in targets], seed=seed)
     opened = [one for one in targets if not split.is_sealed(one.item)]
     new = [one for one in targets if split.is_sealed(one.item)]
@@ -80,28 +81,47 @@ def _covered(trial: Trial) -> tuple[float, float]:
     return low / len(pairs), high / len(pairs)
 
 
-def _row(name: str, line: float, confidence: float, trials: Sequence[Trial], targets: Sequence[Target]) -> Row:
-    saved: list[float] = []
-    wrong: list[float] = []
+@dataclass(frozen=True)
+class Figures:
+    """Over the trials: shares of the new items that are not escalated, and that are decided wrongly; the constant's errors."""
+
+    saved: list[float]
+    wrong: list[float]
+    decided: int
+    errors: int
+    minority: list[float]
+
+    @property
+    def constant(self) -> float:
+        """Share of all items that a constant gets wrong which decides as many of them, drawn at random."""
+        return statistics.fmean(share * rate for share, rate in zip(self.saved, self.minority, strict=True))
+
+
+def figures(trials: Sequence[Trial], line: float, confidence: float) -> Figures:
+    """Return what mode auto saves and gets wrong; the constant says what most open items are."""
+    found = Figures([], [], 0, 0, [])
     decided = errors = 0
-    minority: list[float] = []
     for trial in trials:
-        rules = AutoRules(line=line, confidence=confidence, audit=0)
-        planned = plan(((str(at), score) for at, score in enumerate(trial.cheap)), trial.intervals, rules)
+        scores = ((str(at), score) for at, score in enumerate(trial.cheap))
+        planned = plan(scores, trial.intervals, AutoRules(line=line, confidence=confidence, audit=0))
         kept = [(one, judge) for one, judge in zip(planned, trial.judge, strict=True) if not one.escalated]
         mistakes = sum(side_of(one.cheap or 0.0, line) != side_of(judge, line) for one, judge in kept)
-        saved.append(len(kept) / len(planned))
-        wrong.append(mistakes / len(planned))
+        found.saved.append(len(kept) / len(planned))
+        found.wrong.append(mistakes / len(planned))
         decided, errors = decided + len(kept), errors + mistakes
         most = "above" if 2 * sum(side_of(one, line) == "above" for one in trial.opened) >= len(trial.opened) else "below"
-        minority.append(sum(side_of(one, line) != most for one in trial.judge) / len(trial.judge))
-    constant = statistics.fmean(share * rate for share, rate in zip(saved, minority, strict=True))
-    among = f"{errors / decided:.1%} of {decided} not escalated" if decided else "none decided"
+        found.minority.append(sum(side_of(one, line) != most for one in trial.judge) / len(trial.judge))
+    return replace(found, decided=decided, errors=errors)
+
+
+def _row(name: str, line: float, confidence: float, found: Figures, targets: Sequence[Target]) -> Row:
+    among = f"{found.errors / found.decided:.1%} of {found.decided} not escalated" if found.decided else "none decided"
     flips = _flips(targets, line)
+    constant = f"constant {found.constant:.1%} of all, {statistics.fmean(found.minority):.1%} of those"
     return (
         f"{name}: line {line:g}, confidence {confidence:.0%}",
-        f"{_shown(saved)} saved",
-        f"wrong {_shown(wrong)} of all, {among}; constant {constant:.1%} of all, {statistics.fmean(minority):.1%}",
+        f"{_shown(found.saved)} saved",
+        f"wrong {_shown(found.wrong)} of all, {among}; {constant}",
         f"≤ {1 - confidence:.0%} of those; judge's flips {'—' if flips is None else f'{flips:.1%}'}",
     )
 

@@ -173,3 +173,40 @@ def test_intervals_of_the_set_are_taken_and_held_against_the_sealed_items(here: 
 
     assert all(one.check is not None and one.check.escalated == 0 for one in lines)
     assert any("on the wrong side of the line" in reason for one in lines for reason in one.reasons)
+
+
+def test_what_the_judge_does_not_answer_is_undecided_and_no_score_at_all_ends_with_12(here: Path) -> None:
+    rows = Path("new.jsonl").read_text().splitlines(keepends=True)
+    Path("half.jsonl").write_text("".join(rows[::2]))
+    common = ("evaluate", "new.jsonl", "--mode", "auto", "--patterns", "patterns.json", "--proof", "proof.json", "--repeat", 1)
+    options = ("--decision-line", 3.5, "--audit", 0.2, "--json", "--per-item", "rows.jsonl")
+    found = call(*common, *options, "--judge", "replay:half.jsonl", check=0).document
+    own = found["auto"]
+    by_why: dict[str, int] = {}
+    for row in lines_of("rows.jsonl"):
+        by_why[row["why"]] = by_why.get(row["why"], 0) + 1
+        assert (row["score"] is None) == (row["decided_by"] is None) == (row["why"] == "unscored")
+        assert row["why"] == "certain" or (row["expensive"] is None) == (row["unscored"] is not None)
+
+    assert found["unscored"] == own["undecided"] == by_why["unscored"] > 0
+    assert own["average"]["items"] < 180  # what was asked in vain is not in it
+    assert own["cheap"] == by_why["certain"]
+    none = [{"id": f"e{number}", "text": ""} for number in range(3)]
+    Path("empty.jsonl").write_text("".join(json.dumps(row) + "\n" for row in none))
+    call("evaluate", "empty.jsonl", *common[2:], *options, "--judge", "replay:half.jsonl", check=12)
+
+
+def test_money_that_runs_out_leaves_items_undecided_and_the_others_decided(here: Path) -> None:
+    answer = json.dumps({"gestalt": 4, "reasoning": "r", "strengths": [], "weaknesses": []})
+    Path("judge.sh").write_text(f"#!/bin/sh\ncat > /dev/null\necho '{answer}'\n")
+    Path("judge.sh").chmod(0o755)
+    common = ("evaluate", "new.jsonl", "--mode", "auto", "--patterns", "patterns.json", "--proof", "proof.json", "--repeat", 1)
+    found = call(
+        *common, "--decision-line", 3.5, "--audit", 0, "--json", "--judge", "command:./judge.sh", "--max-cost", 0, check=0
+    )
+    own = found.document["auto"]
+
+    assert found.document["expensive"]["stopped"] is not None
+    assert own["undecided"] > 80
+    assert own["cheap"] == own["calls_saved"] > 80
+    assert own["cost_saved_usd"] is None  # nobody knows what a call of that program costs
