@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -281,6 +282,36 @@ def test_doctor_knows_that_passes_in_trees_of_their_own_do_not_find_it_either(fr
 
 
 @pytest.mark.parametrize(
+    ("place", "loop", "state"),
+    [
+        (".", 'isolation = "none"', "green"),
+        (".", 'isolation = "copy"', "red"),
+        (".", 'isolation = "worktree"', "red"),
+        (".", "candidates = 2", "red"),
+        ("part", 'isolation = "copy"', "red"),
+        ("part", 'isolation = "worktree"', "green"),  # the worktree is one of the whole repository
+    ],
+)
+def test_an_agent_beside_the_tree_is_refused_where_passes_do_not_find_it(
+    fresh_place: Path, monkeypatch: pytest.MonkeyPatch, place: str, loop: str, state: str
+):
+    subprocess.run(["git", "init", "-q"], cwd=fresh_place, check=True)
+    where = fresh_place / place
+    write_loop(where, [0.6], loop=loop)
+    config = where / "jumar.toml"
+    config.write_text(re.sub(r"(?m)^command = .*agent.py.*$", 'command = ["../agent.sh"]', config.read_text()))
+    (where.parent / "agent.sh").write_text("#!/bin/sh\n")
+    (where.parent / "agent.sh").chmod(0o755)
+    monkeypatch.chdir(where)
+    (row,) = [one for one in call("doctor", "--json", "--no-run").document["rows"] if one["name"] == "generator"]
+    assert state == row["state"], row
+    if state == "red":
+        refused = call("run", check=2)
+        assert "give its absolute path" in refused.err
+        assert not (where / ".jumar/loops").exists(), "nothing is begun"
+
+
+@pytest.mark.parametrize(
     ("extra", "state", "detail"),
     [
         ('[hooks]\npython = ["mine:hear"]', "green", "can be loaded: mine:hear"),
@@ -301,6 +332,9 @@ def test_doctor_warns_of_a_loop_without_limits_and_of_tests_without_a_guard(fres
     assert "no limit on money, tokens or time; only max_iterations ends it: 1 passes" in found["budget"]["detail"]
     assert "runs pytest" in found["protect"]["detail"]
     write_loop(fresh_place, [0.6], check="pytest --version", loop='protect = ["tests/**"]', extra="[budget]\nmax_seconds = 60")
+    assert "'tests/**' names no file" in rows("--no-run", check=0)["protect"]["detail"]
+    (fresh_place / "tests").mkdir()
+    (fresh_place / "tests/test_it.py").write_text("")
     assert {"budget", "protect"}.isdisjoint(rows("--no-run", check=0))
 
 

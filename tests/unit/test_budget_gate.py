@@ -303,3 +303,11 @@ def test_candidates_side_by_side_stay_within_a_budget_that_reserves_the_most_tha
 
 def replace_start(one: Attempt, reserve: float) -> Attempt:
     return replace(one, start=replace(one.start, reserve_cost_usd=reserve))
+
+
+def test_the_end_names_the_reservation_that_did_not_fit():
+    budget = Budget(max_cost_usd=0.6, reserve_cost_usd=0.5)
+    gate = ask(known(0.15), budget, of(0.5, 0))
+    assert reason(gate) == "max_cost"
+    assert gate.decision.detail.endswith("and the next pass may take $0.5000 (reserve_cost_usd)")
+    assert ask(known(0.15), replace(budget, reserve_cost_usd=None), of(0.5, 0)).decision.detail.endswith("may take $0.5000")

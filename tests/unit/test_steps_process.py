@@ -174,7 +174,7 @@ def test_both_outputs_are_kept_apart_and_logged_together(tmp_path):
 def test_a_flood_is_read_to_its_end_and_kept_to_the_cap(tmp_path):
     log = tmp_path / "log"
     tracemalloc.start()
-    result = run(wild("flood"), tmp_path, log=log, output_cap=200_000)
+    result = run(wild("flood"), tmp_path, log=log, output_cap=200_000, timeout=300.0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     printed = 100 * 1024 * 1024 + 2 * len("the end of stdout\n")

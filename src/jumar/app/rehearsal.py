@@ -18,7 +18,7 @@ from jumar.app.agents import AGENTS
 from jumar.app.config import JumarConfig
 from jumar.app.machine import Row
 from jumar.app.parts import build_parts
-from jumar.app.shortfalls import is_isolated, missing_row, of_the_copy
+from jumar.app.shortfalls import found_by_passes, missing_row, not_found_by_passes, of_the_copy
 from jumar.app.templates import AGENT
 from jumar.errors import JumarError
 from jumar.files import remove_tree
@@ -145,6 +145,9 @@ def generator_row(config: JumarConfig, workdir: Path) -> Row:
         return Row(name="generator", state="green", detail=f"a shell script: {shown:.60}")
     environment = build_environment(os.environ, config.loop.env, {})
     if _found(word, workdir, environment.get("PATH"), in_shell=isinstance(command, str)):
+        if "/" in word and not found_by_passes(word, workdir, config):
+            detail = f"{word} is there, and not where passes run"
+            return Row(name="generator", state="red", detail=detail, fix=not_found_by_passes(word))
         return Row(name="generator", state="green", detail=f"{word} is there")
     if word == AGENT:
         fix = "write your agent's command there"
@@ -221,12 +224,12 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
     except JumarError as error:
         yield Row(name="programs", state="red", detail=str(error), fix="edit jumar.toml as the message says")
         return
-    context, isolated = rehearsal.context(0), is_isolated(config)
+    context = rehearsal.context(0)
     checks: list[CheckResult] = []
     for validator in parts.validators:
         checks.append(validator.validate(context))
         command = next((one.command for one in config.validators if one.name == checks[-1].name), None)
-        yield of_the_copy(_validator_row(checks[-1]), command, config.directory(base), isolated=isolated)
+        yield of_the_copy(_validator_row(checks[-1]), command, config.directory(base), config)
     readings: list[ScoreReading] = []
     scored = replace(context, checks=tuple(checks))
     looked: list[SharedEvaluation] = []
@@ -239,7 +242,7 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
         readings.append(scorer.score(scored))
         named = readings[-1].dimension
         commands = (one.command for one in config.scorers if named in {one.dimension, one.builtin} and one.builtin != "judge")
-        yield of_the_copy(_scorer_row(readings[-1]), next(commands, None), config.directory(base), isolated=isolated)
+        yield of_the_copy(_scorer_row(readings[-1]), next(commands, None), config.directory(base), config)
     if looked:
         yield Row(name="start state", state="green", detail="not scored here: no judge is asked, because that may cost")
     else:
@@ -307,7 +310,7 @@ def _run_generator(parts: LoopParts, rehearsal: Rehearsal, workdir: Path, *, tim
         _outcome_row(outcome, rehearsal.config, timeout),
         rehearsal.config.generator.command,
         workdir,
-        isolated=is_isolated(rehearsal.config),
+        rehearsal.config,
     )
     yield row
     if outcome.failure is None and not outcome.timed_out:

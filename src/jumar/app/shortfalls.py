@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from jumar.model import CheckResult
 from jumar.report.figures import duration
 from jumar.text import escape
 
-__all__ = ["is_isolated", "limit_rows", "listener_rows", "missing_row", "of_the_copy", "protect_rows"]
+__all__ = ["found_by_passes", "limit_rows", "listener_rows", "missing_row", "not_found_by_passes", "of_the_copy", "protect_rows"]
 
 _LINES: Final = 3  # at the end of the output, where a program says that it could not begin
 _NO_MODULE: Final = re.compile(
@@ -65,11 +66,11 @@ def missing_row(check: CheckResult) -> Row | None:
     return None
 
 
-def of_the_copy(row: Row, command: str | Sequence[str] | None, workdir: Path, *, isolated: bool) -> Row:
+def of_the_copy(row: Row, command: str | Sequence[str] | None, workdir: Path, config: JumarConfig) -> Row:
     """Return ``row`` with a hint when it is not green and ``command`` names a file outside of ``workdir`` by a relative path.
 
-    Such a path leads elsewhere from the copy in which the program was tried, while a run in place finds it: yellow. One that is
-    ``isolated`` works in a tree of its own and does not find it either: then the row stays what it is.
+    Such a path leads elsewhere from the copy in which the program was tried, while a run in place finds it: yellow. Where
+    passes run in trees of their own, they don't find it either, and the row stays what it is.
     """
     if row.state == "green" or command is None:
         return row
@@ -77,12 +78,8 @@ def of_the_copy(row: Row, command: str | Sequence[str] | None, workdir: Path, *,
     path = next((word for word in words if (workdir / word).exists()), None)
     if path is None:
         return row
-    if isolated:
-        fix = (
-            f"{escape(path)} leaves the work directory and leads elsewhere from the trees below .jumar/work, where passes run: "
-            "give its absolute path"
-        )
-        return replace(row, fix=fix)
+    if not found_by_passes(path, workdir, config):
+        return replace(row, fix=not_found_by_passes(path))
     fix = (
         f"{escape(path)} leaves the work directory and leads elsewhere from the copy that is tried here; a run finds the file. "
         "An absolute path is found in both"
@@ -90,9 +87,23 @@ def of_the_copy(row: Row, command: str | Sequence[str] | None, workdir: Path, *,
     return replace(row, state="yellow", fix=fix)
 
 
-def is_isolated(config: JumarConfig) -> bool:
-    """Whether passes work in trees of their own, away from the work directory."""
-    return config.loop.isolation in {"copy", "worktree"} or config.loop.candidates > 1
+def found_by_passes(path: str, workdir: Path, config: JumarConfig) -> bool:
+    """Whether ``path``, seen from ``workdir``, is the same file where passes run: in place, or in trees of their own."""
+    in_place = config.loop.isolation not in {"copy", "worktree"} and config.loop.candidates == 1
+    if in_place or Path(path).expanduser().is_absolute():
+        return True
+    top = workdir.resolve()
+    if config.loop.isolation == "worktree":  # which is one of the whole repository
+        top = next((place for place in (top, *top.parents) if (place / ".git").exists()), top)
+    return Path(os.path.normpath(workdir.resolve() / path)).is_relative_to(top)
+
+
+def not_found_by_passes(path: str) -> str:
+    """Return what to do about a path that :func:`found_by_passes` refuses."""
+    return (
+        f"{escape(path)} leaves the work directory and leads elsewhere from the trees below .jumar/work, where passes run: "
+        "give its absolute path"
+    )
 
 
 def limit_rows(config: JumarConfig) -> Iterator[Row]:

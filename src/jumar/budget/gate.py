@@ -130,7 +130,10 @@ def budget_left(spend: Spend, budget: Budget) -> dict[str, float | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measure:
-    """One capped measure: what is spent, and what this step and the others need. None: nobody knows."""
+    """One capped measure: what is spent, and what this step and the others need. None: nobody knows.
+
+    ``reserve`` is the key that says what this step needs, empty where the dearest so far does.
+    """
 
     reason: StopReason
     key: str
@@ -140,6 +143,7 @@ class _Measure:
     generate: float | None
     score: float | None
     committed: float
+    reserve: str
 
     def show(self, value: float) -> str:
         return f"${value:.4f}" if self.dollars else plural(round(value), "token")
@@ -159,6 +163,7 @@ def _measures(
             generate=generate.cost_usd,
             score=score.cost_usd,
             committed=sum(one.cost_usd or 0.0 for one in committed),
+            reserve="" if budget.reserve_cost_usd is None else "reserve_cost_usd",
         )
         found.append(cost)
     if budget.max_tokens is not None:
@@ -171,6 +176,7 @@ def _measures(
             generate=generate.tokens,
             score=score.tokens,
             committed=sum(one.tokens or 0 for one in committed),
+            reserve="" if budget.reserve_tokens is None else "reserve_tokens",
         )
         found.append(tokens)
     return found
@@ -181,7 +187,7 @@ def _room(measure: _Measure, running: int) -> Wait | Stop | None:
     if measure.spent + measure.committed + needed > measure.cap * (1 + _TOLERANCE):
         detail = (
             f"{measure.show(measure.spent)} of {measure.show(measure.cap)} ([budget] {measure.key}), and the next pass may take "
-            f"{measure.show(needed)}"
+            f"{measure.show(needed)}{f' ({measure.reserve})' if measure.reserve else ''}"
         )
         return Wait(seconds=None, why=detail) if running else _stopped(measure.reason, detail)
     if running and (measure.generate is None or measure.score is None):
