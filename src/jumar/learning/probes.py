@@ -23,7 +23,7 @@ from jumar.judging.tracking.track import pair
 from jumar.patterns.matcher import literals
 from jumar.patterns.models import PatternSet
 
-__all__ = ["PROBES", "TOLERANCE", "ProbeReport", "ProbeResult", "good_phrases", "probe", "probed"]
+__all__ = ["PROBES", "TOLERANCE", "ProbeReport", "ProbeResult", "good_phrases", "probe", "probed", "with_text"]
 
 TOLERANCE: Final = 0.1
 """Points of the scale from 1 to 5 that a probe may raise the mean score by: a fifth of the gap that convergence allows."""
@@ -156,9 +156,14 @@ def probed(name: str, item: Item, phrases: Sequence[str] = (), *, seed: int = 0)
     """Return ``item`` as the probe makes it; of a story the description is changed. Errors: KeyError for an unknown probe."""
     own = int.from_bytes(hashlib.sha256(f"{seed}\0{name}\0{item.id}".encode("utf-8", "surrogatepass")).digest()[:8], "big")
     draw = Random(own)  # noqa: S311 - a shuffle, no secret
+    return with_text(item, lambda text: PROBES[name](text, phrases, draw))
+
+
+def with_text(item: Item, change: Callable[[str], str]) -> Item:
+    """Return ``item`` with its text changed; of a story the description."""
     if item.story is None:
-        return replace(item, text=PROBES[name](item.text, phrases, draw))
-    story = item.story.model_copy(update={"description": PROBES[name](item.story.description, phrases, draw)})
+        return replace(item, text=change(item.text))
+    story = item.story.model_copy(update={"description": change(item.story.description)})
     return replace(Item.of(story, group=item.group, source=item.source), prompt=item.prompt, context=item.context)
 
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["Curve", "Scorecard"]
+__all__ = ["Curve", "Guard", "Scorecard"]
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Least = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Gestalt = Annotated[float, Field(ge=1.0, le=5.0, allow_inf_nan=False)]
 
 
@@ -44,10 +45,22 @@ class Curve(BaseModel):
         return min(high, low + (high - low) * ((total - x[right - 1]) / (x[right] - x[right - 1])))
 
 
+class Guard(BaseModel):
+    """What keeps a score from being had for nothing.
+
+    ``good_phrases`` are the points, before the curve, that good patterns without a feature give together at most: of an item on
+    which they would give more, none of them counts. What is not known here is kept.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    good_phrases: Least
+
+
 class Scorecard(BaseModel):
     """A calibrated judge: ``total = base + unit · Σ ±weight`` of the active patterns that fire, ``score = curve(total)``.
 
-    ``rubric`` is the kind of items it was fitted on, None where that is not known. ``interval`` holds what ``--mode auto``
+    ``guard`` bounds what phrases give, None for no bound. ``rubric`` is the kind of items it was fitted on, None where that is not known. ``interval`` holds what ``--mode auto``
     needs, ``fitted`` how it was made; neither has an effect on a score. What is not known here is kept.
     """
 
@@ -59,5 +72,6 @@ class Scorecard(BaseModel):
     base: Finite
     unit: Positive
     curve: Curve
+    guard: Guard | None = None
     interval: dict[str, Any] | None = None
     fitted: dict[str, Any] = Field(default_factory=dict[str, Any])

@@ -26,18 +26,42 @@ class AppliedScorecard:
     def __init__(self, card: Scorecard, evidence: PatternEvidence | None) -> None:
         self.card = card
         self._evidence = evidence
+        self._most = None if card.guard is None else card.guard.good_phrases
+        live = () if evidence is None else evidence.live
+        self._good_phrases = frozenset(
+            index for index, one in enumerate(live) if one.type == "good" and one.status == "active" and one.feature is None
+        )
 
     def total(self, fired: Sequence[int]) -> float:
         """Return base and points of the active patterns among ``fired``, positions in the evidence's ``ids``, ascending."""
         return self.card.base + sum(points for _, points in self.points(fired))
 
     def score(self, fired: Sequence[int]) -> float:
-        """Return the score from 1 to 5. More points never give less."""
+        """Return the score from 1 to 5. More points never give less; points that the guard withholds are none."""
         return self.card.curve.at(self.total(fired))
 
     def points(self, fired: Sequence[int]) -> list[tuple[str, float]]:
-        """Return ids and signed points, in points of the scale before the curve, of the active ones among ``fired``."""
-        return [] if self._evidence is None else self._evidence.points(fired, self.card.unit)
+        """Return ids and signed points, in points of the scale before the curve, of the active ones among ``fired``.
+
+        Good phrases that the guard withholds have 0.0.
+        """
+        if self._evidence is None:
+            return []
+        if not self.suspicious(fired):
+            return self._evidence.points(fired, self.card.unit)
+        good = {self._evidence.ids[index] for index in fired if index in self._good_phrases}
+        return [(name, 0.0 if name in good else points) for name, points in self._evidence.points(fired, self.card.unit)]
+
+    def good_phrases(self, fired: Sequence[int]) -> float:
+        """Return the points that the good phrases among ``fired`` give together, before the guard."""
+        if self._evidence is None:
+            return 0.0
+        own = [index for index in fired if index in self._good_phrases]
+        return sum(points for _, points in self._evidence.points(own, self.card.unit))
+
+    def suspicious(self, fired: Sequence[int]) -> bool:
+        """Whether good phrases would give more than the guard allows, so that none of them counts."""
+        return self._most is not None and self.good_phrases(fired) > self._most
 
     def contributions(self, fired: Sequence[int]) -> list[Contribution]:
         """Return what adds up to the score: the base, each pattern's points, and what the curve adds to their total.
@@ -59,6 +83,12 @@ class AppliedScorecard:
         if self._evidence is None:
             return []
         live, unit = self._evidence.live, self.card.unit
-        moved = [(points, live[index].description) for index in fired for _, points in self._evidence.points([index], unit)]
+        suspicious = self.suspicious(fired)
+        counted = [index for index in fired if index not in self._good_phrases] if suspicious else fired
+        moved = [(points, live[index].description) for index in counted for _, points in self._evidence.points([index], unit)]
         moved.sort(key=lambda one: -abs(one[0]))
-        return [f"{points:+.2f} {said}" for points, said in moved if points]
+        said = [f"{points:+.2f} {said}" for points, said in moved if points]
+        if suspicious:
+            wanted = self.good_phrases(fired)
+            said.append(f"+0.00 good phrases do not count here: they would give {wanted:.2f}, and {self._most:.2f} is the most")
+        return said

@@ -19,6 +19,9 @@ __all__ = ["Cells", "Centred", "Moments", "Ridge", "solve"]
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
+_JITTER = 1e-9
+_ROUNDS = 8
+
 SCREEN: float = 100.0
 """The strength at which candidates are compared before strengths are chosen: that of a hundred items without effect."""
 
@@ -55,12 +58,13 @@ class Centred:
     share: Floats
     mean: float
 
-    def ridge(self, at: Numbers, strengths: Sequence[float], claims: NDArray[np.int8]) -> Ridge:
+    def ridge(self, at: Numbers, strengths: Sequence[float], claims: NDArray[np.int8], limits: Floats) -> Ridge:
         """Return the ridge regressions with the columns at ``at``, one a strength.
 
-        ``claims`` are as long as ``at``: the sign that points may have, 0 for any. Where nothing can be learned all points are 0.
+        ``claims`` are as long as ``at``: the sign that points may have, 0 for any. ``limits`` are ``(limits, columns at ``at``)``:
+        what the points of each row add up to is not over 0. Where nothing can be learned all points are 0.
         """
-        points = _claimed(self.gram[np.ix_(at, at)], self.covariance[at], strengths, claims)
+        points = _claimed(self.gram[np.ix_(at, at)], self.covariance[at], strengths, claims, limits)
         return Ridge(self.mean - self.share[at] @ points, points)
 
 
@@ -140,30 +144,57 @@ def _gram(rows: Any) -> Floats:
     return np.asarray(dense.T @ dense, dtype=np.float64)  # whole numbers below 2 ** 24 are exact
 
 
-def solve(gram: Floats, covariance: Floats, strengths: Sequence[float]) -> Floats:
-    """Return ``(columns, strengths)`` solutions of ``(gram + strength) points = covariance``."""
+def solve(gram: Floats, covariance: Floats, strengths: Sequence[float], limits: Floats | None = None) -> Floats:
+    """Return ``(columns, strengths)`` solutions of ``(gram + strength) points = covariance``.
+
+    With ``limits``, ``(limits, columns)``: those that fit best among the points whose sums by each row are not over 0.
+    """
     if not covariance.size:
         return np.zeros((0, len(strengths)))
     library: Any = import_module("scipy.linalg")
     eye = np.eye(covariance.size)
-    solved = [
-        library.cho_solve(
-            library.cho_factor(gram + one * eye, overwrite_a=True, check_finite=False), covariance, check_finite=False
-        )
-        for one in strengths
-    ]
+    rows = np.zeros((0, covariance.size)) if limits is None else limits[np.abs(limits).sum(axis=1) > 0]
+    wanted = np.column_stack([covariance, rows.T])
+    solved: list[Floats] = []
+    for one in strengths:
+        factor = library.cho_factor(gram + one * eye, overwrite_a=True, check_finite=False)
+        found: Floats = library.cho_solve(factor, wanted, check_finite=False)
+        solved.append(_limited(found[:, 0], found[:, 1:], rows))
     return np.asarray(np.stack(solved, axis=1), dtype=np.float64)
 
 
-def _claimed(gram: Floats, covariance: Floats, strengths: Sequence[float], claims: NDArray[np.int8]) -> Floats:
-    """Leave out what would get points against its claim, and solve again without; what still does after that gets none."""
-    points = solve(gram, covariance, strengths)
+def _limited(free: Floats, towards: Floats, rows: Floats) -> Floats:
+    """Return the nearest points to ``free``, in the regression's own metric, with ``rows @ points`` not over 0.
+
+    The dual of that has a factor a row, not negative, and is a least-squares problem of as many unknowns as rows.
+    """
+    over = rows @ free
+    if not (over > 0).any():
+        return free
+    scale = 1.0 / np.sqrt(np.einsum("ij,ji->i", rows, towards))
+    metric = rows @ towards * np.outer(scale, scale)
+    library: Any = import_module("scipy.linalg")
+    root = library.cholesky(metric + _JITTER * np.eye(over.size))
+    nnls: Any = import_module("scipy.optimize").nnls
+    factors = nnls(root, library.solve_triangular(root, over * scale, trans="T"), maxiter=100 * over.size)[0]
+    return np.asarray(free - towards @ (factors * scale), dtype=np.float64)
+
+
+def _claimed(
+    gram: Floats, covariance: Floats, strengths: Sequence[float], claims: NDArray[np.int8], limits: Floats
+) -> Floats:
+    """Leave out what would get points against its claim, and solve again without, until there is none; at most :data:`_ROUNDS`."""
+    points = solve(gram, covariance, strengths, limits)
     if not claims.any():
         return points
     for number, strength in enumerate(strengths):
-        right = np.flatnonzero(points[:, number] * claims >= 0)
-        if right.size < covariance.size:
-            points[:, number] = 0.0
-            points[right, number] = solve(gram[np.ix_(right, right)], covariance[right], (strength,))[:, 0]
-            points[points[:, number] * claims < 0, number] = 0.0
+        own, right = np.arange(covariance.size), points[:, number]
+        for _ in range(_ROUNDS if limits.size else 1):
+            fits = right * claims[own] >= 0
+            if fits.all():
+                break
+            own = own[fits]
+            right = solve(gram[np.ix_(own, own)], covariance[own], (strength,), limits[:, own])[:, 0]
+        points[:, number] = 0.0
+        points[own, number] = np.where(right * claims[own] < 0, 0.0, right)
     return points

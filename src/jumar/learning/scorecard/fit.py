@@ -18,10 +18,11 @@ from jumar.judging.tracking.agreement import spearman
 from jumar.judging.tracking.folds import Numbers, group_numbers
 from jumar.learning.scorecard.curves import constant_curve
 from jumar.learning.scorecard.extra import need_learn
+from jumar.learning.scorecard.gaming import game
 from jumar.learning.scorecard.models import FitReport, FitSettings, ScorecardFit
 from jumar.learning.scorecard.nested import Nested, Rule
 from jumar.learning.scorecard.pool import Pool, block_of, gather
-from jumar.patterns.calibration import Curve, Scorecard
+from jumar.patterns.calibration import Curve, Guard, Scorecard
 from jumar.patterns.models import PatternSet, PatternV2
 
 __all__ = ["fit_scorecard", "group_folds"]
@@ -64,17 +65,20 @@ def fit_scorecard(
     numbers = group_numbers(groups)
     fold = group_folds(numbers, chosen.folds, seed)
     facts: dict[str, Any] = {"items": len(items), "groups": int(numbers.max()) + 1, "folds": int(fold.max()) + 1}
-    facts |= {"seed": seed, "learning_rate": learning_rate}
+    facts |= {"seed": seed, "learning_rate": learning_rate, "guard": chosen.guard}
     if facts["folds"] < 3 or not np.ptp(y) > 0:
         return _without_patterns(items, y, fold, rubric, facts)
     pool = gather(items, proposals, settings=chosen, made=made)
     start = _start(pool, previous)
     limits: Any = import_module("threadpoolctl").threadpool_limits
     with limits(limits=1, user_api="blas"):  # on matrices this small threads wait for each other, and sum in another order
-        nested = Nested(pool, y, numbers, fold, chosen, start, learning_rate)
+        gaming = game(items, pool, fold, seed=seed) if chosen.guard else None
+        nested = Nested(pool, y, numbers, fold, chosen, start, learning_rate, gaming)
         predictions, rule = nested.predictions(), nested.rule()
     kept = _kept(pool, rule, chosen)
     patterns = _set_of(pool, rule, kept, rubric, facts)
+    if chosen.guard:
+        patterns = _guarded(patterns, pool.fires[:, kept])
     report = FitReport(
         **facts,
         strengths=rule.strengths,
@@ -106,6 +110,17 @@ def _applied(patterns: PatternSet, fires: Any) -> tuple[float, ...]:
         return () if card is None else (card.curve.at(card.base),) * fires.shape[0]
     ready = AppliedScorecard(card, PatternEvidence(patterns))
     return tuple(ready.score(np.sort(row.indices).tolist()) for row in fires)
+
+
+def _guarded(patterns: PatternSet, fires: Any) -> PatternSet:
+    """Return the set with its guard: no more from good phrases than on one of the items, by the arithmetic that applies it."""
+    card = patterns.scorecard()
+    if card is None or not patterns.patterns:
+        return patterns
+    ready = AppliedScorecard(card, PatternEvidence(patterns))
+    most = max(ready.good_phrases(np.sort(row.indices).tolist()) for row in fires)
+    guarded = card.model_copy(update={"guard": Guard(good_phrases=most)})
+    return patterns.model_copy(update={"calibration": guarded.model_dump(mode="json")})
 
 
 def _checked(items: Sequence[Item], targets: Sequence[float], groups: Sequence[str | None], rate: float) -> Floats:

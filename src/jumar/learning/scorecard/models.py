@@ -20,7 +20,9 @@ class FitSettings:
 
     ``folds`` are by group. A feature gets up to ``edges`` patterns, a phrase takes part from ``least_items`` items on that it
     fires on, ``most_patterns`` are all patterns of the set. ``mine_phrases``: whether words and pairs of words of the items are
-    candidates beside the proposals, at most ``most_mined``, the most frequent ones.
+    candidates beside the proposals, at most ``most_mined``, the most frequent ones. ``guard``: whether points are fitted so that
+    making an item worse or just longer raises no score, and good phrases are bounded
+    (:mod:`jumar.learning.scorecard.gaming`).
     Errors: ValueError for a number that is too small.
     """
 
@@ -30,6 +32,7 @@ class FitSettings:
     most_patterns: int = 500
     mine_phrases: bool = True
     most_mined: int = 4_000
+    guard: bool = True
 
     def __post_init__(self) -> None:
         if self.folds < 3 or min(self.edges, self.least_items, self.most_patterns) < 1 or self.most_mined < 0:
@@ -41,7 +44,7 @@ class FitReport:
     """How the set came to be.
 
     ``strengths`` of the ridge and ``blocks``, the factor of each, are by :data:`BLOCKS`; ``candidates`` and ``patterns`` are
-    numbers by category. ``calibration`` is the kind of the curve. ``oof_mae`` and ``oof_spearman`` are of the out-of-fold
+    numbers by category. ``guard`` is that of the settings. ``calibration`` is the kind of the curve. ``oof_mae`` and ``oof_spearman`` are of the out-of-fold
     predictions; the latter is None where scores or predictions are all the same.
     """
 
@@ -50,6 +53,7 @@ class FitReport:
     folds: int
     seed: int
     learning_rate: float
+    guard: bool = True
     strengths: Mapping[str, float] = field(default_factory=dict[str, float])
     blocks: Mapping[str, float] = field(default_factory=dict[str, float])
     candidates: Mapping[str, int] = field(default_factory=dict[str, int])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from jumar.learning.scorecard.cells import Cells, Ridge
 from jumar.learning.scorecard.curves import CurveKind, choose_curve, constant_curve
+from jumar.learning.scorecard.gaming import Gaming
 from jumar.learning.scorecard.models import BLOCKS, FitSettings
 from jumar.learning.scorecard.pool import Pool
 from jumar.patterns.calibration import Curve
@@ -26,6 +27,7 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 STRENGTHS: Final = (10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0)
+_ROUNDING: Final = 1e-9
 _STRONGEST: Final = len(STRENGTHS) - 1
 
 
@@ -70,16 +72,26 @@ class Rule:
 class Nested:
     """All fits that a nested cross-validation needs, made once.
 
-    ``start`` are ``(candidates,)`` points to begin from, of which ``1 - rate`` stays. At least three folds.
+    ``start`` are ``(candidates,)`` points to begin from, of which ``1 - rate`` stays. ``gaming`` is what no points may reward,
+    None where they may. At least three folds.
     """
 
     def __init__(
-        self, pool: Pool, y: Floats, groups: Numbers, fold: Numbers, settings: FitSettings, start: Floats, rate: float
+        self,
+        pool: Pool,
+        y: Floats,
+        groups: Numbers,
+        fold: Numbers,
+        settings: FitSettings,
+        start: Floats,
+        rate: float,
+        gaming: Gaming | None,
     ) -> None:
         self._pool, self._y, self._groups, self._fold = pool, y, groups, fold
-        self._start, self._rate = start, rate
+        self._start, self._rate, self._gaming = start, rate, gaming
         self._kept = np.asarray(pool.fires @ ((1.0 - rate) * start))
         blocks = np.array(pool.blocks)
+        self._said = np.flatnonzero(blocks == "phrases")
         steps = np.flatnonzero((blocks != "phrases") & (pool.claims == 0))
         self._blocks = blocks
         self._cells = Cells(pool.fires, steps, y, fold)
@@ -95,9 +107,18 @@ class Nested:
         for one in range(self._cells.count):
             inside = self._fold == one
             rule = self._rule((one,))
-            totals = np.asarray(self._pool.fires[inside] @ rule.points) + rule.base
+            totals = np.asarray(self._pool.fires[inside] @ rule.points) + rule.base - self._withheld(rule, one)
             found[inside] = [rule.choice.curve.at(total) for total in totals.tolist()]
         return found
+
+    def _withheld(self, rule: Rule, left_out: int) -> Floats | float:
+        """Return what the guard takes from each item of a fold, by the most that good phrases gave outside of it."""
+        if self._gaming is None:
+            return 0.0
+        given = np.asarray(self._pool.fires[:, self._said] @ np.maximum(rule.points[self._said], 0.0))
+        inside = self._fold == left_out
+        most = float(given[~inside].max())
+        return np.where(given[inside] > most * (1.0 + _ROUNDING), given[inside], 0.0)
 
     def rule(self) -> Rule:
         """Return the rule that is fitted on all items."""
@@ -120,7 +141,8 @@ class Nested:
         inside = self._cells.without(left_out)
         sums, blocks, claims = self._cells.centred(inside, columns), self._blocks[columns], self._pool.claims[columns]
         own = [np.flatnonzero((blocks == block) | (block == "all")) for block in BLOCKS]
-        ridges = tuple(sums.ridge(at, STRENGTHS, claims[at]) for at in own)
+        limits = np.zeros((0, columns.size)) if self._gaming is None else self._gaming.limits(inside)[:, columns]
+        ridges = tuple(sums.ridge(at, STRENGTHS, claims[at], limits[:, at]) for at in own)
         return _Trained(tuple(columns[at] for at in own), ridges)
 
     def _rule(self, left_out: tuple[int, ...]) -> Rule:

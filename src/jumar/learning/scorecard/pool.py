@@ -23,7 +23,7 @@ from jumar.learning.scorecard.models import FitSettings
 from jumar.patterns.matcher import folded
 from jumar.patterns.models import PatternSet, PatternV2
 
-__all__ = ["Pool", "block_of", "feature_steps", "gather", "mined_phrases"]
+__all__ = ["Pool", "block_of", "feature_steps", "fires_on", "gather", "mined_phrases"]
 
 Block = Literal["surface", "relation", "phrases"]
 Floats = NDArray[np.float64]
@@ -63,7 +63,7 @@ def gather(items: Sequence[Item], proposals: Sequence[PatternV2], *, settings: F
     claims[len(own) : len(own) + len(asked)] = [1 if one.type == "good" else -1 for one in asked]
     blocks: list[Block] = [block_of(one) for one in patterns]
     sparse: Any = import_module("scipy.sparse")
-    fires = sparse.hstack([sparse.csr_matrix(steps.astype(np.float64)), _fires(items, others)], format="csr")
+    fires = sparse.hstack([sparse.csr_matrix(steps.astype(np.float64)), fires_on(items, others)], format="csr")
     return Pool(tuple(patterns), tuple(blocks), claims, fires)
 
 
@@ -73,7 +73,8 @@ def block_of(pattern: PatternV2) -> Block:
     return "phrases" if known is None else known.block
 
 
-def _fires(items: Sequence[Item], patterns: Sequence[PatternV2]) -> Any:
+def fires_on(items: Sequence[Item], patterns: Sequence[PatternV2]) -> Any:
+    """Return ``(items, patterns)``, sparse, of 0 and 1: where each fires."""
     csr_matrix: Any = import_module("scipy.sparse").csr_matrix
     if not patterns:
         return csr_matrix((len(items), 0))

@@ -1,0 +1,157 @@
+"""Items made worse, or just longer, beside the items of a fit: its points must not reward what was done to them.
+
+The probes of :mod:`jumar.learning.probes` try a finished set. What they do is foreseen here, with other words, other chance and
+other items: of each probed item the difference to the original says what it gains. The mean gain by kind and by length is a sum
+of points; a fit with :attr:`FitSettings.guard` is the best of those in which no such sum is over 0. No score is looked at, and
+a probed item is in the fold of its original.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.judging.items import Item
+from jumar.learning.probes import with_text
+from jumar.learning.scorecard.pool import Pool, fires_on
+from jumar.patterns.matcher import literals
+from jumar.patterns.models import PatternV2
+
+__all__ = ["KINDS", "Gaming", "game"]
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+MOST_ITEMS: Final = 400
+"""Items that are probed: means need no more, and ten thousand items should not be measured seven times."""
+
+LENGTHS: Final = 3
+"""Short, middle and long items, as many of each: what raises the short and lowers the long is still a rise."""
+
+_LEAST: Final = 8
+_STUFFED: Final = 20
+
+_FILLER: Final = (
+    "Many people have thought about it for years and will do so again.",
+    "Some would agree, some would not, and both have their reasons.",
+    "At the end of the day, you never know what comes next.",
+    "We could talk about that topic in more detail later on.",
+    "Generally speaking, things like these happen from time to time.",
+    "I think it was very interesting, and they said they liked it too.",
+    "What can I say? That was just one of those days!",
+    "Of course, one should always keep an open mind when looking at the details.",
+    "In the following, a few general remarks are made.",
+    "He did what he had to do, but she knew how it would turn out.",
+    "First of all, it might be useful to consider the wider picture.",
+    "My friends do that a lot; do you know anyone who does?",
+)
+_END: Final = re.compile(r"(?<=[.!?…])\s+")
+_VERB: Final = re.compile(r"\b(is|are|was|were|can|could|will|would|should|must|may|might|has|have|had|does|did)\b", re.IGNORECASE)
+
+Change = Callable[[str, Sequence[str], Random], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Gaming:
+    """What probed items gain: ``gains`` is ``(probed, candidates)``, sparse, of -1, 0 and 1; ``sort`` numbers kind and length."""
+
+    gains: Any
+    sort: Numbers
+    fold: Numbers
+
+    def limits(self, folds: Sequence[int]) -> Floats:
+        """Return ``(limits, candidates)``: the mean gain of each sort among the probed items of ``folds``.
+
+        A sort with hardly any has none.
+        """
+        inside = np.isin(self.fold, np.asarray(folds))
+        sorts, counts = np.unique(self.sort[inside], return_counts=True)
+        rows = [self.gains[inside & (self.sort == one)].mean(axis=0) for one in sorts[counts >= _LEAST]]
+        return np.asarray(np.vstack(rows), dtype=np.float64) if rows else np.zeros((0, self.gains.shape[1]))
+
+
+def game(items: Sequence[Item], pool: Pool, fold: Numbers, *, seed: int) -> Gaming:
+    """Return what the candidates of ``pool`` gain on probed versions of ``items``, which are in ``fold``.
+
+    What is stuffed with phrases gains none by its phrases here: they are bounded where the set is applied.
+    """
+    draw = Random(f"gaming {seed}")  # noqa: S311 - no secret
+    chosen = sorted(draw.sample(range(len(items)), min(MOST_ITEMS, len(items))))
+    words = np.array([len(items[at].text.split()) for at in chosen])
+    long = np.searchsorted(np.quantile(words, np.linspace(0, 1, LENGTHS + 1)[1:-1]), words, side="right")
+    phrases = _phrases(pool.patterns)
+    probed: list[Item] = []
+    origin: list[int] = []
+    sort: list[int] = []
+    for number, change in enumerate(KINDS.values()):
+        for at, length in zip(chosen, long.tolist(), strict=True):
+            made = with_text(items[at], lambda text, change=change: change(text, phrases, draw))
+            if made.text != items[at].text:
+                probed.append(made)
+                origin.append(at)
+                sort.append(number * LENGTHS + length)
+    gains = (fires_on(probed, pool.patterns) - pool.fires[origin]).tolil()
+    stuffed = np.array(sort, dtype=np.int64) // LENGTHS == list(KINDS).index("stuffing")
+    said = np.array([block == "phrases" for block in pool.blocks])
+    gains[np.ix_(stuffed, said)] = 0.0
+    return Gaming(gains.tocsr(), np.array(sort, dtype=np.int64), fold[origin])
+
+
+def _phrases(patterns: Sequence[PatternV2]) -> list[str]:
+    return sorted({phrase for one in patterns for phrase in literals(one)})
+
+
+def _stuffed(text: str, phrases: Sequence[str], draw: Random) -> str:
+    chosen = draw.sample(list(phrases), min(_STUFFED, len(phrases)))
+    return f"{text} {', '.join(chosen)}." if chosen else text
+
+
+def _padded(text: str, _phrases: Sequence[str], draw: Random) -> str:
+    """Make the text about twice as long."""
+    added: list[str] = []
+    while sum(len(one) + 1 for one in added) < len(text):
+        added.append(_FILLER[draw.randrange(len(_FILLER))])
+    return " ".join((text, *added)) if text.strip() else text
+
+
+def _said_twice(text: str, _phrases: Sequence[str], _draw: Random) -> str:
+    return f"{text} {text}" if text.strip() else text
+
+
+def _sentences_shuffled(text: str, _phrases: Sequence[str], draw: Random) -> str:
+    parts = [one for one in _END.split(text) if one]
+    return " ".join(draw.sample(parts, len(parts)))
+
+
+def _words_shuffled(text: str, _phrases: Sequence[str], draw: Random) -> str:
+    parts = text.split()
+    return " ".join(draw.sample(parts, len(parts)))
+
+
+def _denied(text: str, _phrases: Sequence[str], _draw: Random) -> str:
+    """Say of each sentence that it is never so; in English."""
+    return " ".join(_never(one) for one in _END.split(text) if one)
+
+
+def _never(sentence: str) -> str:
+    found = _VERB.search(sentence)
+    if found is None:
+        return f"No one can claim that {sentence[:1].lower()}{sentence[1:]}"
+    return f"{sentence[: found.end()]} never{sentence[found.end() :]}"
+
+
+KINDS: Final[Mapping[str, Change]] = {
+    "stuffing": _stuffed,
+    "padding": _padded,
+    "repetition": _said_twice,
+    "shuffled_sentences": _sentences_shuffled,
+    "shuffled_words": _words_shuffled,
+    "negation": _denied,
+}
+"""What is done to items: a text, phrases of the candidates and chance → a text that should not score higher."""
