@@ -84,9 +84,10 @@ def test_each_good_pattern_only_ever_raises_the_score_and_each_bad_one_lowers_it
 
     applied = AppliedScorecard(evaluator.card, evidence)
     count = len(evidence.ids)
+    long = Item("long", "word " * 10_000)  # so long that the guard withholds nothing
     for index, one in enumerate(evidence.live):
         others = sorted(draw.sample([at for at in range(count) if at != index], k=min(20, count - 1)))
-        without, beside = applied.score(others), applied.score(sorted([*others, index]))
+        without, beside = applied.score(others, long), applied.score(sorted([*others, index]), long)
         assert beside >= without if one.type == "good" else beside <= without
 
 

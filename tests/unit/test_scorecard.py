@@ -71,6 +71,24 @@ def test_the_reasons_are_sentences_with_their_points_and_provisional_patterns_gi
     assert pytest.approx(1.0) == sum(one.share for one in found.contributions)
 
 
+def test_more_from_good_phrases_than_a_text_of_its_length_should_have_is_none_at_all():
+    guard = {"good_phrases": 0.7}  # "red" gives 1.0: too much for two words, not for three
+    short, long = result("red roses", guard=guard), result("a red one", guard=guard)
+    assert 3.0 == short.gestalt
+    assert ["+0.00 good phrases do not count: 1.00 of them is over 0.99, the most for this length"] == short.reasons
+    assert {"base": 3.0, "calibration": 0.0} == {one.name: one.points for one in short.contributions}
+    assert ["says", "new"] == short.patterns_matched
+    assert result("a red one") == long
+    assert result("red roses") == result("red roses", guard={"good_phrases": 1.0}) == result("red roses", guard=None)
+
+
+def test_what_is_withheld_takes_no_bad_pattern_with_it():
+    found = result("a red one", guard={"good_phrases": 0.0})
+    assert "-0.50 3 words or more" == found.reasons[0]
+    assert 2.25 == found.gestalt
+    assert result("blue", guard={"good_phrases": 0.0}).gestalt == result("blue").gestalt
+
+
 def test_beyond_its_ends_the_curve_goes_on_flat():
     assert 1.5 == result("one two three", base=-10.0).gestalt
     assert 3.5 == result("red", base=10.0).gestalt
@@ -89,6 +107,9 @@ def test_beyond_its_ends_the_curve_goes_on_flat():
         ({"curve": {"x": [1.0, 2.0], "y": [3.0, 2.0]}}, "y must not fall"),
         ({"curve": {"x": [1.0, 2.0], "y": [0.0, 2.0]}}, "greater than or equal to 1"),
         ({"format": 2}, "Input should be 1"),
+        ({"guard": {"good_phrases": -0.1}}, "greater than or equal to 0"),
+        ({"guard": {"good_phrases": float("inf")}}, "finite"),
+        ({"guard": {}}, "Field required"),
         ({"rubric": "poem"}, "'story' or 'text'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -48,20 +49,25 @@ class Curve(BaseModel):
 class Guard(BaseModel):
     """What keeps a score from being had for nothing.
 
-    ``good_phrases`` are the points, before the curve, that good patterns without a feature give together at most: of an item on
-    which they would give more, none of them counts. What is not known here is kept.
+    ``good_phrases`` times the root of an item's words are the points, before the curve, that good patterns without a feature
+    give together at most: of an item on which they would give more, none of them counts. What is not known here is kept.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     good_phrases: Least
 
+    def most(self, words: int) -> float:
+        """Return the most points of good phrases that count in a text of ``words`` words; none has as many as one has."""
+        return self.good_phrases * math.sqrt(max(1, words))
+
 
 class Scorecard(BaseModel):
     """A calibrated judge: ``total = base + unit · Σ ±weight`` of the active patterns that fire, ``score = curve(total)``.
 
-    ``guard`` bounds what phrases give, None for no bound. ``rubric`` is the kind of items it was fitted on, None where that is not known. ``interval`` holds what ``--mode auto``
-    needs, ``fitted`` how it was made; neither has an effect on a score. What is not known here is kept.
+    ``guard`` bounds what good phrases give, None for no bound. ``rubric`` is the kind of items it was fitted on, None where
+    that is not known. ``interval`` holds what ``--mode auto`` needs, ``fitted`` how it was made; neither has an effect on a
+    score. What is not known here is kept.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")

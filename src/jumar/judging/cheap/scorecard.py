@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from jumar.judging.cheap.evidence import PatternEvidence
+from jumar.judging.cheap.words import lowered_words
+from jumar.judging.items import Item
 from jumar.judging.models import Contribution
 from jumar.patterns.calibration import Scorecard
 
-__all__ = ["BASE", "CURVE", "AppliedScorecard"]
+__all__ = ["BASE", "CURVE", "AppliedScorecard", "words_of"]
 
 BASE: Final = "base"
 CURVE: Final = "calibration"
@@ -21,54 +23,53 @@ CURVE: Final = "calibration"
 
 
 class AppliedScorecard:
-    """A scorecard with the patterns whose points it adds up. An instance is immutable."""
+    """A scorecard with the patterns whose points it adds up. An instance is immutable.
+
+    ``fired`` are positions in the evidence's ``ids``, ascending, ``item`` is what they fire on.
+    """
 
     def __init__(self, card: Scorecard, evidence: PatternEvidence | None) -> None:
         self.card = card
         self._evidence = evidence
-        self._most = None if card.guard is None else card.guard.good_phrases
         live = () if evidence is None else evidence.live
-        self._good_phrases = frozenset(
+        self._good = frozenset(
             index for index, one in enumerate(live) if one.type == "good" and one.status == "active" and one.feature is None
         )
 
-    def total(self, fired: Sequence[int]) -> float:
-        """Return base and points of the active patterns among ``fired``, positions in the evidence's ``ids``, ascending."""
-        return self.card.base + sum(points for _, points in self.points(fired))
+    def total(self, fired: Sequence[int], item: Item) -> float:
+        """Return base and points of the active patterns among ``fired``."""
+        return self.card.base + sum(points for _, points in self.points(fired, item))
 
-    def score(self, fired: Sequence[int]) -> float:
-        """Return the score from 1 to 5. More points never give less; points that the guard withholds are none."""
-        return self.card.curve.at(self.total(fired))
+    def score(self, fired: Sequence[int], item: Item) -> float:
+        """Return the score from 1 to 5. More points never give less; good phrases over the guard's limit give none."""
+        return self.card.curve.at(self.total(fired, item))
 
-    def points(self, fired: Sequence[int]) -> list[tuple[str, float]]:
-        """Return ids and signed points, in points of the scale before the curve, of the active ones among ``fired``.
-
-        Good phrases that the guard withholds have 0.0.
-        """
-        if self._evidence is None:
-            return []
-        if not self.suspicious(fired):
-            return self._evidence.points(fired, self.card.unit)
-        good = {self._evidence.ids[index] for index in fired if index in self._good_phrases}
-        return [(name, 0.0 if name in good else points) for name, points in self._evidence.points(fired, self.card.unit)]
+    def points(self, fired: Sequence[int], item: Item) -> list[tuple[str, float]]:
+        """Return ids and signed points, in points of the scale before the curve, of the active ones that count."""
+        return [] if self._evidence is None else self._evidence.points(self._counted(fired, item), self.card.unit)
 
     def good_phrases(self, fired: Sequence[int]) -> float:
-        """Return the points that the good phrases among ``fired`` give together, before the guard."""
+        """Return the points that the good phrases among ``fired`` give together where all of them count."""
         if self._evidence is None:
             return 0.0
-        own = [index for index in fired if index in self._good_phrases]
+        own = [index for index in fired if index in self._good]
         return sum(points for _, points in self._evidence.points(own, self.card.unit))
 
-    def suspicious(self, fired: Sequence[int]) -> bool:
-        """Whether good phrases would give more than the guard allows, so that none of them counts."""
-        return self._most is not None and self.good_phrases(fired) > self._most
+    def withheld(self, fired: Sequence[int], item: Item) -> float:
+        """Return the points of good phrases that do not count, because no text of that length should have so many; else 0.0."""
+        guard = self.card.guard
+        if guard is None:
+            return 0.0
+        given = self.good_phrases(fired)
+        # most items are below what a single word may have, and need no counting
+        return given if given > guard.most(1) and given > guard.most(words_of(item)) else 0.0
 
-    def contributions(self, fired: Sequence[int]) -> list[Contribution]:
+    def contributions(self, fired: Sequence[int], item: Item) -> list[Contribution]:
         """Return what adds up to the score: the base, each pattern's points, and what the curve adds to their total.
 
-        A ``share`` is of the patterns' points; base and curve have 0.0.
+        A ``share`` is of the patterns' points; base and curve have 0.0. What the guard withholds is not among them.
         """
-        given = self.points(fired)
+        given = self.points(fired, item)
         whole = sum(abs(points) for _, points in given)
         total = self.card.base + sum(points for _, points in given)
         shares = [min(1.0, abs(points) / whole) if whole else 0.0 for _, points in given]
@@ -78,17 +79,29 @@ class AppliedScorecard:
             Contribution(name=CURVE, points=self.card.curve.at(total) - total, share=0.0),
         ]
 
-    def reasons(self, fired: Sequence[int]) -> list[str]:
-        """Return what moved the score, as ``+0.31 DESCRIPTION``, the largest first; what gives no points is left out."""
+    def reasons(self, fired: Sequence[int], item: Item) -> list[str]:
+        """Return what moved the score, as ``+0.31 DESCRIPTION``, the largest first; what gives no points is left out.
+
+        The last one says so where good phrases were withheld.
+        """
         if self._evidence is None:
             return []
         live, unit = self._evidence.live, self.card.unit
-        suspicious = self.suspicious(fired)
-        counted = [index for index in fired if index not in self._good_phrases] if suspicious else fired
+        counted = self._counted(fired, item)
         moved = [(points, live[index].description) for index in counted for _, points in self._evidence.points([index], unit)]
         moved.sort(key=lambda one: -abs(one[0]))
         said = [f"{points:+.2f} {said}" for points, said in moved if points]
-        if suspicious:
-            wanted = self.good_phrases(fired)
-            said.append(f"+0.00 good phrases do not count here: they would give {wanted:.2f}, and {self._most:.2f} is the most")
+        withheld = self.withheld(fired, item)
+        if withheld and self.card.guard is not None:
+            most = self.card.guard.most(words_of(item))
+            said.append(f"+0.00 good phrases do not count: {withheld:.2f} of them is over {most:.2f}, the most for this length")
         return said
+
+    def _counted(self, fired: Sequence[int], item: Item) -> Sequence[int]:
+        """Return ``fired`` without the good phrases that are withheld."""
+        return [index for index in fired if index not in self._good] if self.withheld(fired, item) else fired
+
+
+def words_of(item: Item) -> int:
+    """Return the length that the guard goes by, in words."""
+    return len(lowered_words(item.text))

@@ -111,7 +111,7 @@ class Scorer:
         if patterns is not None:
             fired = patterns.fired(item, self._panel.judged(item, scores) if patterns.uses_judged else None)
         if self._card is not None:
-            gestalt = self._card.score(fired)
+            gestalt = self._card.score(fired, item)
             return Reading(item, gestalt, _raw_of(gestalt), base, scores, fired, None)
         if patterns is not None and fired and patterns.active:
             evidence = _moved(patterns.weigh(fired, self._rubric.patterns), raw, self._rubric.patterns.most)
@@ -125,7 +125,7 @@ class Scorer:
         if card is None:
             reasons, given = list(reading.base.reasons), list(self._contributions((*reading.base.points, *moved)))
         else:
-            reasons, given = card.reasons(reading.fired), card.contributions(reading.fired)
+            reasons, given = card.reasons(reading.fired, reading.item), card.contributions(reading.fired, reading.item)
         return CheapModeResult(
             story_id=reading.item.id,
             gestalt=reading.gestalt,

@@ -61,8 +61,8 @@ class Centred:
     def ridge(self, at: Numbers, strengths: Sequence[float], claims: NDArray[np.int8], limits: Floats) -> Ridge:
         """Return the ridge regressions with the columns at ``at``, one a strength.
 
-        ``claims`` are as long as ``at``: the sign that points may have, 0 for any. ``limits`` are ``(limits, columns at ``at``)``:
-        what the points of each row add up to is not over 0. Where nothing can be learned all points are 0.
+        ``claims`` are as long as ``at``: the sign that points may have, 0 for any. ``limits`` are ``(limits, columns)``:
+        the points of ``at`` times none of them are over 0. Where nothing can be learned all points are 0.
         """
         points = _claimed(self.gram[np.ix_(at, at)], self.covariance[at], strengths, claims, limits)
         return Ridge(self.mean - self.share[at] @ points, points)
@@ -180,15 +180,13 @@ def _limited(free: Floats, towards: Floats, rows: Floats) -> Floats:
     return np.asarray(free - towards @ (factors * scale), dtype=np.float64)
 
 
-def _claimed(
-    gram: Floats, covariance: Floats, strengths: Sequence[float], claims: NDArray[np.int8], limits: Floats
-) -> Floats:
-    """Leave out what would get points against its claim, and solve again without, until there is none; at most :data:`_ROUNDS`."""
+def _claimed(gram: Floats, covariance: Floats, strengths: Sequence[float], claims: NDArray[np.int8], limits: Floats) -> Floats:
+    """Leave out what would get points against its claim, and solve again without; what still does in the end gets none."""
     points = solve(gram, covariance, strengths, limits)
     if not claims.any():
         return points
     for number, strength in enumerate(strengths):
-        own, right = np.arange(covariance.size), points[:, number]
+        own, right = np.arange(covariance.size), points[:, number].copy()
         for _ in range(_ROUNDS if limits.size else 1):
             fits = right * claims[own] >= 0
             if fits.all():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.judging.cheap.evidence import PatternEvidence
-from jumar.judging.cheap.scorecard import AppliedScorecard
+from jumar.judging.cheap.scorecard import AppliedScorecard, words_of
 from jumar.judging.items import Item
 from jumar.judging.tracking.agreement import spearman
 from jumar.judging.tracking.folds import Numbers, group_numbers
@@ -20,7 +21,7 @@ from jumar.learning.scorecard.curves import constant_curve
 from jumar.learning.scorecard.extra import need_learn
 from jumar.learning.scorecard.gaming import game
 from jumar.learning.scorecard.models import FitReport, FitSettings, ScorecardFit
-from jumar.learning.scorecard.nested import Nested, Rule
+from jumar.learning.scorecard.nested import ROUNDING, Nested, Rule
 from jumar.learning.scorecard.pool import Pool, block_of, gather
 from jumar.patterns.calibration import Curve, Guard, Scorecard
 from jumar.patterns.models import PatternSet, PatternV2
@@ -78,7 +79,7 @@ def fit_scorecard(
     kept = _kept(pool, rule, chosen)
     patterns = _set_of(pool, rule, kept, rubric, facts)
     if chosen.guard:
-        patterns = _guarded(patterns, pool.fires[:, kept])
+        patterns = _guarded(patterns, pool.fires[:, kept], items)
     report = FitReport(
         **facts,
         strengths=rule.strengths,
@@ -90,7 +91,10 @@ def fit_scorecard(
         oof_spearman=spearman(predictions, y),
     )
     return ScorecardFit(
-        patterns=patterns, predictions=tuple(predictions.tolist()), fitted=_applied(patterns, pool.fires[:, kept]), report=report
+        patterns=patterns,
+        predictions=tuple(predictions.tolist()),
+        fitted=_applied(patterns, pool.fires[:, kept], items),
+        report=report,
     )
 
 
@@ -103,22 +107,24 @@ def group_folds(groups: Numbers, count: int, seed: int) -> Numbers:
     return fold[groups]
 
 
-def _applied(patterns: PatternSet, fires: Any) -> tuple[float, ...]:
+def _applied(patterns: PatternSet, fires: Any, items: Sequence[Item]) -> tuple[float, ...]:
     """Return the scores that the set gives, by the arithmetic that applies it; ``fires`` is ``(items, patterns)`` of it."""
     card = patterns.scorecard()
     if card is None or not patterns.patterns:
         return () if card is None else (card.curve.at(card.base),) * fires.shape[0]
     ready = AppliedScorecard(card, PatternEvidence(patterns))
-    return tuple(ready.score(np.sort(row.indices).tolist()) for row in fires)
+    return tuple(ready.score(np.sort(row.indices).tolist(), item) for row, item in zip(fires, items, strict=True))
 
 
-def _guarded(patterns: PatternSet, fires: Any) -> PatternSet:
-    """Return the set with its guard: no more from good phrases than on one of the items, by the arithmetic that applies it."""
+def _guarded(patterns: PatternSet, fires: Any, items: Sequence[Item]) -> PatternSet:
+    """Return the set with its guard: what good phrases give on the items, for their length; none of these is withheld any."""
     card = patterns.scorecard()
     if card is None or not patterns.patterns:
         return patterns
     ready = AppliedScorecard(card, PatternEvidence(patterns))
-    most = max(ready.good_phrases(np.sort(row.indices).tolist()) for row in fires)
+    given = [ready.good_phrases(np.sort(row.indices).tolist()) for row in fires]
+    most = max(points / math.sqrt(max(1, words_of(item))) for points, item in zip(given, items, strict=True))
+    most *= 1.0 + ROUNDING
     guarded = card.model_copy(update={"guard": Guard(good_phrases=most)})
     return patterns.model_copy(update={"calibration": guarded.model_dump(mode="json")})
 

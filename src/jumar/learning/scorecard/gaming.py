@@ -1,9 +1,9 @@
 """Items made worse, or just longer, beside the items of a fit: its points must not reward what was done to them.
 
-The probes of :mod:`jumar.learning.probes` try a finished set. What they do is foreseen here, with other words, other chance and
-other items: of each probed item the difference to the original says what it gains. The mean gain by kind and by length is a sum
-of points; a fit with :attr:`FitSettings.guard` is the best of those in which no such sum is over 0. No score is looked at, and
-a probed item is in the fold of its original.
+The probes of :mod:`jumar.learning.probes` try a finished set. What they do is foreseen here, with other words and other chance:
+of each probed item the difference to the original says what it gains. The mean gain by kind is a sum of points; a fit with
+``FitSettings.guard`` is the best of those in which no such sum is over 0. No score is looked at, and a probed item is in the
+fold of its original.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jumar.judging.cheap.scorecard import words_of
 from jumar.judging.items import Item
 from jumar.learning.probes import with_text
 from jumar.learning.scorecard.pool import Pool, fires_on
@@ -31,10 +32,6 @@ Numbers = NDArray[np.int64]
 MOST_ITEMS: Final = 400
 """Items that are probed: means need no more, and ten thousand items should not be measured seven times."""
 
-LENGTHS: Final = 3
-"""Short, middle and long items, as many of each: what raises the short and lowers the long is still a rise."""
-
-_LEAST: Final = 8
 _STUFFED: Final = 20
 
 _FILLER: Final = (
@@ -52,27 +49,29 @@ _FILLER: Final = (
     "My friends do that a lot; do you know anyone who does?",
 )
 _END: Final = re.compile(r"(?<=[.!?…])\s+")
-_VERB: Final = re.compile(r"\b(is|are|was|were|can|could|will|would|should|must|may|might|has|have|had|does|did)\b", re.IGNORECASE)
+_VERB: Final = re.compile(
+    r"\b(is|are|was|were|can|could|will|would|should|must|may|might|has|have|had|does|did)\b", re.IGNORECASE
+)
 
 Change = Callable[[str, Sequence[str], Random], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Gaming:
-    """What probed items gain: ``gains`` is ``(probed, candidates)``, sparse, of -1, 0 and 1; ``sort`` numbers kind and length."""
+    """What probed items gain: ``gains`` is ``(probed, candidates)``, sparse, of -1, 0 and 1; ``kind`` numbers :data:`KINDS`.
+
+    ``fold`` is that of the original. ``roots`` are those of the words of all items, as the guard of a scorecard counts them.
+    """
 
     gains: Any
-    sort: Numbers
+    kind: Numbers
     fold: Numbers
+    roots: Floats
 
     def limits(self, folds: Sequence[int]) -> Floats:
-        """Return ``(limits, candidates)``: the mean gain of each sort among the probed items of ``folds``.
-
-        A sort with hardly any has none.
-        """
+        """Return ``(limits, candidates)``: the mean gain of each kind among the probed items of ``folds``."""
         inside = np.isin(self.fold, np.asarray(folds))
-        sorts, counts = np.unique(self.sort[inside], return_counts=True)
-        rows = [self.gains[inside & (self.sort == one)].mean(axis=0) for one in sorts[counts >= _LEAST]]
+        rows = [self.gains[inside & (self.kind == one)].mean(axis=0) for one in np.unique(self.kind[inside])]
         return np.asarray(np.vstack(rows), dtype=np.float64) if rows else np.zeros((0, self.gains.shape[1]))
 
 
@@ -83,24 +82,25 @@ def game(items: Sequence[Item], pool: Pool, fold: Numbers, *, seed: int) -> Gami
     """
     draw = Random(f"gaming {seed}")  # noqa: S311 - no secret
     chosen = sorted(draw.sample(range(len(items)), min(MOST_ITEMS, len(items))))
-    words = np.array([len(items[at].text.split()) for at in chosen])
-    long = np.searchsorted(np.quantile(words, np.linspace(0, 1, LENGTHS + 1)[1:-1]), words, side="right")
     phrases = _phrases(pool.patterns)
     probed: list[Item] = []
     origin: list[int] = []
-    sort: list[int] = []
+    kind: list[int] = []
     for number, change in enumerate(KINDS.values()):
-        for at, length in zip(chosen, long.tolist(), strict=True):
+        for at in chosen:
             made = with_text(items[at], lambda text, change=change: change(text, phrases, draw))
             if made.text != items[at].text:
                 probed.append(made)
                 origin.append(at)
-                sort.append(number * LENGTHS + length)
-    gains = (fires_on(probed, pool.patterns) - pool.fires[origin]).tolil()
-    stuffed = np.array(sort, dtype=np.int64) // LENGTHS == list(KINDS).index("stuffing")
-    said = np.array([block == "phrases" for block in pool.blocks])
-    gains[np.ix_(stuffed, said)] = 0.0
-    return Gaming(gains.tocsr(), np.array(sort, dtype=np.int64), fold[origin])
+                kind.append(number)
+    kinds = np.array(kind, dtype=np.int64)
+    own = np.array(origin, dtype=np.int64)
+    gains = (fires_on(probed, pool.patterns) - pool.fires[own]).tocoo()
+    said = np.array([block == "phrases" for block in pool.blocks], dtype=np.bool_)
+    stuffed = kinds == list(KINDS).index("stuffing")
+    gains.data[stuffed[gains.row] & said[gains.col]] = 0.0
+    roots = np.sqrt([max(1, words_of(item)) for item in items])
+    return Gaming(gains.tocsr(), kinds, fold[own], roots)
 
 
 def _phrases(patterns: Sequence[PatternV2]) -> list[str]:

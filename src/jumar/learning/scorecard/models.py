@@ -44,8 +44,8 @@ class FitReport:
     """How the set came to be.
 
     ``strengths`` of the ridge and ``blocks``, the factor of each, are by :data:`BLOCKS`; ``candidates`` and ``patterns`` are
-    numbers by category. ``guard`` is that of the settings. ``calibration`` is the kind of the curve. ``oof_mae`` and ``oof_spearman`` are of the out-of-fold
-    predictions; the latter is None where scores or predictions are all the same.
+    numbers by category. ``guard`` is that of the settings, ``calibration`` the kind of the curve. ``oof_mae`` and
+    ``oof_spearman`` are of the out-of-fold predictions; the latter is None where scores or predictions are all the same.
     """
 
     items: int

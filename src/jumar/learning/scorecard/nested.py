@@ -21,13 +21,15 @@ from jumar.learning.scorecard.models import BLOCKS, FitSettings
 from jumar.learning.scorecard.pool import Pool
 from jumar.patterns.calibration import Curve
 
-__all__ = ["STRENGTHS", "Nested", "Rule"]
+__all__ = ["ROUNDING", "STRENGTHS", "Nested", "Rule"]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 STRENGTHS: Final = (10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0)
-_ROUNDING: Final = 1e-9
+ROUNDING: Final = 1e-9
+"""How far over the limit of the guard is still at it: two ways to add the same points differ in the last bits."""
+
 _STRONGEST: Final = len(STRENGTHS) - 1
 
 
@@ -112,13 +114,14 @@ class Nested:
         return found
 
     def _withheld(self, rule: Rule, left_out: int) -> Floats | float:
-        """Return what the guard takes from each item of a fold, by the most that good phrases gave outside of it."""
+        """Return what the guard takes from each item of a fold: what good phrases give over the most outside of it."""
         if self._gaming is None:
             return 0.0
         given = np.asarray(self._pool.fires[:, self._said] @ np.maximum(rule.points[self._said], 0.0))
         inside = self._fold == left_out
-        most = float(given[~inside].max())
-        return np.where(given[inside] > most * (1.0 + _ROUNDING), given[inside], 0.0)
+        share = given / self._gaming.roots
+        most = float(share[~inside].max())
+        return np.where(share[inside] > most * (1.0 + ROUNDING), given[inside], 0.0)
 
     def rule(self) -> Rule:
         """Return the rule that is fitted on all items."""

@@ -76,7 +76,7 @@ def block_of(pattern: PatternV2) -> Block:
 def fires_on(items: Sequence[Item], patterns: Sequence[PatternV2]) -> Any:
     """Return ``(items, patterns)``, sparse, of 0 and 1: where each fires."""
     csr_matrix: Any = import_module("scipy.sparse").csr_matrix
-    if not patterns:
+    if not patterns or not items:
         return csr_matrix((len(items), 0))
     evidence = PatternEvidence(PatternSet(version="2.0", patterns=list(patterns)))
     rows = [evidence.fired(item, None) for item in items]
