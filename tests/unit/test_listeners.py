@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from loops import jumar, write_loop
 
 from jumar.loop.engine import Loop
@@ -17,9 +17,6 @@ from jumar.store.layout import prepare_root
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer, ScriptedGenerator
-
-if TYPE_CHECKING:
-    import pytest
 
 EVENT = AttemptStarted(attempt=1, iteration=1)
 
@@ -51,6 +48,23 @@ def test_one_that_wants_to_exit_does_not() -> None:
     heard: list[Event] = []
     Listeners([Hook("mine:leave", lambda _event: sys.exit(3)), heard.append])(EVENT)
     assert [EVENT, Notice(message="the hook mine:leave failed and is passed over: SystemExit: 3")] == heard
+
+
+def test_what_is_no_exception_does_not_reach_the_loop_and_a_person_does() -> None:
+    class Panic(BaseException):
+        """As extension modules raise it."""
+
+    def raising(error: BaseException) -> Hook:
+        def raise_it(_event: Event) -> None:
+            raise error
+
+        return Hook("mine:panic", raise_it)
+
+    heard: list[Event] = []
+    Listeners([raising(Panic("lost")), heard.append])(EVENT)
+    assert [EVENT, Notice(message="the hook mine:panic failed and is passed over: Panic: lost")] == heard
+    with pytest.raises(KeyboardInterrupt):
+        Listeners([raising(KeyboardInterrupt())])(EVENT)
 
 
 def test_a_slow_one_is_told_of_once() -> None:

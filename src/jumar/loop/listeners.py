@@ -31,10 +31,10 @@ class Hook:
 class Listeners:
     """Hands each event to every listener, in their order.
 
-    One that raises, ``SystemExit`` included, is told of once, in a :class:`Notice` to the others; its traceback is logged each
-    time, at the level debug. It goes on being called, because the next event may be one that it can take. One that needs more
-    than a second for an event is told of once too. Nothing that it raises reaches the loop; one that never returns holds the
-    loop up, as it runs in its thread.
+    One that raises, whatever it is but ``KeyboardInterrupt``, is told of once, in a :class:`Notice` to the others; its traceback
+    is logged each time, at the level debug. It goes on being called, because the next event may be one that it can take. One that
+    needs more than a second for an event is told of once too. Nothing that it raises reaches the loop; one that never returns
+    holds the loop up, as it runs in its thread.
     """
 
     def __init__(self, listeners: Iterable[Listener], *, time_source: Callable[[], float] = time.perf_counter) -> None:
@@ -69,7 +69,9 @@ class Listeners:
         """Return what the listener raised, as one line; None when it took the event."""
         try:
             listener(event)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises, it is not the loop's
+        except KeyboardInterrupt:
+            raise  # a person's, where a caller handles no signals
+        except BaseException as error:  # noqa: BLE001 - a panic of an extension module is no Exception, and not the loop's either
             _log.debug("jumar.listener_failed: %s", _name(listener), exc_info=True)
             return escape(f"{type(error).__name__}: {error}")
         return None
