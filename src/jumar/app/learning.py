@@ -14,6 +14,7 @@ from jumar.app.learning_files import publish
 from jumar.app.learning_finish import finish
 from jumar.app.learning_model import LearnRequest, LearnResult, prove_request
 from jumar.app.learning_proposers import proposer_of
+from jumar.app.learning_verdicts import Hear
 from jumar.app.prove_request import remember
 from jumar.app.redact_config import RedactConfig, install_redaction
 from jumar.errors import ConfigError, EvaluationUnreliableError
@@ -43,8 +44,12 @@ ROOT: Final = ".jumar"
 _REQUESTED: Final = frozenset({"interrupted", "stop_file", "terminated"})
 
 
-def learn(request: LearnRequest, *, switch: StopSwitch, listener: Listener | None = None) -> LearnResult:
+def learn(
+    request: LearnRequest, *, switch: StopSwitch, listener: Listener | None = None, hear: Hear | None = None
+) -> LearnResult:
     """Learn, or go on learning; at the end make the final set and prove it, which is one look at the sealed items.
+
+    ``listener`` is told of the loop, ``hear`` of each answer of the judge.
 
     Errors: :class:`ConfigError` for a run that was begun with other options, and of judge, rubric and extras;
     :class:`jumar.errors.ItemError` of the items; everything before anything is asked.
@@ -71,6 +76,7 @@ def learn(request: LearnRequest, *, switch: StopSwitch, listener: Listener | Non
         proposer=proposer_of(request, judge, items),
         stop=lambda: switch.requested,
         halt=switch.now,
+        hear=hear,
     )
     outcome = _loop(request, store, data, switch, listener, start).run()
     if data.problem is not None:

@@ -12,7 +12,7 @@ from typing import Final
 from jumar.app.items import read_items
 from jumar.app.learning_model import LearnRequest
 from jumar.app.learning_verdicts import FILE as VERDICTS
-from jumar.app.learning_verdicts import Asking, Paid, Verdicts
+from jumar.app.learning_verdicts import Asking, Hear, Paid, Verdicts
 from jumar.app.rubrics import load_rubric
 from jumar.errors import EvaluationUnreliableError, ItemError
 from jumar.files import as_write_error, make_directory, write_once
@@ -64,7 +64,8 @@ def split_of(request: LearnRequest, items: Sequence[Item]) -> Split:
 class LearnData:
     """What a run learns from. The judge is asked on the first call of :meth:`material`, unless its verdicts are on file.
 
-    ``stop`` says whether to ask no more; ``halt`` then ends the step that needed the answers. ``problem`` is why nothing can be
+    ``stop`` says whether to ask no more; ``halt`` then ends the step that needed the answers. ``hear`` is told of
+    each answer. ``problem`` is why nothing can be
     learned, None while that is not known.
     """
 
@@ -76,6 +77,7 @@ class LearnData:
     proposer: Proposer
     stop: Callable[[], bool]
     halt: Callable[[], None]
+    hear: Hear | None = None
     problem: str | None = None
     _material: Material | None = None
     _untold: Judgement | None = None
@@ -145,7 +147,7 @@ class LearnData:
 
     def ask(self, items: Sequence[Item], max_cost: float | None = None) -> Paid:
         """Ask the judge about items that have no verdict."""
-        return self.verdicts.ask(items, max_cost=max_cost)
+        return self.verdicts.ask(items, max_cost=max_cost, hear=self.hear)
 
     def _share(self, opened: Sequence[Item]) -> float | None:
         """Return what is left for the open items of their part of the budget: the sealed ones are judged from the same."""

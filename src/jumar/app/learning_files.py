@@ -30,7 +30,7 @@ from jumar.learning.targets import noise_of
 from jumar.redaction import current
 from jumar.report.learning.progress import Progress, render_progress
 
-__all__ = ["PROGRESS", "iteration_folder", "publish", "read_log", "read_logs"]
+__all__ = ["PROGRESS", "iteration_folder", "publish", "read_log", "read_logs", "read_progress"]
 
 PROGRESS: Final = "progress.txt"
 _FOLDER: Final = re.compile(r"iteration_(\d+)")
@@ -184,6 +184,15 @@ def read_log(folder: Path) -> Mapping[str, Any] | None:
     except (OSError, ValueError):
         return None
     return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def read_progress(output: Path, number: int) -> Progress | None:
+    """Return what there is to say of iteration ``number``, None where it has left no log that can be read."""
+    log = read_log(iteration_folder(output, number))
+    try:
+        return None if log is None else Progress.of(log)
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _json(data: Mapping[str, Any]) -> str:

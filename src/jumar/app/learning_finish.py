@@ -41,7 +41,7 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     final = final_set(known, material) if known.state.iteration else known.state.patterns
     save_set(final, request.output / PATTERNS, f"the set of iteration {known.state.iteration}, fitted on all open items")
     probes = probe_set(final, [one.item for one in material.targets], material.rubric, seed=request.seed)
-    proven = prove(_left(request, outcome), datetime.now(UTC), stop=data.stop)
+    proven = prove(_left(request, outcome), datetime.now(UTC), data.hear, stop=data.stop)
     average = fmean(row.cheap for row in proven.proof.rows)
     verdict = proven.proof.verdict
     logs = read_logs(request.output)

@@ -10,7 +10,7 @@ import click
 from jumar.cli.common import json_option, print_json, quiet_option, warned
 from jumar.cli.judged import judge_options
 from jumar.cli.numbers import DecimalRange
-from jumar.cli.run import choose_display, signals_handled
+from jumar.cli.run import signals_handled
 from jumar.errors import ConfigError
 from jumar.loop.control import StopSwitch
 
@@ -79,13 +79,15 @@ def run_command(items: Path, *, as_json: bool, quiet: bool, **options: Any) -> i
     sealed items: it tracks the judge, it fails, or neither is proven.
     """
     from jumar.app.learning import learn
+    from jumar.app.learning_files import read_progress
+    from jumar.cli.learn.display import learn_display
     from jumar.cli.learn.shown import show_result
 
     request = _request(items, options)
     switch = StopSwitch()
-    display = choose_display(as_json=as_json, quiet=quiet)
+    display = learn_display(lambda number: read_progress(request.output, number), as_json=as_json, quiet=quiet)
     with warned(), signals_handled(switch, quiet=quiet), display:
-        found = learn(request, switch=switch, listener=display.hear)
+        found = learn(request, switch=switch, listener=display.hear, hear=display.judged)
     if as_json:
         print_json(found.document())
     else:

@@ -15,7 +15,7 @@ _BY: Final = {
     "log_odds": "words that mark items the cheap judge gets wrong (log odds)",
     "chi_square": "words that mark items the cheap judge gets wrong (chi-square)",
     "judge_words": "words of the judge's reasons that stand in the items",
-    "phrases": "phrases",
+    "word_family": "families of words, such as one word's forms",
     "given": "the set that the run began with",
     "model": "the judge's model",
     "llm": "the judge's model",

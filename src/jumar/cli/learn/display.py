@@ -1,0 +1,222 @@
+"""A learning run as a person sees it: a line an iteration with what matters in learning, and how far the judge is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, TextIO
+
+from jumar.cli.common import colour_wanted
+from jumar.cli.display import SilentDisplay, waiting_text, writable
+from jumar.loop.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
+from jumar.model import IterationRecord
+from jumar.report.figures import dollars
+from jumar.report.judging.numbers import number
+from jumar.report.learning.progress import Progress
+from jumar.text import cut, escape, escape_block, plural
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
+
+    from jumar.judging.expensive.summary import Result
+
+__all__ = ["LiveLearning", "PlainLearning", "SilentLearning", "learn_display"]
+
+Told = Callable[[int], "Progress | None"]
+"""Gives what there is to say of an iteration, None where it has left nothing."""
+
+COLUMNS: Final = ("it", "gap", "Δ", "rank", "patterns", "committed", "rejected", "")
+_WIDTHS: Final = (5, 7, 8, 7, 10, 11, 10, 0)
+_SPAN: Final = 4.0  # a closeness of 0 is as far off as a score from 1 to 5 can be
+_SAID: Final = 100
+_QUARTERS: Final = 4
+_SHOWN: Final = 30
+
+
+class SilentLearning(SilentDisplay):
+    """For ``--quiet``: says nothing."""
+
+    def judged(self, result: Result, total: int) -> None:
+        """Say nothing."""
+
+
+class _Rows:
+    """Cells of the table, each iteration compared with the one before."""
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
+        self._gap: float | None = None
+
+    def cells(self, record: IterationRecord, best: int | None) -> tuple[str, ...]:
+        number_ = record.iteration_number
+        marks = ["★ best"] if number_ == best else []
+        if record.status != "ok":
+            return (str(number_), "—", "", "", "", "", "", cut(escape(record.status_reason), _SAID))
+        found = self._told(number_) if number_ else None
+        closeness = record.dimensions.get("closeness")
+        gap = (1 - closeness) * _SPAN if closeness is not None else None
+        change = "" if gap is None or self._gap is None else _signed(gap - self._gap)
+        self._gap = gap
+        rank = next((one.reason.rpartition(" ")[2] for one in record.readings if one.dimension == "ranking"), "—")
+        shown = f"{float(rank):.2f}".replace("-", "−") if rank not in {"", "—"} else "—"
+        if found is None:
+            said = " · ".join([*(["start"] if not number_ else []), *marks])
+            return (str(number_), number(gap), change, shown, "", "", "", said)
+        counts = (f"{found.patterns:,}", f"{found.committed:,}", f"{found.rejected:,}")
+        return (str(number_), number(gap), change, shown, *counts, " · ".join([*marks, *_happened(found)]))
+
+
+def _happened(found: Progress) -> list[str]:
+    """Return in a few words what was rolled back or recovered, and why."""
+    said: list[str] = []
+    for one in found.actions:
+        if one.get("action") == "rolled_back":
+            said.append(f"rolled back: {escape(str(one.get('description', '')))}")
+        elif one.get("action") == "recovery" and one.get("kept"):
+            said.append(f"recovery: {escape(str(one.get('recovery', ''))).replace('_', ' ')}")
+    return said
+
+
+def _signed(value: float) -> str:
+    return "0" if abs(value) < 0.0005 else f"{value:+.3f}".replace("-", "−")
+
+
+class PlainLearning(SilentLearning):
+    """One line an iteration, as it is recorded; for logs, pipes and ``--json`` (on stderr)."""
+
+    def __init__(self, stream: TextIO, told: Told) -> None:
+        self._stream = stream
+        self._rows = _Rows(told)
+        self._headed = False
+        self._asked = 0
+
+    def _say(self, text: str) -> None:
+        self._stream.write(writable(text, self._stream) + "\n")
+        self._stream.flush()
+
+    def hear(self, event: Event) -> None:
+        """Print what the event has to say."""
+        if isinstance(event, LoopStarted):
+            again = f", {max(0, event.recorded - 1):,} done before" if event.resumed else ""
+            self._say(f"learning  up to {plural(event.rules.max_iterations, 'iteration')}{again}")
+            for record in event.latest:
+                self._row(record, event.best)
+        elif isinstance(event, IterationRecorded):
+            self._row(event.record, event.best)
+        elif isinstance(event, Notice):
+            self._say(f"note      {escape_block(event.message)}")
+        elif isinstance(event, Waiting):
+            self._say(f"waiting   {waiting_text(event)}")
+
+    def judged(self, result: Result, total: int) -> None:
+        """Say at each quarter how far the judge is, and at the end."""
+        del result
+        self._asked += 1
+        if self._asked * _QUARTERS // total > (self._asked - 1) * _QUARTERS // total:
+            self._say(f"judge     {self._asked:,} of {plural(total, 'item')}")
+        if self._asked >= total:
+            self._asked = 0
+
+    def _row(self, record: IterationRecord, best: int | None) -> None:
+        if not self._headed:
+            self._headed = True
+            self._say(_line(COLUMNS))
+        self._say(_line(self._rows.cells(record, best)))
+
+
+class LiveLearning(SilentLearning):
+    """A table that grows in place, with what is being done below it; only on a terminal."""
+
+    def __init__(self, told: Told, *, colour: bool) -> None:
+        self._rows = _Rows(told)
+        self._colour = colour
+        self._table: list[tuple[tuple[str, ...], int, bool]] = []
+        self._best: int | None = None
+        self._most = 0
+        self._phase = ""
+        self._asked = 0
+        self._paid = 0.0
+        self._notices: list[str] = []
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(no_color=not self._colour, highlight=False)
+        self._live = Live(console=console, refresh_per_second=8, get_renderable=self.render)
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if self._live is not None:
+            self._phase = ""
+            self._live.stop()
+            self._live = None
+
+    def hear(self, event: Event) -> None:
+        """Take the event into the picture."""
+        if isinstance(event, LoopStarted):
+            self._most = event.rules.max_iterations
+            for record in event.latest:
+                self._add(record, event.best)
+        elif isinstance(event, PhaseStarted):
+            doing = {"generate": "proposing and fitting", "verify": "checking", "score": "measuring"}[event.phase]
+            self._phase = f"iteration {event.iteration}: {doing} …" if event.iteration else "the start: measuring …"
+        elif isinstance(event, IterationRecorded):
+            self._add(event.record, event.best)
+            self._phase = "" if event.record.iteration_number < self._most else "the last set: fitting, probing, proving …"
+        elif isinstance(event, Waiting):
+            self._phase = f"waiting {waiting_text(event)} …"
+        elif isinstance(event, Notice):
+            self._notices.append(event.message)
+
+    def judged(self, result: Result, total: int) -> None:
+        """Show how far the judge is, and what it was paid."""
+        self._asked += 1
+        self._paid += result.cost_usd or 0.0
+        paid = f" · {dollars(self._paid, places=2)}" if self._paid else ""
+        self._phase = f"judging {self._asked:,} of {plural(total, 'item')}{paid} …"
+        if self._asked >= total:
+            self._asked = 0
+
+    def _add(self, record: IterationRecord, best: int | None) -> None:
+        self._best = best
+        self._table.append((self._rows.cells(record, best), record.iteration_number, record.status == "ok"))
+
+    def render(self) -> RenderableType:
+        """Return the picture as it is now."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for name, width in zip(COLUMNS, _WIDTHS, strict=True):
+            table.add_column(name, justify="right" if width else "left", no_wrap=bool(width))
+        for cells, place, good in self._table[-_SHOWN:]:
+            said = cells[-1] if place == self._best else cells[-1].replace("★ best", "").removeprefix(" · ").strip()
+            style = "bold green" if place == self._best else "" if good else "red"
+            table.add_row(*(Text(cell) for cell in (*cells[:-1], said)), style=style)
+        done = max((place for _, place, _ in self._table), default=0)
+        head = Text(f"jumar learn   {done} of {plural(self._most, 'iteration')}" if self._most else "jumar learn", style="bold")
+        notes = [Text(f"note      {escape(note)}", style="yellow") for note in self._notices]
+        foot = [Text(self._phase, style="dim")] if self._phase else []
+        return Group(head, *([table] if self._table else []), *notes, *foot)
+
+
+def learn_display(told: Told, *, as_json: bool, quiet: bool) -> SilentLearning:
+    """Return the display for this call: silent, plain on stderr beside JSON, live on a terminal, else plain."""
+    if quiet:
+        return SilentLearning()
+    if as_json:
+        return PlainLearning(sys.stderr, told)
+    if sys.stdout.isatty():
+        return LiveLearning(told, colour=colour_wanted())
+    return PlainLearning(sys.stdout, told)
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    shown = "".join(f"{cell:>{width}}" if width else f"   {cell}" for cell, width in zip(cells, _WIDTHS, strict=True))
+    return shown.rstrip()
