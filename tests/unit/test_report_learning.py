@@ -21,7 +21,7 @@ from jumar.report.learning.markdown import render_markdown
 from jumar.report.learning.plot import NARROW, WIDE, course_plot
 from jumar.report.learning.progress import Progress, render_progress
 from jumar.report.learning.reasons import features, phrases
-from jumar.report.learning.verdict import checks, next_steps
+from jumar.report.learning.verdict import checks, next_steps, verdict_lines
 from jumar.report.learning.view import LearningReport
 
 ROLLED: dict[str, Any] = {
@@ -115,11 +115,19 @@ def test_rollbacks_and_recoveries_are_told_with_their_figures(report: LearningRe
 
 
 def test_features_come_with_their_steps_and_add_up(report: LearningReport):
-    found = features(report)
-    summed = sum(one["weight"] * (1 if one["type"] == "good" else -1) for one in report.patterns if one["feature"] is not None)
-    assert report.unit is not None
-    assert sum(one.total for one in found) == pytest.approx(summed * report.unit)
-    assert len({one.name for one in found}) == len(found)
+    def step(feature: str, at_least: float, weight: float, kind: str = "good") -> dict[str, Any]:
+        one = {"feature": feature, "at_least": at_least, "weight": weight, "type": kind, "id": f"{feature}>={at_least}"}
+        return {**report.patterns[0], **one, "times_fired": int(at_least)}
+
+    steps = [step("words", 40, 1.0), step("words", 9, 0.5), step("ends_whole", 1, 2.0, "bad")]
+    told = replace(report, patterns=[*report.patterns, *steps], calibration={**(report.calibration or {}), "unit": 0.1})
+    found = {one.name: one for one in features(told)}
+    assert ["ends as a sentence does", "words"] == sorted(found)
+    assert ("from 9 on +0.05", "from 40 on +0.10") == found["words"].steps
+    assert ("+0.15", 40) == (found["words"].points, found["words"].fired)
+    assert "−0.20" == found["ends as a sentence does"].points
+    for form in (render_html(told), render_markdown(told)):
+        assert "from 9 on +0.05; from 40 on +0.10" in form
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW])
@@ -170,6 +178,20 @@ def test_progress_names_what_matters_most(report: LearningReport):
     assert "rank correlation" in text
     assert "more)" in text
     assert len(text.splitlines()) < 20
+
+
+def test_the_report_of_the_loop_says_what_its_scores_are(output: Path):
+    told = call("report", "--root", str(output / ".jumar"), "learn", check=0).out
+    assert "not whether that set tracks the judge" in told
+    assert f"jumar learn report {output}" in told
+    assert "over-refinement" not in told
+
+
+def test_too_few_sealed_groups_prove_nothing_and_that_is_said(report: LearningReport):
+    assert report.proof is not None
+    assert 20 > report.proof["statistics"]["groups"]
+    assert "too few to prove anything: 30 sealed items in 20 groups are the least" in " ".join(verdict_lines(report))
+    assert "--heldout" in " ".join(next_steps(report))
 
 
 def test_points_are_shown_as_far_as_they_say_something():

@@ -64,9 +64,8 @@ def split_of(request: LearnRequest, items: Sequence[Item]) -> Split:
 class LearnData:
     """What a run learns from. The judge is asked on the first call of :meth:`material`, unless its verdicts are on file.
 
-    ``stop`` says whether to ask no more; ``halt`` then ends the step that needed the answers. ``hear`` is told of
-    each answer. ``problem`` is why nothing can be
-    learned, None while that is not known.
+    ``stop`` says whether to ask no more; ``halt`` then ends the step that needed the answers. ``hear`` is told of each
+    answer. ``problem`` is why nothing can be learned, None while that is not known.
     """
 
     request: LearnRequest

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,13 +16,11 @@ from jumar.app.learning_finish import RESULT
 from jumar.app.proving import PROOF
 from jumar.errors import NotFoundError, StoreDamagedError
 from jumar.judging.proofs import read_proof
-from jumar.learning.known import LEDGER
 from jumar.learning.learner import DIMENSIONS, PATTERNS
-from jumar.learning.ledger import Ledger, LedgerEntry
 from jumar.learning.split import Split
 from jumar.patterns.storage import load_pattern_set
 from jumar.report.learning.progress import Progress
-from jumar.report.learning.view import LearningReport, Tests
+from jumar.report.learning.view import LearningReport
 from jumar.report.read import LoopReport, load_report
 from jumar.store.layout import LoopPaths, loops_directory
 from jumar.store.lock import who_holds
@@ -76,7 +73,6 @@ def read_report(output: Path) -> LearningReport:
     recorded = loop.config.get("run")
     profile = cast("Mapping[str, Any]", recorded).get("profile") if isinstance(recorded, Mapping) else None
     proof, spread = _proof(output / PROOF)
-    ledger = _ledger(output)
     return LearningReport(
         name=output.resolve().name or str(output),
         directory=str(output),
@@ -93,8 +89,6 @@ def read_report(output: Path) -> LearningReport:
         proof=proof,
         sealed_scores=spread,
         proposals=_proposals(output, [one.iteration for one in run.iterations]),
-        tests=_tests(ledger),
-        supported=ledger.supported() if find_spec("scipy") is not None else None,
         constant=_constant(output, [one.iteration for one in run.iterations]),
     )
 
@@ -123,27 +117,6 @@ def _proof(path: Path) -> tuple[dict[str, Any] | None, tuple[float, float] | Non
     scores = [row.cheap for row in proof.rows]
     told = proof.model_dump(mode="json", exclude={"rows", "opened"})
     return told, (min(scores), max(scores)) if scores else None
-
-
-def _ledger(output: Path) -> Ledger:
-    path = output / LEDGER
-    return Ledger.from_json(path.read_bytes(), str(path)) if path.exists() else Ledger()
-
-
-def _tests(ledger: Ledger) -> dict[str, Tests]:
-    """Return what each pattern did on items that it was not proposed from, in the iteration that tried it last."""
-    found: dict[str, list[LedgerEntry]] = {}
-    for one in ledger.entries:
-        known = found.setdefault(one.id, [])
-        if known and known[0].iteration != one.iteration:
-            known.clear()
-        known.append(one)
-    made: dict[str, Tests] = {}
-    for name, entries in found.items():
-        fired = sum(one.fired for one in entries)
-        right = sum(one.fired * (one.precision or 0.0) for one in entries)
-        made[name] = Tests(items=sum(one.items for one in entries), fired=fired, precision=right / fired if fired else None)
-    return made
 
 
 def _proposals(output: Path, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:

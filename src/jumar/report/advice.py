@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+
 from jumar.ranking.degradation import Cause, likely_causes
 from jumar.ranking.views import valid_score
 from jumar.report.figures import iteration_label, listing, point_text
+from jumar.report.notes import learned_in
 from jumar.report.read import LoopReport
 from jumar.report.spending import going_on
-from jumar.text import percent, plural
+from jumar.text import escape, percent, plural
 
 __all__ = ["causes", "recommendations"]
 
@@ -15,6 +18,8 @@ __all__ = ["causes", "recommendations"]
 def causes(report: LoopReport) -> tuple[Cause, ...]:
     """Return the likely causes of the decline after the selected iteration, or one that was made up for; () for none."""
     selection = report.selection
+    if learned_in(report) is not None:  # sets differ by what a fold of items happens to be, and no agent refined anything
+        return ()
     if selection is not None and report.degraded:
         return likely_causes(report.seen, selection.selected_iteration, chance=report.chance)
     if report.degradation.detected and report.degradation.best_before is not None:
@@ -32,6 +37,10 @@ def recommendations(report: LoopReport) -> tuple[str, ...]:
         if not report.records:
             return ("Record at least one iteration",)
         return ("Make one iteration scoreable before running again: the table above says why each score is missing",)
+    learned = learned_in(report)
+    if learned is not None:
+        command = f"jumar learn report {shlex.quote(escape(learned))}"
+        return (f"For the verdict, which is about sealed items that no score here is of: {command}",)
     return (*_trajectory(report), *_obstacles(report))
 
 

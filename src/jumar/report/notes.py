@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
 
 from jumar.model import Decision
 from jumar.report.money import beside_line
 from jumar.report.read import LoopReport
 from jumar.text import cut
 
-__all__ = ["changes", "table_notes"]
+__all__ = ["changes", "learned_in", "table_notes"]
 
 _SCORING = re.compile(r"(?:^|; )(?:scorers|validators|quality|weights|judge|evaluator|check|noise|repeat)")
 _SHOWN = 200
+_LEARNED = (
+    "this is the loop of jumar learn: quality is the mean of closeness (1 − gap / 4) and ranking ((1 + rank correlation) / 2) on "
+    "open items, each scored by a set that did not see it; it says which set was kept, not whether that set tracks the judge"
+)
 
 
 def table_notes(report: LoopReport) -> tuple[str, ...]:
@@ -21,9 +28,22 @@ def table_notes(report: LoopReport) -> tuple[str, ...]:
     return (*(() if line is None else (line,)), *changes(report))
 
 
+def learned_in(report: LoopReport) -> str | None:
+    """Return the folder of the learning run whose loop this is, None for a loop of another kind."""
+    run = report.config.get("run")
+    if not isinstance(run, Mapping) or not {"heldout", "profile", "propose"} <= set(cast("Mapping[str, Any]", run)):
+        return None
+    place = Path(report.storage_path)
+    return str(place.parents[2] if len(place.parts) > 3 else place)
+
+
 def changes(report: LoopReport) -> tuple[str, ...]:
-    """Return a sentence for each time that a changed configuration was accepted, without a full stop."""
-    return tuple(_change(decision) for decision in report.decisions if decision.kind == "accept")
+    """Return a sentence for each time that a changed configuration was accepted; before them, of a learning run, what is scored.
+
+    Each without a full stop.
+    """
+    changed = tuple(_change(decision) for decision in report.decisions if decision.kind == "accept")
+    return changed if learned_in(report) is None else (_LEARNED, *changed)
 
 
 def _change(decision: Decision) -> str:

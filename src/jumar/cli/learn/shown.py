@@ -36,12 +36,16 @@ def show_result(found: LearnResult, *, quiet: bool) -> None:
 
 def show_summary(summary: Mapping[str, Any]) -> None:
     """Print the verdict, and the figures that it rests on."""
+    from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
+
     held, iterations = summary["heldout"], plural(int(summary["iterations"]), "iteration")
     print_text(
         f"learned   {iterations}, best is {summary['best_iteration']}; {summary['committed']:,} committed, "
         f"{summary['rejected']:,} rejected, {summary['supported']:,} supported one by one, {summary['rolled_back']:,} rolled back"
     )
     print_text(f"verdict   {_VERDICTS[str(summary['verdict'])]}")
+    if held is not None and (int(held["items"]) < FEWEST_ITEMS or int(held["groups"]) < FEWEST_GROUPS):
+        print_text(f"          too few to prove anything: {FEWEST_ITEMS} sealed items in {FEWEST_GROUPS} groups are the least")
     if held is not None:
         print_text(
             f"sealed    {plural(int(held['items']), 'item')} in {plural(int(held['groups']), 'group')}: off by "
@@ -52,6 +56,9 @@ def show_summary(summary: Mapping[str, Any]) -> None:
             f"ranks     Spearman {_number(held['spearman'])} {_interval(held['spearman_interval'])}; "
             f"the length alone {_number(held['length_spearman'])}"
         )
+    failed = [name.replace("_", " ") for name, one in summary["probes"]["probes"].items() if not one["passed"]]
+    if failed:
+        print_text(f"gamed     real items that were made worse score higher: {', '.join(failed)}")
     met = "met" if summary["quality_met"] else "not met"
     print_text(f"quality   the items' cheap average is {_number(summary['cheap_avg'])}; the target of 4.0 is {met}")
     cost = summary["cost_usd"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from jumar.report.learning.proposals import merges
@@ -41,12 +40,10 @@ def render_json(report: LearningReport) -> str:
 
 
 def _pattern(report: LearningReport, one: Any) -> dict[str, Any]:
-    """Return a pattern with its points, what it did on items that it was not made from, and whether it is supported."""
-    name, tests = str(one["id"]), report.tests.get(str(one["id"]))
+    """Return a pattern with its points of the scale and what the sealed items say of it alone."""
     worth = float(one["weight"]) * (1 if one["type"] == "good" else -1)
     return {
         **one,
         "points": None if report.unit is None else worth * report.unit,
-        "tested": None if tests is None else asdict(tests),
-        "supported": None if report.supported is None else name in report.supported,
+        "sealed": report.members.get(str(one["id"])),
     }

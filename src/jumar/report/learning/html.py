@@ -98,9 +98,7 @@ def _facts(report: LearningReport) -> list[dict[str, str]]:
 
 
 def _standing(report: LearningReport) -> str:
-    if report.supported is None:
-        return ""
-    return f"{sum(str(one['id']) in report.supported for one in report.patterns):,} supported one by one"
+    return "" if report.summary is None else f"{int(report.summary['supported']):,} supported one by one"
 
 
 def _fact(name: str, value: str, small: str = "") -> dict[str, str]:

@@ -134,7 +134,7 @@ def _set(report: LearningReport) -> list[str]:
         lines += [row([inline(one.name), one.points, "; ".join(one.steps), f"{one.fired:,}"]) for one in counted]
         lines.append("")
     if said:
-        heads = ["says", worth, "fired on", "on items it was not made from", "standing"]
+        heads = ["says", worth, "fired on", "on the sealed items", "standing"]
         lines += ["### Phrases", "", *_table(heads, "|---|---:|---:|---|---|")]
         shown = said[:_PATTERNS]
         lines += [row([inline(one.says), one.points, f"{one.fired:,}", one.seen, one.standing]) for one in shown]

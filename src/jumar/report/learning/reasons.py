@@ -44,7 +44,7 @@ class FeatureReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhraseReason:
-    """A pattern of words. ``seen`` says what it did on items that it was not made from, ``standing`` what is known of it."""
+    """A pattern of words. ``seen`` says what it did on the sealed items, ``standing`` what is known of it."""
 
     says: str
     value: float
@@ -95,12 +95,11 @@ def phrases(report: LearningReport) -> list[PhraseReason]:
     for one in report.patterns:
         if one.get("feature") is not None:
             continue
-        name, tests = str(one["id"]), report.tests.get(str(one["id"]))
-        seen = "not tried"
-        if tests is not None:
-            right = "" if tests.precision is None else f", {tests.precision:.0%} of them on its side"
-            seen = f"{tests.fired:,} of {tests.items:,}{right}"
-        standing = "not computed" if report.supported is None else "supported" if name in report.supported else "member"
+        known = report.members.get(str(one["id"]))
+        seen = standing = "—"
+        if known is not None:
+            right = "" if known["precision"] is None else f", {known['precision']:.0%} of these on its side"
+            seen, standing = f"{known['coverage']:.0%} of them{right}", str(known["role"])
         made.append(
             PhraseReason(
                 says=escape(str(one["description"])),
@@ -129,6 +128,6 @@ def set_text(report: LearningReport) -> list[str]:
         lines.append(f"The sum is then brought to the judge's scale: {ends}.")
     lines.append(
         "“Supported” is a pattern that was proven by itself, all proposals ever made being counted; a “member” is believed as "
-        "far as the set is."
+        "far as the set is. “On its side” are items that the judge puts above the middle for a good one, below it for a bad one."
     )
     return lines

@@ -77,10 +77,25 @@ def verdict_lines(report: LearningReport) -> list[str]:
     )
     meaning = {
         "tracks": "On items like these its scores may stand in for the judge's: every check of the verdict holds beyond chance.",
-        "not_proven": "Whether it follows the judge stays open: where it does better than simpler ways of scoring, may be luck.",
+        "not_proven": "Whether it follows the judge stays open: it may do better than simpler ways of scoring by luck alone.",
         "fails": "A much simpler way of scoring does better, by more than chance: don't use its scores in place of the judge's.",
     }[str(report.verdict)]
-    return [first, meaning, *_flat(report)]
+    return [first, _too_few(report) or meaning, *_flat(report)]
+
+
+def _too_few(report: LearningReport) -> str:
+    """Return that there are too few sealed items for any verdict but ``not_proven``, empty where there are enough."""
+    from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
+
+    if report.proof is None:
+        return ""
+    items, groups = (int(report.proof["statistics"][name]) for name in ("items", "groups"))
+    if items >= FEWEST_ITEMS and groups >= FEWEST_GROUPS:
+        return ""
+    return (
+        f"However good it looks, that is too few to prove anything: {FEWEST_ITEMS} sealed items in {FEWEST_GROUPS} groups are "
+        "the least."
+    )
 
 
 def _flat(report: LearningReport) -> list[str]:
@@ -215,6 +230,7 @@ def next_steps(report: LearningReport) -> list[str]:
 def _tracked(_report: LearningReport, where: str) -> list[str]:
     return [
         f"Score new items of the same kind: `jumar evaluate new.jsonl --mode cheap --patterns {where}/patterns.json`.",
+        f"Let the judge decide where the set is unsure: `--mode auto --proof {where}/proof.json --decision-line 3.5`.",
         f"Keep `proof.json` with the set; `jumar prove --verify {where}/proof.json` computes it again, without a judge.",
         "Learn again when the items or the judge change: a proof is about both.",
     ]
@@ -224,7 +240,7 @@ def _open(report: LearningReport, where: str) -> list[str]:
     more = _more_groups(report)
     steps = [more] if more else []
     steps.append("More iterations don't help: the sealed items decide, and these are the same.")
-    if report.summary is not None and not report.summary["supported"]:
+    if not _too_few(report):
         steps.append("A model may suggest better patterns than word counts do: `--propose judge`, into another folder.")
     return [*steps, f"`{where}/iteration_{report.best or 1}/gap_report.md` shows the items on which both judges differ most."]
 
@@ -235,6 +251,8 @@ def _more_groups(report: LearningReport) -> str:
         return ""
     found = report.proof["statistics"]
     opened = [one for one in found["checks"].values() if one["held"] is None and one["interval"] is not None]
+    if _too_few(report):
+        return "Learn from more groups of items, or seal a larger share of them with `--heldout`, into another folder."
     if any(one["value"] <= 0 for one in opened):
         return (
             "More items alone will hardly change it: on these, one of the simpler ways is as good or better. What this judge "

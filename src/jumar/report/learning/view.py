@@ -9,31 +9,18 @@ from typing import Any
 
 from jumar.report.learning.progress import Progress
 
-__all__ = ["LearningReport", "Tests"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tests:
-    """What a pattern did on open items that it was not proposed from: ``items`` tried, ``fired`` among them.
-
-    ``precision`` is the share of those it fired on that lie on its side of the median; None when it never fired.
-    """
-
-    items: int
-    fired: int
-    precision: float | None
+__all__ = ["LearningReport"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearningReport:
     """A learning run. ``logs`` are those of the iterations, oldest first; ``summary`` is None before there is a verdict.
 
-    ``patterns`` are the active ones of the set in the folder, as its file has them, ``calibration`` what makes their points a
-    score (None: the rubric does); ``split`` is what ``split.json`` holds. ``start`` are the gap and the rank of the set that the
-    run began with. ``proof`` is the last one without its rows, ``sealed_scores`` the lowest and the highest cheap score in it.
-    ``proposals`` are the iterations' files of that name, by number, without what the logs tell. ``supported`` are ids of patterns
-    that are supported one by one; None where nobody could compute it. ``constant`` is what a
-    constant is off by on the open items.
+     ``patterns`` are the active ones of the set in the folder, as its file has them, ``calibration`` what makes their points a
+     score (None: the rubric does); ``split`` is what ``split.json`` holds. ``start`` are the gap and the rank of the set that the
+     run began with. ``proof`` is the last one without its rows, ``sealed_scores`` the lowest and the highest cheap score in it.
+    ``proposals`` are the iterations' files of that name, by number, without what the logs tell. ``constant`` is what a
+     constant is off by on the open items.
     """
 
     name: str
@@ -51,8 +38,6 @@ class LearningReport:
     proof: Mapping[str, Any] | None = None
     sealed_scores: tuple[float, float] | None = None
     proposals: Mapping[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
-    tests: Mapping[str, Tests] = field(default_factory=dict[str, Tests])
-    supported: frozenset[str] | None = frozenset()
     constant: float | None = None
 
     @cached_property
@@ -65,6 +50,12 @@ class LearningReport:
         if self.proof is not None:
             return str(self.proof["verdict"])
         return None if self.summary is None else str(self.summary["verdict"])
+
+    @cached_property
+    def members(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the sealed items say of each proposal in the set, by its id; empty before there is a verdict."""
+        found: list[dict[str, Any]] = [] if self.summary is None else self.summary.get("members") or []
+        return {str(one["id"]): one for one in found}
 
     @property
     def unit(self) -> float | None:
