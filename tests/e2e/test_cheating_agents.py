@@ -106,6 +106,7 @@ CHEATS = {
         blamed=False,
         solves=False,
     ),
+    "takes the lock away": Cheat("rm .jumar/locks/t", "the lock of the loop was deleted (put back)"),
     "adds what changes every test": Cheat(
         "echo 'import os; os._exit(0)' > tests/conftest.py",
         "tests/conftest.py is new and changes how tests run: it was taken out (protect)",

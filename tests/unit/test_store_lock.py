@@ -135,6 +135,27 @@ def test_the_file_is_rewritten_in_place_and_never_deleted(path: Path) -> None:
     assert content["pid"] == os.getpid()
 
 
+def test_a_file_that_was_deleted_is_locked_anew(path: Path) -> None:
+    with LoopLock(path) as lock:
+        assert not lock.regain()
+        path.unlink()
+        assert who_holds(path) is None
+        assert lock.regain()
+        assert not lock.regain()
+        with pytest.raises(LockedError, match="by this process"):
+            LoopLock(path, patience=0).acquire()
+    with LoopLock(path, patience=0) as other:
+        assert other.held
+    assert not lock.regain()
+
+
+def test_a_file_that_was_deleted_and_locked_by_another_is_the_other_s(path: Path) -> None:
+    with LoopLock(path, patience=0) as lock:
+        path.unlink()
+        with LoopLock(path), pytest.raises(LockedError):
+            lock.regain()
+
+
 def test_a_forked_child_does_not_hold_what_its_parent_holds(path: Path) -> None:
     lock = LoopLock(path, patience=0)
     with lock:

@@ -242,7 +242,10 @@ class Guard:
 
     def _close(self, phase: str, number: int) -> _Window:
         under_way = sorted({each for _, each in self._windows})
-        for damage in self._watch.look(pending=frozenset(self._staged)):
+        damages = self._watch.look(pending=frozenset(self._staged))
+        if self._store.regain_lock():
+            damages = (*damages, Damage("the lock of the loop", "was deleted", mended=True))
+        for damage in damages:
             for window in self._windows.values():
                 window.found.append(_of_damage(damage, under_way))
         last = self._store.iteration_numbers()[-1:]

@@ -81,6 +81,18 @@ class LoopLock:
             finally:
                 os.close(fd)
 
+    def regain(self) -> bool:
+        """Return whether the file was deleted or replaced while this object holds its lock; the new one is locked then.
+
+        Errors: :class:`LockedError` when another process has it by now, :class:`jumar.errors.StoreWriteError`.
+        """
+        if not self.held or self._fd is None or _is_at(self._fd, self.path):
+            return False
+        with files.as_write_error("lock", self.path):
+            lost, self._fd = self._fd, self._take()
+        os.close(lost)
+        return True
+
     def __enter__(self) -> Self:
         self.acquire()
         return self
@@ -204,6 +216,14 @@ def _is_running(pid: int, started: object) -> bool:
     except OSError:
         pass  # it runs, under another user
     return started is None or started == _process_start(pid)
+
+
+def _is_at(fd: int, path: Path) -> bool:
+    try:
+        there = os.lstat(path)
+    except OSError:
+        return False
+    return os.path.samestat(os.fstat(fd), there)
 
 
 def _loop(path: Path) -> str:

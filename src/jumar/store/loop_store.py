@@ -111,6 +111,10 @@ class LoopStore(LoopReader):
                 self._lock.unchanged_since_mine = True  # seen: until the release, only this object writes
             yield self
 
+    def regain_lock(self) -> bool:
+        """Return whether the lock's file was taken away from its holder, who has it anew then. Errors: as :meth:`lock`."""
+        return self._lock.regain()
+
     @contextlib.contextmanager
     def _writing(self, what: str, path: Path) -> Generator[None]:
         """Hold the lock for one write; after an error the disk is looked at again before anything is believed."""
