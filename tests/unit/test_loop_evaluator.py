@@ -90,9 +90,15 @@ def test_in_dual_mode_the_expensive_judge_counts_and_the_cheap_one_stands_beside
     assert ("s2: Nobody can say when it is done.",) == found.weaknesses
     assert any("Nobody can say when it is done." in line for line in found.missing)
     folder = context(work).log_directory / "evaluation"
-    assert {"cheap_eval.json", "dashboard.txt", "expensive_eval.json", "gap_analysis.json", "gap_report.md", "spent.jsonl"} == {
-        path.name for path in folder.iterdir()
-    }
+    assert {
+        "cheap_eval.json",
+        "dashboard.txt",
+        "expensive_eval.json",
+        "gap_analysis.json",
+        "gap_report.md",
+        "spent.jsonl",
+        "verdicts.jsonl",
+    } == {path.name for path in folder.iterdir()}
     assert "logs/evaluation" == found.details
     assert [1.0] == [
         one["gestalt"]
@@ -387,7 +393,7 @@ def test_the_protocol_does_not_grow_with_the_items(work: Path):
     long = "word " * 2_000
     stories(work, *({"title": f"Add {number}"} for number in range(300)))
     verdicts = {f"s{n}": {"judge_scores": 1 + n % 4, "weaknesses": [f"{n} {long}"] * 20} for n in range(1, 301)}
-    readings = read(work, judge=judged(work, verdicts))
+    readings = read(work, judge=judged(work, verdicts), learn=False)
     assert len(json.dumps(readings[0].to_json())) < 30_000
     plain = render_prompt(objective="x", iteration=2, last=last())
     assert len(render_prompt(objective="x", iteration=2, last=last(*readings))) - len(plain) < 8_000

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from jumar.app.budget_config import BudgetConfig, check_one_time_limit
-from jumar.app.evaluator_config import EvaluatorConfig, check_judge_scorer
+from jumar.app.evaluator_config import EvaluatorConfig, JudgeOptions, check_judge_scorer
 from jumar.app.guard_config import check_protect
 from jumar.app.noise_config import NoiseConfig
 from jumar.app.place_config import Command, PlaceConfig, Seconds
@@ -231,6 +231,7 @@ class StopConfig(_Section):
     decline: Trend = None
     oscillation: Trend = None
     consecutive_failures: Count = 3
+    converged: Annotated[bool, Field(strict=True)] = False
 
     @field_validator(*SMALLEST_WINDOW)
     @classmethod
@@ -251,6 +252,7 @@ class StopConfig(_Section):
             decline=_trend(self.decline, DEFAULT_DECLINE),
             oscillation=_trend(self.oscillation, DEFAULT_OSCILLATION),
             consecutive_failures=self.consecutive_failures,
+            converged=self.converged,
         )
 
 
@@ -345,12 +347,21 @@ class JumarConfig(_Section):
         if self.loop.max_iterations is not None and self.stop.max_iterations is not None:
             raise ValueError("[loop] max_iterations and [stop] max_iterations are one limit; keep one")
         check_one_time_limit(self.budget, self.stop.max_seconds)
+        if self.stop.converged and not any(one.learns for one in self.judges()):
+            raise ValueError(
+                "[stop] converged needs a cheap judge that learns: [evaluator] with mode = 'dual', and learn not false"
+            )
         if not self.validators and not self.scorers and self.evaluator is None:
             raise ValueError(
                 "nothing would be evaluated: add [[validators]], [[scorers]] or [evaluator] (or --check 'COMMAND'), "
                 "so that there is something to choose by"
             )
         return self
+
+    def judges(self) -> list[JudgeOptions]:
+        """Return the options of every judge of the loop's own scores."""
+        own = [check_judge_scorer(scorer.judge_options())[0] for scorer in self.scorers if scorer.builtin == "judge"]
+        return [*own, *(() if self.evaluator is None else (self.evaluator.options(),))]
 
     @property
     def max_iterations(self) -> int:

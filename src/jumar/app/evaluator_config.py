@@ -67,6 +67,7 @@ class JudgeOptions(BaseModel):
     audit: Annotated[float, Field(ge=0, le=1)] | None = None
     confidence: Annotated[float, Field(ge=0.5, le=0.99)] | None = None
     audit_seed: Annotated[int, Field(strict=True)] | None = None
+    learn: bool | Literal["evidence", "seed"] | None = None
 
     @field_validator("items")
     @classmethod
@@ -117,6 +118,8 @@ class JudgeOptions(BaseModel):
                 f"mode {self.mode!r} needs a judge: set judge = 'openai:MODEL' (or anthropic:MODEL, http://HOST:PORT/v1#MODEL, "
                 "replay:FILE, command:PROGRAM …), or mode = 'cheap', which needs none"
             )
+        if self.learn not in {None, False} and self.mode != "dual":
+            raise ValueError(f"learn needs mode 'dual': in mode {self.mode!r} there is no judge to learn from")
         return self
 
     @model_validator(mode="after")
@@ -130,6 +133,11 @@ class JudgeOptions(BaseModel):
         if given:
             raise ValueError(f"{given[0]}: is for mode = 'auto', and the mode is {self.mode!r}")
         return self
+
+    @property
+    def learns(self) -> bool:
+        """Whether the cheap judge learns from the expensive one as the loop runs: in dual mode, unless somebody says no."""
+        return self.mode == "dual" and self.learn is not False
 
     @property
     def paths(self) -> tuple[str, ...]:

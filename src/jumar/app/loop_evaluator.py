@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from jumar.app.evaluator_config import EvaluatorConfig, JudgeOptions
+from jumar.app.loop_learning import LoopLearning
 from jumar.budget.prices import PriceTable
 from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, JumarError, UsageError
 from jumar.files import as_write_error, make_directory, replace_file, sha256_file
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from jumar.app.evaluator_figures import Findings
     from jumar.app.loop_auto import LoopAuto
     from jumar.judging.cheap.evaluator import CheapModeEvaluator
-    from jumar.judging.dual import CheapResult
+    from jumar.judging.dual import CheapResult, DualEvaluation
     from jumar.judging.expensive.summary import Evaluation, Result
     from jumar.judging.items import Item
     from jumar.judging.rubric import StoryRubric, TextRubric
@@ -142,6 +143,16 @@ class LoopEvaluator:
             with _named(where, "mode"):
                 require_statistics()
         self._auto = self._proven(where) if options.mode == "auto" else None
+        self._learning = self._learner(where)
+
+    def _learner(self, where: str) -> LoopLearning | None:
+        """Return what the cheap judge learns with; None where it does not, or where there is no store to keep it in."""
+        learn, root = self._options.learn, self._place.root
+        if not self._options.learns or root is None:
+            return None
+        return LoopLearning(
+            learn or True, root=root, folder=self._folder, patterns=self._patterns, rubric=self._rubric, where=where
+        )
 
     def _proven(self, where: str) -> LoopAuto:
         """Return what mode auto decides by; the cheap judge is from now on the one that was proven."""
@@ -217,7 +228,8 @@ class LoopEvaluator:
             make_directory(folder)
         read = tuple(item for item in items if not _empty(item))
         empty = tuple(item.id for item in items if _empty(item))
-        found = Findings(mode=self._options.mode, read=read, empty=empty, recorded=self._recorded())
+        learned = self._patterns_for(context)
+        found = Findings(mode=self._options.mode, read=read, empty=empty, recorded=self._recorded(learned))
         if self._judge is not None and read:
             tally = _Spending(folder / "spent.jsonl")
             try:
@@ -231,16 +243,31 @@ class LoopEvaluator:
                 found = replace(found, expensive=given, recorded={**found.recorded, **tally.correction(given)})
                 return unreliable(found, str(error))
             found = replace(found, expensive=expensive, recorded={**found.recorded, **tally.correction(expensive)})
-        found = self._with_cheap(found)
+        found = self._with_cheap(found, learned)
         self._write(folder, found, context.iteration)
-        return summarise(found)
+        return self._with_learned(summarise(found), found, context)
 
-    def _recorded(self) -> dict[str, Any]:
+    def _patterns_for(self, context: StepContext) -> Path | None:
+        """Return what the loop has learned before this iteration, None where that is nothing."""
+        return None if self._learning is None else self._learning.patterns(context)
+
+    def _with_learned(self, judged: Evaluated, found: Findings, context: StepContext) -> Evaluated:
+        """Return the evaluation with what the cheap judge learns from it; a reading to confirm a choice teaches nothing."""
+        expensive, stop = found.expensive, self._place.stop
+        if self._learning is None or expensive is None or judged.judgement is None or judged.broken is not None or context.fresh:
+            return judged
+        if stop is not None and stop.is_set():  # nobody will keep this answer
+            return judged
+        learned = self._learning.learn(context, found.read, expensive.results)
+        return replace(judged, judgement=replace(judged.judgement, learned=learned))
+
+    def _recorded(self, learned: Path | None) -> dict[str, Any]:
         from jumar.judging.rubric import builtin_rubric
 
         rubric = self._rubric
         digest = rubric.digest if rubric is not None else f"{builtin_rubric('story').digest} {builtin_rubric('text').digest}"
-        found: dict[str, Any] = {"rubric": digest, "patterns": self._digest, "details": f"logs/{self._folder}"}
+        patterns = self._digest if learned is None else sha256_file(learned)
+        found: dict[str, Any] = {"rubric": digest, "patterns": patterns, "details": f"logs/{self._folder}"}
         return found if self._judge is None else {**found, "judge": self._judge.identity}
 
     def _ask(self, judge: Judge, items: Sequence[Item], tally: _Spending, *, fresh: str) -> Evaluation:
@@ -285,10 +312,13 @@ class LoopEvaluator:
         directory = self._place.base / given if given else (self._place.root or self._place.base) / REPLIES
         return directory / "again" / fresh if fresh else directory
 
-    def _with_cheap(self, found: Findings) -> Findings:
-        """Return the findings with those of the cheap judge, where the mode has one, and what lies between both."""
+    def _with_cheap(self, found: Findings, learned: Path | None) -> Findings:
+        """Return the findings with those of the cheap judge, where the mode has one, and what lies between both.
+
+        ``learned`` is a set that is compared with the expensive judge in place of the configured one. The parts stay those of
+        the configured one: else the scores of two iterations would not compare.
+        """
         from jumar.app.evaluator_words import missing_overall, weaknesses_of
-        from jumar.judging.dual import combine
         from jumar.judging.models import CheapModeResult
 
         cheap = self._cheap
@@ -301,7 +331,7 @@ class LoopEvaluator:
             if isinstance(one, CheapModeResult)
         ]
         both = found.expensive if found.auto is None else None  # in mode auto the items that both scored are a choice
-        dual = None if both is None else combine(found.read, both, results, cheap.patterns)
+        dual = None if both is None else self._combined(found.read, both, results, learned)
         return replace(
             found,
             cheap=tuple(results),
@@ -310,6 +340,17 @@ class LoopEvaluator:
             lacks={one.story_id: weaknesses_of(one, rubric, cheap.patterns) for one, rubric in pairs},
             missing=missing_overall(pairs, cheap.patterns),
         )
+
+    def _combined(
+        self, items: Sequence[Item], expensive: Evaluation, results: Sequence[CheapResult], learned: Path | None
+    ) -> DualEvaluation:
+        from jumar.judging.cheap.evaluator import CheapModeEvaluator
+        from jumar.judging.dual import combine
+
+        if learned is None:
+            return combine(items, expensive, results, None if self._cheap is None else self._cheap.patterns)
+        cheap = CheapModeEvaluator(learned, rubric=self._rubric)
+        return combine(items, expensive, list(cheap.evaluate(items)), cheap.patterns)
 
     def _write(self, folder: Path, found: Findings, iteration: int) -> None:
         """Keep every item's result beside the iteration's other logs, before it is acknowledged."""

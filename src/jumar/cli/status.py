@@ -15,6 +15,7 @@ from jumar.errors import JumarError
 from jumar.model.attempts import Spend
 from jumar.model.budget import Budget
 from jumar.report.figures import count, dollars, duration
+from jumar.report.learned import learned_words
 from jumar.report.money import spent_money, spent_tokens
 from jumar.store.layout import loops_directory
 from jumar.text import escape, points
@@ -159,6 +160,8 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     if last is not None:
         shown = "—" if last["quality_score"] is None else points(last["quality_score"])
         lines.append(f"last      {shown} (it {last['iteration']}, {last['status'].replace('_', ' ')})")
+    if document.get("learned") is not None:
+        lines.append(f"learned   {escape(learned_words(document['learned']))}")
     lines.append(f"time      {duration(spend['seconds'])}{_left(left['seconds'], duration)}")
     total, limits = Spend(**spend), Budget.from_recorded(document["budget"])
     lines.append(f"tokens    {spent_tokens(total, limits)}{_left(left['tokens'], count)}")

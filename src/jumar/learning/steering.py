@@ -75,7 +75,8 @@ def _scored_anew(known: Known, material: Material) -> Known:
 
 def _scored(known: Known, material: Material) -> list[Scored]:
     return [
-        Scored(id=one.item.id, expensive=one.score, cheap=known.tested[one.item.id], group=one.group)
+        # scores that differ in their last bits only are equal: as ranks they would not be
+        Scored(id=one.item.id, expensive=one.score, cheap=round(known.tested[one.item.id], 9), group=one.group)
         for one in material.tested
         if one.item.id in known.tested
     ]

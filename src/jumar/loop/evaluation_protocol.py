@@ -65,6 +65,12 @@ def _figures(judged: Judgement) -> list[str]:
         gap = "—" if judged.gap is None else f"{judged.gap + 0.0:+.2f}"
         target = f"target: at most {_number(judged.targets.get('gap'))}"
         lines.append(f"gap: {gap} (expensive − cheap); mean absolute gap {_number(judged.abs_gap)} ({target})")
+    if judged.learned is not None and judged.learned.set is not None:
+        learned = judged.learned
+        lines.append(
+            f"the rules learn from the judge: {plural(learned.patterns, 'pattern')} from {plural(learned.items, 'text')}; "
+            f"gap of sets that never saw the items {_number(learned.abs_gap)}"
+        )
     if judged.flags:
         lines.append(f"about the judge: {', '.join(_short(flag.replace('_', ' ')) for flag in judged.flags)}")
     return lines

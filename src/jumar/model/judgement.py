@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from jumar.model.codec import Fields
 
-__all__ = ["EvaluatorMode", "JudgedItem", "Judgement"]
+__all__ = ["EvaluatorMode", "JudgedItem", "Judgement", "LearnedSoFar"]
 
 EvaluatorMode = Literal["cheap", "expensive", "dual", "auto"]
 _MODES = ("cheap", "expensive", "dual", "auto")
@@ -39,12 +39,71 @@ class JudgedItem:
         return {"id": self.id, "gestalt": self.gestalt, "cheap": self.cheap, "weaknesses": list(self.weaknesses)}
 
     @classmethod
-    def from_json(cls, fields: Fields) -> JudgedItem:
+    def from_json(cls, found: Fields) -> JudgedItem:
         return cls(
-            id=fields.text("id"),
-            gestalt=fields.number_or_none("gestalt"),
-            cheap=fields.number_or_none("cheap"),
-            weaknesses=fields.texts("weaknesses"),
+            id=found.text("id"),
+            gestalt=found.number_or_none("gestalt"),
+            cheap=found.number_or_none("cheap"),
+            weaknesses=found.texts("weaknesses"),
+        )
+
+
+def _no_checks() -> Mapping[str, bool]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedSoFar:
+    """What the cheap judge has learned when an iteration was judged. ``waiting`` is why nothing was learned in it, else empty.
+
+    ``profile`` is ``evidence`` or ``seed``. ``items`` and ``groups`` are those that were learned from; ``left_out`` items of this
+    iteration were not, because they belong to both sides of the split. ``patterns`` are active ones; ``proposed``,
+    ``committed`` and ``rejected`` are totals of the loop. ``abs_gap`` is the mean absolute gap of this iteration's items, each
+    scored by a set that saw nothing of its group; ``tracks`` is of all items, None where it is not proven either way.
+    ``checks`` are those of convergence, empty before two iterations; ``converged`` when all hold. ``rolled_back``: the step made
+    things worse, and was taken back. ``set`` is the patterns file, below the iteration's own folder.
+    """
+
+    profile: str
+    items: int = 0
+    groups: int = 0
+    left_out: int = 0
+    patterns: int = 0
+    proposed: int = 0
+    committed: int = 0
+    rejected: int = 0
+    abs_gap: float | None = None
+    tracks: bool | None = None
+    rolled_back: bool = False
+    converged: bool = False
+    checks: Mapping[str, bool] = field(default_factory=_no_checks)
+    set: str | None = None
+    waiting: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**found, "checks": dict(self.checks)}
+
+    @classmethod
+    def from_json(cls, found: Fields) -> LearnedSoFar:
+        """Read what :meth:`to_json` gave. Errors: :class:`jumar.errors.StoreDamagedError` that names the field."""
+        checks = found.section("checks")
+        return cls(
+            profile=found.text("profile"),
+            items=found.integer("items"),
+            groups=found.integer("groups"),
+            left_out=found.integer("left_out"),
+            patterns=found.integer("patterns"),
+            proposed=found.integer("proposed"),
+            committed=found.integer("committed"),
+            rejected=found.integer("rejected"),
+            abs_gap=found.number_or_none("abs_gap"),
+            tracks=found.boolean_or_none("tracks"),
+            rolled_back=found.boolean("rolled_back"),
+            converged=found.boolean("converged"),
+            checks=MappingProxyType({name: checks.boolean(name) for name in checks.data}),
+            set=found.text_or_none("set"),
+            waiting=found.text("waiting"),
         )
 
 
@@ -59,7 +118,8 @@ class Judgement:
     evaluation, None when a call did not say; then ``known_cost_usd`` is what the others cost. Replies from the cache cost
     nothing. ``weaknesses`` are the reflections of the iteration, ``missing`` what the cheap judge did not find or see.
     ``flags`` say what is odd about the judge; ``targets`` what ``gestalt`` and ``gap`` should reach. ``rubric`` is its digest,
-    ``patterns`` the SHA-256 of the file, ``details`` the folder with every item's result, below the iteration's own.
+    ``patterns`` the SHA-256 of the file, ``details`` the folder with every item's result, below the iteration's own. ``learned``
+    is what the cheap judge learned from this and earlier iterations, None where it does not learn.
     """
 
     mode: EvaluatorMode
@@ -86,6 +146,7 @@ class Judgement:
     missing: tuple[str, ...] = ()
     weaknesses: tuple[str, ...] = ()
     details: str | None = None
+    learned: LearnedSoFar | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -113,35 +174,37 @@ class Judgement:
             "missing": list(self.missing),
             "weaknesses": list(self.weaknesses),
             "details": self.details,
+            "learned": None if self.learned is None else self.learned.to_json(),
         }
 
     @classmethod
-    def from_json(cls, fields: Fields) -> Judgement:
+    def from_json(cls, found: Fields) -> Judgement:
         """Read what :meth:`to_json` gave. Errors: :class:`jumar.errors.StoreDamagedError` that names the field."""
-        counts = fields.section("unscored")
+        counts, learned = found.section("unscored"), found.section_or_none("learned")
         return cls(
-            mode=cast("EvaluatorMode", fields.choice("mode", _MODES)),
-            items=fields.integer("items"),
-            scored=fields.integer("scored"),
-            gestalt=fields.number_or_none("gestalt"),
-            cheap=fields.number_or_none("cheap"),
-            gap=fields.number_or_none("gap"),
-            abs_gap=fields.number_or_none("abs_gap"),
-            tracks=fields.boolean_or_none("tracks"),
+            mode=cast("EvaluatorMode", found.choice("mode", _MODES)),
+            items=found.integer("items"),
+            scored=found.integer("scored"),
+            gestalt=found.number_or_none("gestalt"),
+            cheap=found.number_or_none("cheap"),
+            gap=found.number_or_none("gap"),
+            abs_gap=found.number_or_none("abs_gap"),
+            tracks=found.boolean_or_none("tracks"),
             unscored=MappingProxyType({kind: counts.integer(kind) for kind in counts.data}),
-            judge=fields.text_or_none("judge"),
-            rubric=fields.text_or_none("rubric"),
-            patterns=fields.text_or_none("patterns"),
-            cost_usd=fields.number_or_none("cost_usd"),
-            known_cost_usd=fields.number("known_cost_usd"),
-            input_tokens=fields.integer_or_none("input_tokens"),
-            output_tokens=fields.integer_or_none("output_tokens"),
-            calls=fields.integer("calls"),
-            cached=fields.integer("cached"),
-            flags=fields.texts("flags"),
-            targets=MappingProxyType(fields.numbers("targets")),
-            worst=tuple(JudgedItem.from_json(one) for one in fields.sections("worst")),
-            missing=fields.texts("missing"),
-            weaknesses=fields.texts("weaknesses"),
-            details=fields.text_or_none("details"),
+            judge=found.text_or_none("judge"),
+            rubric=found.text_or_none("rubric"),
+            patterns=found.text_or_none("patterns"),
+            cost_usd=found.number_or_none("cost_usd"),
+            known_cost_usd=found.number("known_cost_usd"),
+            input_tokens=found.integer_or_none("input_tokens"),
+            output_tokens=found.integer_or_none("output_tokens"),
+            calls=found.integer("calls"),
+            cached=found.integer("cached"),
+            flags=found.texts("flags"),
+            targets=MappingProxyType(found.numbers("targets")),
+            worst=tuple(JudgedItem.from_json(one) for one in found.sections("worst")),
+            missing=found.texts("missing"),
+            weaknesses=found.texts("weaknesses"),
+            details=found.text_or_none("details"),
+            learned=None if learned is None else LearnedSoFar.from_json(learned),
         )

@@ -417,7 +417,12 @@ class IterationRecord:
             blocked=self.usage.blocked if self.failure == "blocked" else None,
             batch=self.batch,
             candidate=self.candidate,
+            converged=any(_converged(reading.judgement) for reading in self.readings),
         )
+
+
+def _converged(judged: Judgement | None) -> bool:
+    return judged is not None and judged.learned is not None and judged.learned.converged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -427,7 +432,7 @@ class IterationView:
     ``score`` is 0–100 or None when invalid. ``failed_checks`` is None when no validator ran. ``keys`` are further named values
     for a lexicographic order. ``repeats`` are the single answers of its scorers, empty when each was asked once. ``failure`` is
     what went wrong, by kind; ``blocked`` what the generator said of it. ``batch`` joins parallel candidates, which ``candidate``
-    counts from 1.
+    counts from 1. ``converged``: an evaluator's cheap judge was found to track the expensive one, and the items are good.
     """
 
     number: int
@@ -443,3 +448,4 @@ class IterationView:
     blocked: str | None = None
     batch: int | None = None
     candidate: int | None = None
+    converged: bool = False

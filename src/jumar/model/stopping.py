@@ -19,6 +19,7 @@ __all__ = [
 StopReason = Literal[
     "target",
     "completed",
+    "converged",
     "max_iterations",
     "max_seconds",
     "max_cost",
@@ -61,7 +62,7 @@ class TrendRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRules:
-    """Every rule but ``max_iterations`` and ``consecutive_failures`` is off (None) by default. Invalid scores are passed over.
+    """Every rule but ``max_iterations`` and ``consecutive_failures`` is off by default. Invalid scores are passed over.
 
     target               stop once a valid score of an iteration that no validator refused reaches it (0–100)
     max_iterations       passes, failed ones included, iteration 0 not counted
@@ -71,6 +72,7 @@ class StopRules:
     decline              the last ``window`` deltas are all negative and add up to at least ``delta``
     oscillation          the last ``window`` deltas alternate in sign, each at least ``delta``, without a new best
     consecutive_failures failed passes in a row
+    converged            the cheap judge of an evaluator tracks the expensive one, and the items are good
     """
 
     target: float | None = None
@@ -81,6 +83,7 @@ class StopRules:
     decline: TrendRule | None = None
     oscillation: TrendRule | None = None
     consecutive_failures: int = 3
+    converged: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

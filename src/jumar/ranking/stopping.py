@@ -71,7 +71,8 @@ def evaluate_stop(views: Iterable[IterationView], rules: StopRules, *, seconds: 
 
     ``views`` are all iterations so far, iteration 0 (the start, which is no pass) included if there is one; ``seconds`` is
     what the loop's attempts took in all. Of several rules that hold, the first in this order gives the reason: completed,
-    target, blocked, consecutive_failures, max_iterations, max_seconds, decline, oscillation, plateau, diminishing_returns.
+    target, converged, blocked, consecutive_failures, max_iterations, max_seconds, decline, oscillation, plateau,
+    diminishing_returns.
 
     Of a batch of parallel candidates any may complete, reach the target or be blocked; trends go from batch to batch, by the best
     score of each.
@@ -86,6 +87,7 @@ def evaluate_stop(views: Iterable[IterationView], rules: StopRules, *, seconds: 
     return (
         _completed(passes, rules.target)
         or _target(history, rules.target)
+        or (_converged(passes) if rules.converged else None)
         or _blocked(passes)
         or _consecutive_failures(passes, rules.consecutive_failures)
         or _max_iterations(len(passes), rules.max_iterations)
@@ -158,6 +160,18 @@ def _target(history: Sequence[IterationView], target: float | None) -> StopDecis
         if score is not None and score >= target and view.verification != "failed":
             where = "the start" if view.number == 0 else f"iteration {view.number}"
             return StopDecision(reason="target", detail=f"target {percent(target)} reached by {where} ({percent(score)})")
+    return None
+
+
+def _converged(passes: Sequence[IterationView]) -> StopDecision | None:
+    """A pass that its checks refused converges on nothing: good items that fail are not what was asked for."""
+    for view in _latest(passes):
+        score = valid_score(view)
+        if view.converged and score is not None and view.verification != "failed":
+            detail = (
+                f"the cheap judge tracks the expensive one, and the items are good (iteration {view.number}, {percent(score)})"
+            )
+            return StopDecision(reason="converged", detail=detail)
     return None
 
 

@@ -25,13 +25,14 @@ from jumar.report.figures import (
     relaxed_text,
     stopped_text,
 )
+from jumar.report.learned import LEARNED_COLUMNS, learned_rows, take_over
 from jumar.report.mdtext import inline, row
 from jumar.report.money import spent_money, spent_tokens
 from jumar.report.notes import changes
 from jumar.report.rationale import degradation_sentence, kind_of, rationale, reason_of
 from jumar.report.read import LoopReport
 from jumar.report.spending import TOOK_COLUMNS, passes_text, took_rows, took_sentences
-from jumar.text import percent
+from jumar.text import escape, percent
 
 __all__ = ["BAR_WIDTH", "MOST_BARS", "render_markdown"]
 
@@ -51,6 +52,7 @@ def render_markdown(report: LoopReport) -> str:
         _certainty(report),
         _took(report),
         _trajectory(report),
+        _learned(report),
         _artifacts(report),
         _list("Recommendations", [inline(line) for line in recommendations(report)]),
         _decisions(report.trail),
@@ -90,6 +92,18 @@ def _summary(report: LoopReport) -> list[str]:
         lines.append(("Stopped", inline(stopped_text(report.stop))))
     lines.append(("Spent", spent(report)))
     return ["## Summary", "", row(("Metric", "Value")), "|--------|-------|", *(row(line) for line in lines)]
+
+
+def _learned(report: LoopReport) -> list[str]:
+    rows = learned_rows(report.records)
+    if not rows:
+        return []
+    command = take_over(report.records, report.storage_path)
+    lines = ["## Learned by the Cheap Judge", "", row(LEARNED_COLUMNS), row("---" for _ in LEARNED_COLUMNS)]
+    lines += [row(inline(cell) for cell in cells) for cells in rows]
+    if command is not None:
+        lines += ["", "The configured patterns are as they were. To take over what was learned:", "", f"    {escape(command)}"]
+    return lines
 
 
 def _degraded(report: LoopReport) -> str:

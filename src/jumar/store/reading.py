@@ -142,7 +142,7 @@ def _quick_view(data: bytes) -> IterationView | None:
         checks = [bool(check["passed"]) for check in found["checks"] if check["broken"] is None]
         finite = score is None or (type(score) in {int, float} and math.isfinite(score))
         finite = finite and all(type(value) in {int, float} and math.isfinite(value) for value in dimensions.values())
-        if any(reading.get("repeats") for reading in found["readings"]):
+        if any(reading.get("repeats") or _has_converged(reading) for reading in found["readings"]):
             return None
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -167,6 +167,15 @@ def _quick_view(data: bytes) -> IterationView | None:
         batch=batch,
         candidate=candidate,
     )
+
+
+_NOTHING: Final[dict[str, Any]] = {}
+
+
+def _has_converged(reading: dict[str, Any]) -> bool:
+    """Return whether an evaluator may have converged; the record itself says so."""
+    learned = (reading.get("judgement") or _NOTHING).get("learned") or _NOTHING
+    return learned.get("converged", False) is not False
 
 
 def iteration_numbers(names: set[str]) -> list[int]:

@@ -32,6 +32,7 @@ _OPTIONS: Final = (
     "judge_scale",
     "max_tokens",
     "cache",
+    "learn",
 )
 
 
