@@ -12,6 +12,7 @@ import pytest
 from learning_kit import MADE, small_proof
 from scipy.stats import binom
 
+from jumar.app.auto_audits import AuditLog, new_audits
 from jumar.errors import ConfigError, PatternLoadError
 from jumar.judging.auto import (
     LEVELS,
@@ -27,7 +28,7 @@ from jumar.judging.auto import (
     plan,
     sealed_check,
 )
-from jumar.judging.auto.decided import audit_pairs
+from jumar.judging.items import Item
 from jumar.judging.proofs import audit_evidence
 from jumar.patterns import PatternSet
 
@@ -279,10 +280,13 @@ def test_trust_needs_tracks_freshness_and_sealed_decisions_that_hold() -> None:
     assert len(targets) > len(proof.rows)
 
 
-def test_audits_are_a_sample_of_all_items_escalated_or_not() -> None:
+def test_audits_are_a_sample_of_all_items_escalated_or_not_and_an_item_again_is_no_new_one() -> None:
     rules = AutoRules(line=3.5, audit=0.3, seed=3)
-    planned = plan([(f"i{number}", 1.5 + number % 7 / 2) for number in range(200)], WIDE, rules)
-    pairs = audit_pairs(planned, {one.id: 3.0 for one in planned if one.asked})
+    items = [Item(f"i{number}", f"text {number}") for number in range(200)]
+    planned = plan([(item.id, 1.5 + number % 7 / 2) for number, item in enumerate(items)], WIDE, rules)
+    log = AuditLog(patterns="p").added(new_audits(items, planned, {one.id: 3.0 for one in planned if one.asked}, "p"))
 
-    assert len(pairs) == sum(one.drawn for one in planned)
-    assert {cheap for cheap, _ in pairs} == {1.5 + step / 2 for step in range(7)}
+    assert len(log.pairs) == sum(one.drawn for one in planned)
+    assert {cheap for cheap, _ in log.pairs} == {1.5 + step / 2 for step in range(7)}
+    assert log.added(log.audits) == log
+    assert AuditLog(log.audits, "another set").pairs == []

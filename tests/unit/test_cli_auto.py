@@ -210,3 +210,27 @@ def test_money_that_runs_out_leaves_items_undecided_and_the_others_decided(here:
     assert own["undecided"] > 80
     assert own["cheap"] == own["calls_saved"] > 80
     assert own["cost_saved_usd"] is None  # nobody knows what a call of that program costs
+
+
+def test_audits_of_several_evaluations_add_up_and_the_same_items_again_do_not(here: Path) -> None:
+    lines = Path("new.jsonl").read_text().splitlines(keepends=True)
+    shifted = Path("shifted.jsonl").read_text().splitlines(keepends=True)
+    seen: list[tuple[int, bool]] = []
+    for part in (0, 0, 1, 2, 3, 4):
+        Path("part.jsonl").write_text("".join(shifted[9 * part : 9 * part + 9]))
+        own = auto("--audit", 0.15, "--audits", "audits.jsonl", "--audit-seed", 2, items="part.jsonl")["auto"]
+        seen.append((own["audits"]["of_all_evaluations"], own["proof"]["trusted"]))
+    print(f"audits so far, and whether the proof is trusted: {seen}")
+
+    assert seen[0] == seen[1]
+    assert [count for count, _ in seen] == sorted(count for count, _ in seen)
+    assert (seen[0][1], seen[-1][1]) == (True, False)  # each alone would have been too few
+    assert len(lines_of("audits.jsonl")) == seen[-1][0]
+    Path("part.jsonl").write_text("".join(lines[:10]))
+    stale = auto("--audits", "audits.jsonl", items="part.jsonl")["auto"]
+    assert stale["calls_saved"] == 0
+    assert "audited items" in stale["proof"]["reasons"][0]
+    Path("audits.jsonl").write_text('{"id": "x"}\n')
+    common = ("evaluate", "new.jsonl", "--mode", "auto", "--patterns", "patterns.json", "--proof", "proof.json")
+    told = call(*common, "--judge", "replay:new.jsonl", "--decision-line", 3.5, "--audits", "audits.jsonl", check=14)
+    assert "audits.jsonl:1: not an audit" in told.err

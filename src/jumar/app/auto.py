@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from jumar.app.auto_audits import AuditLog, new_audits, read_audits, write_audits
 from jumar.app.auto_files import write_auto, write_auto_rows
 from jumar.app.auto_model import AutoEvaluation, AutoRequest
 from jumar.app.auto_proof import Basis, read_basis, trust_of
@@ -20,7 +21,6 @@ from jumar.app.proving import rubric_of_items
 from jumar.app.rubrics import load_rubric
 from jumar.errors import EvaluationUnreliableError, ItemError
 from jumar.judging.auto import AutoRules, outcome, plan
-from jumar.judging.auto.decided import audit_pairs
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.expensive.evaluate import judge_items
 from jumar.judging.expensive.settings import JudgeSettings
@@ -47,7 +47,8 @@ def evaluate_auto(request: AutoRequest, now: datetime, hear: Hear | None = None)
     basis = read_basis(request.patterns, request.proof)
     judge = make_judge(judged.judge, max_tokens=judged.max_tokens)
     check_outputs(judged)
-    check_per_item(judged.per_item, request.proof)
+    check_per_item(judged.per_item, request.proof, request.audits)
+    log = read_audits(request.audits, basis.proof.patterns.hash)
     kind = "story" if chosen is not None and chosen.kind == "story" else None
     items = list(read_items(judged.items, judged.fields, kind=kind))
     if not items:
@@ -78,7 +79,7 @@ def evaluate_auto(request: AutoRequest, now: datetime, hear: Hear | None = None)
                         started=lambda run: inner.enter_context(interruptible(run)),
                     )
 
-            return await decide(items, basis, evaluator, request.rules, now, ask, judge_known=known)
+            return await decide(items, basis, evaluator, request.rules, now, ask, judge_known=known, log=log)
 
     try:
         found = asyncio.run(work())
@@ -90,6 +91,8 @@ def evaluate_auto(request: AutoRequest, now: datetime, hear: Hear | None = None)
         raise
     if judged.per_item is not None:
         write_auto_rows(judged.per_item, found)
+    if request.audits is not None:
+        write_audits(request.audits, found.log)
     return found if judged.output is None else write_auto(judged.output, request, found)
 
 
@@ -102,21 +105,24 @@ async def decide(
     ask: Ask,
     *,
     judge_known: bool,
+    log: AuditLog | None = None,
 ) -> AutoEvaluation:
     """Score ``items`` cheaply, have ``ask`` judge what is to be judged, and return what became of them all.
 
-    Where the audits say that the proof does not hold any more, the judge is asked about the rest, too.
+    ``log`` has the audits of earlier evaluations. Where the audits say that the proof does not hold any more, the judge is asked
+    about the rest, too.
     """
     cheap = tuple(evaluator.evaluate(items))
     scores = [one.gestalt if isinstance(one, CheapModeResult) else None for one in cheap]
     known = [one for one in scores if one is not None]
-    trust = trust_of(basis, rules, now, judge_known=judge_known, scores=known)
+    before = log or AuditLog(patterns=basis.proof.patterns.hash)
+    trust = trust_of(basis, rules, now, judge_known=judge_known, scores=known, audits=before.pairs)
     ids = [item.id for item in items]
     planned = plan(zip(ids, scores, strict=True), basis.intervals, rules, trusted=not trust.reasons)
     asked = [item for item, one in zip(items, planned, strict=True) if one.asked]
     expensive = await ask(asked, None)
-    pairs = audit_pairs(planned, _scores(expensive))
-    later = trust_of(basis, rules, now, judge_known=judge_known, scores=known, audits=pairs)
+    after = before.added(new_audits(items, planned, _scores(expensive), before.patterns))
+    later = trust_of(basis, rules, now, judge_known=judge_known, scores=known, audits=after.pairs)
     rest = [item for item, one in zip(items, planned, strict=True) if not one.asked]
     failed = bool(later.reasons) and not trust.reasons and bool(rest)
     if failed:
@@ -129,7 +135,8 @@ async def decide(
         cheap=cheap,
         expensive=expensive,
         outcome=outcome(planned, _scores(expensive), [item.group for item in items], rules, rest_asked=failed),
-        evidence=audit_evidence([abs(row.cheap - row.score) for row in basis.proof.rows], pairs),
+        evidence=audit_evidence([abs(row.cheap - row.score) for row in basis.proof.rows], after.pairs),
+        log=after,
         rest_asked=failed,
         patterns=basis.patterns,
     )

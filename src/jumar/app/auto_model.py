@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from jumar.app.auto_audits import AuditLog
 from jumar.app.judged_model import JudgedRequest
 from jumar.judging.auto import AutoOutcome, AutoRules, Planned, SealedCheck
 from jumar.judging.component_health import check_patterns, every_component
@@ -25,12 +26,16 @@ CheapResult = CheapModeResult | Unscored
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoRequest:
-    """What to evaluate: as with an expensive judge, with a proof of the patterns and the rules of escalation."""
+    """What to evaluate: as with an expensive judge, with a proof of the patterns and the rules of escalation.
+
+    ``audits`` is the file of all audits so far, None for those of this evaluation alone.
+    """
 
     judged: JudgedRequest
     patterns: Path
     proof: Path
     rules: AutoRules
+    audits: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +57,8 @@ class Trust:
 class AutoEvaluation:
     """What came out. ``expensive`` is of the items that were asked about; ``rest_asked``: failed audits led to all the others.
 
-    ``evidence`` is that of the audits (:func:`jumar.judging.proofs.audit_evidence`). ``directory`` is where ``-o`` wrote to.
+    ``evidence`` is that of the audits (:func:`jumar.judging.proofs.audit_evidence`) in ``log``, which has those of earlier
+    evaluations, too. ``directory`` is where ``-o`` wrote to.
     """
 
     items: tuple[Item, ...]
@@ -65,6 +71,7 @@ class AutoEvaluation:
     evidence: float
     rest_asked: bool
     patterns: PatternSet
+    log: AuditLog
     directory: Path | None = None
 
     @property
@@ -143,6 +150,7 @@ class AutoEvaluation:
                 "items": len(errors),
                 "mean_error": sum(errors) / len(errors) if errors else None,
                 "mean_abs_error": sum(map(abs, errors)) / len(errors) if errors else None,
+                "of_all_evaluations": len(self.log.pairs),
                 "evidence": self.evidence,
                 "rest_asked": self.rest_asked,
             },

@@ -26,6 +26,7 @@ _OWN: Final = {
     "audit": "--audit",
     "confidence": "--confidence",
     "audit_seed": "--audit-seed",
+    "audits": "--audits",
 }
 _DEFAULTS: Final = {"audit": 0.05, "confidence": 0.9, "audit_seed": 0}
 
@@ -43,6 +44,12 @@ def auto_options(function: F) -> F:
             type=DecimalRange(0.5, 0.99),
             metavar="SHARE",
             help="auto: of each end of an interval.  [default: 0.9]",
+        ),
+        click.option(
+            "--audits",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="auto: all checks so far, and these.",
         ),
         click.option("--audit-seed", type=int, metavar="N", help="auto: which items are checked.  [default: 0]"),
     )
@@ -103,6 +110,7 @@ def _request(items: Path, fields: Mapping[str, str], options: Mapping[str, Any])
         judged=judged_request(items, "expensive", fields, options),
         patterns=options["patterns"],
         proof=options["proof"],
+        audits=options["audits"],
         rules=AutoRules(
             line=options["decision_line"],
             confidence=chosen["confidence"],

@@ -10,7 +10,7 @@ from jumar.judging.auto.average import CorrectedAverage, corrected_average
 from jumar.judging.auto.escalation import AutoRules, Planned, Why, side_of
 from jumar.judging.auto.promise import Guarantee, guarantee
 
-__all__ = ["AutoOutcome", "Decided", "audit_pairs", "outcome"]
+__all__ = ["AutoOutcome", "Decided", "outcome"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +97,6 @@ def outcome(
         guarantee=guarantee(wrong, len(audits), 1.0 - rules.confidence),
         errors=tuple(score - one.cheap for one, score in audits if one.cheap is not None),
     )
-
-
-def audit_pairs(planned: Sequence[Planned], judged: Mapping[str, float]) -> list[tuple[float, float]]:
-    """Return cheap and expensive score of each drawn item, in their order: a random sample of all items, escalated or not."""
-    return [(one.cheap, judged[one.id]) for one in planned if one.drawn and one.cheap is not None and one.id in judged]
 
 
 def _asked(one: Planned, *, rest_asked: bool) -> bool:
