@@ -20,6 +20,7 @@ def test_every_example_is_listed_and_tested() -> None:
     assert {
         "case-chain",
         "headline",
+        "learn",
         "local-llm",
         "overnight",
         "own-loop",
@@ -66,6 +67,39 @@ def test_overnight(tmp_path: Path) -> None:
     assert f"(iteration {night['selected_iteration']}" in next(line for line in frame.splitlines() if line.startswith("chosen"))
     assert "of $1.55 ($0.10 assumed, 1 unknown)" in frame
     assert "1 generator failed, 2 rate limited, 1 changed nothing" in status
+
+
+def test_learn(tmp_path: Path) -> None:
+    place = shutil.copytree(EXAMPLES / "learn", tmp_path / "learn")
+    subprocess.run([sys.executable, "answers.py"], cwd=place, capture_output=True, check=True)
+
+    learned = jumar(
+        place,
+        "learn",
+        "answers.jsonl",
+        "--judge",
+        "replay:scores.jsonl",
+        "-o",
+        "outputs",
+        "--max-iterations",
+        "1",
+        "--json",
+        check=0,
+    )
+    found = json.loads(learned.stdout)
+    jumar(place, "learn", "report", "outputs", "-o", "report.html", check=0)
+    cheap = jumar_json(place, "evaluate", "new.jsonl", "--mode", "cheap", "--patterns", "outputs/patterns.json")
+
+    held = found["heldout"]
+    print(
+        f"{found['verdict']}: off by {held['mae']:.2f}, a constant by {held['constant_mae']:.2f}, Spearman {held['spearman']:.2f}"
+    )
+    assert "tracks" == found["verdict"]
+    assert 80 == cheap["scored"]
+    page = (place / "report.html").read_text(encoding="utf-8")
+    assert "It tracks the judge." in page
+    assert "the fit gave them points" in page
+    assert "108 of 108" in learned.stderr, "how far the judge is stands beside the JSON"
 
 
 def test_own_loop(tmp_path: Path) -> None:

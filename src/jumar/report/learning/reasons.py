@@ -27,6 +27,23 @@ _WORDS: Final = {
     "repeated_triples": "share of repeated word triples",
 }
 
+_RELATED: Final = {
+    "characters": "characters of the SOURCE",
+    "length_ratio": "times as long as the SOURCE",
+    "overlap": "share of its content words that are the SOURCE's",
+    "covered": "share of the SOURCE's content words that occur",
+    "shared": "content words of the SOURCE",
+    "novel": "content words that the SOURCE lacks",
+    "novel_ratio": "share of words that are not the SOURCE's",
+    "copied_pairs": "share of word pairs that are the SOURCE's",
+    "copied_triples": "share of word triples that are the SOURCE's",
+    "longest_copy": "words in a row that are the SOURCE's",
+    "longest_copy_ratio": "share of the longest passage of the SOURCE",
+    "position": "where in the SOURCE its words stand",
+    "opening": "share of the SOURCE's first line that occurs",
+    "ending": "share of the SOURCE's last line that occurs",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureReason:
@@ -76,13 +93,20 @@ def features(report: LearningReport) -> list[FeatureReason]:
             told = [f"where it does {points_text(values[-1])}"]
         made.append(
             FeatureReason(
-                name=_WORDS.get(name, name.replace("_", " ")),
+                name=_named(name),
                 steps=tuple(told),
                 total=sum(values),
                 fired=max(int(one["times_fired"]) for one in ordered),
             )
         )
     return sorted(made, key=lambda one: -max(abs(one.total), 0.0))
+
+
+def _named(feature: str) -> str:
+    source, _, rest = feature.partition("_")
+    if source in {"prompt", "context"} and rest in _RELATED:
+        return _RELATED[rest].replace("SOURCE", source)
+    return _WORDS.get(feature, feature.replace("_", " "))
 
 
 def _edge(one: Mapping[str, Any]) -> str:

@@ -230,7 +230,10 @@ def next_steps(report: LearningReport) -> list[str]:
 def _tracked(_report: LearningReport, where: str) -> list[str]:
     return [
         f"Score new items of the same kind: `jumar evaluate new.jsonl --mode cheap --patterns {where}/patterns.json`.",
-        f"Let the judge decide where the set is unsure: `--mode auto --proof {where}/proof.json --decision-line 3.5`.",
+        (
+            "Let the judge decide where the set is unsure: the same with `--mode auto`, and with "
+            f"`--proof {where}/proof.json --decision-line 3.5` and the `--judge` that it was learned from."
+        ),
         f"Keep `proof.json` with the set; `jumar prove --verify {where}/proof.json` computes it again, without a judge.",
         "Learn again when the items or the judge change: a proof is about both.",
     ]
