@@ -196,6 +196,30 @@ def test_the_work_directory_is_named_and_left_alone(fresh_place: Path) -> None:
     assert holding(fresh_place / ".jumar", "hunter2-hunter2") == []
 
 
+@pytest.mark.parametrize("isolation", ["copy", "worktree"])
+def test_the_trees_that_jumar_made_hold_none_either_and_the_loop_goes_on(fresh_place: Path, isolation: str) -> None:
+    write(fresh_place)
+    (fresh_place / "agent.py").write_text('open("kept.txt", "a").write("the value hunter2-hunter2\\n")')
+    config = fresh_place / "jumar.toml"
+    config.write_text(config.read_text().replace("[loop]\n", f'[loop]\nisolation = "{isolation}"\n'))
+    for arguments in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "start"],
+    ):
+        subprocess.run(["git", *arguments], cwd=fresh_place, check=True)
+    jumar(fresh_place, "run", env=VALUES)
+    tree = fresh_place / ".jumar" / "work" / "t" / "kept.txt"
+    assert "hunter2-hunter2" in tree.read_text()
+    done = jumar(fresh_place, "redact", "t", "--pattern", "hunter[0-9]-hunter[0-9]", "--yes", check=0)
+    assert "and 2 files of the trees that jumar made for the loop" in done.stdout
+    assert holding(fresh_place / ".jumar", "hunter2-hunter2") == []
+    config.write_text(config.read_text().replace("max_iterations = 3", "max_iterations = 4"))
+    jumar(fresh_place, "run", env=VALUES)
+    assert tree.read_text().count("the value [redacted]\n") == 4  # the agent, which lies in the tree, says no more either
+    assert holding(fresh_place / ".jumar", "hunter2-hunter2") == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

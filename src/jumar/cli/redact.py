@@ -75,11 +75,11 @@ def redact_command(loop: str, root: Path, **given: Any) -> int:
     if given["dry_run"]:
         return _show_plan(store, root, given, planned, redactor)
     _ask(given, planned, store)
-    done = _redact(store, redactor, what)
+    done, trees = _redact(store, redactor, what)
     from jumar.store.redact import redact_folder
 
     replies = [name for folder in _reply_folders(store, root) for name in redact_folder(folder, redactor, change=True)]
-    return _answer(store, root, given, done, what, redactor=redactor, replies=len(replies))
+    return _answer(store, root, given, done, what, redactor=redactor, replies=len(replies), trees=trees)
 
 
 def _wanted(given: Mapping[str, Any]) -> tuple[Redactor | None, str]:
@@ -136,19 +136,22 @@ def _ask(given: Mapping[str, Any], planned: Redaction, store: LoopStore) -> None
     click.confirm(question, abort=True)
 
 
-def _redact(store: LoopStore, redactor: Redactor, what: str) -> Redaction:
+def _redact(store: LoopStore, redactor: Redactor, what: str) -> tuple[Redaction, int]:
+    """Change the loop, and the trees that jumar made for it: a run that goes on would take the secret up again from there."""
     from jumar.loop.clock import SystemClock
     from jumar.loop.identity import current_user
+    from jumar.loop.workspace import own_trees
     from jumar.report.views import refresh_views
     from jumar.store.loop_store import LoopStore
-    from jumar.store.redact import redact_loop
+    from jumar.store.redact import redact_folder, redact_loop
 
     at = SystemClock().now()
     done = redact_loop(store, redactor, what=what, by=current_user(), at=at)
     fresh = LoopStore.open(store.paths.directory)
     with fresh.lock():
         refresh_views(fresh, at=at)
-    return done
+        trees = sum(len(redact_folder(tree, redactor, change=True)) for tree in own_trees(fresh))
+    return done, trees
 
 
 def _reply_folders(store: LoopStore, root: Path) -> list[Path]:
@@ -187,6 +190,7 @@ def _answer(
     *,
     redactor: Redactor | None = None,
     replies: int = 0,
+    trees: int = 0,
 ) -> int:
     """Verify the loop, say what was done and what was not reached; exit code 14 when the loop is damaged."""
     from jumar.store.verify import verify
@@ -196,10 +200,12 @@ def _answer(
     left = () if done is None else done.left
     if given["as_json"]:
         document = {"loop_id": store.loop_id, "dry_run": False, **({} if done is None else done.to_json())}
-        print_json({**document, "replies": replies, "work_tree": tree, "verified": report.to_json()["ok"]})
+        print_json({**document, "replies": replies, "own_trees": trees, "work_tree": tree, "verified": report.to_json()["ok"]})
     else:
         if not given["quiet"]:
             print_text(f"{what}: {_counts(done)} changed, {replies} of the judge's replies" if done else f"completed: {what}")
+            if trees:
+                print_text(f"  and {plural(trees, 'file')} of the trees that jumar made for the loop")
         for place in left:
             print_text(f"  still there: {place}")
         _say_work_tree(tree)

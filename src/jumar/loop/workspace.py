@@ -24,7 +24,7 @@ from jumar.store.manifest import Manifest
 from jumar.store.restore import RestorePlan, plan_restore, restore
 from jumar.store.snapshot import StatCache
 
-__all__ = ["Workspace", "changed_paths", "discard_slots", "discard_trees"]
+__all__ = ["Workspace", "changed_paths", "discard_slots", "discard_trees", "own_trees"]
 
 _WORK: Final = "work"
 _GIT: Final = ".git"
@@ -255,6 +255,16 @@ def discard_slots(store: LoopStore, settings: LoopSettings) -> tuple[str, ...]:
     slots = sorted({int(match[1]) for name in names if (match := pattern.fullmatch(name))})
     refs = [Workspace(store, settings, slot).discard() for slot in slots]
     return tuple(ref for ref in refs if ref is not None)
+
+
+def own_trees(store: LoopStore) -> tuple[Path, ...]:
+    """Return the directories of the copies and git worktrees that jumar made for a loop, those of candidates included, sorted."""
+    pattern = re.compile(rf"(?:{re.escape(TEMPORARY)})?{re.escape(store.loop_id)}(?:@c\d+)?")
+    try:
+        listed = list((store.paths.directory.parent.parent / _WORK).iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    return tuple(sorted(path for path in listed if pattern.fullmatch(path.name) and path.is_dir() and not path.is_symlink()))
 
 
 def discard_trees(store: LoopStore) -> tuple[Path, tuple[str, ...]] | None:

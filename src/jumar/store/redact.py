@@ -29,6 +29,7 @@ from jumar.text import escape, plural
 __all__ = ["Redaction", "complete_redaction", "plan_redaction", "redact_folder", "redact_loop"]
 
 _SHOWN: Final = 5
+_GIT: Final = ".git"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,14 +107,15 @@ def complete_redaction(store: LoopStore) -> Decision | None:
 def redact_folder(directory: Path, redactor: Redactor, *, change: bool) -> tuple[str, ...]:
     """Replace what ``redactor`` finds in the regular files below ``directory``, each in one step; return their relative paths.
 
-    Without ``change`` only the paths are returned. Errors: :class:`jumar.errors.StoreWriteError`.
+    Without ``change`` only the paths are returned. What git keeps is left out: a changed index is no index. Errors:
+    :class:`jumar.errors.StoreWriteError`.
     """
     if not directory.is_dir():
         return ()
     found: list[str] = []
     with files.as_write_error("rewrite files in", directory):
-        for relative, entry in files.walk(directory):
-            if entry.is_file(follow_symlinks=False):
+        for relative, entry in files.walk(directory, prune=lambda path: PurePosixPath(path).name == _GIT):
+            if entry.is_file(follow_symlinks=False) and entry.name != _GIT:
                 path = Path(entry.path)
                 data = path.read_bytes()
                 if redactor.finds(data):
