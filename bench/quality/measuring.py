@@ -17,7 +17,9 @@ import numpy as np
 from jumar.judging import Item
 from jumar.judging.tracking.agreement import spearman
 from jumar.judging.tracking.intervals import bootstrap
-from jumar.learning.scorecard import ScorecardFit, fit_scorecard
+from jumar.learning.making import probe_set
+from jumar.learning.probes import PROBES, ProbeReport
+from jumar.learning.scorecard import FitSettings, ScorecardFit, fit_scorecard
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 SETS: Mapping[str, Callable[[list[float]], float]] = {
@@ -47,9 +49,22 @@ def read(folder: Path, name: str) -> Judged:
     return Judged(items, y, [row["group"] for row in rows])
 
 
-def learned(data: Judged, seed: int) -> ScorecardFit:
+def learned(data: Judged, seed: int, *, guard: bool = True) -> ScorecardFit:
     """Return the fit on a set, with its out-of-fold predictions."""
-    return fit_scorecard(data.items, data.y.tolist(), groups=data.groups, made=MADE, seed=seed)
+    chosen = FitSettings(guard=guard)
+    return fit_scorecard(data.items, data.y.tolist(), groups=data.groups, made=MADE, seed=seed, settings=chosen)
+
+
+def gamed(data: Judged, seed: int, *, guard: bool = True) -> dict[str, ProbeReport]:
+    """Return what the probes do to items of the fit, and to those of a third of the groups by a set that never saw them."""
+    third = floors.folds(data.groups, 3, seed) == 0
+    own, out = np.flatnonzero(~third), np.flatnonzero(third)
+    inside = Judged([data.items[at] for at in own], data.y[own], [data.groups[at] for at in own])
+    whole, part = learned(data, seed, guard=guard), learned(inside, seed, guard=guard)
+    return {
+        "seen": probe_set(whole.patterns, data.items, "text", seed=seed),
+        "not seen": probe_set(part.patterns, [data.items[at] for at in out], "text", seed=seed),
+    }
 
 
 def baseline(data: Judged, seed: int) -> dict[str, Any]:
@@ -71,13 +86,15 @@ def report(folder: Path, seeds: int) -> None:
     for name in SETS:
         data = read(folder, name)
         runs: dict[str, list[Any]] = {}
-        began, sizes, curves = time.process_time(), [], []
+        took, sizes, curves = 0.0, [], []
         for seed in range(seeds):
+            began = time.process_time()
             found = learned(data, seed)
+            took += (time.process_time() - began) / seeds
+            runs.setdefault("without the guard", []).append(np.array(learned(data, seed, guard=False).predictions))
             sizes.append(len(found.patterns.patterns))
             curves.append(found.report.calibration)
             runs.setdefault("scorecard", []).append(np.array(found.predictions))
-        took = (time.process_time() - began) / seeds
         for seed in range(seeds):
             for floor, predictions in baseline(data, seed).items():
                 runs.setdefault(floor, []).append(predictions)
@@ -87,6 +104,19 @@ def report(folder: Path, seeds: int) -> None:
         for judge, predictions in runs.items():
             print(f"| {judge} | {_rank(predictions, data.y, judge)} | {_figure([_mae(one, data.y) for one in predictions])} |")
         _differences(runs, data)
+        _probes(data)
+
+
+def _probes(data: Judged) -> None:
+    """Print the mean change of the score by probe, with the upper end of its interval, which has to be 0.1 at most."""
+    for guard in (False, True):
+        print(f"\n| probes, {'guarded' if guard else 'without the guard'} | {' | '.join(PROBES)} |\n|---{'|---' * len(PROBES)}|")
+        for what, found in gamed(data, 0, guard=guard).items():
+            shown = [
+                f"{one.mean_change or 0.0:+.2f} ({0.0 if one.interval is None else one.interval.high:+.2f})"
+                for one in found.results
+            ]
+            print(f"| {what} | {' | '.join(shown)} |", flush=True)
 
 
 def _differences(runs: Mapping[str, list[Any]], data: Judged) -> None:

@@ -41,3 +41,19 @@ def test_it_beats_words_and_length(measuring: Any, recorded_data: Path, name: st
     assert ours > theirs + rank
     assert off < floor_off - error
     assert off < constant_off + 0.001
+
+
+@pytest.mark.parametrize("name", ["newsroom", "topical_chat"])
+def test_what_makes_a_text_worse_raises_no_score_of_a_guarded_set(measuring: Any, recorded_data: Path, name: str):
+    data = measuring.read(recorded_data, name)
+    plain, guarded = (measuring.gamed(data, 0, guard=guard) for guard in (False, True))
+    for what in ("seen", "not seen"):
+        changes = [
+            (one.name, one.mean_change, was.mean_change)
+            for one, was in zip(guarded[what].results, plain[what].results, strict=True)
+        ]
+        print(name, what, "; ".join(f"{probe}: {before:+.2f} → {after:+.2f}" for probe, after, before in changes))
+        assert not plain[what].passed
+        # of items not seen the mean may be a little over what holds of those of the fit, and its interval more so
+        assert all(after < 0.15 for _, after, _ in changes)
+    assert guarded["seen"].passed

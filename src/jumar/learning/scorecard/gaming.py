@@ -24,7 +24,7 @@ from jumar.learning.scorecard.pool import Pool, fires_on
 from jumar.patterns.matcher import literals
 from jumar.patterns.models import PatternV2
 
-__all__ = ["KINDS", "Gaming", "game"]
+__all__ = ["KINDS", "STUFFING", "Gaming", "game"]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -32,7 +32,8 @@ Numbers = NDArray[np.int64]
 MOST_ITEMS: Final = 400
 """Items that are probed: means need no more, and ten thousand items should not be measured seven times."""
 
-_STUFFED: Final = 20
+_FEW: Final = 6
+_MANY: Final = 20
 
 _FILLER: Final = (
     "Many people have thought about it for years and will do so again.",
@@ -97,7 +98,7 @@ def game(items: Sequence[Item], pool: Pool, fold: Numbers, *, seed: int) -> Gami
     own = np.array(origin, dtype=np.int64)
     gains = (fires_on(probed, pool.patterns) - pool.fires[own]).tocoo()
     said = np.array([block == "phrases" for block in pool.blocks], dtype=np.bool_)
-    stuffed = kinds == list(KINDS).index("stuffing")
+    stuffed = np.isin(kinds, [number for number, name in enumerate(KINDS) if name in STUFFING])
     gains.data[stuffed[gains.row] & said[gains.col]] = 0.0
     roots = np.sqrt([max(1, words_of(item)) for item in items])
     return Gaming(gains.tocsr(), kinds, fold[own], roots)
@@ -107,9 +108,12 @@ def _phrases(patterns: Sequence[PatternV2]) -> list[str]:
     return sorted({phrase for one in patterns for phrase in literals(one)})
 
 
-def _stuffed(text: str, phrases: Sequence[str], draw: Random) -> str:
-    chosen = draw.sample(list(phrases), min(_STUFFED, len(phrases)))
-    return f"{text} {', '.join(chosen)}." if chosen else text
+def _stuffed(count: int) -> Change:
+    def change(text: str, phrases: Sequence[str], draw: Random) -> str:
+        chosen = draw.sample(list(phrases), min(count, len(phrases)))
+        return f"{text} {', '.join(chosen)}." if chosen else text
+
+    return change
 
 
 def _padded(text: str, _phrases: Sequence[str], draw: Random) -> str:
@@ -147,7 +151,8 @@ def _never(sentence: str) -> str:
 
 
 KINDS: Final[Mapping[str, Change]] = {
-    "stuffing": _stuffed,
+    "some_phrases": _stuffed(_FEW),
+    "many_phrases": _stuffed(_MANY),
     "padding": _padded,
     "repetition": _said_twice,
     "shuffled_sentences": _sentences_shuffled,
@@ -155,3 +160,6 @@ KINDS: Final[Mapping[str, Change]] = {
     "negation": _denied,
 }
 """What is done to items: a text, phrases of the candidates and chance → a text that should not score higher."""
+
+STUFFING: Final = frozenset({"some_phrases", "many_phrases"})
+"""The kinds whose phrases are bounded where the set is applied. Two: nobody knows yet how many phrases a set will have."""
