@@ -73,19 +73,8 @@ def test_learn(tmp_path: Path) -> None:
     place = shutil.copytree(EXAMPLES / "learn", tmp_path / "learn")
     subprocess.run([sys.executable, "answers.py"], cwd=place, capture_output=True, check=True)
 
-    learned = jumar(
-        place,
-        "learn",
-        "answers.jsonl",
-        "--judge",
-        "replay:scores.jsonl",
-        "-o",
-        "outputs",
-        "--max-iterations",
-        "1",
-        "--json",
-        check=0,
-    )
+    judged = ["answers.jsonl", "--judge", "replay:scores.jsonl", "-o", "outputs"]
+    learned = jumar(place, "learn", *judged, "--max-iterations", "1", "--json", check=0, timeout=200)
     found = json.loads(learned.stdout)
     jumar(place, "learn", "report", "outputs", "-o", "report.html", check=0)
     cheap = jumar_json(place, "evaluate", "new.jsonl", "--mode", "cheap", "--patterns", "outputs/patterns.json")
