@@ -107,6 +107,7 @@ def test_on_a_terminal_the_judge_the_table_and_the_best_are_shown():
         display.hear(event)
     text = shown()
     assert 1 == text.count("★ best")
+    assert "start ·" not in text
     assert "jumar learn   2 of 2 iterations" in text
     assert "rolled back" in text
     assert "proving" in text

@@ -196,7 +196,8 @@ class LiveLearning(SilentLearning):
         for name, width in zip(COLUMNS, _WIDTHS, strict=True):
             table.add_column(name, justify="right" if width else "left", no_wrap=bool(width))
         for cells, place, good in self._table[-_SHOWN:]:
-            said = cells[-1] if place == self._best else cells[-1].replace("★ best", "").removeprefix(" · ").strip()
+            told = [part for part in cells[-1].split(" · ") if place == self._best or part != "★ best"]
+            said = " · ".join(told)
             style = "bold green" if place == self._best else "" if good else "red"
             table.add_row(*(Text(cell) for cell in (*cells[:-1], said)), style=style)
         done = max((place for _, place, _ in self._table), default=0)

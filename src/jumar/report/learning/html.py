@@ -47,7 +47,7 @@ def _page(report: LearningReport) -> Mapping[str, Any]:
     return {
         "name": report.name,
         "lead": lead(report),
-        "tone": {"tracks": "good", "fails": "bad"}.get(report.verdict or "", "open"),
+        "tone": {"tracks": "sure", "fails": "bad"}.get(report.verdict or "", "open"),
         "verdict": verdict_lines(report),
         "facts": _facts(report),
         "figures": figure_rows(report),
