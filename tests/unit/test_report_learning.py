@@ -120,7 +120,7 @@ def test_features_come_with_their_steps_and_add_up(report: LearningReport):
         return {**report.patterns[0], **one, "times_fired": int(at_least)}
 
     steps = [step("words", 40, 1.0), step("words", 9, 0.5), step("ends_whole", 1, 2.0, "bad")]
-    told = replace(report, patterns=[*report.patterns, *steps], calibration={**(report.calibration or {}), "unit": 0.1})
+    told = replace(report, patterns=steps, calibration={**(report.calibration or {}), "unit": 0.1})
     found = {one.name: one for one in features(told)}
     assert ["ends as a sentence does", "words"] == sorted(found)
     assert ("from 9 on +0.05", "from 40 on +0.10") == found["words"].steps
