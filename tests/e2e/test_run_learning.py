@@ -35,7 +35,8 @@ with open("asked.log", "a") as file:
     file.write(item["text"] + "\\n")
 if os.path.exists("hang") and sum(1 for _ in open("asked.log")) > int(open("hang").read()):
     open("hangs", "w").close()
-    time.sleep(600)
+    while os.path.exists("hang"):  # no longer than the test lets it: a judge outlives the run that is killed
+        time.sleep(0.05)
 poor = "roughly speaking" in item["text"]
 print(json.dumps({"gestalt": 2.0 if poor else 4.8, "reasoning": "", "usage": {"cost_usd": 0.01}}))
 """
