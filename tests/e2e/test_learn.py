@@ -221,14 +221,14 @@ def test_ctrl_c_while_the_judge_is_asked_keeps_what_it_said(tmp_path: Path) -> N
     assert 20 == said["judge_calls"]
 
 
-KILLS = 6 if os.environ.get("JUMAR_SWEEP") != "full" else 60
+KILLS = 4 if os.environ.get("JUMAR_SWEEP") != "full" else 60
 
 
 def test_killed_at_any_point_it_resumes_to_the_same_result(
     judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def words(output: Path) -> list[str]:
-        options = ["--max-iterations", "3", "--profile", "seed", "--json"]
+        options = ["--max-iterations", "2", "--profile", "seed", "--json"]
         judge = ["--judge", f"replay:{judged}", "-o", str(output)]
         return [sys.executable, "-m", "jumar.cli.entry", "learn", str(judged), *judge, *options]
 
