@@ -149,29 +149,35 @@ def test_watch_draws_on_a_terminal_until_ctrl_c_and_ends_with_the_loop(tmp_path:
 
 
 def on_a_terminal(directory: Path, interrupt_after: float | None = None) -> tuple[int, str]:
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(directory)
-        os.environ["TERM"] = "xterm-256color"
-        os.execv(sys.executable, [sys.executable, "-m", "jumar.cli.entry", "watch", "--interval", "0.2"])
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jumar.cli.entry", "watch", "--interval", "0.2"],
+        cwd=directory,
+        env={**os.environ, "TERM": "xterm-256color"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
     out = b""
     begin = time.monotonic()
     sent = interrupt_after is None
     while True:
-        assert time.monotonic() - begin < 60
+        assert time.monotonic() - begin < 120, out
         if not sent and interrupt_after is not None and b"\x1b[?1049h" in out and time.monotonic() - begin > interrupt_after:
-            os.write(fd, b"\x03")
+            process.send_signal(signal.SIGINT)
             sent = True
-        if select.select([fd], [], [], 0.05)[0]:
+        if select.select([ours], [], [], 0.05)[0]:
             try:
-                data = os.read(fd, 65536)
+                data = os.read(ours, 65536)
             except OSError:
                 break
             if not data:
                 break
             out += data
-    os.close(fd)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), out.decode("utf-8", "replace")
+    os.close(ours)
+    return process.wait(), out.decode("utf-8", "replace")
 
 
 def test_a_frame_fits_the_width_and_the_encoding(tmp_path: Path) -> None:
