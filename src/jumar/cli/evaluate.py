@@ -28,7 +28,7 @@ Examples:
   jumar evaluate answers.jsonl --mode expensive --judge http://localhost:8080/v1#model --repeat 3
   jumar evaluate answers.jsonl --judge replay:judged.jsonl
   jumar evaluate stories.jsonl --mode cheap --patterns patterns.json --per-item scores.jsonl
-  jumar evaluate new.jsonl --mode auto --proof p.json --patterns q.json --judge J --decision-line 3
+  jumar evaluate new.jsonl --mode auto --proof P --patterns FILE --judge J --decision-line 3.5
   jumar evaluate answers.jsonl --mode cheap --field text=answer --field prompt=question
   jumar evaluate backlog.parquet --mode cheap --rubric my-story.toml --jobs 2 --json
 
