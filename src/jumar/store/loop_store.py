@@ -386,9 +386,14 @@ class LoopStore(LoopReader):
         return f"{PLANTED}/{place.name}"
 
     def discard_leftovers(self) -> None:
-        """Remove what an interrupted process left behind: temporaries, and the scratch of all but the last attempt."""
+        """Remove what an interrupted process left behind: temporaries, and the scratch of all but the last attempt.
+
+        That of a last attempt that was lost goes too: what it had reported was read when it was written off.
+        """
         with self._writing("remove leftovers from", self.paths.directory):
             scratch, last = self.paths.scratch, self.paths.attempt_scratch(self.last_attempt()).name
+            ended = self.attempts()[-1].end if self.attempts() else None
+            last = "" if ended is not None and ended.outcome == "lost" else last
             undone = [entry for entry in self.paths.undo.iterdir() if entry.is_dir()] if self.paths.undo.is_dir() else []
             for directory in (self.paths.directory, *self.paths.subdirectories, self.paths.checks, *undone):
                 if not directory.is_dir():
