@@ -30,6 +30,7 @@ from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.model import SelectionCriteria, StopRules
 from jumar.model.budget import Budget
 from jumar.model.codec import flat
+from jumar.model.stopping import REQUESTED_REASONS
 from jumar.patterns.models import PatternSet
 from jumar.patterns.storage import load_pattern_set
 from jumar.store.layout import LoopPaths, loops_directory, prepare_root
@@ -41,7 +42,6 @@ __all__ = ["LOOP", "learn"]
 
 LOOP: Final = "learn"
 ROOT: Final = ".jumar"
-_REQUESTED: Final = frozenset({"interrupted", "stop_file", "terminated"})
 
 
 def learn(
@@ -81,7 +81,7 @@ def learn(
     outcome = _loop(request, store, data, switch, listener, start).run()
     if data.problem is not None:
         raise EvaluationUnreliableError(data.problem)
-    if outcome.stop.reason in _REQUESTED:
+    if outcome.stop.reason in REQUESTED_REASONS:
         return LearnResult(output=request.output, outcome=outcome, summary=None)
     try:
         summary = finish(request, data, outcome)

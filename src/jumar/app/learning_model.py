@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from jumar.app.prove_request import ProveRequest
 from jumar.judging.expensive.settings import JudgeSettings
+from jumar.judging.expensive.summary import JudgeInterruptedError
 from jumar.loop.outcome import LoopOutcome
 from jumar.model.prices import Prices
 
 __all__ = ["LearnRequest", "LearnResult", "Proposer", "prove_request"]
 
 Proposer = Literal["terms", "judge"]
-
-_INTERRUPTED: Final = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ class LearnResult:
     def exit_code(self) -> int:
         """0 with a verdict, whichever; else the loop's own."""
         if self.cut_off:
-            return _INTERRUPTED
+            return JudgeInterruptedError.exit_code
         return 0 if self.summary is not None else self.outcome.exit_code
 
     def document(self) -> dict[str, Any]:

@@ -155,8 +155,8 @@ class LoopLearning:
     # -------------------------------------------------------------------------------------------------- the step
 
     def _step(self, context: StepContext, gathered: Gathered, before: _Before | None, sizes: LearnedSoFar) -> LearnedSoFar:
-        from jumar.learning.growing import converged, iteration_metrics
-        from jumar.learning.step import learn_once
+        from jumar.learning.growing import iteration_metrics
+        from jumar.learning.step import converged, learn_once
 
         material = self._material(context, gathered, sizes.profile)
         known = self._known(material, before)
@@ -167,7 +167,7 @@ class LoopLearning:
         named = {own: name for (number, own), name in gathered.names.items() if number == context.iteration}
         metrics = iteration_metrics(learned, material, named, iteration=context.iteration, now=material.made, before=history)
         history = history if metrics is None else (*history, metrics)
-        found: dict[str, Any] = {"converged": False} if metrics is None else converged(history, learned, material)
+        found: dict[str, Any] = {"converged": False} if metrics is None else converged(history, learned.known, material)[0]
         self._keep(context, learned, gathered, history, found, sizes.profile)
         statuses = [one.status for one in learned.known.state.proposals]
         return replace(

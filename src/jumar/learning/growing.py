@@ -15,12 +15,10 @@ from statistics import fmean
 from typing import Any, Final
 
 from jumar.judging.digests import digest_of, items_digest
-from jumar.judging.history import check_convergence
 from jumar.judging.items import Item
 from jumar.judging.models import ExpensiveModeResult, IterationMetrics
 from jumar.learning.known import Known
 from jumar.learning.makers import cheap_scores
-from jumar.learning.making import probe_set
 from jumar.learning.material import Material
 from jumar.learning.split import FEWEST_TO_SPLIT, FOLDS, Split, group_key
 from jumar.learning.step import Learned
@@ -28,7 +26,7 @@ from jumar.learning.targets import Target, target_of
 from jumar.patterns.models import PatternSet
 from jumar.text import plural
 
-__all__ = ["MOST", "Gathered", "Seen", "converged", "gather", "iteration_metrics", "shortened", "taken_up"]
+__all__ = ["MOST", "Gathered", "Seen", "gather", "iteration_metrics", "shortened", "taken_up"]
 
 MOST: Final = 1_000
 """Texts that a step learns from, the newest. This and the next two bound its time, which grows with texts and words."""
@@ -221,13 +219,3 @@ def iteration_metrics(
         "story_ids": [own for own, _, _ in pairs],
     }
     return learned.metrics.model_copy(update=figures)
-
-
-def converged(history: Sequence[IterationMetrics], learned: Learned, material: Material) -> dict[str, Any]:
-    """Return :func:`jumar.judging.check_convergence` of the loop's iterations; a set that can be gamed is not converged."""
-    found = check_convergence(history)
-    if not found["converged"]:
-        return found
-    items = [one.item for one in material.tested]
-    passed = probe_set(learned.known.state.patterns, items, material.rubric, seed=material.seed).passed
-    return {**found, "converged": passed, "checks": {**found["checks"], "probes": passed}}

@@ -16,6 +16,7 @@ from jumar.learning.known import Known, Line
 from jumar.learning.makers import cheap_scores
 from jumar.learning.making import probe_set, with_proposals
 from jumar.learning.material import Material, Profile
+from jumar.learning.probes import ProbeReport
 from jumar.learning.proposing import Proposed, propose_all
 from jumar.learning.state import LearnState
 from jumar.learning.steering import checked, recovered
@@ -24,7 +25,7 @@ from jumar.patterns.models import PatternProposal, PatternSet
 from jumar.patterns.proposed import as_pattern
 from jumar.text import plural
 
-__all__ = ["Learned", "begin", "learn_once"]
+__all__ = ["Learned", "begin", "converged", "learn_once"]
 
 Action = dict[str, Any]
 
@@ -71,20 +72,22 @@ def learn_once(known: Known, material: Material, *, iteration: int, now: datetim
     tried, report = with_proposals(known, proposed, material, iteration)
     change = checked(known, tried, material)
     after, before = change.known, known.state.history
-    metrics, _ = measure(after, material, iteration=iteration, now=now, before=before)
+    metrics, found = measure(after, material, iteration=iteration, now=now, before=before)
     divergence = detect_divergence((*before, metrics))
     entries = change.entries
     if divergence["diverging"]:
         after, more = recovered(after, divergence, material)
         entries = (*entries, *more)
-    metrics, found = measure(after, material, iteration=iteration, now=now, before=before)
+        metrics, found = measure(after, material, iteration=iteration, now=now, before=before)
     metrics = metrics.model_copy(update={"regression_detected": change.regression.regression})
     actions = (*_decisions(known, after, material.profile, rolled=change.regression.regression), *entries)
     history = (*before, metrics)
     good = not change.regression.regression and not divergence["diverging"]
     state = replace(after.state, history=history).remembered(abs_gap=metrics.abs_gap, good=good)
     state = state.logged(*(one for one in actions if one["action"] != "recovery"))
-    convergence = _converged(check_convergence(history), after, material)
+    convergence, probes = converged(history, after, material)
+    if probes is not None:
+        convergence["probes"] = probes.to_json()
     return Learned(
         known=replace(after, state=state, stopped=_why_stopped(convergence, proposed, actions)),
         proposed=proposed,
@@ -99,13 +102,16 @@ def learn_once(known: Known, material: Material, *, iteration: int, now: datetim
     )
 
 
-def _converged(found: dict[str, Any], known: Known, material: Material) -> dict[str, Any]:
-    """Return the check with one more: a set that can be gamed is not converged. Probed only where all the others held."""
+def converged(history: Sequence[IterationMetrics], known: Known, material: Material) -> tuple[dict[str, Any], ProbeReport | None]:
+    """Return :func:`jumar.judging.check_convergence` with one check more: a set that can be gamed is not converged.
+
+    It is probed only where all the others held; None where it was not.
+    """
+    found = check_convergence(history)
     if not found["converged"]:
-        return found
+        return found, None
     probes = probe_set(known.state.patterns, [one.item for one in material.tested], material.rubric, seed=material.seed)
-    checks = {**found["checks"], "probes": probes.passed}
-    return {**found, "converged": probes.passed, "checks": checks, "probes": probes.to_json()}
+    return {**found, "converged": probes.passed, "checks": {**found["checks"], "probes": probes.passed}}, probes
 
 
 # ------------------------------------------------------------------------------------------------------- the figures
