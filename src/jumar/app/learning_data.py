@@ -85,7 +85,7 @@ class LearnData:
         request = self.request
         self.rubric = load_rubric(request.rubric)
         self.question = rubric_of(self.rubric, self.items)
-        self.asking = Asking(
+        asking = Asking(
             judge=self.judge,
             question=self.question,
             settings=request.settings,
@@ -93,7 +93,7 @@ class LearnData:
             prices=request.prices,
             stop=self.stop,
         )
-        self.verdicts = Verdicts(request.output / VERDICTS, self.asking)
+        self.verdicts = Verdicts(request.output / VERDICTS, asking)
 
     def material(self) -> Material:
         """Return what is learned from; the first call asks the judge.

@@ -12,10 +12,8 @@ from typing import Any, Final
 from jumar.app.learning_data import LearnData
 from jumar.app.learning_files import read_logs
 from jumar.app.learning_model import LearnRequest, prove_request
-from jumar.app.learning_verdicts import FILE as VERDICTS
-from jumar.app.learning_verdicts import Verdicts
 from jumar.app.prove_request import ProveRequest
-from jumar.app.proving import prove
+from jumar.app.proving import prove_set
 from jumar.files import replace_file
 from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.models import ExpensiveModeResult
@@ -23,6 +21,7 @@ from jumar.learning.learner import PATTERNS, known_in, save_set
 from jumar.learning.making import final_set, probe_set
 from jumar.learning.members import members_of
 from jumar.loop.outcome import LoopOutcome
+from jumar.patterns.storage import load_pattern_set
 
 __all__ = ["RESULT", "finish"]
 
@@ -33,7 +32,7 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     """Make the final set from the best iteration, hold it against the sealed items, and write ``result.json``; return that.
 
     Made again after a kill, it comes to the same: everything follows from the best iteration and from verdicts that are on file.
-    A look that was counted for this very set is not counted again. Errors: those of :func:`jumar.app.proving.prove`.
+    A look that was counted for this very set is not counted again. Errors: those of :func:`jumar.app.proving.prove_set`.
     """
     material = data.material()
     sealed = data.split.part(data.items, "sealed")
@@ -41,13 +40,14 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     final = final_set(known, material) if known.state.iteration else known.state.patterns
     save_set(final, request.output / PATTERNS, f"the set of iteration {known.state.iteration}, fitted on all open items")
     probes = probe_set(final, [one.item for one in material.targets], material.rubric, seed=request.seed)
-    proven = prove(_left(request, outcome), datetime.now(UTC), data.hear, stop=data.stop)
+    saved = load_pattern_set(request.output / PATTERNS)
+    left = _left(request, outcome)
+    proven = prove_set(left, saved, data.split, data.items, data.verdicts, datetime.now(UTC), data.hear)
     average = fmean(row.cheap for row in proven.proof.rows)
     verdict = proven.proof.verdict
     logs = read_logs(request.output)
     agreed = bool(logs) and bool(logs[-1]["convergence_check"]["converged"])
-    verdicts = Verdicts(request.output / VERDICTS, data.asking)
-    members = members_of(final, known.state.proposals, verdicts.targets(sealed))
+    members = members_of(final, known.state.proposals, data.verdicts.targets(sealed))
     summary = {
         **_course(logs),
         "supported": sum(one.role == "supported" for one in members),
@@ -60,9 +60,9 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
         "heldout": proven.heldout,
         "probes": probes.to_json(),
         "looks": proven.proof.looks.model_dump(),
-        "judge_calls": verdicts.calls,
+        "judge_calls": data.verdicts.calls,
         "members": [one.to_json() for one in members],
-        "cost_usd": _cost(outcome, verdicts.results(sealed)),
+        "cost_usd": _cost(outcome, data.verdicts.results(sealed)),
     }
     replace_file(request.output / RESULT, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode())
     return summary

@@ -92,6 +92,11 @@ class Verdicts:
         self._asking = asking
         self._known = _read(path)
 
+    @property
+    def judge(self) -> Judge:
+        """Who is asked."""
+        return self._asking.judge
+
     def missing(self, items: Sequence[Item]) -> list[Item]:
         """Return the items that the judge has not scored yet."""
         return [item for item in items if item.id not in self._known]

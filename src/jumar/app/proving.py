@@ -32,7 +32,7 @@ from jumar.patterns.models import PatternSet
 from jumar.patterns.storage import load_pattern_set
 from jumar.text import escape
 
-__all__ = ["PROOF", "Proving", "judge_of_proof", "look_subject", "prove", "rubric_of_items", "verify_file"]
+__all__ = ["PROOF", "Proving", "judge_of_proof", "look_subject", "prove", "prove_set", "rubric_of_items", "verify_file"]
 
 PROOF: Final = "proof.json"
 _SPLIT, _PATTERNS = "split.json", "patterns.json"
@@ -92,23 +92,33 @@ def prove(request: ProveRequest, now: datetime, hear: Hear | None = None, *, sto
     patterns = load_pattern_set(request.output / _PATTERNS)
     items = _items(request)
     split.check(items)
-    rubric = rubric_of_items(request.rubric, items)
     judge = make_judge(request.judge, max_tokens=request.max_tokens)
-    claims = judge_of_proof(judge, rubric.judge, request.settings)
-    sealed, opened = split.part(items, "sealed"), split.part(items, "open")
-    verdicts = Verdicts(
-        request.output / VERDICTS,
-        Asking(
-            judge=judge,
-            question=rubric.judge,
-            settings=request.settings,
-            cache=request.cache,
-            prices=request.prices,
-            stop=stop,
-        ),
+    asking = Asking(
+        judge=judge,
+        question=rubric_of_items(request.rubric, items).judge,
+        settings=request.settings,
+        cache=request.cache,
+        prices=request.prices,
+        stop=stop,
     )
+    return prove_set(request, patterns, split, items, Verdicts(request.output / VERDICTS, asking), now, hear)
+
+
+def prove_set(
+    request: ProveRequest,
+    patterns: PatternSet,
+    split: Split,
+    items: Sequence[Item],
+    verdicts: Verdicts,
+    now: datetime,
+    hear: Hear | None = None,
+) -> Proving:
+    """Do what :func:`prove` does, with what its caller has read already; the budget of ``request`` holds."""
+    rubric = rubric_of_items(request.rubric, items)
+    claims = judge_of_proof(verdicts.judge, rubric.judge, request.settings)
+    sealed, opened = split.part(items, "sealed"), split.part(items, "open")
     looks = count_look(request.output, look_subject(patterns, split, claims, rubric), at=now, extra=request.extra_look)
-    paid = verdicts.ask([*opened, *sealed], hear=hear)
+    paid = verdicts.ask([*opened, *sealed], max_cost=request.settings.max_cost, hear=hear)
     targets = {part: verdicts.targets(one) for part, one in (("sealed", sealed), ("opened", opened))}
     for part, one in (("sealed", sealed), ("opened", opened)):
         if len(targets[part]) < (1 - request.settings.max_unscored) * len(one):
