@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.budget import Go, RunningReservation, Stop, Wait, budget_left, may_begin, reservation, spend, spent_up
+from jumar.budget.gate import check_budget
+from jumar.errors import UsageError
 from jumar.model import Attempt, AttemptEnd, AttemptStart, Budget, Reservation, Spend, Usage
 
 AT = "2026-01-01T00:00:00Z"
@@ -182,6 +184,27 @@ def test_after_the_wait_a_call_is_free_and_not_before(ages, most):
     assert not free_after(0.0)
     assert not free_after(gate.seconds - 1e-3)
     assert free_after(gate.seconds + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("budget", "named"),
+    [
+        (Budget(max_cost_usd=-0.01), "max_cost_usd = -0.01 should be a number that is 0 or more"),
+        (Budget(max_seconds=float("nan")), "max_seconds = nan should be"),
+        (Budget(max_tokens=float("inf")), "max_tokens = inf should be"),  # type: ignore[arg-type]
+        (Budget(max_iterations=0), "max_iterations = 0 should be a number that is 1 or more"),
+        (Budget(max_calls_per_hour=0), "max_calls_per_hour = 0 should be a number that is 1 or more"),
+    ],
+)
+def test_limits_that_mean_nothing_are_refused_by_name(budget, named):
+    with pytest.raises(UsageError) as refused:
+        check_budget(budget)
+    assert f"[budget] {named}" in str(refused.value)
+
+
+def test_the_smallest_limits_that_mean_something_are_taken():
+    check_budget(Budget())
+    check_budget(Budget(max_cost_usd=0, max_tokens=0, max_seconds=0, max_iterations=1, max_calls_per_hour=1))
 
 
 def test_what_is_left():

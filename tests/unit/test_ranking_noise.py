@@ -11,7 +11,8 @@ from jumar.errors import NothingEvaluatedError
 from jumar.model import IterationView, NoiseRules, ScoreReading, SelectionCriteria
 from jumar.model.records import Repeats
 from jumar.ranking.choose import choose, peers
-from jumar.ranking.noise import Evidence, finalists, finals, loop_noise, measure, merged, select
+from jumar.ranking.noise import Evidence, finalists, finals, loop_noise, measure, merged, ranked, select
+from jumar.ranking.seen import seen
 from jumar.ranking.student import MOST_DEGREES, student_cdf, student_quantile
 
 VERIFIED = SelectionCriteria(threshold=None)
@@ -136,6 +137,16 @@ def test_equal_answers_make_no_ties_but_real_ones() -> None:
     exact = (view(0, 0.5, 0.5), view(1, 0.6, 0.6), view(2, 0.6, 0.6), view(3, 0.61, 0.61))
     assert (3,) == finalists(Evidence(views=exact), HIGHEST)
     assert choose(exact, HIGHEST) == select(Evidence(views=exact), HIGHEST)
+
+
+def test_an_iteration_without_a_valid_score_has_no_error_and_no_rank() -> None:
+    broken = IterationView(number=5, score=None)
+    views = (*NOISY, broken)
+    among = seen(Evidence(views=views), HIGHEST)
+    assert {0, 1, 2, 3, 4} == set(among.chance.errors)
+    assert broken == among.views[5]
+    assert {0, 1, 2, 3, 4} == set(ranked(Evidence(views=views), HIGHEST))
+    assert () == ranked(Evidence(views=(broken,)), HIGHEST)
 
 
 # ----------------------------------------------------------------------------------------------------------------- choice
