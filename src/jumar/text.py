@@ -6,9 +6,12 @@ made to show something else. Every rendering goes through :func:`escape`.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
+from typing import Any
 
-__all__ = ["cut", "escape", "escape_block", "last_line", "nearest", "percent", "plural", "points"]
+__all__ = ["cut", "escape", "escape_block", "json_text", "last_line", "nearest", "percent", "plural", "points"]
 
 # C0, DEL and C1 controls, lone surrogates (undecodable bytes), and the Unicode controls that reorder or break lines.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -33,6 +36,14 @@ def escape(text: str) -> str:
 def escape_block(text: str) -> str:
     """Like :func:`escape`, but line feeds and tabs stay: for output of several lines."""
     return _UNSAFE.sub(lambda m: m.group() if m.group() in "\n\t" else _shown(m), text)
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """Return a JSON document that people read too: indented, in their letters, with a line feed at its end.
+
+    Errors: ValueError for a number that is not finite, which is no JSON.
+    """
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def points(value: float, *, sign: bool = False) -> str:

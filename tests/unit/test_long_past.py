@@ -91,7 +91,7 @@ def test_both_displays_show_the_last_rows_and_count_all(tmp_path: Path, monkeypa
     assert "—" not in rows[0].split()[2]  # compared with the one before, which is not shown
 
     console = Console(width=120, file=io.StringIO(), record=True)
-    console.print(live._render())  # rich calls it
+    console.print(live.render())
     drawn = console.export_text().splitlines()
     assert drawn[0].startswith(f"jumar run · t   {PASSES + 1} of {PASSES + 1} iterations")
     shown = [line.split()[0] for line in drawn[2:] if line.split() and line.split()[0].isdigit()]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from jumar.judging.auto import Decided
 from jumar.judging.dual import cheap_document
 from jumar.judging.expensive.summary import Result
 from jumar.judging.models import Unscored
+from jumar.text import json_text
 from jumar.version import __version__
 
 __all__ = ["auto_documents", "write_auto", "write_auto_rows"]
@@ -30,9 +29,9 @@ def write_auto_rows(path: Path, found: AutoEvaluation) -> None:
 def auto_documents(found: AutoEvaluation) -> dict[str, str]:
     """Return what is written about an evaluation, by the names of the files."""
     return {
-        "cheap_eval.json": _json(cheap_document(found.cheap, found.pattern_match)),
-        "expensive_eval.json": _json(found.expensive.to_json()),
-        "auto_eval.json": _json({**found.figures(), "items": [one.to_json() for one in found.outcome.items]}),
+        "cheap_eval.json": json_text(cheap_document(found.cheap, found.pattern_match)),
+        "expensive_eval.json": json_text(found.expensive.to_json()),
+        "auto_eval.json": json_text({**found.figures(), "items": [one.to_json() for one in found.outcome.items]}),
     }
 
 
@@ -51,7 +50,7 @@ def write_auto(output: Path, request: AutoRequest, found: AutoEvaluation) -> Aut
             "settings": found.expensive.settings,
         }
         stories = "[\n" + ",\n".join(item_row(item) for item in found.items) + "\n]\n"
-        for name, text in {"stories.json": stories, **auto_documents(found), "manifest.json": _json(manifest)}.items():
+        for name, text in {"stories.json": stories, **auto_documents(found), "manifest.json": json_text(manifest)}.items():
             replace_file(temporary / name, text.encode())
         fsync_directory(temporary)
         rename_new(temporary, directory)
@@ -80,7 +79,3 @@ def _row(expensive: Result | None, cheap: CheapResult, decided: Decided) -> dict
         "cheap_was_wrong": decided.wrong,
         **row,
     }
-
-
-def _json(data: Mapping[str, Any]) -> str:
-    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -20,6 +20,7 @@ from jumar.judging.models import CheapModeResult, ExpensiveModeResult, Iteration
 from jumar.judging.rubric import JudgeRubric
 from jumar.report.judging.dashboard import DualView, render_dashboard
 from jumar.report.judging.gap_report import render_gap_report
+from jumar.text import json_text
 from jumar.version import __version__
 
 __all__ = ["check_outputs", "dual_documents", "dual_view", "row_of", "write_iteration", "write_rows"]
@@ -83,7 +84,7 @@ def write_iteration(output: Path, request: JudgedRequest, question: JudgeRubric,
     with as_write_error("write into", output), new_iteration(output) as (number, temporary, directory):
         found = replace(found, directory=directory, history=tuple(_history(output, number)))
         documents = _documents(number, request, found)
-        documents["manifest.json"] = _json(_manifest(request, question, found))
+        documents["manifest.json"] = json_text(_manifest(request, question, found))
         for name, text in documents.items():
             replace_file(temporary / name, text.encode())
         fsync_directory(temporary)
@@ -93,12 +94,12 @@ def write_iteration(output: Path, request: JudgedRequest, question: JudgeRubric,
 
 def _documents(number: int, request: JudgedRequest, found: JudgedEvaluation) -> dict[str, str]:
     stories = "[\n" + ",\n".join(item_row(item) for item in found.items) + "\n]\n"
-    documents = {"stories.json": stories, "expensive_eval.json": _json(found.expensive.to_json())}
+    documents = {"stories.json": stories, "expensive_eval.json": json_text(found.expensive.to_json())}
     if found.dual is None:
         return documents
     log = _log(number, found.dual, found.history)
     if log is not None:
-        documents["iteration_log.json"] = _json(log.model_dump(mode="json"))
+        documents["iteration_log.json"] = json_text(log.model_dump(mode="json"))
     return documents | dual_documents(number, found.dual, found.history, _about(request, found))
 
 
@@ -116,8 +117,8 @@ def dual_documents(
     gap_keys = ("scored", "unscored", "gap", "abs_gap_mean", "large_gaps", "tracking", "quality", "health")
     view = replace(dual_view(number, dual, history), about=about)
     return {
-        "cheap_eval.json": _json(figures["cheap"]),
-        "gap_analysis.json": _json({"iteration": number, **{key: figures[key] for key in gap_keys}}),
+        "cheap_eval.json": json_text(figures["cheap"]),
+        "gap_analysis.json": json_text({"iteration": number, **{key: figures[key] for key in gap_keys}}),
         "dashboard.txt": render_dashboard(view),
         "gap_report.md": render_gap_report(view, dual),
     }
@@ -210,7 +211,3 @@ def _manifest(request: JudgedRequest, question: JudgeRubric, found: JudgedEvalua
         "question": question.model_dump(mode="json"),
         "settings": evaluation.settings,
     }
-
-
-def _json(data: Mapping[str, Any]) -> str:
-    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

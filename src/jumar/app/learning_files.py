@@ -29,6 +29,7 @@ from jumar.learning.step import Learned
 from jumar.learning.targets import noise_of
 from jumar.redaction import current
 from jumar.report.learning.progress import Progress, render_progress
+from jumar.text import json_text
 
 __all__ = ["PROGRESS", "iteration_folder", "publish", "read_log", "read_logs", "read_progress"]
 
@@ -55,7 +56,7 @@ def publish(data: LearnData, learned: Learned, material: Material) -> None:
         dual = _dual(data, learned, material)
         documents = {
             **dual_documents(number, dual, [one.model_dump(mode="json") for one in learned.known.state.history[:-1]]),
-            "pattern_proposals.json": _json(_proposals(learned)),
+            "pattern_proposals.json": json_text(_proposals(learned)),
             "iteration_log.json": _log(learned, dual).model_dump_json(indent=2) + "\n",
         }
         before = iteration_folder(output, number - 1)
@@ -154,7 +155,7 @@ def _health(learned: Learned, dual: DualEvaluation) -> ComponentHealthStatus:
 def _shared(name: str, dual: DualEvaluation) -> str:
     if name == "stories.json":
         return "[\n" + ",\n".join(item_row(item) for item in dual.items) + "\n]\n"
-    return _json(dual.expensive.to_json())
+    return json_text(dual.expensive.to_json())
 
 
 def _linked(source: Path, target: Path) -> bool:
@@ -193,7 +194,3 @@ def read_progress(output: Path, number: int) -> Progress | None:
         return None if log is None else Progress.of(log)
     except (KeyError, TypeError, ValueError):
         return None
-
-
-def _json(data: Mapping[str, Any]) -> str:
-    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

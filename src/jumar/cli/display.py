@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
+from jumar.cli.common import writable
 from jumar.cli.rows import COLUMNS, Past, closing_lines
+from jumar.cli.screen import LinesDisplay, PictureDisplay, SilentDisplay, aligned
 from jumar.loop.events import LATEST, AttemptEnded, Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
 from jumar.loop.outcome import LoopOutcome
 from jumar.model import IterationRecord
@@ -17,19 +19,12 @@ from jumar.text import escape, escape_block, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.live import Live
 
-__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "waiting_text", "writable"]
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "waiting_text"]
 
 _WIDTHS = (4, 7, 7, 7, 8, 8, 0)
 _SHOWN = LATEST - 1  # rows of the past; one more is known, which the first of them is compared with
 _PHASES = {"generate": "generating", "verify": "checking", "score": "scoring"}
-
-
-def writable(text: str, stream: TextIO) -> str:
-    """Return ``text`` with what the stream's encoding cannot say escaped, so that printing never fails."""
-    encoding = stream.encoding or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 class Display(Protocol):
@@ -46,48 +41,28 @@ class Display(Protocol):
     def end(self, outcome: LoopOutcome) -> None: ...
 
 
-class SilentDisplay:
-    """For ``--quiet``: notices go to stderr unless they are silenced too, nothing else is said."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        return
-
-    def hear(self, event: Event) -> None:
-        """Say nothing."""
-
-    def end(self, outcome: LoopOutcome) -> None:
-        """Say nothing."""
-
-
-class PlainDisplay(SilentDisplay):
-    """One line an iteration, as it is recorded; for logs, pipes and ``--json`` (on stderr)."""
+class PlainDisplay(LinesDisplay):
+    """One line an iteration, as it is recorded."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._past = Past()
         self._weights: Mapping[str, float] = {}
         self._headed = False
 
-    def _say(self, text: str) -> None:
-        self._stream.write(writable(text, self._stream) + "\n")
-        self._stream.flush()
-
     def hear(self, event: Event) -> None:
         """Print what the event has to say."""
         if isinstance(event, LoopStarted):
-            self._say(f"jumar run · {event.loop_id} · up to {plural(event.rules.max_iterations, 'iteration')}")
+            self.say(f"jumar run · {event.loop_id} · up to {plural(event.rules.max_iterations, 'iteration')}")
             self._headed = False
             self._weights = event.weights
             self._shown(event)
         elif isinstance(event, IterationRecorded):
             self._row(event.record, event.best)
         elif isinstance(event, Notice):
-            self._say(f"note      {escape_block(event.message)}")
+            self.say(f"note      {escape_block(event.message)}")
         elif isinstance(event, Waiting):
-            self._say(f"waiting   {waiting_text(event)}")
+            self.say(f"waiting   {waiting_text(event)}")
         elif isinstance(event, AttemptEnded) and event.outcome == "rate_limited":
             self._past.refuse(event.iteration)
 
@@ -96,7 +71,7 @@ class PlainDisplay(SilentDisplay):
             self._head()
         hidden, shown = max(0, event.recorded - _SHOWN), event.latest[-_SHOWN:]
         if hidden:
-            self._say(f"      {hidden:,} earlier: `jumar show {event.loop_id}`")
+            self.say(f"      {hidden:,} earlier: `jumar show {event.loop_id}`")
             self._past.add(event.latest[0], event.best)
         for record in shown:
             self._row(record, event.best)
@@ -105,46 +80,30 @@ class PlainDisplay(SilentDisplay):
         """Print the table's header: with the first row, so that what is noted before it stands above the table."""
         if not self._headed:
             self._headed = True
-            self._say(_line(COLUMNS))
+            self.say(aligned(COLUMNS, _WIDTHS))
 
     def _row(self, record: IterationRecord, best: int | None) -> None:
         self._head()
         self._past.add(record, best)
-        self._say(_line(self._past.cells(record, best, self._weights)))
+        self.say(aligned(self._past.cells(record, best, self._weights), _WIDTHS))
 
     def end(self, outcome: LoopOutcome) -> None:
         """Print why the loop ended and what was chosen."""
         for line in closing_lines(outcome):
-            self._say(line)
+            self.say(line)
 
 
-class LiveDisplay(SilentDisplay):
+class LiveDisplay(PictureDisplay):
     """A table that grows in place, with a progress bar; only on a terminal."""
 
     def __init__(self, *, colour: bool) -> None:
-        self._colour = colour
+        super().__init__(colour=colour)
         self._past = Past()
         self._recorded = 0
         self._started: LoopStarted | None = None
-        self._phase = ""
         self._best: int | None = None
         self._spend = Spend()
         self._notices: list[str] = []
-        self._live: Live | None = None
-
-    def __enter__(self) -> Self:
-        from rich.console import Console
-        from rich.live import Live
-
-        console = Console(no_color=not self._colour, highlight=False)
-        self._live = Live(console=console, refresh_per_second=8, get_renderable=self._render)
-        self._live.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        if self._live is not None:
-            self._phase = ""
-            self._live.stop()
 
     def hear(self, event: Event) -> None:
         """Take the event into the picture."""
@@ -155,21 +114,22 @@ class LiveDisplay(SilentDisplay):
             self._recorded = event.recorded
             self._best = event.best
         elif isinstance(event, PhaseStarted):
-            self._phase = f"{_PHASES[event.phase]} iteration {event.iteration} …"
+            self.phase = f"{_PHASES[event.phase]} iteration {event.iteration} …"
         elif isinstance(event, IterationRecorded):
             self._past.add(event.record, event.best)
             self._recorded += 1
             self._best = event.best
             self._spend = event.spend
-            self._phase = ""
+            self.phase = ""
         elif isinstance(event, Waiting):
-            self._phase = f"waiting {waiting_text(event)} …"
+            self.phase = f"waiting {waiting_text(event)} …"
         elif isinstance(event, AttemptEnded) and event.outcome == "rate_limited":
             self._past.refuse(event.iteration)
         elif isinstance(event, Notice):
             self._notices.append(event.message)
 
-    def _render(self) -> RenderableType:
+    def render(self) -> RenderableType:
+        """Return the picture as it is now."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -187,7 +147,7 @@ class LiveDisplay(SilentDisplay):
         head = Text(self._headline(done, total), style="bold")
         bar = ProgressBar(total=total, completed=done, width=40)
         notes = [Text(f"note      {escape(note)}", style="yellow") for note in self._notices]
-        foot = [bar, Text(self._phase, style="dim")] if self._phase or done < total else []
+        foot = [bar, Text(self.phase, style="dim")] if self.phase or done < total else []
         return Group(head, table, *notes, *foot)
 
     def _headline(self, done: int, total: int) -> str:
@@ -199,11 +159,9 @@ class LiveDisplay(SilentDisplay):
 
     def end(self, outcome: LoopOutcome) -> None:
         """Print why the loop ended, below the finished table."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        self.stop()
         for line in closing_lines(outcome):
-            sys.stdout.write(writable(line, sys.stdout) + "\n")
+            sys.stdout.write(writable(line, sys.stdout.encoding) + "\n")
 
 
 def waiting_text(event: Waiting) -> str:
@@ -211,8 +169,3 @@ def waiting_text(event: Waiting) -> str:
     why = {"rate_limited": "rate limited", "calls_per_hour": "calls per hour", "budget": "the budget"}[event.why]
     detail = f": {escape(event.detail)}" if event.detail else ""
     return f"up to {duration(event.seconds)} ({why}{detail})"
-
-
-def _line(cells: tuple[str, ...]) -> str:
-    shown = "".join(f"{cell:>{width}}" if width else f"   {cell}" for cell, width in zip(cells, _WIDTHS, strict=True))
-    return shown.rstrip()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from jumar.cli.common import colour_wanted
-from jumar.cli.display import SilentDisplay, waiting_text, writable
+from jumar.cli.display import waiting_text
+from jumar.cli.screen import LinesDisplay, PictureDisplay, SilentDisplay, aligned
 from jumar.loop.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
 from jumar.model import IterationRecord
 from jumar.report.figures import dollars
@@ -18,7 +18,6 @@ from jumar.text import cut, escape, escape_block, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.live import Live
 
     from jumar.judging.expensive.summary import Result
 
@@ -83,78 +82,57 @@ def _signed(value: float) -> str:
     return "0" if abs(value) < 0.0005 else f"{value:+.3f}".replace("-", "−")
 
 
-class PlainLearning(SilentLearning):
-    """One line an iteration, as it is recorded; for logs, pipes and ``--json`` (on stderr)."""
+class PlainLearning(LinesDisplay, SilentLearning):
+    """One line an iteration, as it is recorded."""
 
     def __init__(self, stream: TextIO, told: Told) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._rows = _Rows(told)
         self._headed = False
         self._asked = 0
-
-    def _say(self, text: str) -> None:
-        self._stream.write(writable(text, self._stream) + "\n")
-        self._stream.flush()
 
     def hear(self, event: Event) -> None:
         """Print what the event has to say."""
         if isinstance(event, LoopStarted):
             again = f", {max(0, event.recorded - 1):,} done before" if event.resumed else ""
-            self._say(f"learning  up to {plural(event.rules.max_iterations, 'iteration')}{again}")
+            self.say(f"learning  up to {plural(event.rules.max_iterations, 'iteration')}{again}")
             for record in event.latest:
                 self._row(record, event.best)
         elif isinstance(event, IterationRecorded):
             self._row(event.record, event.best)
         elif isinstance(event, Notice):
-            self._say(f"note      {escape_block(event.message)}")
+            self.say(f"note      {escape_block(event.message)}")
         elif isinstance(event, Waiting):
-            self._say(f"waiting   {waiting_text(event)}")
+            self.say(f"waiting   {waiting_text(event)}")
 
     def judged(self, result: Result, total: int) -> None:
         """Say at each quarter how far the judge is, and at the end."""
         del result
         self._asked += 1
         if self._asked * _QUARTERS // total > (self._asked - 1) * _QUARTERS // total:
-            self._say(f"judge     {self._asked:,} of {plural(total, 'item')}")
+            self.say(f"judge     {self._asked:,} of {plural(total, 'item')}")
         if self._asked >= total:
             self._asked = 0
 
     def _row(self, record: IterationRecord, best: int | None) -> None:
         if not self._headed:
             self._headed = True
-            self._say(_line(COLUMNS))
-        self._say(_line(self._rows.cells(record, best)))
+            self.say(aligned(COLUMNS, _WIDTHS))
+        self.say(aligned(self._rows.cells(record, best), _WIDTHS))
 
 
-class LiveLearning(SilentLearning):
+class LiveLearning(PictureDisplay, SilentLearning):
     """A table that grows in place, with what is being done below it; only on a terminal."""
 
     def __init__(self, told: Told, *, colour: bool) -> None:
+        super().__init__(colour=colour)
         self._rows = _Rows(told)
-        self._colour = colour
         self._table: list[tuple[tuple[str, ...], int, bool]] = []
         self._best: int | None = None
         self._most = 0
-        self._phase = ""
         self._asked = 0
         self._paid = 0.0
         self._notices: list[str] = []
-        self._live: Live | None = None
-
-    def __enter__(self) -> Self:
-        from rich.console import Console
-        from rich.live import Live
-
-        console = Console(no_color=not self._colour, highlight=False)
-        self._live = Live(console=console, refresh_per_second=8, get_renderable=self.render)
-        self._live.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        if self._live is not None:
-            self._phase = ""
-            self._live.stop()
-            self._live = None
 
     def hear(self, event: Event) -> None:
         """Take the event into the picture."""
@@ -164,12 +142,12 @@ class LiveLearning(SilentLearning):
                 self._add(record, event.best)
         elif isinstance(event, PhaseStarted):
             doing = {"generate": "proposing and fitting", "verify": "checking", "score": "measuring"}[event.phase]
-            self._phase = f"iteration {event.iteration}: {doing} …" if event.iteration else "the start: measuring …"
+            self.phase = f"iteration {event.iteration}: {doing} …" if event.iteration else "the start: measuring …"
         elif isinstance(event, IterationRecorded):
             self._add(event.record, event.best)
-            self._phase = "" if event.record.iteration_number < self._most else "the last set: fitting, probing, proving …"
+            self.phase = "" if event.record.iteration_number < self._most else "the last set: fitting, probing, proving …"
         elif isinstance(event, Waiting):
-            self._phase = f"waiting {waiting_text(event)} …"
+            self.phase = f"waiting {waiting_text(event)} …"
         elif isinstance(event, Notice):
             self._notices.append(event.message)
 
@@ -178,7 +156,7 @@ class LiveLearning(SilentLearning):
         self._asked += 1
         self._paid += result.cost_usd or 0.0
         paid = f" · {dollars(self._paid, places=2)}" if self._paid else ""
-        self._phase = f"judging {self._asked:,} of {plural(total, 'item')}{paid} …"
+        self.phase = f"judging {self._asked:,} of {plural(total, 'item')}{paid} …"
         if self._asked >= total:
             self._asked = 0
 
@@ -203,7 +181,7 @@ class LiveLearning(SilentLearning):
         done = max((place for _, place, _ in self._table), default=0)
         head = Text(f"jumar learn   {done} of {plural(self._most, 'iteration')}" if self._most else "jumar learn", style="bold")
         notes = [Text(f"note      {escape(note)}", style="yellow") for note in self._notices]
-        foot = [Text(self._phase, style="dim")] if self._phase else []
+        foot = [Text(self.phase, style="dim")] if self.phase else []
         return Group(head, *([table] if self._table else []), *notes, *foot)
 
 
@@ -216,8 +194,3 @@ def learn_display(told: Told, *, as_json: bool, quiet: bool) -> SilentLearning:
     if sys.stdout.isatty():
         return LiveLearning(told, colour=colour_wanted())
     return PlainLearning(sys.stdout, told)
-
-
-def _line(cells: tuple[str, ...]) -> str:
-    shown = "".join(f"{cell:>{width}}" if width else f"   {cell}" for cell, width in zip(cells, _WIDTHS, strict=True))
-    return shown.rstrip()

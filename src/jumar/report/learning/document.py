@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from jumar.report.learning.proposals import merges
 from jumar.report.learning.verdict import lead, next_steps, verdict_lines
 from jumar.report.learning.view import LearningReport
+from jumar.text import json_text
 
 __all__ = ["render_json"]
 
@@ -36,7 +36,7 @@ def render_json(report: LearningReport) -> str:
         "patterns": [_pattern(report, one) for one in report.patterns],
         "split": {name: report.split[name] for name in ("seed", "heldout", "items", "items_hash", "cross_fitted")},
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(document)
 
 
 def _pattern(report: LearningReport, one: Any) -> dict[str, Any]:
