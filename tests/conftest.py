@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -66,3 +68,11 @@ def recorded_data() -> Path:
     if not _DATA.is_dir():
         pytest.skip("recorded data: set JUMAR_DATA to its folder")
     return _DATA
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Yield a real browser for the pages of a module."""
+    from browser_page import started_browser
+
+    yield from started_browser()

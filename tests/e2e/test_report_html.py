@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser_page import Opened
 from report_samples import HOSTILE, engine_report, hostile_report, long_report, report_of
 
 from jumar.report.html import render_html
 from jumar.report.read import LoopReport
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: the page was not opened in a browser"
-)
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update "
-    "--disable-sync"
-)
 ATTACKS = (
     "<script>window.__pwned=1</script>",
     "<img src=x onerror=window.__pwned=1>",
@@ -34,54 +25,16 @@ ATTACKS = (
 )
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no chromium on PATH: the page was not opened in a browser")
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
-        yield started
-        started.close()
-
-
-class Opened:
-    """A page that was opened from a file, with all that it complained about or asked for."""
-
-    def __init__(self, browser: Any, report: LoopReport, **options: Any) -> None:
-        path = Path("report.html")
-        path.write_text(render_html(report), encoding="utf-8")
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page = browser.new_page(**({"viewport": {"width": 1100, "height": 800}} | options))
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
-        self.address = path.absolute().as_uri()
-        self.page.goto(self.address)
-
-    def run(self, script: str) -> Any:
-        return self.page.evaluate(script)
+def opened_report(browser: Any, report: LoopReport, **options: Any) -> Opened:
+    return Opened(browser, render_html(report), **options)
 
 
 def colour(text: str) -> tuple[float, ...]:
     return tuple(float(part) for part in text[text.index("(") + 1 : -1].split(",")[:3])
 
 
-def contrast(one: str, other: str) -> float:
-    """WCAG 2's contrast ratio of two CSS colours."""
-
-    def luminance(text: str) -> float:
-        parts = [value / 255 for value in colour(text)]
-        linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
 def test_the_page_opens_from_a_file_and_fetches_nothing(browser: Any):
-    opened = Opened(browser, engine_report())
+    opened = opened_report(browser, engine_report())
     assert opened.complaints == []
     assert opened.requests == [opened.address]
     assert opened.page.title() == "readme-polish · Output Selection Report"
@@ -92,7 +45,7 @@ def test_the_page_opens_from_a_file_and_fetches_nothing(browser: Any):
 
 @pytest.mark.parametrize("name", [*ATTACKS, *HOSTILE])
 def test_hostile_names_are_inert(browser: Any, name: str):
-    opened = Opened(browser, hostile_report(name))
+    opened = opened_report(browser, hostile_report(name))
     opened.page.mouse.move(300, 300)
     opened.page.locator("summary").first.click()
     assert opened.run("typeof window.__pwned") == "undefined"
@@ -121,23 +74,10 @@ def test_a_page_that_was_tampered_with_still_runs_no_script(browser: Any):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_can_be_read_in_both_colour_schemes(browser: Any, scheme: str):
-    opened = Opened(browser, engine_report(), color_scheme=scheme)
-    found = opened.run(
-        """() => [...document.querySelectorAll('body *')]
-          .filter(e => [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()))
-          .map(e => {
-            let back = e;
-            const clear = 'rgba(0, 0, 0, 0)';
-            while (getComputedStyle(back).backgroundColor === clear && back.parentElement) back = back.parentElement;
-            const svg = e.namespaceURI.includes('svg');
-            return [e.tagName + '.' + e.getAttribute('class'), svg ? getComputedStyle(e).fill : getComputedStyle(e).color,
-                    getComputedStyle(back).backgroundColor];
-          })"""
-    )
-    ratios = {(tag, contrast(front, back)) for tag, front, back in found if tag.split(".")[0] not in {"title", "desc"}}
-    print(f"{scheme}: {len(found)} pieces of text, lowest contrast {min(ratio for _, ratio in ratios):.2f}")
+    opened = opened_report(browser, engine_report(), color_scheme=scheme)
+    found = opened.contrasts(scheme)
     assert len(found) > 100
-    assert [(tag, round(ratio, 2)) for tag, ratio in ratios if ratio < 4.5] == []
+    assert [(tag, round(ratio, 2)) for tag, ratio in found if ratio < 4.5] == []
     backgrounds = opened.run("getComputedStyle(document.body).backgroundColor")
     assert (sum(colour(backgrounds)) < 200) == (scheme == "dark")
 
@@ -152,7 +92,7 @@ def test_the_page_never_scrolls_sideways(browser: Any, width: int, which: str):
         "empty": lambda: report_of([]),
         "long": long_report,
     }
-    opened = Opened(browser, report[which](), viewport={"width": width, "height": 800})
+    opened = opened_report(browser, report[which](), viewport={"width": width, "height": 800})
     assert opened.run("document.documentElement.scrollWidth") == width
     drawn = [
         opened.page.locator(f"svg.{kind}").count() and opened.page.locator(f"svg.{kind}").is_visible()
@@ -162,14 +102,14 @@ def test_the_page_never_scrolls_sideways(browser: Any, width: int, which: str):
 
 
 def test_text_in_the_plot_is_large_enough_on_a_phone(browser: Any):
-    opened = Opened(browser, engine_report(), viewport={"width": 360, "height": 800})
+    opened = opened_report(browser, engine_report(), viewport={"width": 360, "height": 800})
     heights = opened.run("[...document.querySelectorAll('svg.narrow text')].map(e => e.getBoundingClientRect().height)")
     assert min(heights) >= 11
 
 
 def test_labels_of_the_plot_do_not_overlap(browser: Any):
     for width in (360, 1100):
-        opened = Opened(browser, engine_report(), viewport={"width": width, "height": 800})
+        opened = opened_report(browser, engine_report(), viewport={"width": width, "height": 800})
         boxes = opened.run(
             f"""[...document.querySelectorAll('svg.{"narrow" if width < 640 else "wide"} text')].map(e => {{
               const b = e.getBoundingClientRect(); return [e.textContent, b.left, b.top, b.right, b.bottom]; }})"""
@@ -184,7 +124,7 @@ def test_labels_of_the_plot_do_not_overlap(browser: Any):
 
 
 def test_everything_has_a_name_for_a_screen_reader(browser: Any):
-    opened = Opened(browser, engine_report())
+    opened = opened_report(browser, engine_report())
     assert opened.run("document.documentElement.lang") == "en"
     assert opened.run("document.querySelectorAll('h1').length") == 1
     assert opened.run("[...document.querySelectorAll('th')].every(e => ['col', 'row'].includes(e.scope))")
@@ -206,14 +146,14 @@ def test_everything_has_a_name_for_a_screen_reader(browser: Any):
 
 
 def test_a_table_that_scrolls_can_be_reached_with_the_keyboard(browser: Any):
-    opened = Opened(browser, engine_report(), viewport={"width": 360, "height": 800})
+    opened = opened_report(browser, engine_report(), viewport={"width": 360, "height": 800})
     opened.page.keyboard.press("Tab")
     assert opened.run("document.activeElement.className") == "scroll"
 
 
 def test_a_loop_of_ten_thousand_iterations_opens(browser: Any):
     report = long_report(10_000)
-    opened = Opened(browser, report)
+    opened = opened_report(browser, report)
     assert opened.complaints == []
     assert opened.page.locator("tbody tr").count() == 10_001 + 1
     assert opened.page.locator("svg.wide .mark").count() == 3
