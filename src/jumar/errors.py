@@ -3,6 +3,7 @@
     JumarError                      1   something failed that is not the caller's mistake
     ├── UsageError                  2   the caller asked for something that cannot be done
     │   ├── ConfigError             2   a configuration file, an option or an environment variable
+    │   │   └── MissingExtraError   2   a package that only an extra brings (also an ImportError)
     │   ├── ScoreError              2   a score, dimension or weight that is missing or not usable (also a ValueError)
     │   ├── StrategyError           2   a selection strategy that does not exist, or a parameter out of range (also a ValueError)
     │   ├── ArtifactError           2   a path that is missing, leaves the root or is over the quota
@@ -66,6 +67,10 @@ class UsageError(JumarError):
 
 class ConfigError(UsageError):
     """A configuration file, an option or an environment variable is wrong."""
+
+
+class MissingExtraError(ConfigError, ImportError):
+    """An optional dependency is not installed; the message says which extra brings it."""
 
 
 class ScoreError(UsageError, ValueError):

@@ -147,7 +147,11 @@ def test_what_the_loop_could_not_work_with_is_found_before_it_starts(text: str, 
 @pytest.mark.parametrize(
     ("text", "hidden", "message"),
     [
-        ("judge = 'mock:'", "scipy", "[evaluator] mode: the statistics of both judges need scipy: pip install 'jumar[judge]'"),
+        (
+            "judge = 'mock:'",
+            "scipy",
+            "[evaluator] mode: holding both judges against each other needs scipy, not installed here",
+        ),
         ("mode = 'cheap'\npatterns = 'p.json'", "ahocorasick_rs", "[evaluator] patterns: matching patterns needs ahocorasick_rs"),
     ],
 )
@@ -155,8 +159,7 @@ def test_a_missing_extra_is_named(text: str, hidden: str, message: str, tmp_path
     import importlib.util
 
     real = importlib.util.find_spec
-    for module in ("jumar.judging.tracking", "jumar.patterns.extra"):
-        monkeypatch.setattr(f"{module}.find_spec", lambda name: None if name == hidden else real(name))
+    monkeypatch.setattr("jumar.extras.find_spec", lambda name: None if name == hidden else real(name))
     pattern = (
         '{"id": "p1", "type": "good", "description": "d", "phrases": ["we can"], "source": "s", "weight": 1, "keywords": ["we"]'
     )

@@ -401,7 +401,7 @@ def test_what_needs_numpy_names_the_extra(use: str, what: str):
 
     assert done.stdout.startswith("True ")
     assert what in done.stdout
-    assert "which is not installed: pip install 'jumar[topk]'" in done.stdout
+    assert "not installed here: pip install 'jumar[topk]'" in done.stdout
 
 
 def test_the_package_and_one_query_need_no_numpy():

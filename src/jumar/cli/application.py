@@ -14,6 +14,7 @@ import click
 
 from jumar.cli.table import COMMANDS, GROUPS, Group, render_help
 from jumar.errors import JumarError, StoreWriteError, UsageError
+from jumar.extras import extra_of_command
 from jumar.text import escape_block, nearest
 from jumar.version import __version__
 
@@ -144,6 +145,9 @@ def run_application(arguments: list[str]) -> int:
         message = f"{os.strerror(error.errno) if error.errno else error}{where}"
         return _fail(message, StoreWriteError.exit_code, type(error).__name__, wants_json=wants_json)
     except Exception as error:
+        missing = extra_of_command(error, arguments) if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None:
+            return _fail(str(missing), missing.exit_code, type(missing).__name__, wants_json=wants_json)
         if not wants_json:
             raise
         # a bug of ours; whoever reads stdout as JSON gets JSON all the same, and the traceback goes to stderr

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
 from jumar.judging.component_health import check_components
@@ -32,9 +32,11 @@ from jumar.judging.models import (
 )
 from jumar.judging.rubric import Rubric
 from jumar.judging.tracking import require_statistics
-from jumar.judging.tracking.track import Tracking, track
 from jumar.model.judges import Judge
 from jumar.patterns.models import PatternSet
+
+if TYPE_CHECKING:
+    from jumar.judging.tracking.track import Tracking
 
 __all__ = ["DualEvaluation", "cheap_document", "combine", "evaluate_dual", "judge_both"]
 
@@ -194,6 +196,8 @@ def _with_missed(
 def _tracking(results: Sequence[DualModeResult], items: Mapping[str, Item]) -> Tracking | None:
     if not results:
         return None
+    from jumar.judging.tracking.track import track
+
     judged = [items[one.story_id] for one in results]
     return track(
         [one.expensive.gestalt for one in results],

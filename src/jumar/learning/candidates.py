@@ -13,10 +13,10 @@ from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from jumar.extras import need_extra
 from jumar.learning.contrast import Contrast, Strength
 from jumar.learning.judge_words import phrases_of, quotes_of
 from jumar.learning.terms import find_terms
-from jumar.patterns.extra import need_judge
 from jumar.patterns.keywords import domain_terms
 from jumar.patterns.matcher import PatternMatcher, folded
 from jumar.patterns.models import PatternProposal, PatternSet, PatternV2
@@ -134,13 +134,13 @@ def propose(
     ``known`` and ``tried`` (ids by :func:`jumar.patterns.proposed.pattern_id`) are not proposed again. With ``diversity`` from 0
     to 3 phrases may be longer and rarer, forms of one word are put together, and some places go by lot (``seed``) to candidates
     further down. The same arguments give the same proposals. Nothing is proposed where no gap is large. Errors: ValueError for
-    a ``diversity`` or ``limit`` out of range; :class:`jumar.patterns.extra.MissingExtraError`.
+    a ``diversity`` or ``limit`` out of range; :class:`jumar.errors.MissingExtraError`.
     """
     if not 0 <= diversity < len(BREADTHS):
         raise ValueError(f"diversity = {diversity} should be from 0 to {len(BREADTHS) - 1}")
     if limit < 1:
         raise ValueError(f"limit = {limit} should be at least 1")
-    need_judge("proposing patterns", "numpy", "ahocorasick_rs")
+    need_extra("judge", "proposing patterns", "numpy", "ahocorasick_rs")
     breadth = BREADTHS[diversity]
     contrast = Contrast.of([one.gap if one.is_large(threshold) else 0.0 for one in items], [one.group for one in items])
     if contrast is None:

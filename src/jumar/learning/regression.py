@@ -12,7 +12,7 @@ from importlib import import_module
 from statistics import fmean
 from typing import Any, Final, Literal
 
-from jumar.patterns.extra import need_judge
+from jumar.extras import need_extra
 
 __all__ = ["Condition", "GapChange", "Regression", "Scored", "attribute_gap_change", "check_change"]
 
@@ -90,9 +90,9 @@ def check_change(
     under ``evidence`` that is none. The judge's scores are those of ``after``: a judge that changed its mind is no fault of the
     patterns. The correlation is resampled with the ranks of all items. Items without a group are one each. Without items, or
     under ``evidence`` with fewer than two groups, nothing is a regression. The same ``seed`` gives the same answer. Errors:
-    :class:`jumar.patterns.extra.MissingExtraError`.
+    :class:`jumar.errors.MissingExtraError`.
     """
-    need_judge("checking a change for regression", "numpy", "scipy")
+    need_extra("judge", "checking a change for regression", "numpy", "scipy")
     import numpy as np
 
     from jumar.judging.tracking.agreement import spearman

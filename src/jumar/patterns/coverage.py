@@ -52,7 +52,7 @@ class Coverage:
 def measure_coverage(patterns: PatternSet, texts: Iterable[str]) -> Coverage:
     """Return what the phrases and expressions of ``patterns`` do on ``texts``, which are read once, one after the other.
 
-    Errors: those of :class:`PatternMatcher`; :class:`jumar.patterns.extra.MissingExtraError`.
+    Errors: those of :class:`PatternMatcher`; :class:`jumar.errors.MissingExtraError`.
     """
     return count_coverage(patterns, map(PatternMatcher(patterns).fired, texts))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from jumar.patterns.extra import need_judge
+from jumar.extras import need_extra
 from jumar.patterns.models import PatternV2
 
 __all__ = ["Duplicate", "same_firing", "same_wording"]
@@ -29,9 +29,9 @@ def same_wording(patterns: Sequence[PatternV2], *, threshold: float = 0.8, limit
     """Return the pairs whose descriptions are alike whatever the order of their words, most similar first, at most ``limit``.
 
     The similarity is rapidfuzz's ``token_sort_ratio`` of the words in lower case. All pairs are compared: 10,000 patterns take
-    seconds. Errors: :class:`jumar.patterns.extra.MissingExtraError`.
+    seconds. Errors: :class:`jumar.errors.MissingExtraError`.
     """
-    need_judge("looking for near duplicates", "rapidfuzz", "numpy")
+    need_extra("judge", "looking for near duplicates", "rapidfuzz", "numpy")
     import numpy as np
     from rapidfuzz import fuzz, process, utils
 

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jumar.patterns.extra import need_judge
+from jumar.extras import need_extra
 
 __all__ = ["FUNCTION_WORDS", "bits", "compound", "forms", "inflected", "stem"]
 
@@ -35,7 +35,7 @@ _DERIVED = (("ization", "ize"), ("isation", "ise"), ("ation", "ate"), ("ation", 
 
 @cache
 def _frequencies() -> tuple[dict[str, int], float]:
-    need_judge("deriving phrases from descriptions", "symspellpy", "snowballstemmer")
+    need_extra("judge", "deriving phrases from descriptions", "symspellpy", "snowballstemmer")
     import symspellpy  # pyright: ignore[reportMissingTypeStubs]
 
     text = files(symspellpy).joinpath("frequency_dictionary_en_82_765.txt").read_text(encoding="utf-8-sig")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
-from jumar.patterns.extra import need_judge
+from jumar.extras import need_extra
 
 __all__ = ["domain_terms", "extract_keywords"]
 
@@ -53,7 +53,7 @@ def extract_keywords(text: str, *, limit: int = 8, names: Iterable[str] = ()) ->
 
     First come :func:`domain_terms`, as many as half of the limit, then what YAKE (Campos et al. 2020) finds in up to three
     words. The same text has the same keywords, on every machine. Only the first 20,000 characters are read. Errors:
-    :class:`jumar.patterns.extra.MissingExtraError`; ValueError for a limit below 1.
+    :class:`jumar.errors.MissingExtraError`; ValueError for a limit below 1.
     """
     if limit < 1:
         raise ValueError(f"limit is {limit}; ask for at least 1 keyword")
@@ -72,7 +72,7 @@ def extract_keywords(text: str, *, limit: int = 8, names: Iterable[str] = ()) ->
 
 @cache
 def _extractor() -> Any:
-    need_judge("extracting keywords", "yake")
+    need_extra("judge", "extracting keywords", "yake")
     import yake  # pyright: ignore[reportMissingTypeStubs]
 
     return yake.KeywordExtractor(lan="en", n=_LONGEST, dedupLim=0.9, top=20)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from jumar.errors import PatternLoadError
-from jumar.patterns.extra import need_judge
+from jumar.extras import need_extra
 from jumar.patterns.models import PatternSet, PatternV2
 from jumar.text import escape
 
@@ -70,7 +70,7 @@ class PatternMatcher:
 
     The time for a text grows with the text and what fires, hardly with the number of patterns; expressions take linear time.
     An instance is immutable. Errors: :class:`jumar.errors.PatternLoadError` that names the pattern whose expression RE2
-    refuses or finds too big; :class:`jumar.patterns.extra.MissingExtraError`.
+    refuses or finds too big; :class:`jumar.errors.MissingExtraError`.
     """
 
     def __init__(self, patterns: PatternSet | Iterable[PatternV2]) -> None:
@@ -156,7 +156,7 @@ def _blanked(low: str) -> bytes:
 
 
 def _automaton(phrases: Sequence[str]) -> Any:
-    need_judge("matching patterns", "ahocorasick_rs")
+    need_extra("judge", "matching patterns", "ahocorasick_rs")
     from ahocorasick_rs import BytesAhoCorasick, Implementation
 
     wanted = [b"%b%b%b" % (b" " * _is_word(phrase[0]), _blanked(phrase), b" " * _is_word(phrase[-1])) for phrase in phrases]
@@ -194,7 +194,7 @@ def _re2() -> Any:
 
 
 def _expression_sets(expressions: list[tuple[int, str]], ids: Sequence[str]) -> list[_Expressions]:
-    need_judge("matching regular expressions of patterns", "re2")
+    need_extra("judge", "matching regular expressions of patterns", "re2")
     library = _re2()
     for index, expression in expressions:
         try:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from jumar.patterns.extra import need_judge
+from jumar.extras import need_extra
 from jumar.patterns.matcher import PatternMatcher, literals
 from jumar.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.patterns.proposed import as_pattern
@@ -94,7 +94,7 @@ def merge_patterns(
 
     The one that stays gets the weight of both, at most 2, so that what both fired on scores as before; and the other words where
     only those differ. Those that go have the status ``pruned``. 10,000 patterns take seconds. Errors:
-    :class:`jumar.patterns.extra.MissingExtraError`.
+    :class:`jumar.errors.MissingExtraError`.
     """
     live = [place for place, one in enumerate(patterns) if one.status in _RANK]
     chosen = [patterns[place] for place in live]
@@ -117,7 +117,7 @@ def _into(
     patterns: Sequence[PatternV2], texts: Sequence[str], wording: float, firing: float, ranks: Sequence[int] | None = None
 ) -> dict[int, tuple[int, Similar]]:
     """Return for each pattern that goes the one that stays for it."""
-    need_judge("merging patterns", "numpy", "rapidfuzz", "ahocorasick_rs")
+    need_extra("judge", "merging patterns", "numpy", "rapidfuzz", "ahocorasick_rs")
     order = sorted(range(len(patterns)), key=lambda place: _before(patterns[place], ranks[place] if ranks else 0, place))
     ordered = [patterns[place] for place in order]
     found = settle(ordered, _fired(ordered, texts) if texts else None, wording=wording, firing=firing)

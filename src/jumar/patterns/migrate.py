@@ -58,7 +58,7 @@ def migrate_existing_patterns(legacy: Mapping[str, Any], *, where: str = "the le
 
     Errors: :class:`jumar.errors.PatternLoadError` for what is no file of format 1, with the pattern and the field, for a number
     that is not finite, and where ``tech_validation`` contradicts ``service_insights``;
-    :class:`jumar.patterns.extra.MissingExtraError`.
+    :class:`jumar.errors.MissingExtraError`.
     """
     patterns = _checked(legacy, where)
     insights: Any = legacy.get("service_insights", {})

@@ -93,7 +93,7 @@ def derive_phrases(description: str, *, names: Iterable[str] = ()) -> Derived:
     """Return the phrases, in lower case, and the expression by which ``description`` can be found in a text.
 
     ``names`` (of services) stay whole where they stand in it. The same description has the same phrases. Errors:
-    :class:`jumar.patterns.extra.MissingExtraError`.
+    :class:`jumar.errors.MissingExtraError`.
     """
     found: dict[str, None] = {}
     terms = domain_terms(description, names)

@@ -84,7 +84,7 @@ def validate_provisional_patterns(
     mappings; those that are given are not changed.
 
     Errors: :class:`jumar.errors.PatternLoadError` for a proposal whose pattern could never fire, ValueError for one that is
-    none, :class:`jumar.patterns.extra.MissingExtraError`.
+    none, :class:`jumar.errors.MissingExtraError`.
     """
     proposals = [one if isinstance(one, PatternProposal) else PatternProposal.model_validate(one) for one in patterns]
     pairs = _paired(stories, expensive_results)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jumar.errors import ScoreError
+from jumar.extras import need_extra
 from jumar.text import escape
 from jumar.topk.contract import shown
-from jumar.topk.extra import need_numpy
 from jumar.topk.types import ScoredItem
 
-need_numpy("NumpyVectorStore")
+need_extra("topk", "NumpyVectorStore", "numpy")
 
 import numpy as np  # noqa: E402 - after the check that says how to get it
 

@@ -14,9 +14,9 @@ import click
 from jumar.app.topk_file import plain_value
 from jumar.cli.common import print_text
 from jumar.errors import ConfigError, ScoreError, UsageError
+from jumar.extras import need_extra
 from jumar.text import escape, nearest
 from jumar.topk.contract import SCALES, check_limits
-from jumar.topk.extra import need_numpy
 
 if TYPE_CHECKING:
     from jumar.topk.labelled import LabelledQuery
@@ -102,7 +102,7 @@ def read_labelled(
     :class:`jumar.errors.ConfigError` without numpy, those of ``check_limits`` and ``read_runs``.
     """
     say_unread_variables()
-    need_numpy(f"`jumar topk {command}`")
+    need_extra("topk", f"`jumar topk {command}`", "numpy")
     from jumar.app.topk_runs import read_runs
 
     most, least = check_limits(20 if max_k is None else max_k, 1 if min_k is None else min_k)

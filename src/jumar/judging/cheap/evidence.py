@@ -80,7 +80,7 @@ class PatternEvidence:
 def measure_items(patterns: PatternSet, items: Iterable[Item]) -> Coverage:
     """Return what ``patterns`` do on ``items``, by phrases, expressions and features; the named indicators by their phrases.
 
-    Errors: those of :class:`PatternEvidence`; :class:`jumar.patterns.extra.MissingExtraError`.
+    Errors: those of :class:`PatternEvidence`; :class:`jumar.errors.MissingExtraError`.
     """
     from jumar.patterns.coverage import count_coverage, measure_coverage
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-from jumar.errors import ConfigError
+from jumar.extras import need_extra
 
 __all__ = ["require_statistics"]
 
 
 def require_statistics() -> None:
-    """Raise :class:`jumar.errors.ConfigError` where the packages that these statistics need are not installed."""
-    missing = [name for name in ("numpy", "scipy") if find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"the statistics of both judges need {' and '.join(missing)}: pip install 'jumar[judge]'")
+    """Return where these statistics can be computed. Errors: :class:`jumar.errors.MissingExtraError`."""
+    need_extra("judge", "holding both judges against each other", "numpy", "scipy")

@@ -12,13 +12,13 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jumar.extras import need_extra
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.scorecard import AppliedScorecard, words_of
 from jumar.judging.items import Item
 from jumar.judging.tracking.agreement import spearman
 from jumar.judging.tracking.folds import Numbers, group_numbers
 from jumar.learning.scorecard.curves import constant_curve
-from jumar.learning.scorecard.extra import need_learn
 from jumar.learning.scorecard.gaming import game
 from jumar.learning.scorecard.models import FitReport, FitSettings, ScorecardFit
 from jumar.learning.scorecard.nested import ROUNDING, Nested, Rule
@@ -58,10 +58,10 @@ def fit_scorecard(
     new in ``proposals``) change by ``learning_rate`` of the way to the fitted ones. ``made`` is the date on new patterns.
 
     Everything follows from the arguments. Errors: ValueError for lengths that differ, no items, a score that is not from 1 to 5,
-    or a learning rate that is not within 0 to 1; :class:`jumar.patterns.extra.MissingExtraError`.
+    or a learning rate that is not within 0 to 1; :class:`jumar.errors.MissingExtraError`.
     """
     chosen = settings or FitSettings()
-    need_learn("fitting a scorecard", "numpy", "scipy", "sklearn", "threadpoolctl")
+    need_extra("learn", "fitting a scorecard", "numpy", "scipy", "sklearn", "threadpoolctl")
     y = _checked(items, targets, groups, learning_rate)
     numbers = group_numbers(groups)
     fold = group_folds(numbers, chosen.folds, seed)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jumar.judging.gap import GAP_TARGET, QUALITY_TARGET, GapSummary, LargeGap
-from jumar.judging.tracking.track import Tracking
 from jumar.report.judging.numbers import number, shortened, signed
 from jumar.text import escape, plural
+
+if TYPE_CHECKING:
+    from jumar.judging.tracking.track import Tracking
 
 __all__ = ["DualView", "decision", "render_dashboard"]
 

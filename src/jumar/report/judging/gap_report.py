@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
-from jumar.judging.dual import DualEvaluation
 from jumar.judging.models import ComponentHealthStatus, Unscored
-from jumar.judging.tracking.intervals import Interval
-from jumar.judging.tracking.track import Tracking
 from jumar.report.judging.dashboard import DualView, decision
 from jumar.report.judging.numbers import number, shortened, signed
 from jumar.report.mdtext import inline, row
 from jumar.text import plural
+
+if TYPE_CHECKING:
+    from jumar.judging.dual import DualEvaluation
+    from jumar.judging.tracking.intervals import Interval
+    from jumar.judging.tracking.track import Tracking
 
 __all__ = ["render_gap_report"]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from jumar.topk.extra import need_numpy
+from jumar.extras import need_extra
 
-need_numpy("select_batch, as everything that works on many queries,")
+need_extra("topk", "select_batch, as everything that works on many queries,", "numpy")

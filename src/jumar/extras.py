@@ -1,0 +1,36 @@
+"""What needs a package that only an extra brings says so, instead of failing with an import error of somebody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Final
+
+from jumar.errors import MissingExtraError
+
+__all__ = ["extra_of_command", "need_extra"]
+
+_PACKAGES: Final = frozenset(
+    {"ahocorasick_rs", "numpy", "rapidfuzz", "re2", "scipy", "sklearn", "snowballstemmer", "symspellpy", "threadpoolctl", "yake"}
+)
+_COMMANDS: Final = {"learn": "learn", "topk": "topk"}  # all others that compute ask for the extra of the judges
+
+
+def need_extra(extra: str, what: str, *modules: str) -> None:
+    """Return when all ``modules`` can be imported. Errors: :class:`MissingExtraError` that names ``what`` and the extra."""
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(f"{what} needs {' and '.join(missing)}, not installed here: pip install 'jumar[{extra}]'")
+
+
+def extra_of_command(error: ModuleNotFoundError, arguments: Sequence[str]) -> MissingExtraError | None:
+    """Return the error that says how to get what a command could not import; None for a package that no extra brings.
+
+    ``arguments`` are those of ``jumar``, the command first.
+    """
+    package = (error.name or "").partition(".")[0]
+    if package not in _PACKAGES:
+        return None
+    command = arguments[0] if arguments else ""
+    extra = _COMMANDS.get(command, "judge")
+    return MissingExtraError(f"jumar {command} needs {package}, not installed here: pip install 'jumar[{extra}]'")
