@@ -41,6 +41,7 @@ __all__ = [
     "JumarError",
     "LockedError",
     "LoopFinishedError",
+    "MissingExtraError",
     "NotFoundError",
     "NothingEvaluatedError",
     "PatternLoadError",

@@ -69,10 +69,7 @@ def test_the_expensive_judge_needs_the_core_alone(core: dict[str, str], judge: s
     ("command", "extra"),
     [
         (("evaluate", "items.jsonl", "--judge", "mock:"), "judge"),
-        (
-            ("evaluate", "items.jsonl", "--mode", "auto", "--patterns", "p.json", "--proof", "p.json", "--decision-line", "3"),
-            "judge",
-        ),
+        ((*AUTO, "--patterns", "p.json", "--proof", "p.json", "--decision-line", "3"), "judge"),
         (("learn", "items.jsonl", "--judge", "mock:", "-o", "out"), "learn"),
         (("learn", "items.jsonl", "--judge", "mock:", "-o", "out", "--profile", "seed"), "learn"),
         (("learn", "status", "out"), "learn"),

@@ -81,6 +81,7 @@ PUBLIC = [
 ]
 
 EXIT_CODES = {
+    "MissingExtraError": 2,
     "ArtifactError": 2,
     "ConfigError": 2,
     "ConflictError": 2,
