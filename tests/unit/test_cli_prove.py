@@ -144,13 +144,15 @@ def test_a_damaged_request_names_the_way_out(out):
 
 
 def test_verdicts_that_are_there_are_not_asked_for_again(out):
-    from jumar.judging.digests import item_digest
+    from jumar.judging.digests import digest_of, item_digest
     from jumar.judging.models import ExpensiveModeResult
 
+    proven(out)
     lines = [
         {
             "id": one.item.id,
             "item": item_digest(one.item),
+            "judge": digest_of(json.loads((out / "proof.json").read_text())["judge"]),
             "result": ExpensiveModeResult(
                 story_id=one.item.id, gestalt=one.score, reasoning="", strengths=[], weaknesses=[], readings=list(one.readings)
             ).model_dump(mode="json"),
@@ -159,6 +161,14 @@ def test_verdicts_that_are_there_are_not_asked_for_again(out):
     ]
     (out / "verdicts.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines) + '{"id": "cut')
     assert 80 == proven(out)["judge_calls"]
+    whose = (out / "verdicts.jsonl").read_text()
+    looks = (out / "looks.jsonl").read_bytes()
+    told = call("prove", str(out), "--repeat", "2", check=2).err
+    assert "verdicts.jsonl:1: this verdict is of another judge than" in told
+    assert (whose, looks) == (
+        (out / "verdicts.jsonl").read_text(),
+        (out / "looks.jsonl").read_bytes(),
+    )  # nothing is asked, no look
     (out / "verdicts.jsonl").write_text("nonsense\n")
     assert "verdicts.jsonl:1: not a verdict" in call("prove", str(out), check=14).err
 

@@ -116,3 +116,64 @@ def test_somebody_who_stops_keeps_what_was_answered(tmp_path: Path) -> None:
     kept = verdicts(path, CountingJudge())
     assert 0 < kept.calls < 20_000
     assert len(judge.asked) == kept.calls
+
+
+class TwoMindedJudge(CountingJudge):
+    """Says now this and now that of the same item, and dies after so many answers."""
+
+    identity = "two-minded"
+
+    def __init__(self, apart: int, lives: int = 10**9) -> None:
+        super().__init__(lives)
+        self._apart = apart
+        self._said: dict[str, int] = {}
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        reply = await super().judge(request)
+        turn = request.repeat
+        return replace(reply, text=json.dumps({**json.loads(reply.text), "gestalt": 3 + self._apart * (turn % 2)}))
+
+
+@pytest.mark.parametrize(("apart", "others"), [(0, 1), (1, 3)], ids=["steady", "noisy"])
+def test_an_interrupted_run_reads_each_item_as_often_as_the_whole_one(apart: int, others: int, tmp_path: Path) -> None:
+    def asked_by(path: Path, judge: CountingJudge) -> Verdicts:
+        settings = JudgeSettings(repeat=None, concurrency=1)
+        return Verdicts(path, Asking(judge=judge, question=builtin_rubric("text").judge, settings=settings))
+
+    whole = TwoMindedJudge(apart)
+    asked_by(tmp_path / "whole.jsonl", whole).ask(items(12))
+    expected = (tmp_path / "whole.jsonl").read_bytes()
+    assert 5 * 2 + 7 * others == len(whole.asked)
+    kills = 0
+    for lives in range(1, len(whole.asked)):
+        path = tmp_path / f"{lives}.jsonl"
+        with pytest.raises(KeyboardInterrupt):
+            asked_by(path, TwoMindedJudge(apart, lives)).ask(items(12))
+        asked_by(path, TwoMindedJudge(apart)).ask(items(12))
+        assert expected == path.read_bytes()
+        kills += 1
+    print(f"kills survived: {kills}")
+
+
+def test_the_budget_holds_over_the_first_items_and_the_others(tmp_path: Path) -> None:
+    settings = JudgeSettings(repeat=None, concurrency=1)
+    asking = Asking(judge=CountingJudge(), question=builtin_rubric("text").judge, settings=settings)
+    paid = Verdicts(tmp_path / "verdicts.jsonl", asking).ask(items(40), max_cost=0.2)
+    assert 20 == paid.calls
+    assert "the limit of $0.2 is reached: $0.2000 spent" in str(paid.stopped)
+    assert 0.2 == pytest.approx(paid.cost_usd)
+    few = Verdicts(tmp_path / "few.jsonl", asking).ask(items(40), items(40, 50), max_cost=0.03)
+    assert 3 == few.calls
+    assert "the limit of $0.03 is reached: $0.0300 spent" in str(few.stopped)
+
+
+def test_a_judge_that_fails_on_all_of_the_first_is_not_asked_about_the_others(tmp_path: Path) -> None:
+    judge = CountingJudge()
+    asking = Asking(judge=judge, question=builtin_rubric("text").judge, settings=JudgeSettings(repeat=None, concurrency=1))
+    found = Verdicts(tmp_path / "verdicts.jsonl", asking)
+    with pytest.raises(EvaluationUnreliableError):
+        found.ask([*(Item(f"bad-{number}", "x") for number in range(5)), *items(30)])
+    assert {f"bad-{number}" for number in range(5)} == set(judge.asked)
+    judge.asked.clear()
+    found.ask([*(Item(f"bad-{number}", "x") for number in range(3)), *items(30)])
+    assert 30 == len(found.targets(items(30)))

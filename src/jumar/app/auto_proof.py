@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from jumar.app.auto_model import Trust
-from jumar.app.proving import judge_of_proof
+from jumar.app.learning_verdicts import judge_of_proof
 from jumar.errors import ConfigError, StoreDamagedError
 from jumar.judging.auto import AutoRules, ConformalIntervals, distrust, fit_intervals, intervals_of, sealed_check
 from jumar.judging.cheap.evaluator import CheapModeEvaluator

@@ -1,7 +1,7 @@
 """What the judge said in a learning run, kept as it is said: nothing is asked or paid for twice, whenever the run was killed.
 
-``verdicts.jsonl`` holds one object a line: the result of an item, as ``evaluate`` writes it, with the digest of the item's text.
-A line that was cut off by a kill is no verdict.
+``verdicts.jsonl`` holds one object a line: the result of an item, as ``evaluate`` writes it, with the digests of the item's text
+and of the judge and how it is asked. A line that was cut off by a kill is no verdict.
 """
 
 from __future__ import annotations
@@ -9,22 +9,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
 from jumar.app.judged import reply_cache
-from jumar.errors import ItemError, StoreDamagedError
+from jumar.errors import ConfigError, ItemError, StoreDamagedError
 from jumar.files import as_write_error, make_directory
-from jumar.judging.digests import item_digest
-from jumar.judging.expensive.evaluate import JudgeRun, judge_items
+from jumar.judging.digests import digest_of, item_digest
+from jumar.judging.expensive.evaluate import PROBED, JudgeRun, judge_items, readings_for
+from jumar.judging.expensive.prompt import TEMPLATE_VERSION
 from jumar.judging.expensive.settings import JudgeSettings
 from jumar.judging.expensive.summary import Evaluation, Result
 from jumar.judging.items import Item
 from jumar.judging.models import ExpensiveModeResult
+from jumar.judging.proofs import ProofJudge
 from jumar.judging.rubric import JudgeRubric
 from jumar.learning.targets import Target, targets_of
 from jumar.model.judges import Judge
@@ -32,12 +35,14 @@ from jumar.model.prices import Prices
 from jumar.redaction import current
 from jumar.text import escape
 
-__all__ = ["FILE", "Asking", "Hear", "Paid", "Verdicts"]
+__all__ = ["FILE", "Asking", "Hear", "Paid", "Verdicts", "judge_of_proof"]
 
 FILE: Final = "verdicts.jsonl"
+_Number = TypeVar("_Number", int, float)
 Hear = Callable[[Result, int], None]
 """Told of each answer: the result, and how many items are asked about."""
 
+_HOPELESS: Final = 0.9  # of the first few; whether too many of all have no verdict is seen with the others
 _LOOK: Final = 0.1  # seconds between two looks at the request to stop
 
 
@@ -67,6 +72,24 @@ class Paid:
             stopped=found.stopped,
         )
 
+    def plus(self, other: Paid) -> Paid:
+        """Return what this and what was asked next cost together."""
+        return Paid(
+            calls=self.calls + other.calls,
+            cached=self.cached + other.cached,
+            cost_usd=_sum(self.cost_usd, other.cost_usd),
+            known_cost_usd=self.known_cost_usd + other.known_cost_usd,
+            input_tokens=_sum(self.input_tokens, other.input_tokens),
+            output_tokens=_sum(self.output_tokens, other.output_tokens),
+            unscored=Counter(self.unscored) + Counter(other.unscored),
+            stopped=other.stopped,
+        )
+
+
+def _sum(one: _Number | None, other: _Number | None) -> _Number | None:
+    """Return the sum; unknown when one of both is."""
+    return None if one is None or other is None else one + other
+
 
 def _never() -> bool:
     return False
@@ -83,19 +106,68 @@ class Asking:
     prices: Prices | None = None
     stop: Callable[[], bool] = _never
 
+    @property
+    def claims(self) -> ProofJudge:
+        """What a proof says of the judge."""
+        return judge_of_proof(self.judge, self.question, self.settings)
+
+
+def judge_of_proof(judge: Judge, question: JudgeRubric, settings: JudgeSettings) -> ProofJudge:
+    """Return what a proof says about the judge: what decides about its answers, not how fast it is asked or for how much."""
+    decides = ("repeat", "scale", "temperature", "seed", "explain")
+    chosen = {name: value for name, value in settings.to_json().items() if name in decides}
+    return ProofJudge(
+        identity=judge.identity,
+        question_hash=digest_of(question.model_dump(mode="json")),
+        template=TEMPLATE_VERSION,
+        settings=chosen,
+    )
+
 
 class Verdicts:
-    """The verdicts of one run. Errors: :class:`jumar.errors.StoreDamagedError` for a line in the middle that cannot be read."""
+    """The verdicts of one run.
+
+    Errors: :class:`jumar.errors.StoreDamagedError` for a line in the middle that cannot be read,
+    :class:`jumar.errors.ConfigError` for verdicts of another judge, or of one that was asked otherwise.
+    """
 
     def __init__(self, path: Path, asking: Asking) -> None:
         self._path = path
         self._asking = asking
-        self._known = _read(path)
+        self._judge = digest_of(asking.claims.model_dump(mode="json"))
+        self._known = self._read()
 
     @property
-    def judge(self) -> Judge:
-        """Who is asked."""
-        return self._asking.judge
+    def claims(self) -> ProofJudge:
+        """Who is asked, and how."""
+        return self._asking.claims
+
+    def _read(self) -> dict[str, tuple[str, ExpensiveModeResult]]:
+        try:
+            lines = self._path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return {}
+        found: dict[str, tuple[str, ExpensiveModeResult]] = {}
+        for number, line in enumerate(lines[:-1], 1):
+            try:
+                entry = json.loads(line)
+                judge: str = entry["judge"]
+                found[entry["id"]] = (entry["item"], ExpensiveModeResult.model_validate(entry["result"]))
+            except (ValueError, KeyError, TypeError, ValidationError) as error:
+                raise StoreDamagedError(
+                    f"{escape(str(self._path))}:{number}: not a verdict ({type(error).__name__}); "
+                    "take the line out, and its item is judged again"
+                ) from None
+            if judge != self._judge:
+                raise ConfigError(
+                    f"{escape(str(self._path))}:{number}: this verdict is of another judge than "
+                    f"{escape(self.claims.identity)}, or it was asked for with other options (rubric, --judge-scale, --repeat, "
+                    "--no-reasons); give those of the run, or learn into another folder"
+                )
+        if lines[-1]:  # cut off in the middle of a line: nothing must be appended to it
+            with as_write_error("write", self._path), self._path.open("r+b") as stream:
+                stream.truncate(sum(len(line) + 1 for line in lines[:-1]))
+        return found
 
     def missing(self, items: Sequence[Item]) -> list[Item]:
         """Return the items that the judge has not scored yet."""
@@ -121,46 +193,71 @@ class Verdicts:
         """How many readings of the judge the verdicts are made of, without those that came from its cache."""
         return sum(len(one.readings) or 1 for _, one in self._known.values() if not one.cached)
 
-    def ask(self, items: Sequence[Item], *, max_cost: float | None = None, hear: Hear | None = None) -> Paid:
-        """Ask about the items that have no verdict yet, and keep what is said. ``max_cost`` is in USD, for these questions.
+    def ask(self, *parts: Sequence[Item], max_cost: float | None = None, hear: Hear | None = None) -> Paid:
+        """Ask about the items that have no verdict yet, one part after the other, and keep what is said.
 
+        ``max_cost`` is in USD, for all these questions. Where nobody said how often an item is read, the first of each part are
+        read twice, and these readings decide about the others: of the same items the same ones, so that a run that was
+        interrupted asks what the whole one would have asked.
         Errors: those of :func:`jumar.judging.judge_items`; what was judged before them is kept.
         """
+        settings = replace(self._asking.settings, max_cost=max_cost)
+        paid = Paid()
+        for part in parts:
+            wanted = len(self.missing(part))
+            if not wanted:
+                continue
+
+            def told(result: Result, total: int = wanted) -> None:
+                if hear is not None:
+                    hear(result, total)
+
+            if settings.repeat is None and not getattr(self._asking.judge, "recorded", False):
+                twice = replace(settings, repeat=2, max_unscored=max(settings.max_unscored, _HOPELESS))
+                paid = self._ask(part[:PROBED], twice, paid, told)
+                read = [self._known[item.id][1].readings for item in part[:PROBED] if item.id in self._known]
+                paid = self._ask(part, replace(settings, repeat=readings_for(read)), paid, told)
+            else:
+                paid = self._ask(part, settings, paid, told)
+        return paid
+
+    def _ask(self, items: Sequence[Item], settings: JudgeSettings, paid: Paid, told: Callable[[Result], None]) -> Paid:
+        """Ask about ``items`` unless the budget has ended before, and return all that was paid, ``paid`` included."""
         wanted = self.missing(items)
-        if not wanted:
-            return Paid()
+        if not wanted or paid.stopped is not None:
+            return paid
         with as_write_error("write", self._path):
             make_directory(self._path.parent)
             by_id = {item.id: item for item in wanted}
             with self._path.open("a", encoding="utf-8") as stream:
 
                 def keep(result: Result) -> None:
-                    if hear is not None:
-                        hear(result, len(wanted))
+                    told(result)
                     if isinstance(result, ExpensiveModeResult):
                         digest = item_digest(by_id[result.story_id])
                         self._known[result.story_id] = (digest, result)
-                        line = {"id": result.story_id, "item": digest, "result": result.model_dump(mode="json")}
+                        said = result.model_dump(mode="json")
+                        line = {"id": result.story_id, "item": digest, "judge": self._judge, "result": said}
                         stream.write(current().redact(json.dumps(line, ensure_ascii=False)) + "\n")
                         stream.flush()
 
-                return Paid.of(_asked(self._asking, wanted, keep, max_cost))
+                asking = replace(self._asking, settings=settings)
+                return paid.plus(Paid.of(_asked(asking, wanted, keep, paid.known_cost_usd)))
 
 
-def _asked(asking: Asking, items: Sequence[Item], keep: Any, max_cost: float | None) -> Evaluation:
-    settings = asking.settings if max_cost is None else replace(asking.settings, max_cost=max_cost)
-
+def _asked(asking: Asking, items: Sequence[Item], keep: Callable[[Result], None], spent: float) -> Evaluation:
     async def work() -> Evaluation:
         async with contextlib.aclosing(asking.judge), contextlib.AsyncExitStack() as stack:
             return await judge_items(
                 items,
                 asking.judge,
                 asking.question,
-                settings,
+                asking.settings,
                 on_result=keep,
                 cache=reply_cache(asking.cache, asking.judge),
                 prices=asking.prices,
                 total=len(items),
+                spent=spent,
                 started=lambda run: stack.push_async_callback(_watching(run, asking.stop)),
             )
 
@@ -182,24 +279,3 @@ def _watching(run: JudgeRun, stop: Callable[[], bool]) -> Any:
         await asyncio.gather(task, return_exceptions=True)
 
     return end
-
-
-def _read(path: Path) -> dict[str, tuple[str, ExpensiveModeResult]]:
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return {}
-    found: dict[str, tuple[str, ExpensiveModeResult]] = {}
-    for number, line in enumerate(lines[:-1], 1):
-        try:
-            entry = json.loads(line)
-            found[entry["id"]] = (entry["item"], ExpensiveModeResult.model_validate(entry["result"]))
-        except (ValueError, KeyError, TypeError, ValidationError) as error:
-            raise StoreDamagedError(
-                f"{escape(str(path))}:{number}: not a verdict ({type(error).__name__}); "
-                "take the line out, and its item is judged again"
-            ) from None
-    if lines[-1]:  # cut off in the middle of a line: nothing must be appended to it
-        with as_write_error("write", path), path.open("r+b") as stream:
-            stream.truncate(sum(len(line) + 1 for line in lines[:-1]))
-    return found

@@ -18,21 +18,18 @@ from jumar.app.rubrics import load_rubric
 from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError
 from jumar.files import as_write_error, replace_file
 from jumar.judging.digests import digest_of, patterns_digest
-from jumar.judging.expensive.prompt import TEMPLATE_VERSION
-from jumar.judging.expensive.settings import JudgeSettings
 from jumar.judging.items import Item
 from jumar.judging.proofs import Proof, ProofJudge, read_proof
-from jumar.judging.rubric import JudgeRubric, StoryRubric, TextRubric, builtin_rubric
+from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric
 from jumar.judging.tracking import require_statistics
 from jumar.learning.evidence import heldout_of
 from jumar.learning.proof import Verification, make_proof, verify_proof
 from jumar.learning.split import Split
-from jumar.model.judges import Judge
 from jumar.patterns.models import PatternSet
 from jumar.patterns.storage import load_pattern_set
 from jumar.text import escape
 
-__all__ = ["PROOF", "Proving", "judge_of_proof", "look_subject", "prove", "prove_set", "rubric_of_items", "verify_file"]
+__all__ = ["PROOF", "Proving", "look_subject", "prove", "prove_set", "rubric_of_items", "verify_file"]
 
 PROOF: Final = "proof.json"
 _SPLIT, _PATTERNS = "split.json", "patterns.json"
@@ -56,18 +53,6 @@ class Proving:
 def rubric_of_items(spec: str | None, items: Sequence[Item]) -> StoryRubric | TextRubric:
     """Return the rubric that ``spec`` names; for None the built-in one of the first item's kind. Errors: :class:`ConfigError`."""
     return load_rubric(spec) or builtin_rubric("story" if items and items[0].story is not None else "text")
-
-
-def judge_of_proof(judge: Judge, question: JudgeRubric, settings: JudgeSettings) -> ProofJudge:
-    """Return what a proof says about the judge: what decides about its answers, not how fast it is asked or for how much."""
-    decides = ("repeat", "scale", "temperature", "seed", "explain")
-    chosen = {name: value for name, value in settings.to_json().items() if name in decides}
-    return ProofJudge(
-        identity=judge.identity,
-        question_hash=digest_of(question.model_dump(mode="json")),
-        template=TEMPLATE_VERSION,
-        settings=chosen,
-    )
 
 
 def look_subject(patterns: PatternSet, split: Split, judge: ProofJudge, rubric: StoryRubric | TextRubric) -> dict[str, Any]:
@@ -115,10 +100,10 @@ def prove_set(
 ) -> Proving:
     """Do what :func:`prove` does, with what its caller has read already; the budget of ``request`` holds."""
     rubric = rubric_of_items(request.rubric, items)
-    claims = judge_of_proof(verdicts.judge, rubric.judge, request.settings)
+    claims = verdicts.claims
     sealed, opened = split.part(items, "sealed"), split.part(items, "open")
     looks = count_look(request.output, look_subject(patterns, split, claims, rubric), at=now, extra=request.extra_look)
-    paid = verdicts.ask([*opened, *sealed], max_cost=request.settings.max_cost, hear=hear)
+    paid = verdicts.ask(opened, sealed, max_cost=request.settings.max_cost, hear=hear)
     targets = {part: verdicts.targets(one) for part, one in (("sealed", sealed), ("opened", opened))}
     for part, one in (("sealed", sealed), ("opened", opened)):
         if len(targets[part]) < (1 - request.settings.max_unscored) * len(one):

@@ -21,10 +21,11 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Mapping,
+    Sequence,
     Sized,
 )
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from jumar.errors import EvaluationUnreliableError
 from jumar.judging.expensive.asking import Asker
@@ -50,10 +51,12 @@ from jumar.model.judges import Judge
 from jumar.model.prices import Prices
 from jumar.text import escape
 
-__all__ = ["JudgeRun", "evaluate_expensive", "judge_items"]
+__all__ = ["PROBED", "JudgeRun", "evaluate_expensive", "judge_items", "readings_for"]
 
 _log = logging.getLogger("jumar.judging.expensive")
-_PROBED = 5
+PROBED: Final = 5
+"""So many items are read twice, to see how often the others have to be read."""
+
 _WINDOW = 4  # items waiting to be given out in order, for each call in flight: one slow call does not hold up the others
 _SHOWN = 100  # characters of an answer in a message
 _T = TypeVar("_T")
@@ -62,8 +65,9 @@ _T = TypeVar("_T")
 class JudgeRun:
     """One evaluation of ``items``, as a stream: iterate over :meth:`results`, then look at :meth:`evaluation`.
 
-    ``total`` is the number of items where it is known: with it hopeless runs end early. ``random`` draws the jitter, ``pause``
-    waits, ``nonce`` makes the fence; tests bring their own. To be made inside a running event loop, and used once.
+    ``total`` is the number of items where it is known: with it hopeless runs end early. ``spent`` (USD) counts against the limit
+    already. ``random`` draws the jitter, ``pause`` waits, ``nonce`` makes the fence; tests bring their own. To be made inside a
+    running event loop, and used once.
     """
 
     def __init__(
@@ -79,12 +83,13 @@ class JudgeRun:
         random: Random | None = None,
         pause: Callable[[float], Awaitable[object]] | None = None,
         nonce: Callable[[], str] | None = None,
+        spent: float = 0.0,
     ) -> None:
         self._items = items
         self._judge = judge
         self._settings = settings or JudgeSettings()
         self._total = total if total is not None else len(items) if isinstance(items, Sized) else None
-        self._ledger = Ledger(self._settings.max_cost, prices)
+        self._ledger = Ledger(self._settings.max_cost, prices, spent)
         recorded = bool(getattr(judge, "recorded", False))  # its answers are on file: no second reading, nothing to keep
         self._asker = Asker(
             judge,
@@ -144,20 +149,14 @@ class JudgeRun:
         items: list[Item] = []
         async for item in source:
             items.append(item)
-            if len(items) == _PROBED:
+            if len(items) == PROBED:
                 break
         tasks = [asyncio.create_task(self._reader.read(item, 2, Answers())) for item in items]
         try:
             read = await asyncio.gather(*tasks)
         finally:
             await _cancelled(tasks)
-        noise = judge_noise([[one.gestalt for one in answers.readings] for answers in read])
-        self._repeat = 3 if noise is not None and noise.high_variance else 1
-        if self._repeat == 3:
-            _log.warning(
-                "jumar.judge_noisy: two readings of one item differ by %.2f on average; reading every item three times",
-                noise.mean_abs_difference if noise else 0.0,
-            )
+        self._repeat = readings_for([[one.gestalt for one in answers.readings] for answers in read])
         return list(zip(items, read, strict=True))
 
     async def _judged(self, item: Item, answers: Answers) -> Result:
@@ -280,6 +279,18 @@ async def judge_items(
         error.evaluation = run.evaluation(results)
         raise
     return run.evaluation(results)
+
+
+def readings_for(probed: Iterable[Sequence[float]]) -> int:
+    """Return how often an item has to be read, from the readings of a few: three times where these differ much, else once."""
+    noise = judge_noise(probed)
+    if noise is None or not noise.high_variance:
+        return 1
+    _log.warning(
+        "jumar.judge_noisy: two readings of one item differ by %.2f on average; reading every item three times",
+        noise.mean_abs_difference,
+    )
+    return 3
 
 
 def evaluate_expensive(

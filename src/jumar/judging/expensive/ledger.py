@@ -25,10 +25,11 @@ _FREE: Final[frozenset[FailureKind]] = frozenset({"rate_limited", "unavailable",
 
 
 class Ledger:
-    """The sum of what was spent in one run, and the limit. Belongs to one event loop."""
+    """The sum of what was spent in one run, and the limit; ``before`` was spent of it already. Belongs to one event loop."""
 
-    def __init__(self, max_cost: float | None = None, prices: Prices | None = None) -> None:
+    def __init__(self, max_cost: float | None = None, prices: Prices | None = None, before: float = 0.0) -> None:
         self._max_cost = max_cost
+        self._before = before
         self._prices = prices
         self._changed = asyncio.Condition()
         self._in_flight = 0
@@ -70,7 +71,7 @@ class Ledger:
             return True
         if self.stopped is not None:
             return False
-        spent = self.known_usd + self._assumed
+        spent = self._before + self.known_usd + self._assumed
         if spent < limit * (1.0 - _TOLERANCE):
             if self._largest is None:
                 return None if self._in_flight else True
