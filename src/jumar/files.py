@@ -46,6 +46,7 @@ __all__ = [
     "wait_for_lock",
     "walk",
     "write_all",
+    "write_named",
     "write_once",
 ]
 
@@ -164,6 +165,15 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
             temporary.unlink()
         raise
     fsync_directory(path.parent)
+
+
+def write_named(path: Path, data: bytes) -> None:
+    """Write where a person said: a file is replaced in one step; what is none, such as a device or a pipe, is written into."""
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            stream.write(data)
+    else:
+        replace_file(path, data)
 
 
 def rename_new(source: Path, target: Path) -> None:

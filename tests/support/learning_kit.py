@@ -74,7 +74,12 @@ def small_proof(*, groups: int = 60, each: int = 3, seed: int = 0) -> tuple[Proo
     split, sealed, opened = parts(targets)
     patterns = set_of(effects, 2.0)
     rubric = builtin_rubric("text")
-    judge = ProofJudge(identity="test", question_hash=digest_of("q"), template=1, settings={"repeat": 2})
+    judge = ProofJudge(
+        identity="test",
+        question_hash=digest_of(builtin_rubric("text").judge.model_dump(mode="json")),
+        template=1,
+        settings={"repeat": 2},
+    )
     proof = make_proof(
         sealed=sealed,
         opened=opened,

@@ -61,8 +61,46 @@ def test_a_folder_is_proven_with_nothing_but_its_name_and_the_proof_is_verified_
     whole = json.loads(
         call("prove", "--verify", str(proof), "--items", items, "--patterns", str(out / "patterns.json"), "--json").out
     )
-    assert (True, [], 3) == (alone["holds"], alone["problems"], len(alone["checked"]))
-    assert (True, [], 7) == (whole["holds"], whole["problems"], len(whole["checked"]))
+    assert (True, [], 5) == (alone["holds"], alone["problems"], len(alone["checked"]))
+    assert (True, [], 8) == (whole["holds"], whole["problems"], len(whole["checked"]))
+    assert ["the texts and the split of the items", "the set of patterns", "every cheap score, from the texts"] == alone[
+        "not_checked"
+    ]
+    assert [] == whole["not_checked"]
+    told = call("prove", "--verify", str(proof)).out
+    assert "not      the set of patterns" in told
+
+
+def test_the_number_of_a_look_is_that_which_was_written_down(out):
+    proven(out)
+    proof = out / "proof.json"
+    for number in ("0" * 64, (out / "looks.jsonl").read_text()[:0]):
+        first = (out / "looks.jsonl").read_text()
+        (out / "looks.jsonl").write_text(f'{{"at": "2026-01-01T00:00:00+00:00", "key": "{number}"}}\n' + first)
+    told = call("prove", "--verify", str(proof), check=14).out
+    assert "looks.number: 1 in the proof; looks.jsonl beside it has number 3" in told
+    (out / "looks.jsonl").write_text("")
+    assert "has none at this set with this judge" in call("prove", "--verify", str(proof), check=14).out
+    (out / "looks.jsonl").unlink()
+    assert "not      which look it was" in call("prove", "--verify", str(proof)).out
+
+
+def test_verdicts_do_not_get_younger_by_proving_again(out):
+    def dated() -> str:
+        return json.loads((out / "proof.json").read_text())["created_at"]
+
+    proven(out)
+    first = json.loads((out / "looks.jsonl").read_text())["at"]
+    looks = (out / "looks.jsonl").read_text().replace(first[:4], "2020")
+    (out / "looks.jsonl").write_text(looks)
+    proven(out)
+    assert "2020" == dated()[:4]
+    assert "stale    it is" in call("prove", "--verify", str(out / "proof.json")).out
+    (out / "patterns.json").write_bytes(serialised(set_of(EFFECTS, 1.9), out / "patterns.json"))
+    assert (2, "2020") == (proven(out)["looks"]["number"], dated()[:4])  # another set, but what the judge said is as old
+    (out / "verdicts.jsonl").unlink()
+    proven(out)
+    assert "2020" != dated()[:4]
 
 
 def test_the_same_set_again_is_the_same_look_and_a_fourth_one_has_to_be_asked_for(out):
@@ -178,14 +216,14 @@ def test_verdicts_that_are_there_are_not_asked_for_again(out):
 
 def test_a_line_that_a_crash_cut_off_was_a_look(tmp_path):
     assert 0 == looks_made(tmp_path)
-    assert 1 == count_look(tmp_path, {"patterns": "a"}, at=NOW).number
+    assert 1 == count_look(tmp_path, {"patterns": "a"}, at=NOW)[0].number
     with (tmp_path / FILE).open("ab") as stream:
         stream.write(b'{"format": 1, "num')
     assert 2 == looks_made(tmp_path)
-    assert 1 == count_look(tmp_path, {"patterns": "a"}, at=NOW).number
-    assert 3 == count_look(tmp_path, {"patterns": "b"}, at=NOW).number
+    assert 1 == count_look(tmp_path, {"patterns": "a"}, at=NOW)[0].number
+    assert 3 == count_look(tmp_path, {"patterns": "b"}, at=NOW)[0].number
     with pytest.raises(ConflictError):
         count_look(tmp_path, {"patterns": "c"}, at=NOW)
-    assert count_look(tmp_path, {"patterns": "c"}, at=NOW, extra=True).extra
+    assert count_look(tmp_path, {"patterns": "c"}, at=NOW, extra=True)[0].extra
     assert 4 == looks_made(tmp_path)
     assert 3 == sum(line.startswith(b'{"format": 1, "number"') for line in (tmp_path / FILE).read_bytes().splitlines())

@@ -99,6 +99,21 @@ def test_short_writes_are_continued(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stat.S_IMODE(Path("a").stat().st_mode) == 0o600
 
 
+def test_what_a_person_named_is_replaced_unless_it_is_no_file():
+    files.write_named(Path("new"), b"one")
+    Path("link").symlink_to("new")
+    files.write_named(Path("new"), b"two")
+    assert b"two" == Path("link").read_bytes()
+    os.mkfifo("pipe")
+    reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+    files.write_named(Path("pipe"), b"three")
+    assert b"three" == os.read(reader, 99)
+    os.close(reader)
+    assert Path("pipe").is_fifo()
+    with pytest.raises(IsADirectoryError):
+        files.write_named(Path(), b"")
+
+
 def test_a_directory_is_renamed_only_to_a_new_name(monkeypatch: pytest.MonkeyPatch) -> None:
     put(Path(), {"one/x": b"1", "two/x": b"2", "deep/y": b""})
     with pytest.raises(FileExistsError):

@@ -19,6 +19,7 @@ from jumar.judging.digests import patterns_digest
 from jumar.judging.proofs import Proof, audit_evidence, drift, parse_proof, read_proof, stale_reasons
 from jumar.learning.evidence import evidence
 from jumar.learning.proof import look_at, make_proof, verify_proof
+from jumar.learning.split import split_items
 
 PROOF, TARGETS, PATTERNS = small_proof()
 ITEMS = [one.item for one in TARGETS]
@@ -40,7 +41,8 @@ def test_a_proof_holds_survives_its_file_and_is_the_same_each_time(tmp_path):
     assert PROOF == read_proof(path)
     found = verify_proof(PROOF, items=ITEMS, patterns=PATTERNS, rubric=RUBRIC)
     assert () == found.problems
-    assert 7 == len(found.checked)
+    assert (7, ()) == (len(found.checked), found.not_checked)
+    assert (3, 4) == (len(verify_proof(PROOF).checked), len(verify_proof(PROOF).not_checked))
     assert small_proof()[0].to_bytes() == BYTES
     assert "tracks" == PROOF.verdict
     assert (72, 108) == (PROOF.items.sealed, PROOF.items.opened)
@@ -145,6 +147,49 @@ def test_what_differs_is_named(change, names):
     assert any(names in one for one in problems), problems
 
 
+def forged(rows: Any = None, opened: Any = None, **unscored: int) -> Proof:
+    """A proof of some of the rows alone, with every figure and every hash computed anew: what a cheat would sign."""
+    kept = {row.id for row in rows or PROOF.rows} | {row.id for row in opened or PROOF.opened}
+    split = split_items(ITEMS, seed=PROOF.split.seed, heldout=PROOF.split.heldout)
+    left = [one for one in TARGETS if one.item.id in kept]
+    made = make_proof(
+        sealed=[one for one in left if split.is_sealed(one.item)],
+        opened=[one for one in left if not split.is_sealed(one.item)],
+        split=split,
+        patterns=PATTERNS,
+        rubric=RUBRIC,
+        judge=PROOF.judge,
+        looks=look_at(1),
+        created_at=MADE,
+        seed=PROOF.seed,
+        unscored=unscored.get("judge", 0),
+        unscored_open=unscored.get("open", 0),
+    )
+    counts = {**made.items.unscored, **{name: count for name, count in unscored.items() if name == "cheap"}}
+    return made.model_copy(update={"items": made.items.model_copy(update={"unscored": counts})}).hashed()
+
+
+@pytest.mark.parametrize(
+    ("made", "names"),
+    [
+        (lambda: forged(opened=PROOF.opened[:20]), "items.unscored.open: 0 in the proof, 88 computed"),
+        (lambda: forged(opened=PROOF.opened[:20], open=88), "scored 20 of 108 open items; it may leave out 20%"),
+        (lambda: forged(rows=PROOF.rows[:40]), "together: 0 in the proof, 32 computed"),
+        (lambda: forged(rows=PROOF.rows[:40], judge=32), "scored 40 of 72 sealed items; it may leave out 20%"),
+        (lambda: forged(rows=PROOF.rows[:40], cheap=32), "items.unscored.cheap: 32 in the proof, and 0 without a cheap score"),
+    ],
+)
+def test_rows_that_a_cheat_leaves_out_are_missed(made, names):
+    problems = verify_proof(made(), items=ITEMS, patterns=PATTERNS, rubric=RUBRIC).problems
+    assert any(names in one for one in problems), problems
+
+
+def test_what_the_judge_was_asked_follows_from_the_rubric():
+    for change, names in ((("question_hash", "0" * 64), "judge.question_hash"), (("template", 9), "judge.template: 9")):
+        problems = verify_proof(tampered(lambda it, one=change: it["judge"].update([one])), rubric=RUBRIC).problems
+        assert any(names in one for one in problems), problems
+
+
 def test_other_texts_patterns_and_rubrics_are_named():
     items = [replace(ITEMS[0], text="another"), *ITEMS[1:]]
     assert any("has another text" in one for one in verify_proof(PROOF, items=items).problems)
@@ -209,6 +254,8 @@ def test_a_proof_is_fresh_until_it_is_old():
     assert [] == stale_reasons(PROOF, MADE + timedelta(days=90))
     assert ["it is 91 days old, and 90 are allowed"] == stale_reasons(PROOF, MADE + timedelta(days=91))
     assert [] == stale_reasons(PROOF, MADE + timedelta(days=91), max_age=timedelta(days=365))
+    assert [] == stale_reasons(PROOF, MADE - timedelta(hours=20))
+    assert ["which has not come yet"] == [one[-22:] for one in stale_reasons(PROOF, MADE - timedelta(days=2))]
 
 
 def test_scores_that_are_spread_otherwise_make_it_stale_and_the_same_ones_do_not():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from jumar.errors import StoreDamagedError, UsageError
-from jumar.files import as_write_error, replace_file
+from jumar.files import as_write_error, write_named
 from jumar.judging.auto import Planned
 from jumar.judging.digests import item_digest
 from jumar.judging.items import Item
@@ -92,4 +92,4 @@ def write_audits(path: Path, log: AuditLog) -> None:
     """Write all audits, whole. Errors: :class:`jumar.errors.StoreWriteError`."""
     lines = [json.dumps(asdict(one), ensure_ascii=False, allow_nan=False) + "\n" for one in log.audits]
     with as_write_error("write", path):
-        replace_file(path, "".join(lines).encode("utf-8", "surrogatepass"))
+        write_named(path, "".join(lines).encode("utf-8", "surrogatepass"))

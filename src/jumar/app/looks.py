@@ -7,16 +7,16 @@ import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from jumar.errors import ConflictError, LockedError
+from jumar.errors import ConflictError, LockedError, NotFoundError
 from jumar.files import as_write_error, fsync_directory, make_directory, wait_for_lock, write_all
 from jumar.judging.digests import digest_of
 from jumar.judging.proofs import PLANNED_LOOKS, ProofLooks
 from jumar.learning.proof import look_at
 from jumar.text import escape
 
-__all__ = ["FILE", "count_look", "looks_made"]
+__all__ = ["FILE", "count_look", "look_known", "looks_made"]
 
 FILE: Final = "looks.jsonl"
 _FORMAT: Final = 1
@@ -25,9 +25,10 @@ _PATIENCE: Final = 10.0  # seconds; whoever holds the lock writes one line
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """``subject`` is the hash of what was looked at with what; None of a line that a crash cut off, which was a look too."""
+    """``subject`` is the hash of what was looked at with what, ``at`` when; None of a line that a crash cut off: a look, too."""
 
     subject: str | None
+    at: datetime | None
 
 
 def looks_made(output: Path) -> int:
@@ -38,8 +39,21 @@ def looks_made(output: Path) -> int:
         return 0
 
 
-def count_look(output: Path, subject: dict[str, Any], *, at: datetime, extra: bool = False) -> ProofLooks:
-    """Write a look down, and return which one it is; only then may the sealed items be looked at.
+def look_known(output: Path, subject: dict[str, Any]) -> int | None:
+    """Return which look at the sealed items of ``output`` this one was, from 1; None where none was written down.
+
+    Errors: :class:`jumar.errors.NotFoundError` where no look was.
+    """
+    try:
+        known = _read((output / FILE).read_bytes())
+    except OSError as error:
+        raise NotFoundError(f"{escape(str(output / FILE))} cannot be read ({error.strerror})") from error
+    key = digest_of(subject)
+    return next((number for number, one in enumerate(known, start=1) if one.subject == key), None)
+
+
+def count_look(output: Path, subject: dict[str, Any], *, at: datetime, extra: bool = False) -> tuple[ProofLooks, datetime]:
+    """Write a look down, and return which one it is and when the first was begun; only then may the sealed items be looked at.
 
     ``subject`` is all that decides what will be seen: patterns, split, judge, rubric. The same one again, as after a crash, shows
     nothing new and is the same look. Errors: :class:`jumar.errors.ConflictError` for one beyond the plan without ``extra``,
@@ -58,12 +72,13 @@ def count_look(output: Path, subject: dict[str, Any], *, at: datetime, extra: bo
             os.close(fd)
 
 
-def _counted(fd: int, path: Path, key: str, subject: dict[str, Any], at: datetime, *, extra: bool) -> ProofLooks:
+def _counted(fd: int, path: Path, key: str, subject: dict[str, Any], at: datetime, *, extra: bool) -> tuple[ProofLooks, datetime]:
     data = path.read_bytes()
     known = _read(data)
+    first = min((one.at for one in known if one.at is not None), default=at)
     for number, one in enumerate(known, start=1):
         if one.subject == key:
-            return look_at(number)
+            return look_at(number), first
     number = len(known) + 1
     if number > PLANNED_LOOKS and not extra:
         raise ConflictError(
@@ -76,7 +91,7 @@ def _counted(fd: int, path: Path, key: str, subject: dict[str, Any], at: datetim
     write_all(fd, cut + json.dumps(line, ensure_ascii=True).encode() + b"\n")
     os.fsync(fd)
     fsync_directory(path.parent)
-    return look_at(number)
+    return look_at(number), first
 
 
 def _read(data: bytes) -> list[_Look]:
@@ -85,8 +100,7 @@ def _read(data: bytes) -> list[_Look]:
         if line.strip():
             try:
                 found: Any = json.loads(line)
-                key = cast("dict[str, Any]", found).get("key") if isinstance(found, dict) else None
-            except ValueError:
-                key = None
-            looks.append(_Look(key if isinstance(key, str) else None))
+                looks.append(_Look(str(found["key"]), datetime.fromisoformat(found["at"])))
+            except (ValueError, TypeError, KeyError):
+                looks.append(_Look(None, None))
     return looks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -12,12 +12,14 @@ from jumar.app.items import read_items
 from jumar.app.judges import make_judge
 from jumar.app.learning_verdicts import FILE as VERDICTS
 from jumar.app.learning_verdicts import Asking, Hear, Verdicts
-from jumar.app.looks import count_look
+from jumar.app.looks import FILE as LOOKS
+from jumar.app.looks import count_look, look_known
 from jumar.app.prove_request import ProveRequest
 from jumar.app.rubrics import load_rubric
-from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError
+from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, NotFoundError
 from jumar.files import as_write_error, replace_file
 from jumar.judging.digests import digest_of, patterns_digest
+from jumar.judging.expensive.settings import MAX_UNSCORED
 from jumar.judging.items import Item
 from jumar.judging.proofs import Proof, ProofJudge, read_proof
 from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric
@@ -55,14 +57,9 @@ def rubric_of_items(spec: str | None, items: Sequence[Item]) -> StoryRubric | Te
     return load_rubric(spec) or builtin_rubric("story" if items and items[0].story is not None else "text")
 
 
-def look_subject(patterns: PatternSet, split: Split, judge: ProofJudge, rubric: StoryRubric | TextRubric) -> dict[str, Any]:
-    """Return all that decides what a look at the sealed items shows; for :func:`jumar.app.looks.count_look`."""
-    return {
-        "patterns": patterns_digest(patterns),
-        "split": digest_of(split.to_json()),
-        "judge": digest_of(judge.model_dump(mode="json")),
-        "rubric": rubric.digest,
-    }
+def look_subject(patterns: str, split: str, judge: ProofJudge, rubric: str) -> dict[str, Any]:
+    """Return all that decides what a look at the sealed items shows, by hashes; for :func:`jumar.app.looks.count_look`."""
+    return {"patterns": patterns, "split": split, "judge": digest_of(judge.model_dump(mode="json")), "rubric": rubric}
 
 
 def prove(request: ProveRequest, now: datetime, hear: Hear | None = None, *, stop: Callable[[], bool] = lambda: False) -> Proving:
@@ -102,11 +99,13 @@ def prove_set(
     rubric = rubric_of_items(request.rubric, items)
     claims = verdicts.claims
     sealed, opened = split.part(items, "sealed"), split.part(items, "open")
-    looks = count_look(request.output, look_subject(patterns, split, claims, rubric), at=now, extra=request.extra_look)
+    before = verdicts.targets(sealed)
+    subject = look_subject(patterns_digest(patterns), digest_of(split.to_json()), claims, rubric.digest)
+    looks, first = count_look(request.output, subject, at=now, extra=request.extra_look)
     paid = verdicts.ask(opened, sealed, max_cost=request.settings.max_cost, hear=hear)
     targets = {part: verdicts.targets(one) for part, one in (("sealed", sealed), ("opened", opened))}
     for part, one in (("sealed", sealed), ("opened", opened)):
-        if len(targets[part]) < (1 - request.settings.max_unscored) * len(one):
+        if len(targets[part]) < (1 - min(MAX_UNSCORED, request.settings.max_unscored)) * len(one):
             raise EvaluationUnreliableError(
                 f"the judge scored {len(targets[part]):,} of {len(one):,} {part} items"
                 f"{'' if paid.stopped is None else f' ({paid.stopped})'}; a proof would be of another kind of "
@@ -120,9 +119,10 @@ def prove_set(
         rubric=rubric,
         judge=claims,
         looks=looks,
-        created_at=now,
+        created_at=first if before else now,  # verdicts that were there are no younger for being looked at again
         seed=split.seed,
         unscored=len(sealed) - len(targets["sealed"]),
+        unscored_open=len(opened) - len(targets["opened"]),
     )
     path = request.output / PROOF
     with as_write_error("write", path):
@@ -166,10 +166,24 @@ def verify_file(
     known = None if patterns is None else load_pattern_set(patterns)
     chosen = load_rubric(rubric) or (builtin_rubric(proof.rubric.kind) if proof.rubric.name == proof.rubric.kind else None)
     if items is None:
-        return proof, verify_proof(proof, patterns=known, rubric=chosen)
+        return proof, _with_looks(path, proof, verify_proof(proof, patterns=known, rubric=chosen))
     listed = list(read_items(items, fields or {}, kind="story" if proof.rubric.kind == "story" else None))
     if not listed:
         raise ItemError(f"{escape(str(items))}: there are no items in it; give the file that was learned from")
     if known is not None and chosen is None:
         raise ConfigError(f"the proof was made with the rubric '{escape(proof.rubric.name)}'; give its file with --rubric")
-    return proof, verify_proof(proof, items=listed, patterns=known, rubric=chosen)
+    return proof, _with_looks(path, proof, verify_proof(proof, items=listed, patterns=known, rubric=chosen))
+
+
+def _with_looks(path: Path, proof: Proof, found: Verification) -> Verification:
+    """Compare the number of the look with those that were written down, where their file lies beside the proof."""
+    subject = look_subject(proof.patterns.hash, proof.split.hash, proof.judge, proof.rubric.hash)
+    try:
+        number = look_known(path.parent, subject)
+    except NotFoundError:
+        return replace(found, not_checked=(*found.not_checked, f"which look it was: {LOOKS} is not beside the proof"))
+    problems = found.problems
+    if number != proof.looks.number:
+        known = "none at this set with this judge" if number is None else f"number {number}"
+        problems = (*problems, f"looks.number: {proof.looks.number} in the proof; {LOOKS} beside it has {known}")
+    return replace(found, checked=(*found.checked, f"the look, in {LOOKS}"), problems=problems)

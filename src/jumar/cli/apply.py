@@ -149,14 +149,14 @@ def _changing(store: LoopStore, workdir: Path) -> Generator[tuple[str, str]]:
 def _patch(store: LoopStore, given: Mapping[str, Any]) -> None:
     from jumar.decide.git import make_patch
     from jumar.decide.recorded import artifact_rules
-    from jumar.files import as_write_error, replace_file
+    from jumar.files import as_write_error, write_named
 
     iteration, _ = _standing(store)
     patch = make_patch(store, iteration, _workdir(store), rules=artifact_rules(store))
     output: Path | None = given["output"]
     if output is not None:
         with as_write_error("write", output):
-            replace_file(output, patch)
+            write_named(output, patch)
     if given["as_json"]:
         text = None if output is not None else patch.decode("utf-8", "backslashreplace")
         written = None if output is None else str(output.absolute())

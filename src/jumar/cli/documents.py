@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jumar.cli.common import print_json, print_text
 from jumar.errors import UsageError
-from jumar.files import as_write_error, replace_file
+from jumar.files import as_write_error, write_named
 from jumar.text import escape
 
 __all__ = ["choose_format", "write_document"]
@@ -49,7 +49,7 @@ def write_document(
             sys.stdout.buffer.write(data)
         return
     with as_write_error("write", output):
-        replace_file(output, data)
+        write_named(output, data)
     if as_json:
         print_json({**of, "format": form, "output": str(output.absolute()), "bytes": len(data)})
     elif not quiet:

@@ -195,6 +195,8 @@ def _print_verified(path: Path, proof: Proof, found: Verification, stale: list[s
         return
     for checked in found.checked:
         print_text(f"checked  {checked}")
+    for open_ in found.not_checked:
+        print_text(f"not      {open_}")
     for reason in stale:
         print_text(f"stale    {reason}")
     if found.holds:

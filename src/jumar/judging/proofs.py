@@ -53,6 +53,7 @@ DRIFT: Final = 0.25
 AUDITS_FAIL: Final = 100.0
 """Evidence from which audits say that the errors have grown: a proof that holds gets there with a chance of 1 in 100, ever."""
 
+_CLOCKS: Final = timedelta(days=1)  # so far apart may be those of two machines
 _AUDIT_SHARE: Final = 0.1
 _BINS: Final = 10
 _BEYOND_CHANCE: Final = 3.09  # one in a thousand
@@ -89,13 +90,16 @@ class ProofRow(OpenRow):
 
 
 class ProofItems(_Part):
-    """How many items there are, and their hashes in any order. ``unscored`` are sealed ones that one of the judges left out."""
+    """How many items there are, and their hashes in any order.
+
+    ``unscored`` counts what is left out: sealed ones by the ``judge`` or by the ``cheap`` judge, ``open`` ones by the judge.
+    """
 
     sealed: Count
     sealed_hash: Hash
     opened: Count
     opened_hash: Hash
-    unscored: dict[Literal["judge", "cheap"], Count]
+    unscored: dict[Literal["judge", "cheap", "open"], Count]
 
 
 class ProofSplit(_Part):
@@ -244,13 +248,16 @@ def stale_reasons(
     """Return why a proof is not to be believed any more, in words; empty while it is.
 
     ``scores`` are cheap scores of new items, ``audits`` pairs of cheap and expensive scores of new items in the order in which
-    they came. The rules: an age over ``max_age``; a distribution of cheap scores that is another one, which :func:`drift` says;
-    and audits whose errors are larger than those of the sealed items, which :func:`audit_evidence` says.
+    they came. The rules: an age over ``max_age``, or a date that has not come yet; a distribution of cheap scores that is
+    another one, which :func:`drift` says; and audits whose errors are larger than those of the sealed items, which
+    :func:`audit_evidence` says.
     """
     reasons: list[str] = []
     age = now - proof.created_at
     if age > max_age:
         reasons.append(f"it is {age.days} days old, and {max_age.days} are allowed")
+    if age < -_CLOCKS:
+        reasons.append(f"it is dated {proof.created_at:%Y-%m-%d}, which has not come yet")
     moved = drift([row.cheap for row in proof.rows], scores)
     if moved is not None and moved[1]:
         reasons.append(

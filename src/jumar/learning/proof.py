@@ -11,6 +11,8 @@ from typing import Any, Final, cast
 from jumar.errors import ItemError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.digests import digest_of, item_digest, patterns_digest
+from jumar.judging.expensive.prompt import TEMPLATE_VERSION
+from jumar.judging.expensive.settings import MAX_UNSCORED
 from jumar.judging.items import Item
 from jumar.judging.models import Unscored
 from jumar.judging.proofs import (
@@ -43,17 +45,22 @@ _CLOSE: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What became of checking a proof: what was ``checked``, in words, and the ``problems``; empty when it holds."""
+    """What became of checking a proof: what was ``checked``, in words, and the ``problems``; empty when it holds.
+
+    ``not_checked`` is what could not be looked at, since what it needs was not given.
+    """
 
     checked: tuple[str, ...]
     problems: tuple[str, ...]
+    not_checked: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
         return not self.problems
 
     def to_json(self) -> dict[str, Any]:
-        return {"holds": self.holds, "checked": list(self.checked), "problems": list(self.problems)}
+        parts = {"checked": self.checked, "problems": self.problems, "not_checked": self.not_checked}
+        return {"holds": self.holds, **{name: list(said) for name, said in parts.items()}}
 
 
 def look_at(number: int) -> ProofLooks:
@@ -74,10 +81,12 @@ def make_proof(
     created_at: datetime,
     seed: int = 0,
     unscored: int = 0,
+    unscored_open: int = 0,
 ) -> Proof:
     """Return the proof of a set on the sealed items.
 
-    ``sealed`` and ``opened`` are what the judge scored of the two parts; ``unscored`` counts the sealed items that it left out.
+    ``sealed`` and ``opened`` are what the judge scored of the two parts; ``unscored`` counts the sealed items that it left out,
+    ``unscored_open`` the open ones.
     Errors: :class:`jumar.errors.ItemError` for a target of the wrong part, and when there is nothing to prove anything with.
     """
     _check_parts(sealed, opened, split)
@@ -99,7 +108,7 @@ def make_proof(
             sealed_hash=_rows_hash(rows),
             opened=len(known),
             opened_hash=_rows_hash(known),
-            unscored={"judge": unscored, "cheap": len(scored) - len(rows)},
+            unscored={"judge": unscored, "cheap": len(scored) - len(rows), "open": unscored_open},
         ),
         split=ProofSplit(
             seed=split.seed,
@@ -161,20 +170,21 @@ def verify_proof(
     the cheap judge) the set; with both, every cheap score is computed again. What the expensive judge said can only be
     compared with the judge itself. Figures agree when they differ by a rounding at most.
     """
-    steps: list[tuple[str, list[str]]] = [
+    steps: list[tuple[str, list[str] | None]] = [
         ("the hash of the content", _content(proof)),
         ("counts and hashes of the rows", _counts(proof)),
         ("every figure, from the rows", _figures(proof)),
+        ("the texts and the split of the items", None if items is None else _items(proof, items)),
+        ("the set of patterns", None if patterns is None else _patterns(proof, patterns)),
+        ("the rubric, and what it asks of the judge", None if rubric is None else _rubric(proof, rubric)),
     ]
-    if items is not None:
-        steps.append((f"the texts and the split of {plural(len(items), 'item')}", _items(proof, items)))
-    if patterns is not None:
-        steps.append(("the set of patterns", _patterns(proof, patterns)))
-    if patterns is not None and rubric is not None:
-        steps.append(("the rubric", _differs("rubric.hash", proof.rubric.hash, rubric.digest)))
-    if items is not None and patterns is not None and rubric is not None:
-        steps.append(("every cheap score, from the texts", _cheap(proof, items, patterns, rubric)))
-    return Verification(tuple(name for name, _ in steps), tuple(problem for _, found in steps for problem in found))
+    every = None if items is None or patterns is None or rubric is None else _cheap(proof, items, patterns, rubric)
+    steps.append(("every cheap score, from the texts", every))
+    return Verification(
+        checked=tuple(name for name, found in steps if found is not None),
+        problems=tuple(problem for _, found in steps for problem in found or ()),
+        not_checked=tuple(name for name, found in steps if found is None),
+    )
 
 
 def _content(proof: Proof) -> list[str]:
@@ -198,10 +208,19 @@ def _counts(proof: Proof) -> list[str]:
         )
     looks = look_at(proof.looks.number)
     problems += _differs("looks", proof.looks.model_dump(), looks.model_dump())
+    problems += _left_out("sealed", proof.items.unscored["judge"], len(proof.rows) + proof.items.unscored["cheap"])
+    problems += _left_out("open", proof.items.unscored["open"], len(proof.opened))
     groups = len({group_key(Item(row.id, "", group=row.group)) for row in proof.rows})
     if groups > proof.split.sealed_groups:
         problems.append(f"split.sealed_groups: {proof.split.sealed_groups} here, {groups} in the rows")
     return problems
+
+
+def _left_out(part: str, unscored: int, scored: int) -> list[str]:
+    if unscored <= MAX_UNSCORED * (unscored + scored):
+        return []
+    every = unscored + scored
+    return [f"items.unscored: the judge scored {scored} of {every} {part} items; it may leave out {MAX_UNSCORED:.0%}"]
 
 
 def _figures(proof: Proof) -> list[str]:
@@ -219,10 +238,7 @@ def _figures(proof: Proof) -> list[str]:
 def _items(proof: Proof, items: Sequence[Item]) -> list[str]:
     problems: list[str] = []
     known = {item.id: item for item in items}
-    try:
-        split: Split | None = split_items(items, seed=proof.split.seed, heldout=proof.split.heldout)
-    except ItemError:
-        split = None
+    split = _split_again(proof, items)
     if split is None or digest_of(split.to_json()) != proof.split.hash:
         problems.append("split.hash: these items are split otherwise; they are not those that the proof was made of, or not all")
     else:
@@ -230,7 +246,9 @@ def _items(proof: Proof, items: Sequence[Item]) -> list[str]:
         problems += _differs("split.sealed_groups", proof.split.sealed_groups, counts["sealed"])
         problems += _differs("split.open_groups", proof.split.open_groups, counts["open"])
         left = len(split.part(items, "sealed")) - len(proof.rows)
-        problems += _differs("items.unscored, together", sum(unscored.values()), left)
+        problems += _differs("items.unscored.judge and .cheap together", unscored["judge"] + unscored["cheap"], left)
+        left = len(split.part(items, "open")) - len(proof.opened)
+        problems += _differs("items.unscored.open", unscored["open"], left)
     for name, rows in (("rows", proof.rows), ("opened", proof.opened)):
         for row in rows:
             item = known.get(row.id)
@@ -240,6 +258,21 @@ def _items(proof: Proof, items: Sequence[Item]) -> list[str]:
                 problems.append(f"{name}: the item {escape(row.id)} has another text, or another group")
             elif (item.group, len(item.text)) != (row.group, row.length):
                 problems.append(f"{name}: the group or the length of {escape(row.id)} is another one")
+    return problems
+
+
+def _split_again(proof: Proof, items: Sequence[Item]) -> Split | None:
+    try:
+        return split_items(items, seed=proof.split.seed, heldout=proof.split.heldout)
+    except ItemError:
+        return None
+
+
+def _rubric(proof: Proof, rubric: StoryRubric | TextRubric) -> list[str]:
+    problems = _differs("rubric.hash", proof.rubric.hash, rubric.digest)
+    problems += _differs("judge.question_hash", proof.judge.question_hash, digest_of(rubric.judge.model_dump(mode="json")))
+    if not 1 <= proof.judge.template <= TEMPLATE_VERSION:
+        problems.append(f"judge.template: {proof.judge.template} in the proof; there is none above {TEMPLATE_VERSION}")
     return problems
 
 
@@ -260,6 +293,11 @@ def _cheap(proof: Proof, items: Sequence[Item], patterns: PatternSet, rubric: St
         if reading is not None:
             score = None if isinstance(reading, Unscored) else reading.gestalt
             problems += _differs(f"rows: the cheap score of {escape(row.id)}", row.cheap, score)
+    proven, split = {row.id for row in proof.rows}, _split_again(proof, items)
+    left = [] if split is None else [item for item in split.part(items, "sealed") if item.id not in proven]
+    mute = sum(isinstance(evaluator.read(item), Unscored) for item in left)
+    if proof.items.unscored["cheap"] > mute:
+        problems.append(f"items.unscored.cheap: {proof.items.unscored['cheap']} in the proof, and {mute} without a cheap score")
     return problems
 
 
