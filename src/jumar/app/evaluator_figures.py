@@ -24,7 +24,7 @@ from jumar.judging.health import check_cheap_evaluator
 from jumar.judging.items import Item
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult, Unscored
 from jumar.model.evaluators import Evaluated
-from jumar.model.judgement import EvaluatorMode, JudgedItem, Judgement
+from jumar.model.judgement import AutoDecisions, EvaluatorMode, JudgedItem, Judgement
 from jumar.report.judging.numbers import shortened
 from jumar.text import plural
 
@@ -124,7 +124,7 @@ def _judgement(found: Findings) -> Judgement:
         weaknesses=_cut(_reflections(found, words)),
         cost_usd=0.0,
     )
-    base = replace(base, **_paid(found), **_gap(found))
+    base = replace(base, **_paid(found), **_gap(found), auto=_decided(found))
     return replace(base, **found.recorded)
 
 
@@ -135,6 +135,39 @@ def _average(found: Findings, scores: Sequence[float]) -> float | None:
         return fmean(scores) if scores else None
     empty = len(found.empty)
     return (corrected.estimate * corrected.items + _LOWEST * empty) / (corrected.items + empty)
+
+
+def _decided(found: Findings) -> AutoDecisions | None:
+    """Return what mode auto did with the items; the interval is that of the average with the empty items."""
+    auto = found.auto
+    if auto is None:
+        return None
+    outcome, average = auto.outcome, auto.outcome.average
+    interval = None
+    if average is not None and average.interval is not None:
+        empty, items = len(found.empty), average.items
+        low, high = ((end * items + _LOWEST * empty) / (items + empty) for end in average.interval)
+        interval = (low, high)
+    promise = outcome.guarantee
+    return AutoDecisions(
+        line=auto.rules.line,
+        cheaply=outcome.cheaply,
+        audited=outcome.audited,
+        escalated=outcome.escalated,
+        undecided=outcome.undecided,
+        above=outcome.above,
+        below=outcome.below,
+        calls_saved=auto.calls_saved,
+        cost_saved_usd=auto.cost_saved_usd,
+        interval=interval,
+        promised=promise.promised,
+        wrong=promise.wrong,
+        wrong_at_most=promise.upper,
+        held=promise.held,
+        rest_asked=auto.rest_asked,
+        verdict=auto.trust.proof.verdict,
+        reasons=auto.trust.reasons,
+    )
 
 
 def _paid(found: Findings) -> dict[str, Any]:
@@ -173,8 +206,7 @@ def _by_item(found: Findings) -> dict[str, tuple[str, ...]]:
     """Return what each scored item lacks: in the judge's words, or in those of the rules where no judge was asked."""
     if found.expensive is None:
         return dict(found.lacks)
-    read = {one.story_id: _words(one) for one in found.expensive.results if isinstance(one, ExpensiveModeResult)}
-    return read if found.auto is None else {**found.lacks, **read}
+    return {one.story_id: _words(one) for one in found.expensive.results if isinstance(one, ExpensiveModeResult)}
 
 
 def _words(result: ExpensiveModeResult) -> tuple[str, ...]:

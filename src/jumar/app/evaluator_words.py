@@ -12,10 +12,9 @@ from jumar.judging.rubric import StoryRubric, TextRubric
 from jumar.patterns.models import PatternSet
 from jumar.text import plural
 
-__all__ = ["missing_overall", "wanted", "weaknesses_of"]
+__all__ = ["is_learned", "missing_overall", "wanted", "weaknesses_of"]
 
 _NAMED = 3  # ids behind a finding
-_WORST = 5  # patterns of a scorecard that are told of an item
 
 
 def wanted(rubric: StoryRubric | TextRubric) -> dict[str, str]:
@@ -55,13 +54,16 @@ def _missing_codes(result: CheapModeResult, rubric: StoryRubric | TextRubric, we
     ]
 
 
+def is_learned(patterns: PatternSet) -> bool:
+    """Whether a set came out of learning: whoever knows its patterns writes them, or avoids them, and improves nothing."""
+    return patterns.scorecard() is not None or any(one.learned_iter is not None for one in patterns.patterns)
+
+
 def weaknesses_of(result: CheapModeResult, rubric: StoryRubric | TextRubric, patterns: PatternSet | None) -> tuple[str, ...]:
-    """Return what one item lacks, and which active bad patterns it shows, in words."""
+    """Return what one item lacks, and which active bad patterns it shows, in words; of a learned set it tells no patterns."""
     words = wanted(rubric)
-    said = {} if patterns is None else {one.id: one.description for one in patterns.patterns}
+    said = {} if patterns is None or is_learned(patterns) else {one.id: one.description for one in patterns.patterns}
     bad = [one for one in result.contributions if one.points < 0 and one.name in said]
-    if patterns is not None and patterns.scorecard() is not None:  # nearly every step of a feature that fires gives some points
-        bad = sorted(bad, key=lambda one: one.points)[:_WORST]
     shows = [f"shows {one.name} ({said[one.name] or 'a bad pattern'})" for one in bad]
     return (*shows, *(f"lacks {code} ({words[code]})" for code in _missing_codes(result, rubric, _weights(patterns))))
 

@@ -22,6 +22,7 @@ from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget import Budget
 from jumar.model.stopping import StopDecision
 from jumar.ranking.noise import Finals, finals
+from jumar.report.decided import decided_document
 from jumar.report.learned import learned_document
 from jumar.report.live import Chosen, LiveView
 from jumar.report.live_timeline import Running, Timeline, elapsed
@@ -141,6 +142,7 @@ class LoopObserver:
             "best": _short(view.best),
             "last": _short(view.last),
             "learned": learned_document(view.last),
+            "auto": decided_document(view.last),
             "chosen": _standing(view.chosen),
             "stop_reason": stop and stop.reason,
             "stop_detail": stop and stop.detail,

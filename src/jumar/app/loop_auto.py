@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
 from jumar.app.auto import Ask, decide
 from jumar.app.auto_model import AutoEvaluation
-from jumar.app.auto_proof import read_basis
+from jumar.app.auto_proof import read_basis, trust_of
 from jumar.app.evaluator_config import JudgeOptions
 from jumar.judging.auto import AutoRules
 from jumar.judging.auto.escalation import AUDIT, CONFIDENCE
@@ -16,8 +18,11 @@ from jumar.judging.expensive.settings import JudgeSettings
 from jumar.judging.items import Item
 from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric
 from jumar.model.judges import Judge
+from jumar.text import escape
 
 __all__ = ["LoopAuto"]
+
+_RESULT = "result.json"
 
 
 class LoopAuto:
@@ -28,6 +33,7 @@ class LoopAuto:
 
     def __init__(self, options: JudgeOptions, patterns: Path, proof: Path, rubric: StoryRubric | TextRubric | None) -> None:
         self._basis = read_basis(patterns, proof)
+        self._proof = proof
         self.rubric = rubric or builtin_rubric(self._basis.proof.rubric.kind)
         self.evaluator = self._basis.evaluator(self.rubric)
         self._rules = AutoRules(
@@ -42,8 +48,52 @@ class LoopAuto:
         """Refuse another judge than the one that was proven. Errors: :class:`jumar.errors.ConfigError`."""
         self._judge_known = self._basis.check_judge(judge, self.rubric, settings)
 
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know before a run: that the cheap judge will decide nothing, and that it can be gamed.
+
+        Each is what is so, a semicolon, and what to do about it.
+        """
+        trust = trust_of(self._basis, self._rules, datetime.now(UTC), judge_known=self._judge_known)
+        shown = escape(str(self._proof))
+        found = [
+            f"mode auto: {shown}: {reason}, so the cheap judge decides nothing and the judge is asked about every item; "
+            "prove the set again with `jumar prove OUT`, learn from more items, or take mode = 'expensive', which costs the same"
+            for reason in trust.reasons
+        ]
+        return (*found, *self._gaming(shown))
+
+    def _gaming(self, proof: str) -> list[str]:
+        """Return what the probes say of the set: a loop's generator is rewarded for whatever raises the score."""
+        path = self._proof.with_name(_RESULT)
+        probes = _probes(path)
+        if probes is None:
+            unknown = f"mode auto: whether the set of {proof} can be gamed is not known: no {_RESULT} with probes lies beside it"
+            return [f"{unknown}; name the proof in the folder where `jumar learn` wrote it"]
+        if probes.get("passed") is not False:
+            return []
+        single = cast("dict[str, Any]", probes.get("probes") or {})
+        failed = [name.replace("_", " ") for name, one in single.items() if not one.get("passed", True)]
+        probe = ", ".join(map(escape, failed)) or "a probe"
+        gamed = f"mode auto: the set can be gamed, says {escape(str(path))}: {probe} raised the cheap score of real items"
+        way = (
+            "a loop rewards what raises it, so keep the set out of the generator's reach, raise audit, or take mode = 'expensive'"
+        )
+        return [f"{gamed}; {way}"]
+
     async def decide(self, items: Sequence[Item], ask: Ask) -> AutoEvaluation:
         """Return what became of the items, at the time of the call."""
         return await decide(
             items, self._basis, self.evaluator, self._rules, datetime.now(UTC), ask, judge_known=self._judge_known
         )
+
+
+def _probes(path: Path) -> dict[str, Any] | None:
+    """Return the probes of a learning run's result; None where there is none that can be read."""
+    try:
+        found = json.loads(path.read_bytes())["probes"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    known = cast("dict[str, Any]", found)
+    return known if isinstance(known.get("passed"), bool) else None

@@ -177,6 +177,11 @@ class LoopEvaluator:
         """Who is asked, None in cheap mode."""
         return None if self._judge is None else self._judge.identity
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a run or ``jumar doctor`` has to say before anything is paid for: what is so; what to do about it."""
+        return () if self._auto is None else self._auto.warnings()
+
     def look(self, context: StepContext) -> int:
         """Return how many items there are, 0 without a file, and ask nobody. Errors: :class:`jumar.errors.ItemError`."""
         try:
@@ -324,19 +329,22 @@ class LoopEvaluator:
         cheap = self._cheap
         if cheap is None:
             return found
-        results: list[CheapResult] = list(cheap.evaluate(found.read) if found.auto is None else found.auto.cheap)
+        patterns = 0 if cheap.evidence is None else len(cheap.evidence.ids)
+        if found.auto is not None:  # no words of the cheap judge: who writes the items would learn what to write for it
+            return replace(found, cheap=found.auto.cheap, patterns=patterns)
+        results: list[CheapResult] = list(cheap.evaluate(found.read))
         pairs = [
             (one, _rubric_of(item, cheap))
             for item, one in zip(found.read, results, strict=True)
             if isinstance(one, CheapModeResult)
         ]
-        both = found.expensive if found.auto is None else None  # in mode auto the items that both scored are a choice
+        both = found.expensive
         dual = None if both is None else self._combined(found.read, both, results, learned)
         return replace(
             found,
             cheap=tuple(results),
             dual=dual,
-            patterns=0 if cheap.evidence is None else len(cheap.evidence.ids),
+            patterns=patterns,
             lacks={one.story_id: weaknesses_of(one, rubric, cheap.patterns) for one, rubric in pairs},
             missing=missing_overall(pairs, cheap.patterns),
         )

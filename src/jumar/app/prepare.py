@@ -15,7 +15,7 @@ from jumar.app.differences import told_differences
 from jumar.app.guard_config import as_recorded, changed_checks, guard_rules
 from jumar.app.limits import GivenLimits, LimitsInForce, limits_in_force
 from jumar.app.own_files import own_files
-from jumar.app.parts import build_parts, sandbox_of
+from jumar.app.parts import build_parts, evaluator_warnings, sandbox_of
 from jumar.app.redact_config import install_redaction
 from jumar.app.rehearsal import generator_row
 from jumar.app.seeing_config import load_listeners
@@ -128,7 +128,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         retries=config.retry.retries(),
         budget=config.budget.limits(),
         holdout_weights={} if config.holdout is None else config.holdout.weights,
-        notices=limits.notices,
+        notices=(*limits.notices, *evaluator_warnings(parts)),
     )
     check_patterns(config.loop.env)
     check_settings(settings, parts)

@@ -17,7 +17,7 @@ from typing import Final
 from jumar.app.agents import AGENTS
 from jumar.app.config import JumarConfig
 from jumar.app.machine import Row
-from jumar.app.parts import build_parts
+from jumar.app.parts import build_parts, warnings_of
 from jumar.app.shortfalls import found_by_passes, missing_row, not_found_by_passes, of_the_copy
 from jumar.app.templates import AGENT
 from jumar.errors import JumarError
@@ -238,6 +238,9 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
             if scorer.shared not in looked:
                 looked.append(scorer.shared)
                 yield _judge_row(scorer.shared.evaluator, scored)
+                for warning in warnings_of(scorer.shared.evaluator):
+                    detail, _, fix = warning.partition("; ")
+                    yield Row(name="evaluator", state="yellow", detail=detail, fix=fix)
             continue
         readings.append(scorer.score(scored))
         named = readings[-1].dimension

@@ -13,6 +13,7 @@ from jumar.loop.outcome import LoopOutcome
 from jumar.model import IterationRecord
 from jumar.model.stopping import LIMIT_REASONS, REQUESTED_REASONS
 from jumar.ranking.confirmed import Certainty
+from jumar.report.decided import decided_document, decided_words
 from jumar.report.figures import relaxed_text, runner_up_text
 from jumar.report.money import spent_money
 from jumar.report.rows import compared_with, trajectory_row
@@ -97,6 +98,9 @@ def closing_lines(outcome: LoopOutcome) -> list[str]:
         parts.append("below the start's score, but verified")
     parts.append(_whereabouts(outcome, interrupted=interrupted))
     lines.append(f"{'best now' if interrupted else 'chosen  '}  {' · '.join(parts)}")
+    decided = decided_document(outcome.chosen)
+    if decided is not None:
+        lines.append(f"auto      {escape(decided_words(decided))}")
     lines += sure_lines(outcome.certainty)
     if not interrupted:
         lines.append(f"output    {shown_path(outcome.output)}")

@@ -14,6 +14,7 @@ from jumar.cli.tabular import Column, Row, print_table
 from jumar.errors import JumarError
 from jumar.model.attempts import Spend
 from jumar.model.budget import Budget
+from jumar.report.decided import decided_words
 from jumar.report.figures import count, dollars, duration
 from jumar.report.learned import learned_words
 from jumar.report.money import spent_money, spent_tokens
@@ -162,6 +163,8 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         lines.append(f"last      {shown} (it {last['iteration']}, {last['status'].replace('_', ' ')})")
     if document.get("learned") is not None:
         lines.append(f"learned   {escape(learned_words(document['learned']))}")
+    if document.get("auto") is not None:
+        lines.append(f"auto      {escape(decided_words(document['auto']))}")
     lines.append(f"time      {duration(spend['seconds'])}{_left(left['seconds'], duration)}")
     total, limits = Spend(**spend), Budget.from_recorded(document["budget"])
     lines.append(f"tokens    {spent_tokens(total, limits)}{_left(left['tokens'], count)}")

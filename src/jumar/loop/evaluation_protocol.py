@@ -24,13 +24,14 @@ _MODES: Final = {
     "dual": "An expensive judge gives the score; a cheap one, made of rules and patterns, is compared with it.",
     "expensive": "A judge reads every item and gives the score.",
     "cheap": "Rules and patterns give the score; nobody reads the items.",
-    "auto": "Rules and patterns give the score where they are certain; a judge reads the other items, and some of these.",
+    "auto": "Rules and patterns decide where they are certain; a judge reads the other items, and some of these.",
 }
+_FINDERS: Final = {"cheap": "the rules", "auto": "the judge where it was asked"}
 _MISSED: Final = {
     "dual": "What the judge saw and the rules did not:",
     "expensive": "What is missing:",
     "cheap": "What the rules do not find:",
-    "auto": "What the rules do not find:",
+    "auto": "What is missing:",
 }
 
 
@@ -46,7 +47,7 @@ def _judgement(judged: Judgement) -> str:
     ]
     if judged.worst:
         lines = (_item(one) for one in judged.worst[:_WORST])
-        heads = "Worst items, with findings of the judge (findings, not instructions):"
+        heads = f"Worst items, with findings of {_FINDERS.get(judged.mode, 'the judge')} (findings, not instructions):"
         parts.append("\n".join([heads, "", *lines]))
     if judged.missing:
         lines = (f"- {_short(text)}" for text in judged.missing[:_MISSING])
@@ -61,6 +62,9 @@ def _figures(judged: Judgement) -> list[str]:
     lines.append(f"{name} average: {_number(judged.gestalt)} (target: at least {_number(judged.targets.get('gestalt'))})")
     if judged.mode in {"dual", "auto"}:
         lines.append(f"cheap average: {_number(judged.cheap)}")
+    if judged.auto is not None:
+        asked = judged.auto.audited + judged.auto.escalated
+        lines.append(f"decided by the rules alone: {plural(judged.auto.cheaply, 'item')}; by the judge: {asked}")
     if judged.mode == "dual":
         gap = "—" if judged.gap is None else f"{judged.gap + 0.0:+.2f}"
         target = f"target: at most {_number(judged.targets.get('gap'))}"

@@ -6,7 +6,7 @@ from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Spend
 from jumar.model.budget import Budget, Reservation
 from jumar.model.decisions import Decision
 from jumar.model.evaluators import Evaluated, Evaluator
-from jumar.model.judgement import JudgedItem, Judgement, LearnedSoFar
+from jumar.model.judgement import AutoDecisions, JudgedItem, Judgement, LearnedSoFar
 from jumar.model.protocols import Clock, GenerateOutcome, Generator, Scorer, StepContext, Validator
 from jumar.model.readings import Reading
 from jumar.model.records import (
@@ -35,6 +35,7 @@ __all__ = [
     "Attempt",
     "AttemptEnd",
     "AttemptStart",
+    "AutoDecisions",
     "Budget",
     "CheckResult",
     "Clock",

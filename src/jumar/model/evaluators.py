@@ -42,7 +42,8 @@ class Evaluator(Protocol):
     """Judges the items in a work directory. Same items, same answer: a killed step is evaluated again.
 
     ``name`` says what it is, in readings. ``asks`` is whether :meth:`evaluate` asks a judge that may have to be
-    paid.
+    paid. An evaluator may have ``warnings`` too, texts for a person before a run begins: each what is so, a semicolon, and what
+    to do about it.
     """
 
     @property

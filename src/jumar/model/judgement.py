@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
+from jumar.errors import StoreDamagedError
 from jumar.model.codec import Fields
 
-__all__ = ["EvaluatorMode", "JudgedItem", "Judgement", "LearnedSoFar"]
+__all__ = ["AutoDecisions", "EvaluatorMode", "JudgedItem", "Judgement", "LearnedSoFar"]
 
 EvaluatorMode = Literal["cheap", "expensive", "dual", "auto"]
 _MODES = ("cheap", "expensive", "dual", "auto")
@@ -108,6 +110,69 @@ class LearnedSoFar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AutoDecisions:
+    """Who decided about the items of an iteration in mode auto, and what is known of the decisions that nobody checked.
+
+    ``line`` is where an item is good enough, from 1 to 5. Every item is one of ``cheaply`` decided, ``audited`` (it would have
+    been, and the judge was asked to check), ``escalated`` and ``undecided``; ``above`` and ``below`` the line are the decisions.
+    ``cost_saved_usd`` is None where nobody knows what a call costs. ``interval`` is that of the average, 95 %, None where there
+    are too few audits. At most the share ``promised`` of cheap decisions may be wrong; ``wrong`` of the audits were, so that it
+    is ``wrong_at_most``; ``held`` is None where that is not known yet. ``verdict`` is the proof's, and ``reasons`` why the cheap
+    judge must not decide; ``rest_asked``: audits failed in this iteration, and the judge was asked about all others, too.
+    """
+
+    line: float
+    cheaply: int
+    audited: int
+    escalated: int
+    undecided: int
+    above: int
+    below: int
+    calls_saved: int
+    cost_saved_usd: float | None
+    interval: tuple[float, float] | None
+    promised: float
+    wrong: int
+    wrong_at_most: float
+    held: bool | None
+    rest_asked: bool
+    verdict: str
+    reasons: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**found, "interval": None if self.interval is None else list(self.interval), "reasons": list(self.reasons)}
+
+    @classmethod
+    def from_json(cls, found: Fields) -> AutoDecisions:
+        """Read what :meth:`to_json` gave. Errors: :class:`jumar.errors.StoreDamagedError` that names the field."""
+        counts = ("cheaply", "audited", "escalated", "undecided", "above", "below", "calls_saved", "wrong")
+        return cls(
+            **{name: found.integer(name) for name in counts},
+            line=found.number("line"),
+            cost_saved_usd=found.number_or_none("cost_saved_usd"),
+            interval=_interval(found),
+            promised=found.number("promised"),
+            wrong_at_most=found.number("wrong_at_most"),
+            held=found.boolean_or_none("held"),
+            rest_asked=found.boolean("rest_asked"),
+            verdict=found.text("verdict"),
+            reasons=found.texts("reasons"),
+        )
+
+
+def _interval(found: Fields) -> tuple[float, float] | None:
+    given = found.data.get("interval")
+    if given is None:
+        return None
+    ends = cast("list[object]", given) if isinstance(given, list) else []
+    low, high = (float(one) if isinstance(one, int | float) else math.nan for one in (ends if len(ends) == 2 else (None, None)))
+    if not low <= high:
+        raise StoreDamagedError(f"{found.where}: interval is not a pair of numbers, the lower one first")
+    return low, high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """One evaluation. Averages are from 1 to 5 and None where nothing was scored.
 
@@ -119,7 +184,8 @@ class Judgement:
     nothing. ``weaknesses`` are the reflections of the iteration, ``missing`` what the cheap judge did not find or see.
     ``flags`` say what is odd about the judge; ``targets`` what ``gestalt`` and ``gap`` should reach. ``rubric`` is its digest,
     ``patterns`` the SHA-256 of the file, ``details`` the folder with every item's result, below the iteration's own. ``learned``
-    is what the cheap judge learned from this and earlier iterations, None where it does not learn.
+    is what the cheap judge learned from this and earlier iterations, None where it does not learn. ``auto`` is who decided in
+    mode auto, None in the others.
     """
 
     mode: EvaluatorMode
@@ -147,6 +213,7 @@ class Judgement:
     weaknesses: tuple[str, ...] = ()
     details: str | None = None
     learned: LearnedSoFar | None = None
+    auto: AutoDecisions | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -175,12 +242,13 @@ class Judgement:
             "weaknesses": list(self.weaknesses),
             "details": self.details,
             "learned": None if self.learned is None else self.learned.to_json(),
+            "auto": None if self.auto is None else self.auto.to_json(),
         }
 
     @classmethod
     def from_json(cls, found: Fields) -> Judgement:
         """Read what :meth:`to_json` gave. Errors: :class:`jumar.errors.StoreDamagedError` that names the field."""
-        counts, learned = found.section("unscored"), found.section_or_none("learned")
+        counts, learned, auto = found.section("unscored"), found.section_or_none("learned"), found.section_or_none("auto")
         return cls(
             mode=cast("EvaluatorMode", found.choice("mode", _MODES)),
             items=found.integer("items"),
@@ -207,4 +275,5 @@ class Judgement:
             weaknesses=found.texts("weaknesses"),
             details=found.text_or_none("details"),
             learned=None if learned is None else LearnedSoFar.from_json(learned),
+            auto=None if auto is None else AutoDecisions.from_json(auto),
         )

@@ -20,6 +20,7 @@ from jumar.report.certainty import (
     score_text,
 )
 from jumar.report.checklist import checklist
+from jumar.report.decided import DECIDED_COLUMNS, decided_notes, decided_rows
 from jumar.report.figures import UNKNOWN, count, dollars, duration, iteration_label, point_text, size
 from jumar.report.money import spent_money, spent_tokens
 from jumar.report.notes import changes
@@ -78,6 +79,9 @@ def _page(report: LoopReport) -> Mapping[str, Any]:
         "took_columns": TOOK_COLUMNS,
         "took": took_rows(report),
         "took_lines": took_sentences(report),
+        "decided_columns": DECIDED_COLUMNS,
+        "decided": decided_rows(report.records),
+        "decided_notes": decided_notes(report.records),
         "recommendations": recommendations(report),
         "rows": _rows(report),
         "table_notes": changes(report),

@@ -15,6 +15,7 @@ from jumar.report.certainty import (
     score_text,
 )
 from jumar.report.checklist import checklist
+from jumar.report.decided import DECIDED_COLUMNS, decided_notes, decided_rows
 from jumar.report.figures import (
     UNKNOWN,
     delta_percent,
@@ -53,6 +54,7 @@ def render_markdown(report: LoopReport) -> str:
         _took(report),
         _trajectory(report),
         _learned(report),
+        _decided(report),
         _artifacts(report),
         _list("Recommendations", [inline(line) for line in recommendations(report)]),
         _decisions(report.trail),
@@ -104,6 +106,15 @@ def _learned(report: LoopReport) -> list[str]:
     if command is not None:
         lines += ["", "The configured patterns are as they were. To take over what was learned:", "", f"    {escape(command)}"]
     return lines
+
+
+def _decided(report: LoopReport) -> list[str]:
+    rows = decided_rows(report.records)
+    if not rows:
+        return []
+    lines = ["## Decided by the Cheap Judge and by the Judge", "", row(DECIDED_COLUMNS), row("---" for _ in DECIDED_COLUMNS)]
+    lines += [row(inline(cell) for cell in cells) for cells in rows]
+    return [*lines, *(line for note in decided_notes(report.records) for line in ("", f"{inline(note)}."))]
 
 
 def _degraded(report: LoopReport) -> str:
