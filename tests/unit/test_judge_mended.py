@@ -129,6 +129,32 @@ def test_an_edited_program_is_another_judge(tmp_path: Path) -> None:
     assert identity("python", "x" * 5000, "a\0b").startswith("command:python@")
 
 
+def test_the_same_program_by_another_path_is_the_same_judge(tmp_path: Path) -> None:
+    for place in ("near", "there/deep"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "judge.py").write_text("one")
+        (tmp_path / place / "rules.txt").write_text("be strict")
+
+    def identity(*argv: str, at: str = "near") -> str:
+        return CommandJudge(argv, directory=tmp_path / at).identity
+
+    one = identity("python3", "judge.py", "--rules=rules.txt")
+    assert one == identity("python3", "./judge.py", "--rules=../near/rules.txt")
+    assert one == identity("python3", str(tmp_path / "there/deep/judge.py"), f"--rules={tmp_path / 'near/rules.txt'}")
+    assert one == identity("python3", "judge.py", "--rules=rules.txt", at="there/deep")
+    assert identity("./judge.py") == identity("../near/judge.py", at="there/../near")
+    (tmp_path / "near/other.py").write_text("one")
+    others = {
+        identity("python3", "judge.py", "--laws=rules.txt"),
+        identity("python3", "judge.py", "rules.txt"),
+        identity("python3", "rules.txt", "--rules=judge.py"),
+        identity("python3", "other.py", "--rules=rules.txt"),
+        identity("python3", "judge.py", "--rules=rules.txt", "-v"),
+        identity("python", "judge.py", "--rules=rules.txt"),
+    }
+    assert len({one, *others}) == 7
+
+
 def test_stopping_gives_what_there_is_and_asks_nothing_more(tmp_path: Path) -> None:
     judge = Told(costs=(0.5,))
     runs: list[JudgeRun] = []

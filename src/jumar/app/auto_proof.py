@@ -27,6 +27,7 @@ from jumar.text import escape
 __all__ = ["Basis", "read_basis", "trust_of"]
 
 _RECORDED = "replay:"
+_COMMAND = "command:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +59,8 @@ class Basis:
         differs = _differences(proven, here)
         if differs:
             raise ConfigError(
-                f"the proof is about another expensive judge than --judge: {'; '.join(differs)}. Give the judge that was proven, "
-                "prove the set against this one with `jumar learn`, or take --mode expensive"
+                f"the proof is about another expensive judge: {'; '.join(differs)}. Give the judge that was proven, as it was "
+                "asked then, prove the set against this one with `jumar learn`, or take mode expensive"
             )
         return True
 
@@ -115,7 +116,9 @@ def _of_sealed(proof: Proof) -> ConformalIntervals:
 def _differences(proven: ProofJudge, here: ProofJudge) -> list[str]:
     found: list[str] = []
     if proven.identity != here.identity:
-        found.append(f"it is {escape(proven.identity)}, and this is {escape(here.identity)}")
+        both = proven.identity.startswith(_COMMAND) and here.identity.startswith(_COMMAND)
+        why = " (the hash is of the command's words and of what is in its files: a word or a file has changed)" if both else ""
+        found.append(f"it is {escape(proven.identity)}, and this is {escape(here.identity)}{why}")
     if (proven.question_hash, proven.template) != (here.question_hash, here.template):
         found.append("it was asked another question")
     named = [name for name in ("scale", "explain") if name in proven.settings]

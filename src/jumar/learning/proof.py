@@ -119,11 +119,7 @@ def make_proof(
         ),
         judge=judge,
         rubric=ProofRubric(name=rubric.name, kind=rubric.kind, hash=rubric.digest),
-        patterns=ProofPatterns(
-            hash=patterns_digest(patterns),
-            patterns=len(patterns.patterns),
-            active=sum(one.status == "active" for one in patterns.patterns),
-        ),
+        patterns=_named(patterns),
         seed=seed,
         baselines=baselines.to_json(),
         statistics=found.to_json(),
@@ -131,6 +127,11 @@ def make_proof(
         rows=rows,
         opened=known,
     ).hashed()
+
+
+def _named(patterns: PatternSet) -> ProofPatterns:
+    active = sum(one.status == "active" for one in patterns.patterns)
+    return ProofPatterns(hash=patterns_digest(patterns), patterns=len(patterns.patterns), active=active)
 
 
 def _check_parts(sealed: Sequence[Target], opened: Sequence[Target], split: Split) -> None:

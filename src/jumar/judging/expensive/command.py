@@ -17,7 +17,7 @@ import math
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
@@ -46,8 +46,9 @@ _DRAIN: Final = 0.2  # seconds to wait for the end of a pipe that somebody else 
 class CommandJudge:
     """Runs ``argv`` once a question, without a shell, in a process group of its own that is ended with it.
 
-    ``directory`` is where it runs, None the current one. ``identity`` has the program's name and a hash of the arguments and of
-    what is in the files among them, so that an edited program is another judge.
+    ``directory`` is where it runs, None the current one. ``identity`` has the program's name and a hash of the arguments, in
+    which a file stands by its base name and what is in it: an edited program is another judge, and the same one at another place,
+    or by another path, is not.
 
     Errors: :class:`jumar.errors.ConfigError` for an empty command.
     """
@@ -58,11 +59,10 @@ class CommandJudge:
         self._argv = tuple(argv)
         self._directory = directory
         # arguments may hold what nobody else should read, so that only their hash is on record
-        digest = hashlib.sha256("\0".join(self._argv).encode(errors="surrogateescape"))
-        for content in _contents(self._argv, directory or Path()):
-            digest.update(b"\0\0" + content)
+        words = [_word(word, directory or Path(), program=place == 0) for place, word in enumerate(self._argv)]
+        digest = hashlib.sha256(json.dumps(words).encode()).hexdigest()
         name = os.path.basename(self._argv[0])  # noqa: PTH119 - a name to show, not a path
-        self.identity = f"command:{name}@{digest.hexdigest()[:12]}"
+        self.identity = f"command:{name}@{digest[:12]}"
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
         try:
@@ -110,21 +110,28 @@ class CommandJudge:
         """Nothing is open between two questions."""
 
 
-def _contents(argv: Sequence[str], directory: Path) -> Iterator[bytes]:
-    """Yield a hash for each argument that is a file: of its content, or of size and time where that is too much to read."""
-    for place, word in enumerate(argv):
-        if place == 0 and "/" not in word:  # found on PATH: an interpreter, not what it runs
-            continue
-        path = directory / (word.partition("=")[2] if word.startswith("-") else word)
-        if not os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for what can be no name
-            continue
-        try:
-            known = path.stat()
-            with path.open("rb") as file:
-                content = hashlib.file_digest(file, "sha256").digest() if known.st_size <= _HASHED else b""
-        except OSError:
-            continue
-        yield content or f"{known.st_size} {known.st_mtime_ns}".encode()
+def _word(word: str, directory: Path, *, program: bool) -> list[str]:
+    """Return what an argument adds to the identity: itself, or for a file its option, base name and content.
+
+    ``program`` is the first word: without a slash it is found on ``PATH``, an interpreter and not what that runs.
+    """
+    option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    content = None if program and "/" not in word else _content(directory / value)
+    return [word] if content is None else [option + equals, os.path.basename(value), content]  # noqa: PTH119 - as above
+
+
+def _content(path: Path) -> str | None:
+    """Return a hash of a file's content, or its size and time where that is too much to read; None for what is no file."""
+    if not os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for what can be no name
+        return None
+    try:
+        known = path.stat()
+        if known.st_size > _HASHED:
+            return f"{known.st_size} {known.st_mtime_ns}"
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
 
 
 def _request(request: JudgeRequest) -> bytes:
