@@ -122,6 +122,66 @@ def test_an_effect_has_its_size_its_sign_and_a_small_p_value_and_the_other_direc
     assert one.coverage == pytest.approx(has.mean())
 
 
+CURVES = {
+    "as long as possible": (lambda z: 3 + 0.6 * z, lambda z: 0.3 * (z > 0) + 0.05),
+    "neither short nor long": (lambda z: 3.5 - 0.5 * z**2, lambda z: 0.5 * (np.abs(z) < 0.5) + 0.03),
+    "long enough": (lambda z: 3 + 0.8 * (z > 0.5), lambda z: 0.4 * (z > 0.5) + 0.02),
+    "more of less use": (lambda z: 2 + 1.5 / (1 + np.exp(-4 * z)), lambda z: 0.4 / (1 + np.exp(-4 * z))),
+}
+
+
+@pytest.mark.parametrize("each", [1, 4])
+@pytest.mark.parametrize("name", CURVES)
+def test_however_a_judge_likes_its_texts_long_what_fires_by_length_alone_is_not_supported(name, each):
+    draw = np.random.default_rng(12)
+    liked, chance = CURVES[name]
+    runs, items, patterns = 4, 200, 200
+    wrong, low = 0, 0
+    for _ in range(runs):
+        lengths = np.exp(draw.normal(6, 0.8, items)).astype(int) + 5
+        z = (np.log1p(lengths) - 6) / 0.8
+        scores = np.clip(liked(z) + draw.normal(0, 0.5, items) + draw.normal(0, 0.3, items // each).repeat(each), 1, 5)
+        rows = [np.flatnonzero(row).tolist() for row in draw.random((items, patterns)) < chance(z)[:, None]]
+        groups = [None if each == 1 else f"g{number // each}" for number in range(items)]
+        firing = Firing.of_items(rows, patterns)
+        found = support(scores.tolist(), lengths=lengths.tolist(), groups=groups, firing=firing, types=KINDS * 100)
+        wrong += len(Ledger().added(ledger_entries(list(map(str, range(patterns))), found, 1)).supported())
+        low += sum(one.p_value <= 0.05 for one in found)
+    print(f"{name}, groups of {each}: {wrong} of {runs * patterns} supported, {low} with p ≤ 0.05")
+    assert wrong <= 1
+    assert low <= binom.ppf(0.999, runs * patterns, 0.05)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_of_few_items_the_p_value_is_that_of_all_permutations_and_never_below_it(data):
+    size = data.draw(st.integers(9, 24))
+    scores = data.draw(st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.5, 5.0]), min_size=2 * size, max_size=2 * size))
+    groups = [f"g{number // size}" for number in range(2 * size)]
+    best = sorted(range(size), key=lambda place: -scores[place])
+    fired = sorted({*best[: data.draw(st.integers(1, 3))], data.draw(st.integers(0, 2 * size - 1))})
+    rows = [[0] if number in fired else [] for number in range(2 * size)]
+    (found,) = support(scores, lengths=[10] * 2 * size, groups=groups, firing=Firing.of_items(rows, 1), types=["good"])
+    truth = enumerated(scores, groups, fired, 1)
+    if truth < 0.1:
+        assert truth * (1 - 1e-9) <= found.p_value <= 1.2 * truth
+
+
+def test_of_a_group_that_is_too_large_to_count_it_is_approximated_and_covers_the_truth():
+    draw = np.random.default_rng(2)
+    scores = np.round(np.clip(4.2 + draw.standard_t(3, 3000) * 0.7, 1, 5) * 2) / 2
+    has = np.zeros(3000, dtype=bool)
+    has[draw.choice(3000, 34, replace=False)] = True
+    has[draw.choice(np.flatnonzero(scores >= 4.5), 6, replace=False)] = True
+    left = scores - scores.mean()
+    drawn = np.asarray([left[draw.choice(3000, int(has.sum()), replace=False)].sum() for _ in range(10_000)])
+    share = float((drawn >= left @ has - 1e-9).mean())
+    rows = [[0] if one else [] for one in has]
+    (found,) = support(scores.tolist(), lengths=[7] * 3000, groups=["a"] * 3000, firing=Firing.of_items(rows, 1), types=["good"])
+    assert 0.0001 < share < 0.1
+    assert share < found.p_value < 3 * share
+
+
 def test_where_nothing_can_be_compared_nothing_is_said():
     rows = [[0, 2], [0], [0]]
     never, always, other = (
