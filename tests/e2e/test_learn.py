@@ -171,13 +171,29 @@ def test_a_budget_that_is_too_small_is_kept_and_a_higher_one_goes_on(tmp_path: P
         words = ["learn", str(items), *judge, "-o", str(output), "--max-iterations", "1", "--profile", "seed"]
         poor = call(*words, "--max-cost", "2", check=1)
         assert "open items" in poor.err
-        assert "the same command" in poor.err
+        assert "give more than --max-cost 2" in poor.err
+        assert "the limit of $1.2 is reached" in poor.err
+        again = call(*words, "--max-cost", "2", check=1)
+        assert "the limit of $1.2 is reached" in again.err
         assert len(server.seen) * 0.11 <= 2
         kept = (output / "verdicts.jsonl").read_text().splitlines()
         assert len(server.seen) == len(kept)
         said = json.loads(call(*words, "--max-cost", "20", "--json", check=0).out)
         assert 60 == len(server.seen)
     assert said["cost_usd"] == pytest.approx(60 * 0.11)
+
+
+def test_what_was_paid_counts_in_every_run_of_it(tmp_path: Path) -> None:
+    items = write_items(tmp_path / "items.jsonl", judged_items(30, 2, seed=3))
+    with JudgeServer(_model) as server:
+        judge = ["--judge", f"{server.base}/v1#m", "--price", "1000,500", "--repeat", "1", "--no-cache", "--concurrency", "1"]
+        words = ["learn", str(items), *judge, "-o", str(tmp_path / "out"), "--max-iterations", "1", "--profile", "seed", "--json"]
+        once = json.loads(call(*words, "--max-cost", "5.4", check=0).out)
+        asked = len(server.seen)
+        assert 29 + 20 == asked  # of the open items for their share of the budget, of the sealed ones for the rest
+        again = json.loads(call(*words, "--max-cost", "5.4", check=0).out)
+        assert asked == len(server.seen)
+    assert [pytest.approx(asked * 0.11)] * 2 == [once["cost_usd"], again["cost_usd"]]
 
 
 def test_a_judge_on_file_proposes_nothing(judged: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jumar.app.learning_verdicts import Asking, Verdicts
+from jumar.app.redact_config import RedactConfig, install_redaction
 from jumar.errors import EvaluationUnreliableError, ItemError, StoreDamagedError
 from jumar.judging import Item, builtin_rubric
 from jumar.judging.expensive.settings import JudgeSettings
@@ -177,3 +178,41 @@ def test_a_judge_that_fails_on_all_of_the_first_is_not_asked_about_the_others(tm
     judge.asked.clear()
     found.ask([*(Item(f"bad-{number}", "x") for number in range(3)), *items(30)])
     assert 30 == len(found.targets(items(30)))
+
+
+def test_names_that_look_like_secrets_are_not_paid_for_twice(tmp_path: Path) -> None:
+    install_redaction(RedactConfig())
+    named = [replace(one, id=f"ghp_{number:036d}") for number, one in enumerate(items(6))]
+    judge = CountingJudge()
+    asked = verdicts(tmp_path / "verdicts.jsonl", judge)
+    asked.ask(named)
+    assert "ghp_" not in (tmp_path / "verdicts.jsonl").read_text()
+    later = verdicts(tmp_path / "verdicts.jsonl", judge)
+    later.ask(named)
+    assert 6 == len(judge.asked)
+    assert named == [one.item for one in later.targets(named)]
+    assert (pytest.approx(0.06), pytest.approx(0.06)) == later.spent(named)
+
+
+class DearJudge(CountingJudge):
+    """Charges for answers that say nothing."""
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        return replace(await super().judge(request), text="no answer")
+
+
+def test_what_was_paid_for_nothing_is_remembered(tmp_path: Path) -> None:
+    asked = verdicts(tmp_path / "verdicts.jsonl", DearJudge())
+    with pytest.raises(EvaluationUnreliableError):
+        asked.ask(items(2))
+    spent = asked.spent(items(2))[1]
+    assert spent >= 0.01
+    later = verdicts(tmp_path / "verdicts.jsonl", CountingJudge())
+    assert items(2) == later.missing(items(2))
+    assert (spent, spent) == later.spent(items(2))
+    assert (0.0, 0.0) == later.spent(items(4, first=10))
+    told: list[str] = []
+    later.ask(items(30), max_cost=0.05, spent=spent, hear=lambda result, total: told.append(f"{result.story_id} of {total}"))
+    assert later.spent(items(30))[1] <= 0.05 + 1e-9
+    assert [f"item-{number} of 30" for number in range(len(told))] == told
+    assert 0 < len(told) <= 4  # those that nobody asked about are not told of

@@ -75,7 +75,7 @@ def learn(
         made=made,
         proposer=proposer_of(request, judge, items),
         stop=lambda: switch.requested,
-        halt=switch.now,
+        halt=lambda: switch.now(switch.reason),
         hear=hear,
     )
     outcome = _loop(request, store, data, switch, listener, start).run()
@@ -86,7 +86,7 @@ def learn(
     try:
         summary = finish(request, data, outcome)
     except JudgeInterruptedError:
-        return LearnResult(output=request.output, outcome=outcome, summary=None, cut_off=True)
+        return LearnResult(output=request.output, outcome=outcome, summary=None, cut_off=switch.reason)
     return LearnResult(output=request.output, outcome=outcome, summary=summary)
 
 

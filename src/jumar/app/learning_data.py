@@ -109,7 +109,7 @@ class LearnData:
                 raise self._given_up(
                     f"the judge scored {len(targets):,} of the {len(opened):,} open items"
                     f"{'' if paid.stopped is None else f' ({paid.stopped})'}; that is too few to learn from. What was said is "
-                    "kept: the same command asks about the others"
+                    f"kept: {_way_out(paid, self.request.settings.max_cost)}"
                 )
             self._material = Material(
                 targets=targets,
@@ -126,13 +126,14 @@ class LearnData:
 
     def _judged(self, opened: Sequence[Item]) -> Paid:
         try:
-            return self.ask(opened, self._share(opened))
+            return self.verdicts.ask(opened, max_cost=self._share(opened), spent=self.verdicts.spent(opened)[1], hear=self.hear)
         except JudgeInterruptedError as error:
             self.halt()
             judged = len(self.verdicts.results(opened))
             raise EvaluationUnreliableError(f"stopped when {judged:,} of {len(opened):,} open items were judged") from error
         except (EvaluationUnreliableError, JudgeRejectedError) as error:
-            raise self._given_up(str(error)) from error
+            told = "a judge that was changed is another judge, and another folder is learned into with -o"
+            raise self._given_up(f"{str(error).rstrip('.')}; {told}") from error
 
     def _given_up(self, problem: str) -> EvaluationUnreliableError:
         self.problem = problem
@@ -144,23 +145,24 @@ class LearnData:
         told, self._untold = self._untold, None
         return told
 
-    def ask(self, items: Sequence[Item], max_cost: float | None = None) -> Paid:
-        """Ask the judge about items that have no verdict."""
-        return self.verdicts.ask(items, max_cost=max_cost, hear=self.hear)
-
     def _share(self, opened: Sequence[Item]) -> float | None:
-        """Return what is left for the open items of their part of the budget: the sealed ones are judged from the same."""
+        """Return the open items' part of the budget: the sealed ones are judged from the same."""
         most = self.request.settings.max_cost
-        if most is None:
-            return None
-        spent = math.fsum(one.cost_usd or 0.0 for one in self.verdicts.results(opened))
-        return max(0.0, most * len(opened) / len(self.items) - spent)
+        return None if most is None else most * len(opened) / len(self.items)
 
     def _maker(self) -> Maker:
         kind = "story" if all(item.story is not None for item in self.items) else "text"
         if self.request.profile == "seed":
             return AdditiveMaker(rubric=self.rubric)
         return ScorecardMaker(made=self.made, rubric=kind, seed=self.request.seed)
+
+
+def _way_out(paid: Paid, most: float | None) -> str:
+    if most is not None and paid.stopped is not None:
+        return f"give more than --max-cost {most:g}, of which a part is kept for the sealed items, and it goes on"
+    if paid.unscored.get("missing"):
+        return "the recorded judge has no verdict of the others; add them to its file, and learn into another folder"
+    return "the same command asks about the others"
 
 
 def _judgement(paid: Paid, items: int, results: Sequence[ExpensiveModeResult], judge: str) -> Judgement:

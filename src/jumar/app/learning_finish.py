@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from statistics import fmean
 from typing import Any, Final
@@ -12,11 +11,10 @@ from typing import Any, Final
 from jumar.app.learning_data import LearnData
 from jumar.app.learning_files import read_logs
 from jumar.app.learning_model import LearnRequest, prove_request
-from jumar.app.prove_request import ProveRequest
 from jumar.app.proving import prove_set
 from jumar.files import replace_file
 from jumar.judging.gap import QUALITY_TARGET
-from jumar.judging.models import ExpensiveModeResult
+from jumar.judging.items import Item
 from jumar.learning.learner import PATTERNS, known_in, save_set
 from jumar.learning.making import final_set, probe_set
 from jumar.learning.members import members_of
@@ -41,8 +39,17 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     save_set(final, request.output / PATTERNS, f"the set of iteration {known.state.iteration}, fitted on all open items")
     probes = probe_set(final, [one.item for one in material.targets], material.rubric, seed=request.seed)
     saved = load_pattern_set(request.output / PATTERNS)
-    left = _left(request, outcome)
-    proven = prove_set(left, saved, data.split, data.items, data.verdicts, datetime.now(UTC), data.hear)
+    proven = prove_set(
+        prove_request(request),
+        saved,
+        data.split,
+        data.items,
+        data.verdicts,
+        datetime.now(UTC),
+        data.hear,
+        parts=("sealed",),
+        spent=_spent(outcome, data, sealed),
+    )
     average = fmean(row.cheap for row in proven.proof.rows)
     verdict = proven.proof.verdict
     logs = read_logs(request.output)
@@ -62,17 +69,15 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
         "looks": proven.proof.looks.model_dump(),
         "judge_calls": data.verdicts.calls,
         "members": [one.to_json() for one in members],
-        "cost_usd": _cost(outcome, data.verdicts.results(sealed)),
+        "cost_usd": _cost(outcome, data, sealed),
     }
     replace_file(request.output / RESULT, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode())
     return summary
 
 
-def _left(request: LearnRequest, outcome: LoopOutcome) -> ProveRequest:
-    """Return what is to be proven, with what the loop left of the budget."""
-    most = request.settings.max_cost
-    left = None if most is None else max(0.0, most - outcome.spend.charged_cost_usd)
-    return prove_request(replace(request, settings=replace(request.settings, max_cost=left)))
+def _spent(outcome: LoopOutcome, data: LearnData, sealed: Sequence[Item]) -> float:
+    """Return what of the budget is spent: in the loop, and for sealed items by a run that was interrupted after it."""
+    return outcome.spend.charged_cost_usd + data.verdicts.spent(sealed)[1]
 
 
 def _course(logs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -94,8 +99,7 @@ def _course(logs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _cost(outcome: LoopOutcome, sealed: Sequence[ExpensiveModeResult]) -> float | None:
+def _cost(outcome: LoopOutcome, data: LearnData, sealed: Sequence[Item]) -> float | None:
     """Return what was paid in all runs: in the loop, and for the sealed items after it. None where somebody did not say."""
-    later = [one.cost_usd for one in sealed]
-    paid = outcome.spend.cost_usd
-    return None if paid is None or None in later else paid + sum(cost or 0.0 for cost in later)
+    paid, later = outcome.spend.cost_usd, data.verdicts.spent(sealed)[0]
+    return None if paid is None or later is None else paid + later

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,19 +63,19 @@ def prove_request(request: LearnRequest) -> ProveRequest:
 class LearnResult:
     """How a run ended. ``summary`` is what ``result.json`` holds; None when the run was stopped before there was a verdict.
 
-    ``cut_off``: it was stopped while the sealed items were being judged.
+    ``cut_off`` says how it was stopped while the sealed items were being judged, None when it was not.
     """
 
     output: Path
     outcome: LoopOutcome
     summary: Mapping[str, Any] | None
-    cut_off: bool = False
+    cut_off: Literal["interrupted", "terminated"] | None = None
 
     @property
     def exit_code(self) -> int:
         """0 with a verdict, whichever; else the loop's own."""
-        if self.cut_off:
-            return JudgeInterruptedError.exit_code
+        if self.cut_off is not None:
+            return 128 + signal.SIGTERM if self.cut_off == "terminated" else JudgeInterruptedError.exit_code
         return 0 if self.summary is not None else self.outcome.exit_code
 
     def document(self) -> dict[str, Any]:

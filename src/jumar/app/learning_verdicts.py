@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,9 +25,9 @@ from jumar.judging.digests import digest_of, item_digest
 from jumar.judging.expensive.evaluate import PROBED, JudgeRun, judge_items, readings_for
 from jumar.judging.expensive.prompt import TEMPLATE_VERSION
 from jumar.judging.expensive.settings import JudgeSettings
-from jumar.judging.expensive.summary import Evaluation, Result
+from jumar.judging.expensive.summary import NOT_THE_JUDGES, Evaluation, Result
 from jumar.judging.items import Item
-from jumar.judging.models import ExpensiveModeResult
+from jumar.judging.models import ExpensiveModeResult, Unscored
 from jumar.judging.proofs import ProofJudge
 from jumar.judging.rubric import JudgeRubric
 from jumar.learning.targets import Target, targets_of
@@ -43,6 +44,7 @@ Hear = Callable[[Result, int], None]
 """Told of each answer: the result, and how many items are asked about."""
 
 _HOPELESS: Final = 0.9  # of the first few; whether too many of all have no verdict is seen with the others
+_NAMES: Final = 3  # of a line that holds nothing: an item without an answer
 _LOOK: Final = 0.1  # seconds between two looks at the request to stop
 
 
@@ -124,6 +126,14 @@ def judge_of_proof(judge: Judge, question: JudgeRubric, settings: JudgeSettings)
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """An answer that was paid for and is no verdict; ``item`` is the digest of what was asked about."""
+
+    item: str
+    cost_usd: float
+
+
 class Verdicts:
     """The verdicts of one run.
 
@@ -135,6 +145,8 @@ class Verdicts:
         self._path = path
         self._asking = asking
         self._judge = digest_of(asking.claims.model_dump(mode="json"))
+        self._ids: dict[str, str] = {}
+        self._lost: list[Lost] = []
         self._known = self._read()
 
     @property
@@ -142,17 +154,21 @@ class Verdicts:
         """Who is asked, and how."""
         return self._asking.claims
 
-    def _read(self) -> dict[str, tuple[str, ExpensiveModeResult]]:
+    def _read(self) -> dict[str, ExpensiveModeResult]:
         try:
             lines = self._path.read_bytes().split(b"\n")
         except FileNotFoundError:
             return {}
-        found: dict[str, tuple[str, ExpensiveModeResult]] = {}
+        found: dict[str, ExpensiveModeResult] = {}
         for number, line in enumerate(lines[:-1], 1):
             try:
                 entry = json.loads(line)
                 judge: str = entry["judge"]
-                found[entry["id"]] = (entry["item"], ExpensiveModeResult.model_validate(entry["result"]))
+                self._ids[str(entry["id"])] = str(entry["item"])
+                if "paid" in entry:
+                    self._lost.append(Lost(item=str(entry["item"]), cost_usd=float(entry["paid"])))
+                else:
+                    found[str(entry["item"])] = ExpensiveModeResult.model_validate(entry["result"])
             except (ValueError, KeyError, TypeError, ValidationError) as error:
                 raise StoreDamagedError(
                     f"{escape(str(self._path))}:{number}: not a verdict ({type(error).__name__}); "
@@ -169,36 +185,54 @@ class Verdicts:
                 stream.truncate(sum(len(line) + 1 for line in lines[:-1]))
         return found
 
-    def missing(self, items: Sequence[Item]) -> list[Item]:
-        """Return the items that the judge has not scored yet."""
-        return [item for item in items if item.id not in self._known]
+    def _of(self, item: Item) -> ExpensiveModeResult | None:
+        """Return the verdict of an item. It is found by the digest: its name may have been taken for a secret, and redacted."""
+        found = self._known.get(item_digest(item))
+        return None if found is None else found.model_copy(update={"story_id": item.id})
 
-    def targets(self, items: Sequence[Item]) -> list[Target]:
-        """Return the items that have a verdict, in their order. Errors: ItemError for one whose text has changed since."""
-        for item in items:
-            known = self._known.get(item.id)
-            if known is not None and known[0] != item_digest(item):
+    def missing(self, items: Sequence[Item]) -> list[Item]:
+        """Return the items that the judge has not scored yet. Errors: ItemError for one whose text has changed since."""
+        left = [item for item in items if self._of(item) is None]
+        for item in left:
+            if self._ids.get(item.id, item_digest(item)) != item_digest(item):
                 raise ItemError(
                     f"{item.source or escape(item.id)}: the text of '{escape(item.id)}' is not the one that was judged; "
                     "learn into another folder"
                 )
-        return targets_of(items, [self._known[item.id][1] for item in items if item.id in self._known])
+        return left
+
+    def targets(self, items: Sequence[Item]) -> list[Target]:
+        """Return the items that have a verdict, in their order. Errors: as :meth:`missing`."""
+        self.missing(items)
+        return targets_of(items, self.results(items))
 
     def results(self, items: Sequence[Item]) -> list[ExpensiveModeResult]:
         """Return the verdicts of these items, in their order."""
-        return [self._known[item.id][1] for item in items if item.id in self._known]
+        return [found for item in items if (found := self._of(item)) is not None]
+
+    def spent(self, items: Sequence[Item]) -> tuple[float | None, float]:
+        """Return what was paid for these items in all runs: None where somebody did not say; and what is known of it."""
+        own = {item_digest(item) for item in items}
+        costs = [one.cost_usd for one in self.results(items)] + [one.cost_usd for one in self._lost if one.item in own]
+        known = math.fsum(cost for cost in costs if cost is not None)
+        return (None if None in costs else known), known
+
+    def _dearest(self) -> float | None:
+        """Return the most that a reading took so far, None when nobody said."""
+        costs = [one.cost_usd / (len(one.readings) or 1) for one in self._known.values() if one.cost_usd]
+        return max((*costs, *(one.cost_usd for one in self._lost)), default=None)
 
     @property
     def calls(self) -> int:
         """How many readings of the judge the verdicts are made of, without those that came from its cache."""
-        return sum(len(one.readings) or 1 for _, one in self._known.values() if not one.cached)
+        return sum(len(one.readings) or 1 for one in self._known.values() if not one.cached)
 
-    def ask(self, *parts: Sequence[Item], max_cost: float | None = None, hear: Hear | None = None) -> Paid:
+    def ask(self, *parts: Sequence[Item], max_cost: float | None = None, spent: float = 0.0, hear: Hear | None = None) -> Paid:
         """Ask about the items that have no verdict yet, one part after the other, and keep what is said.
 
-        ``max_cost`` is in USD, for all these questions. Where nobody said how often an item is read, the first of each part are
-        read twice, and these readings decide about the others: of the same items the same ones, so that a run that was
-        interrupted asks what the whole one would have asked.
+        ``max_cost`` is in USD, for all these questions and what was ``spent`` before. Where nobody said how often an item is
+        read, the first of each part are read twice, and these readings decide about the others: of the same items the same ones,
+        so that a run that was interrupted asks what the whole one would have asked.
         Errors: those of :func:`jumar.judging.judge_items`; what was judged before them is kept.
         """
         settings = replace(self._asking.settings, max_cost=max_cost)
@@ -209,19 +243,21 @@ class Verdicts:
                 continue
 
             def told(result: Result, total: int = wanted) -> None:
-                if hear is not None:
+                if hear is not None and not (isinstance(result, Unscored) and result.kind in NOT_THE_JUDGES):
                     hear(result, total)
 
             if settings.repeat is None and not getattr(self._asking.judge, "recorded", False):
                 twice = replace(settings, repeat=2, max_unscored=max(settings.max_unscored, _HOPELESS))
-                paid = self._ask(part[:PROBED], twice, paid, told)
-                read = [self._known[item.id][1].readings for item in part[:PROBED] if item.id in self._known]
-                paid = self._ask(part, replace(settings, repeat=readings_for(read)), paid, told)
+                paid = self._ask(part[:PROBED], twice, paid, spent, told)
+                read = [one.readings for one in self.results(part[:PROBED])]
+                paid = self._ask(part, replace(settings, repeat=readings_for(read)), paid, spent, told)
             else:
-                paid = self._ask(part, settings, paid, told)
+                paid = self._ask(part, settings, paid, spent, told)
         return paid
 
-    def _ask(self, items: Sequence[Item], settings: JudgeSettings, paid: Paid, told: Callable[[Result], None]) -> Paid:
+    def _ask(
+        self, items: Sequence[Item], settings: JudgeSettings, paid: Paid, spent: float, told: Callable[[Result], None]
+    ) -> Paid:
         """Ask about ``items`` unless the budget has ended before, and return all that was paid, ``paid`` included."""
         wanted = self.missing(items)
         if not wanted or paid.stopped is not None:
@@ -233,19 +269,36 @@ class Verdicts:
 
                 def keep(result: Result) -> None:
                     told(result)
+                    digest = item_digest(by_id[result.story_id])
+                    line: dict[str, Any] = {"id": result.story_id, "item": digest, "judge": self._judge}
                     if isinstance(result, ExpensiveModeResult):
-                        digest = item_digest(by_id[result.story_id])
-                        self._known[result.story_id] = (digest, result)
-                        said = result.model_dump(mode="json")
-                        line = {"id": result.story_id, "item": digest, "judge": self._judge, "result": said}
-                        stream.write(current().redact(json.dumps(line, ensure_ascii=False)) + "\n")
+                        self._known[digest], self._ids[result.story_id] = result, digest
+                        line["result"] = result.model_dump(mode="json")
+                    elif result.cost_usd:
+                        self._lost.append(Lost(item=digest, cost_usd=result.cost_usd))
+                        line["paid"] = result.cost_usd
+                    if len(line) > _NAMES:
+                        stream.write(_line(line))
                         stream.flush()
 
                 asking = replace(self._asking, settings=settings)
-                return paid.plus(Paid.of(_asked(asking, wanted, keep, paid.known_cost_usd)))
+                return paid.plus(
+                    Paid.of(_asked(asking, wanted, keep, spent=spent + paid.known_cost_usd, dearest=self._dearest()))
+                )
 
 
-def _asked(asking: Asking, items: Sequence[Item], keep: Callable[[Result], None], spent: float) -> Evaluation:
+def _line(entry: dict[str, Any]) -> str:
+    """Return a line: what was said redacted, the digests as they are, since verdicts are found by them."""
+    text = current().redact(json.dumps(entry, ensure_ascii=False))
+    with contextlib.suppress(ValueError):
+        kept = {**json.loads(text), "item": entry["item"], "judge": entry["judge"]}
+        text = json.dumps(kept, ensure_ascii=False)
+    return text + "\n"
+
+
+def _asked(
+    asking: Asking, items: Sequence[Item], keep: Callable[[Result], None], *, spent: float, dearest: float | None
+) -> Evaluation:
     async def work() -> Evaluation:
         async with contextlib.aclosing(asking.judge), contextlib.AsyncExitStack() as stack:
             return await judge_items(
@@ -258,6 +311,7 @@ def _asked(asking: Asking, items: Sequence[Item], keep: Callable[[Result], None]
                 prices=asking.prices,
                 total=len(items),
                 spent=spent,
+                dearest=dearest,
                 started=lambda run: stack.push_async_callback(_watching(run, asking.stop)),
             )
 

@@ -26,7 +26,7 @@ from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric
 from jumar.judging.tracking import require_statistics
 from jumar.learning.evidence import heldout_of
 from jumar.learning.proof import Verification, make_proof, verify_proof
-from jumar.learning.split import Split
+from jumar.learning.split import Part, Split
 from jumar.patterns.models import PatternSet
 from jumar.patterns.storage import load_pattern_set
 from jumar.text import escape
@@ -94,15 +94,22 @@ def prove_set(
     verdicts: Verdicts,
     now: datetime,
     hear: Hear | None = None,
+    *,
+    parts: Sequence[Part] = ("open", "sealed"),
+    spent: float = 0.0,
 ) -> Proving:
-    """Do what :func:`prove` does, with what its caller has read already; the budget of ``request`` holds."""
+    """Do what :func:`prove` does, with what its caller has read already.
+
+    Only items of these ``parts`` are asked about. ``spent`` (USD) counts against the budget of ``request`` already.
+    """
     rubric = rubric_of_items(request.rubric, items)
     claims = verdicts.claims
     sealed, opened = split.part(items, "sealed"), split.part(items, "open")
     before = verdicts.targets(sealed)
     subject = look_subject(patterns_digest(patterns), digest_of(split.to_json()), claims, rubric.digest)
     looks, first = count_look(request.output, subject, at=now, extra=request.extra_look)
-    paid = verdicts.ask(opened, sealed, max_cost=request.settings.max_cost, hear=hear)
+    asked = [split.part(items, part) for part in parts]
+    paid = verdicts.ask(*asked, max_cost=request.settings.max_cost, spent=spent, hear=hear)
     targets = {part: verdicts.targets(one) for part, one in (("sealed", sealed), ("opened", opened))}
     for part, one in (("sealed", sealed), ("opened", opened)):
         if len(targets[part]) < (1 - min(MAX_UNSCORED, request.settings.max_unscored)) * len(one):

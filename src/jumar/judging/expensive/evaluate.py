@@ -66,8 +66,8 @@ class JudgeRun:
     """One evaluation of ``items``, as a stream: iterate over :meth:`results`, then look at :meth:`evaluation`.
 
     ``total`` is the number of items where it is known: with it hopeless runs end early. ``spent`` (USD) counts against the limit
-    already. ``random`` draws the jitter, ``pause`` waits, ``nonce`` makes the fence; tests bring their own. To be made inside a
-    running event loop, and used once.
+    already, and ``dearest`` is the most that a call took before, None of a first run. ``random`` draws the jitter, ``pause``
+    waits, ``nonce`` makes the fence; tests bring their own. To be made inside a running event loop, and used once.
     """
 
     def __init__(
@@ -84,12 +84,13 @@ class JudgeRun:
         pause: Callable[[float], Awaitable[object]] | None = None,
         nonce: Callable[[], str] | None = None,
         spent: float = 0.0,
+        dearest: float | None = None,
     ) -> None:
         self._items = items
         self._judge = judge
         self._settings = settings or JudgeSettings()
         self._total = total if total is not None else len(items) if isinstance(items, Sized) else None
-        self._ledger = Ledger(self._settings.max_cost, prices, spent)
+        self._ledger = Ledger(self._settings.max_cost, prices, before=spent, largest=dearest)
         recorded = bool(getattr(judge, "recorded", False))  # its answers are on file: no second reading, nothing to keep
         self._asker = Asker(
             judge,

@@ -25,15 +25,25 @@ _FREE: Final[frozenset[FailureKind]] = frozenset({"rate_limited", "unavailable",
 
 
 class Ledger:
-    """The sum of what was spent in one run, and the limit; ``before`` was spent of it already. Belongs to one event loop."""
+    """The sum of what was spent in one run, and the limit. Belongs to one event loop.
 
-    def __init__(self, max_cost: float | None = None, prices: Prices | None = None, before: float = 0.0) -> None:
+    ``before`` was spent of the limit already, and ``largest`` is the most that a call took then; None of a first run.
+    """
+
+    def __init__(
+        self,
+        max_cost: float | None = None,
+        prices: Prices | None = None,
+        *,
+        before: float = 0.0,
+        largest: float | None = None,
+    ) -> None:
         self._max_cost = max_cost
         self._before = before
         self._prices = prices
         self._changed = asyncio.Condition()
         self._in_flight = 0
-        self._largest: float | None = None
+        self._largest = largest
         self._unknown = 0
         self._known = 0
         self._assumed = 0.0
