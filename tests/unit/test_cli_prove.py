@@ -17,6 +17,7 @@ from jumar.judging.expensive.settings import JudgeSettings
 from jumar.learning.split import split_items
 from jumar.learning.targets import Target
 from jumar.patterns.storage import serialised
+from jumar.store.lock import LoopLock
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 EFFECTS = {"velvet": 0.9, "rust": -0.9}
@@ -83,6 +84,38 @@ def test_the_number_of_a_look_is_that_which_was_written_down(out):
     assert "has none at this set with this judge" in call("prove", "--verify", str(proof), check=14).out
     (out / "looks.jsonl").unlink()
     assert "not      which look it was" in call("prove", "--verify", str(proof)).out
+    lost = call("prove", str(out), check=14).err
+    assert "0 looks written down, and proof.json beside it tells of look 1" in lost
+
+
+def test_other_verdicts_are_another_look(out):
+    proven(out)
+    verdicts = out / "verdicts.jsonl"
+    split = json.loads((out / "split.json").read_text())["groups"]
+    lines = [json.loads(line) for line in verdicts.read_text().splitlines()]
+    groups = {one["id"]: one["group"] for one in map(json.loads, (out.parent / "items.jsonl").read_text().splitlines())}
+    sealed = next(one for one in lines if split[f"group:{groups[one['id']]}"] == "sealed")
+    sealed["result"]["readings"] = [1.0 if sealed["result"]["readings"][0] > 3 else 5.0]
+    verdicts.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    assert [2, 2] == [proven(out)["looks"]["number"] for _ in range(2)]
+    verdicts.unlink()
+    assert 3 == proven(out)["looks"]["number"]
+    assert 3 == looks_made(out)
+
+
+def test_a_damaged_set_is_not_replaced_by_an_older_one(out):
+    proven(out)
+    (out / "patterns.json").rename(out / "patterns.json.backup")
+    (out / "patterns.json").write_text("{")
+    before = (out / "proof.json").read_bytes()
+    assert "patterns.json" in call("prove", str(out), check=2).err
+    assert (1, before) == (looks_made(out), (out / "proof.json").read_bytes())
+
+
+def test_two_do_not_prove_at_the_same_time(out):
+    with LoopLock(out / ".prove.lock", what="the proof"):
+        assert "the proof of" in call("prove", str(out), check=13).err
+    proven(out)
 
 
 def test_verdicts_do_not_get_younger_by_proving_again(out):
@@ -90,7 +123,7 @@ def test_verdicts_do_not_get_younger_by_proving_again(out):
         return json.loads((out / "proof.json").read_text())["created_at"]
 
     proven(out)
-    first = json.loads((out / "looks.jsonl").read_text())["at"]
+    first = json.loads((out / "looks.jsonl").read_text().splitlines()[0])["at"]
     looks = (out / "looks.jsonl").read_text().replace(first[:4], "2020")
     (out / "looks.jsonl").write_text(looks)
     proven(out)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from jumar.app.judges import make_judge
 from jumar.app.learning_data import LearnData, read_learning_items, split_of
 from jumar.app.learning_files import publish
 from jumar.app.learning_finish import finish
-from jumar.app.learning_model import LearnRequest, LearnResult, prove_request
+from jumar.app.learning_model import LOOP, ROOT, LearnRequest, LearnResult, prove_request
 from jumar.app.learning_proposers import proposer_of
 from jumar.app.learning_verdicts import Hear
 from jumar.app.prove_request import remember
@@ -38,10 +38,7 @@ from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
 from jumar.text import escape
 
-__all__ = ["LOOP", "learn"]
-
-LOOP: Final = "learn"
-ROOT: Final = ".jumar"
+__all__ = ["learn"]
 
 
 def learn(

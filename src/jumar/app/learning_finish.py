@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import fmean
-from typing import Any, Final
+from typing import Any
 
 from jumar.app.learning_data import LearnData
 from jumar.app.learning_files import read_logs
-from jumar.app.learning_model import LearnRequest, prove_request
+from jumar.app.learning_model import RESULT, LearnRequest, prove_request
 from jumar.app.proving import prove_set
 from jumar.files import replace_file
 from jumar.judging.gap import QUALITY_TARGET
@@ -19,11 +19,9 @@ from jumar.learning.learner import PATTERNS, known_in, save_set
 from jumar.learning.making import final_set, probe_set
 from jumar.learning.members import members_of
 from jumar.loop.outcome import LoopOutcome
-from jumar.patterns.storage import load_pattern_set
+from jumar.patterns.storage import read_pattern_set
 
-__all__ = ["RESULT", "finish"]
-
-RESULT: Final = "result.json"
+__all__ = ["finish"]
 
 
 def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict[str, Any]:
@@ -38,7 +36,7 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     final = final_set(known, material) if known.state.iteration else known.state.patterns
     save_set(final, request.output / PATTERNS, f"the set of iteration {known.state.iteration}, fitted on all open items")
     probes = probe_set(final, [one.item for one in material.targets], material.rubric, seed=request.seed)
-    saved = load_pattern_set(request.output / PATTERNS)
+    saved = read_pattern_set(request.output / PATTERNS)
     proven = prove_set(
         prove_request(request),
         saved,

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from jumar.app.prove_request import ProveRequest
 from jumar.judging.expensive.settings import JudgeSettings
@@ -14,7 +14,11 @@ from jumar.judging.expensive.summary import JudgeInterruptedError
 from jumar.loop.outcome import LoopOutcome
 from jumar.model.prices import Prices
 
-__all__ = ["LearnRequest", "LearnResult", "Proposer", "prove_request"]
+__all__ = ["LOOP", "RESULT", "ROOT", "LearnRequest", "LearnResult", "Proposer", "prove_request"]
+
+LOOP: Final = "learn"
+ROOT: Final = ".jumar"
+RESULT: Final = "result.json"
 
 Proposer = Literal["terms", "judge"]
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from jumar.app.learning import LOOP, ROOT
 from jumar.app.learning_data import SPLIT
 from jumar.app.learning_files import iteration_folder, read_logs
-from jumar.app.learning_finish import RESULT
+from jumar.app.learning_model import LOOP, RESULT, ROOT
 from jumar.app.proving import PROOF
 from jumar.errors import NotFoundError, StoreDamagedError
 from jumar.judging.proofs import read_proof

@@ -208,7 +208,15 @@ class Verdicts:
 
     def results(self, items: Sequence[Item]) -> list[ExpensiveModeResult]:
         """Return the verdicts of these items, in their order."""
-        return [found for item in items if (found := self._of(item)) is not None]
+        return [found for _, found in self._pairs(items)]
+
+    def digest(self, items: Sequence[Item]) -> str | None:
+        """Return one hash of what the judge said of these items, in any order; None when it said nothing yet."""
+        said = sorted([item_digest(item), *one.readings] for item, one in self._pairs(items))
+        return digest_of(said) if said else None
+
+    def _pairs(self, items: Sequence[Item]) -> list[tuple[Item, ExpensiveModeResult]]:
+        return [(item, found) for item in items if (found := self._of(item)) is not None]
 
     def spent(self, items: Sequence[Item]) -> tuple[float | None, float]:
         """Return what was paid for these items in all runs: None where somebody did not say; and what is known of it."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from jumar.errors import ConflictError, LockedError, NotFoundError
+from jumar.errors import ConflictError, LockedError, NotFoundError, StoreDamagedError
 from jumar.files import as_write_error, fsync_directory, make_directory, wait_for_lock, write_all
 from jumar.judging.digests import digest_of
 from jumar.judging.proofs import PLANNED_LOOKS, ProofLooks
 from jumar.learning.proof import look_at
-from jumar.text import escape
+from jumar.text import escape, plural
 
-__all__ = ["FILE", "count_look", "look_known", "looks_made"]
+__all__ = ["FILE", "count_look", "look_known", "looks_made", "record_seen"]
 
 FILE: Final = "looks.jsonl"
 _FORMAT: Final = 1
@@ -25,10 +25,14 @@ _PATIENCE: Final = 10.0  # seconds; whoever holds the lock writes one line
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """``subject`` is the hash of what was looked at with what, ``at`` when; None of a line that a crash cut off: a look, too."""
+    """``subject`` is the hash of what was looked at with what, ``at`` when; None of a line that a crash cut off: a look, too.
+
+    ``seen`` is the hash of the verdicts that were seen, None while that was not written down.
+    """
 
     subject: str | None
     at: datetime | None
+    seen: str | None = None
 
 
 def looks_made(output: Path) -> int:
@@ -49,15 +53,21 @@ def look_known(output: Path, subject: dict[str, Any]) -> int | None:
     except OSError as error:
         raise NotFoundError(f"{escape(str(output / FILE))} cannot be read ({error.strerror})") from error
     key = digest_of(subject)
-    return next((number for number, one in enumerate(known, start=1) if one.subject == key), None)
+    return max((number for number, one in enumerate(known, start=1) if one.subject == key), default=None)
 
 
-def count_look(output: Path, subject: dict[str, Any], *, at: datetime, extra: bool = False) -> tuple[ProofLooks, datetime]:
+def count_look(
+    output: Path, subject: dict[str, Any], *, at: datetime, extra: bool = False, known: str | None = None, told: int = 0
+) -> tuple[ProofLooks, datetime]:
     """Write a look down, and return which one it is and when the first was begun; only then may the sealed items be looked at.
 
     ``subject`` is all that decides what will be seen: patterns, split, judge, rubric. The same one again, as after a crash, shows
-    nothing new and is the same look. Errors: :class:`jumar.errors.ConflictError` for one beyond the plan without ``extra``,
-    :class:`jumar.errors.LockedError`, :class:`jumar.errors.StoreWriteError`.
+    nothing new and is the same look, unless what the judge said of the sealed items is not what was seen then: ``known`` is the
+    hash of the verdicts that are on file, None when there are none. ``told`` is how many looks a proof tells of.
+
+    Errors: :class:`jumar.errors.StoreDamagedError` when fewer than these are written down,
+    :class:`jumar.errors.ConflictError` for one beyond the plan without ``extra``, :class:`jumar.errors.LockedError`,
+    :class:`jumar.errors.StoreWriteError`.
     """
     path = output / FILE
     key = digest_of(subject)
@@ -67,22 +77,48 @@ def count_look(output: Path, subject: dict[str, Any], *, at: datetime, extra: bo
         try:
             if not wait_for_lock(fd, _PATIENCE):
                 raise LockedError(f"{escape(str(path))} is being written by another process; try again when it is done")
-            return _counted(fd, path, key, subject, at, extra=extra)
+            return _counted(fd, path, key, subject, at, extra=extra, known=known, told=told)
         finally:
             os.close(fd)
 
 
-def _counted(fd: int, path: Path, key: str, subject: dict[str, Any], at: datetime, *, extra: bool) -> tuple[ProofLooks, datetime]:
+def record_seen(output: Path, subject: dict[str, Any], verdicts: str) -> None:
+    """Write down what was seen at the last look at ``subject``: the hash of the sealed items' verdicts.
+
+    Errors: :class:`jumar.errors.StoreWriteError`.
+    """
+    path = output / FILE
+    looks = _read(path.read_bytes())
+    key = digest_of(subject)
+    if any(one.subject == key and one.seen == verdicts for one in looks):
+        return
+    with as_write_error("write", path):
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            write_all(fd, json.dumps({"format": _FORMAT, "of": key, "seen": verdicts}).encode() + b"\n")
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _counted(
+    fd: int, path: Path, key: str, subject: dict[str, Any], at: datetime, *, extra: bool, known: str | None, told: int
+) -> tuple[ProofLooks, datetime]:
     data = path.read_bytes()
-    known = _read(data)
-    first = min((one.at for one in known if one.at is not None), default=at)
-    for number, one in enumerate(known, start=1):
-        if one.subject == key:
+    looks = _read(data)
+    if len(looks) < told:
+        raise StoreDamagedError(
+            f"{escape(str(path))}: {plural(len(looks), 'look')} written down, and proof.json beside it tells of look {told}; put "
+            "the file back, or learn into another folder: nobody knows any more how often the sealed items were looked at"
+        )
+    first = min((one.at for one in looks if one.at is not None), default=at)
+    for number, one in reversed(list(enumerate(looks, start=1))):
+        if one.subject == key and one.seen in {None, known}:
             return look_at(number), first
-    number = len(known) + 1
+    number = len(looks) + 1
     if number > PLANNED_LOOKS and not extra:
         raise ConflictError(
-            f"{escape(str(path))}: the sealed items were looked at {len(known)} times, and {PLANNED_LOOKS} looks were planned: "
+            f"{escape(str(path))}: the sealed items were looked at {len(looks)} times, and {PLANNED_LOOKS} looks were planned: "
             "each one more is another chance for luck. Learn from new items, or look all the same with --extra-look, which the "
             "proof tells"
         )
@@ -100,7 +136,16 @@ def _read(data: bytes) -> list[_Look]:
         if line.strip():
             try:
                 found: Any = json.loads(line)
-                looks.append(_Look(str(found["key"]), datetime.fromisoformat(found["at"])))
+                if "of" in found:
+                    looks = _with_seen(looks, str(found["of"]), str(found["seen"]))
+                else:
+                    looks.append(_Look(str(found["key"]), datetime.fromisoformat(found["at"])))
             except (ValueError, TypeError, KeyError):
                 looks.append(_Look(None, None))
     return looks
+
+
+def _with_seen(looks: list[_Look], key: str, seen: str) -> list[_Look]:
+    """Return the looks, the last at ``key`` with what was seen then."""
+    place = max((number for number, one in enumerate(looks) if one.subject == key), default=None)
+    return [replace(one, seen=seen) if number == place else one for number, one in enumerate(looks)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -10,13 +11,22 @@ from typing import Any, Final
 
 from jumar.app.items import read_items
 from jumar.app.judges import make_judge
+from jumar.app.learning_model import LOOP, RESULT, ROOT
 from jumar.app.learning_verdicts import FILE as VERDICTS
 from jumar.app.learning_verdicts import Asking, Hear, Verdicts
 from jumar.app.looks import FILE as LOOKS
-from jumar.app.looks import count_look, look_known
+from jumar.app.looks import count_look, look_known, record_seen
 from jumar.app.prove_request import ProveRequest
 from jumar.app.rubrics import load_rubric
-from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, NotFoundError
+from jumar.errors import (
+    ConfigError,
+    ConflictError,
+    EvaluationUnreliableError,
+    ItemError,
+    JumarError,
+    LockedError,
+    NotFoundError,
+)
 from jumar.files import as_write_error, replace_file
 from jumar.judging.digests import digest_of, patterns_digest
 from jumar.judging.expensive.settings import MAX_UNSCORED
@@ -28,13 +38,15 @@ from jumar.learning.evidence import heldout_of
 from jumar.learning.proof import Verification, make_proof, verify_proof
 from jumar.learning.split import Part, Split
 from jumar.patterns.models import PatternSet
-from jumar.patterns.storage import load_pattern_set
+from jumar.patterns.storage import load_pattern_set, read_pattern_set
+from jumar.store.layout import LoopPaths, loops_directory
+from jumar.store.lock import LoopLock, who_holds
 from jumar.text import escape
 
 __all__ = ["PROOF", "Proving", "look_subject", "prove", "prove_set", "rubric_of_items", "verify_file"]
 
 PROOF: Final = "proof.json"
-_SPLIT, _PATTERNS = "split.json", "patterns.json"
+_SPLIT, _PATTERNS, _LOCK = "split.json", "patterns.json", ".prove.lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +83,7 @@ def prove(request: ProveRequest, now: datetime, hear: Hear | None = None, *, sto
     """
     require_statistics()
     split = _split(request.output)
-    patterns = load_pattern_set(request.output / _PATTERNS)
+    patterns = read_pattern_set(request.output / _PATTERNS)
     items = _items(request)
     split.check(items)
     judge = make_judge(request.judge, max_tokens=request.max_tokens)
@@ -83,7 +95,8 @@ def prove(request: ProveRequest, now: datetime, hear: Hear | None = None, *, sto
         prices=request.prices,
         stop=stop,
     )
-    return prove_set(request, patterns, split, items, Verdicts(request.output / VERDICTS, asking), now, hear)
+    with _ended(request.output):
+        return prove_set(request, patterns, split, items, Verdicts(request.output / VERDICTS, asking), now, hear)
 
 
 def prove_set(
@@ -107,7 +120,14 @@ def prove_set(
     sealed, opened = split.part(items, "sealed"), split.part(items, "open")
     before = verdicts.targets(sealed)
     subject = look_subject(patterns_digest(patterns), digest_of(split.to_json()), claims, rubric.digest)
-    looks, first = count_look(request.output, subject, at=now, extra=request.extra_look)
+    looks, first = count_look(
+        request.output,
+        subject,
+        at=now,
+        extra=request.extra_look,
+        known=verdicts.digest(sealed),
+        told=_told(request.output / PROOF),
+    )
     asked = [split.part(items, part) for part in parts]
     paid = verdicts.ask(*asked, max_cost=request.settings.max_cost, spent=spent, hear=hear)
     targets = {part: verdicts.targets(one) for part, one in (("sealed", sealed), ("opened", opened))}
@@ -118,6 +138,7 @@ def prove_set(
                 f"{'' if paid.stopped is None else f' ({paid.stopped})'}; a proof would be of another kind of "
                 "items. Run it again: what was answered is kept, and it is the same look"
             )
+    record_seen(request.output, subject, verdicts.digest(sealed) or "")
     proof = make_proof(
         sealed=targets["sealed"],
         opened=targets["opened"],
@@ -135,6 +156,34 @@ def prove_set(
     with as_write_error("write", path):
         replace_file(path, proof.to_bytes())
     return Proving(proof=proof, path=path, calls=paid.calls, cost_usd=paid.cost_usd)
+
+
+def _told(path: Path) -> int:
+    """Return which look the last proof tells of, 0 where there is none that can be read."""
+    try:
+        return read_proof(path).looks.number
+    except JumarError:
+        return 0
+
+
+@contextlib.contextmanager
+def _ended(output: Path) -> Generator[None]:
+    """Hold what keeps others from proving at the same time; of a run of learning, once it has ended.
+
+    Errors: :class:`jumar.errors.LockedError`, :class:`jumar.errors.ConflictError` for a run that has not ended.
+    """
+    paths = LoopPaths(loops_directory(output / ROOT) / LOOP)
+    shown = escape(str(output))
+    if paths.loop_json.is_file():
+        if who_holds(paths.lock) is not None:
+            raise LockedError(f"{shown} is being learned into; `jumar learn` proves at its end")
+        if not (output / RESULT).exists():
+            raise ConflictError(
+                f"the run of learning in {shown} has not ended, and a look at the sealed items would be wasted: the same "
+                "`jumar learn` command goes on, and proves at its end"
+            )
+    with LoopLock(output / _LOCK, what=f"the proof of {shown}"):
+        yield
 
 
 def _split(output: Path) -> Split:
