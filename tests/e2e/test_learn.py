@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,10 @@ import pytest
 from commands import call
 from judge_server import Answer, JudgeServer, Seen
 from learn_items import BAD, GOOD, judged_items, write_items
+
+from jumar.app.looks import looks_made
+from jumar.loop.engine import Loop
+from jumar.model import StopDecision
 
 RESULT_KEYS = {
     *("iterations", "converged", "tracks", "quality_met", "committed", "supported", "rejected", "provisional", "rolled_back"),
@@ -87,7 +92,7 @@ def test_the_learned_set_judges_items_that_were_never_seen(finished: tuple[Path,
 
 def test_a_finished_run_is_neither_learned_nor_looked_at_again(finished: tuple[Path, dict[str, Any]], judged: Path) -> None:
     output, said = finished
-    dated = {"proof.json", "request.json"}  # when, and from where it was asked
+    dated = {"request.json"}  # from where it was asked
     before = {path.name: path.read_bytes() for path in output.iterdir() if path.is_file() and path.name not in dated}
     again = call(
         "learn", str(judged), "--judge", f"replay:{judged}", "-o", str(output), "--max-iterations", "2", "--json", check=0
@@ -95,7 +100,61 @@ def test_a_finished_run_is_neither_learned_nor_looked_at_again(finished: tuple[P
     found = json.loads(again.out)
     assert {name: said[name] for name in RESULT_KEYS} == {name: found[name] for name in RESULT_KEYS}
     assert [] == [name for name, data in before.items() if (output / name).read_bytes() != data]
-    assert 1 == len((output / "looks.jsonl").read_text().splitlines())
+    assert 1 == looks_made(output)
+
+
+@pytest.mark.parametrize("damage", ["{}", "gar", '{"metrics": []}', None], ids=["empty", "no JSON", "other", "gone"])
+def test_a_damaged_log_is_named_and_nothing_is_counted_without_it(
+    finished: tuple[Path, dict[str, Any]], judged: Path, tmp_path: Path, damage: str | None
+) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(finished[0], output)
+    log, before = output / "iteration_1" / "iteration_log.json", (output / "result.json").read_bytes()
+    log.unlink()
+    if damage is not None:
+        log.write_text(damage)
+    learn = ["learn", str(judged), "--judge", f"replay:{judged}", "-o", str(output), "--max-iterations", "2"]
+    for words in (["learn", "status", str(output)], ["learn", "report", str(output)], learn):
+        told = call(*words, check=14)
+        assert "iteration_1/iteration_log.json is damaged or gone" in told.err
+    assert (1, before) == (looks_made(output), (output / "result.json").read_bytes())
+
+
+@pytest.mark.parametrize("damage", ["[]", "{}", "gar"])
+def test_a_damaged_result_is_written_anew(
+    finished: tuple[Path, dict[str, Any]], judged: Path, tmp_path: Path, damage: str
+) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(finished[0], output)
+    before = (output / "result.json").read_bytes()
+    (output / "result.json").write_text(damage)
+    for command in ("status", "report"):
+        assert "the same `jumar learn` command writes it anew" in call("learn", command, str(output), check=14).err
+    call("learn", str(judged), "--judge", f"replay:{judged}", "-o", str(output), "--max-iterations", "2", check=0)
+    assert before == (output / "result.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["patterns.json", "iteration_3", "verdicts.jsonl"])
+def test_a_folder_that_holds_something_else_is_left_alone(judged: Path, tmp_path: Path, name: str) -> None:
+    output = tmp_path / "out"
+    (output / name).mkdir(parents=True)
+    refused = call("learn", str(judged), "--judge", f"replay:{judged}", "-o", str(output), check=2)
+    assert f"holds {name}, which no run of learning made" in refused.err
+    assert [name] == [one.name for one in output.iterdir()]
+
+
+def test_a_full_disk_ends_a_run_without_a_look(judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = tmp_path / "out"
+    words = ["learn", str(judged), "--judge", f"replay:{judged}", "-o", str(output), "--max-iterations", "1", "--profile", "seed"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Loop, "_disk_full", lambda _: StopDecision(reason="disk_full", detail="3 bytes are free"))
+        full = call(*words, check=11)
+    assert "3 bytes are free" in full.out
+    assert not (output / "proof.json").exists()
+    assert 0 == looks_made(output)
+    assert "has not ended" in call("prove", str(output), check=2).err
+    call(*words, check=0)
+    assert 1 == looks_made(output)
 
 
 @pytest.mark.parametrize(
@@ -209,6 +268,29 @@ said = sys.stdin.read()
 time.sleep(0.3 if pathlib.Path(__file__).with_name("slow").exists() else 0)
 print(json.dumps({"reasoning": "", "strengths": [], "weaknesses": [], "gestalt": 2 + len(said) % 3}))
 """
+
+
+FLAKY = """
+import json, sys
+said = sys.stdin.read()
+if "item 3 " in said or "item 17 " in said:
+    sys.exit("no verdict")
+print(json.dumps({"reasoning": "", "strengths": [], "weaknesses": [], "gestalt": 2 + len(said) % 3}))
+"""
+
+
+def test_items_that_the_judge_never_scores_keep_nobody_from_going_on(tmp_path: Path) -> None:
+    items = [{**one, "text": f"item {number} : {one['text']}"} for number, one in enumerate(judged_items(40, 1))]
+    path = write_items(tmp_path / "items.jsonl", items)
+    (tmp_path / "judge.py").write_text(FLAKY)
+    output = tmp_path / "out"
+    judge = ["--judge", f"command:{sys.executable} {tmp_path / 'judge.py'}", "--repeat", "1", "--max-retries", "0", "--no-cache"]
+    words = ["learn", str(path), *judge, "-o", str(output), "--max-iterations", "1", "--profile", "seed", "--json"]
+    first = json.loads(call(*words, check=0).out)
+    assert 38 == first["judge_calls"]
+    again = json.loads(call(*words, check=0).out)
+    assert first == {**again, "resumed": first["resumed"], "stop_detail": first["stop_detail"]}
+    call("prove", str(output), "--max-retries", "0", check=0)
 
 
 def test_ctrl_c_while_the_judge_is_asked_keeps_what_it_said(tmp_path: Path) -> None:

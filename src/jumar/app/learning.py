@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.app.judges import make_judge
-from jumar.app.learning_data import LearnData, read_learning_items, split_of
+from jumar.app.learning_data import LearnData, check_output, read_learning_items, split_of
 from jumar.app.learning_files import publish
 from jumar.app.learning_finish import finish
 from jumar.app.learning_model import LOOP, ROOT, LearnRequest, LearnResult, prove_request
@@ -30,7 +30,7 @@ from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.model import SelectionCriteria, StopRules
 from jumar.model.budget import Budget
 from jumar.model.codec import flat
-from jumar.model.stopping import REQUESTED_REASONS
+from jumar.model.stopping import UNENDED_REASONS
 from jumar.patterns.models import PatternSet
 from jumar.patterns.storage import load_pattern_set
 from jumar.store.layout import LoopPaths, loops_directory, prepare_root
@@ -56,6 +56,7 @@ def learn(
     install_redaction(RedactConfig())
     items = read_learning_items(request)
     start = PatternSet(version="2.0", patterns=[]) if request.patterns is None else load_pattern_set(request.patterns)
+    check_output(request)
     split = split_of(request, items)
     root = request.output / ROOT
     prepare_root(root)
@@ -78,7 +79,7 @@ def learn(
     outcome = _loop(request, store, data, switch, listener, start).run()
     if data.problem is not None:
         raise EvaluationUnreliableError(data.problem)
-    if outcome.stop.reason in REQUESTED_REASONS:
+    if outcome.stop.reason in UNENDED_REASONS or (outcome.stop.reason == "consecutive_failures" and outcome.passes_ok == 0):
         return LearnResult(output=request.output, outcome=outcome, summary=None)
     try:
         summary = finish(request, data, outcome)

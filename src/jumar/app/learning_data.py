@@ -10,25 +10,28 @@ from datetime import datetime
 from typing import Final
 
 from jumar.app.items import read_items
-from jumar.app.learning_model import LearnRequest
+from jumar.app.learning_model import LOOP, RESULT, ROOT, LearnRequest
 from jumar.app.learning_verdicts import FILE as VERDICTS
 from jumar.app.learning_verdicts import Asking, Hear, Paid, Verdicts
 from jumar.app.rubrics import load_rubric
-from jumar.errors import EvaluationUnreliableError, ItemError
+from jumar.errors import EvaluationUnreliableError, ExistsError, ItemError
 from jumar.files import as_write_error, make_directory, write_once
 from jumar.judging.expensive.given import rubric_of
 from jumar.judging.expensive.summary import JudgeInterruptedError, JudgeRejectedError
 from jumar.judging.items import Item
 from jumar.judging.models import ExpensiveModeResult
 from jumar.judging.rubric import Rubric
+from jumar.learning.known import LEDGER, PREDICTIONS, STATE
+from jumar.learning.learner import PATTERNS
 from jumar.learning.makers import AdditiveMaker, Maker, ScorecardMaker
 from jumar.learning.material import Material, Proposer
 from jumar.learning.split import Split, split_items
 from jumar.model.judgement import Judgement
 from jumar.model.judges import Judge
+from jumar.store.layout import loops_directory
 from jumar.text import escape
 
-__all__ = ["SPLIT", "LearnData", "read_learning_items", "split_of"]
+__all__ = ["SPLIT", "LearnData", "check_output", "read_learning_items", "split_of"]
 
 SPLIT: Final = "split.json"
 
@@ -41,6 +44,25 @@ def read_learning_items(request: LearnRequest) -> tuple[Item, ...]:
     if not items:
         raise ItemError(f"{escape(str(request.items))}: there are no items in it; give one JSON object a line")
     return items
+
+
+def check_output(request: LearnRequest) -> None:
+    """Refuse a folder that holds what learning would write over, and that no run of learning made.
+
+    Errors: :class:`jumar.errors.ExistsError`.
+    """
+    output = request.output
+    if (loops_directory(output / ROOT) / LOOP).exists():
+        return
+    own = None if request.patterns is None else request.patterns.absolute()
+    names = [PATTERNS, VERDICTS, STATE, LEDGER, PREDICTIONS, RESULT, "proof.json", "looks.jsonl"]
+    there = [name for name in names if (output / name).exists() and (output / name).absolute() != own]
+    there += sorted(one.name for one in output.glob("iteration_*"))
+    if there:
+        raise ExistsError(
+            f"{escape(str(output))} holds {escape(there[0])}, which no run of learning made and this one would write over; "
+            "name another folder with -o"
+        )
 
 
 def split_of(request: LearnRequest, items: Sequence[Item]) -> Split:

@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 from jumar.app.evaluation_files import item_row
 from jumar.app.judged_files import dual_documents
 from jumar.app.learning_data import LearnData
+from jumar.errors import StoreDamagedError
 from jumar.files import as_write_error, make_directory, remove_any, replace_file
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.component_health import check_pattern_learner
@@ -29,11 +30,12 @@ from jumar.learning.step import Learned
 from jumar.learning.targets import noise_of
 from jumar.redaction import current
 from jumar.report.learning.progress import Progress, render_progress
-from jumar.text import json_text
+from jumar.text import escape, json_text
 
-__all__ = ["PROGRESS", "iteration_folder", "publish", "read_log", "read_logs", "read_progress"]
+__all__ = ["PROGRESS", "iteration_folder", "publish", "read_logs", "read_progress"]
 
 PROGRESS: Final = "progress.txt"
+_LOG: Final = "iteration_log.json"
 _FOLDER: Final = re.compile(r"iteration_(\d+)")
 _POINTS: Final = 10
 _SHARED: Final = ("stories.json", "expensive_eval.json")  # the same in every iteration
@@ -57,7 +59,7 @@ def publish(data: LearnData, learned: Learned, material: Material) -> None:
         documents = {
             **dual_documents(number, dual, [one.model_dump(mode="json") for one in learned.known.state.history[:-1]]),
             "pattern_proposals.json": json_text(_proposals(learned)),
-            "iteration_log.json": _log(learned, dual).model_dump_json(indent=2) + "\n",
+            _LOG: _log(learned, dual).model_dump_json(indent=2) + "\n",
         }
         before = iteration_folder(output, number - 1)
         for name in _SHARED:
@@ -172,25 +174,33 @@ def _progress(output: Path, last: int) -> str:
 
 
 def read_logs(output: Path) -> list[Mapping[str, Any]]:
-    """Return the logs of all iterations that have one, by their numbers."""
+    """Return the logs of all iterations, the first one first.
+
+    Errors: :class:`jumar.errors.StoreDamagedError` for one that cannot be read, and for one that is missing between others.
+    """
     numbers = sorted(int(found[1]) for one in output.glob("iteration_*") if (found := _FOLDER.fullmatch(one.name)))
-    found = (read_log(iteration_folder(output, number)) for number in numbers)
-    return [one for one in found if one is not None]
+    while numbers and not (iteration_folder(output, numbers[-1]) / _LOG).exists():
+        numbers.pop()  # an iteration that is being made, or was cut off
+    return [_checked(iteration_folder(output, number) / _LOG) for number in range(1, max(numbers, default=0) + 1)]
 
 
-def read_log(folder: Path) -> Mapping[str, Any] | None:
-    """Return an iteration's log, None where there is none that can be read."""
+def _checked(path: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads((folder / "iteration_log.json").read_bytes())
-    except (OSError, ValueError):
-        return None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+        found = json.loads(path.read_bytes())
+        Progress.of(found)
+        bool(found["convergence_check"]["converged"])
+        [str(one["action"]) for one in found["actions_taken"]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreDamagedError(
+            f"{escape(str(path))} is damaged or gone ({type(error).__name__}); put it back from a copy, or learn into another "
+            "folder"
+        ) from error
+    return cast("dict[str, Any]", found)
 
 
 def read_progress(output: Path, number: int) -> Progress | None:
     """Return what there is to say of iteration ``number``, None where it has left no log that can be read."""
-    log = read_log(iteration_folder(output, number))
     try:
-        return None if log is None else Progress.of(log)
-    except (KeyError, TypeError, ValueError):
+        return Progress.of(_checked(iteration_folder(output, number) / _LOG))
+    except StoreDamagedError:
         return None

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from jumar.app.learning_data import SPLIT
 from jumar.app.learning_files import iteration_folder, read_logs
@@ -27,6 +27,11 @@ from jumar.store.loop_store import LoopStore
 from jumar.text import escape
 
 __all__ = ["LearningRun", "read_report", "read_run"]
+
+_SUMMARY: Final = (
+    *("iterations", "best_iteration", "committed", "rejected", "supported", "rolled_back", "recoveries", "verdict"),
+    *("heldout", "converged", "tracks", "quality_met", "cheap_avg", "probes", "looks", "judge_calls", "members", "cost_usd"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +155,15 @@ def _object(path: Path) -> dict[str, Any]:
 
 def _summary(path: Path) -> Mapping[str, Any] | None:
     try:
-        return cast("dict[str, Any]", json.loads(path.read_bytes()))
+        found = json.loads(path.read_bytes())
+        missing = [name for name in _SUMMARY if name not in found]
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise StoreDamagedError(f"{escape(str(path))} is damaged; run `jumar learn` again to have it written anew") from error
+    except (ValueError, TypeError):
+        missing = ["an object"]
+        found = None
+    if missing:
+        raise StoreDamagedError(
+            f"{escape(str(path))} is damaged (without {missing[0]}); the same `jumar learn` command writes it anew"
+        )
+    return cast("dict[str, Any]", found)

@@ -243,7 +243,7 @@ class Verdicts:
         so that a run that was interrupted asks what the whole one would have asked.
         Errors: those of :func:`jumar.judging.judge_items`; what was judged before them is kept.
         """
-        settings = replace(self._asking.settings, max_cost=max_cost)
+        asked = replace(self._asking.settings, max_cost=max_cost)
         paid = Paid()
         for part in parts:
             wanted = len(self.missing(part))
@@ -254,6 +254,8 @@ class Verdicts:
                 if hear is not None and not (isinstance(result, Unscored) and result.kind in NOT_THE_JUDGES):
                     hear(result, total)
 
+            # of a part of which most is on file, the few that are asked again may all fail
+            settings = replace(asked, max_unscored=min(1.0, asked.max_unscored * len(part) / wanted))
             if settings.repeat is None and not getattr(self._asking.judge, "recorded", False):
                 twice = replace(settings, repeat=2, max_unscored=max(settings.max_unscored, _HOPELESS))
                 paid = self._ask(part[:PROBED], twice, paid, spent, told)
