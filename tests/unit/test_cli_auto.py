@@ -128,6 +128,52 @@ def test_an_old_proof_lets_the_cheap_judge_decide_nothing(here: Path) -> None:
     assert "warning: the cheap judge decided nothing: the proof is stale: it is 91 days old" in told.err
     assert "by  cheap 0 · expensive 180 · audited 0" in told.out
     assert "saved  0 calls (0% of the items) · $0.0000" in told.out
+    assert "asked  180 calls · $0.0000" in told.out
+    assert "guarantee" not in told.out  # the cheap judge decided nothing
+    assert "it would decide" in told.out
+    assert told.out.splitlines()[0].startswith("auto  ")
+    assert "[" in told.out.splitlines()[0]
+
+
+def said(*options: object) -> str:
+    shared = ("--patterns", "patterns.json", "--proof", "proof.json", "--judge", "replay:new.jsonl", "--decision-line", 3.5)
+    return call("evaluate", "new.jsonl", "--mode", "auto", *shared, "--repeat", 1, *options, check=0).out
+
+
+def test_what_was_asked_and_paid_for_stands_beside_what_was_saved(here: Path) -> None:
+    own = auto("--audit", 0.2)
+    told = said("--audit", 0.2)
+    low, high = own["auto"]["average"]["interval"]
+
+    assert f"[{low:.2f}, {high:.2f}]  180 items scored" in told.splitlines()[0]
+    assert f"asked  {own['expensive']['calls']} calls · $0.0000\nsaved  {own['auto']['calls_saved']} calls" in told
+    assert "no interval" not in told
+    promise = own["auto"]["guarantee"]
+    known = f"{promise['wrong']} of {promise['audited']} audits wrong"
+    assert (
+        f"guarantee  at most 10% of what the cheap judge decides is wrong: too few audits to say; {known}, so it may be up to"
+        in told
+    )
+    assert said("-q") == ""
+
+
+def test_without_an_interval_it_says_why_and_what_draws_enough(here: Path) -> None:
+    told = said("--audit", 0.02)
+    line = next(line for line in told.splitlines() if line.startswith("no interval"))
+    share = line.partition("--audit ")[2].split()[0]
+
+    assert "and fewer than 10 don't say how far the cheap judge errs" in line
+    assert "[" not in told.splitlines()[0]
+    assert "no interval" not in said("--audit", share)
+    assert "guarantee  at most 10% of what the cheap judge decides is wrong: nobody knows, because nothing was audited" in said(
+        "--audit", 0
+    )
+
+
+def test_a_line_on_another_scale_is_refused_with_how_it_is_mapped(here: Path) -> None:
+    shared = ("--patterns", "patterns.json", "--proof", "proof.json", "--judge", "replay:new.jsonl", "--decision-line", 7)
+    told = call("evaluate", "new.jsonl", "--mode", "auto", *shared, check=2)
+    assert "scores are mapped to 1–5, also those of a judge with another --judge-scale" in told.err
 
 
 def test_without_proof_patterns_or_line_nothing_is_asked(here: Path) -> None:

@@ -100,10 +100,80 @@ def test_the_folder_of_an_iteration():
 def test_people_get_a_table():
     Path("p.json").write_text(json.dumps({"version": "2.0", "patterns": [pattern("f", "filter")]}))
     out = call("evaluate", rows(*STORIES), "--mode", "cheap", "--patterns", "p.json", "--per-item", "o.jsonl", check=0).out
-    assert out.startswith("cheap  2.70  2 items scored, 1 not\n")
+    assert out.startswith("cheap  2.70  2 items scored, 1 not · standard deviation 2.40\n")
     for part in ("4.0–4.5", "good_title", "patterns  1 of 1 fired, 1 are active; on 1 of 2 items", "abstained", "wrote o.jsonl"):
         assert part in out
-    assert "cheap  2.60  2 items scored, 1 not\n" == call("evaluate", "in.jsonl", "--mode", "cheap", "-q", check=0).out
+    quiet = call("evaluate", "in.jsonl", "--mode", "cheap", "-q", check=0)
+    assert (quiet.out, quiet.err) == ("", "")
+
+
+def learned_set() -> Path:
+    """A scorecard: one phrase that makes the scores, one step that hardly does, one that is known and does not count."""
+    patterns = [
+        {**pattern("p_google", "google"), "type": "bad", "weight": 2.0, "description": "says 'google'"},
+        {**pattern("p_thanks", "thanks"), "weight": 1.0, "description": "says 'thanks'"},
+        {
+            **pattern("p_step", "unused"),
+            "phrases": [],
+            "feature": "words",
+            "at_least": 1.0,
+            "weight": 0.002,
+            "description": "a word",
+        },
+        {**pattern("p_new", "google", "provisional"), "description": "still tried"},
+    ]
+    card = {
+        "format": 1,
+        "kind": "scorecard",
+        "rubric": "text",
+        "base": 3.2,
+        "unit": 0.5,
+        "curve": {"x": [1.0, 5.0], "y": [1.0, 5.0]},
+    }
+    path = Path("learned.json")
+    path.write_text(json.dumps({"version": "2.0", "patterns": patterns, "calibration": card}))
+    return path
+
+
+def test_what_is_printed_of_a_learned_set_is_what_makes_its_scores():
+    texts = ["Ask google.", "No, thanks.", "Google says thanks.", "Nothing here."]
+    path = rows(*({"id": f"t{number}", "text": text} for number, text in enumerate(texts)))
+    options = ("--patterns", learned_set(), "--per-item", "o.jsonl")
+    out = call("evaluate", path, "--mode", "cheap", *options, check=0).out
+    own = cheap(path, *options)["cheap"]
+    moved = own["scorecard"]["moved"]
+    found = [json.loads(line) for line in Path("o.jsonl").read_text().splitlines()]
+
+    assert own["scorecard"]["base"] == 3.2
+    assert list(moved) == ["p_google", "p_thanks", "p_step"]
+    assert moved["p_google"] == pytest.approx({"points": -1.0, "items": 2, "mean_points": 0.5})
+    assert moved["p_thanks"] == pytest.approx({"points": 0.5, "items": 2, "mean_points": 0.25})
+    assert own["reasons"] == {}  # those of the rubric, which gives no points here
+    mean = 3.2 + sum(one["points"] * one["items"] for one in moved.values()) / 4
+    assert own["gestalt_avg"] == pytest.approx(mean)
+    assert [one["reasons"] for one in found] == [
+        ["-1.00 says 'google'"],
+        ["+0.50 says 'thanks'"],
+        ["-1.00 says 'google'", "+0.50 says 'thanks'"],
+        [],
+    ]
+    assert "begins at  3.20" in out
+    lines = out.splitlines()
+    first = next(place for place, line in enumerate(lines) if "what moves the score" in line)
+    assert lines[first + 1].split() == ["says", "'google'", "2", "50%", "-1.00", "0.500"]
+    assert "good_length" not in out
+    assert cheap(path, *options)["health"]["cheap_evaluator"]["flags"] == []
+
+
+def test_good_phrases_that_were_withheld_moved_nothing():
+    known = json.loads(learned_set().read_text())
+    known["calibration"]["guard"] = {"good_phrases": 0.1}
+    Path("learned.json").write_text(json.dumps(known))
+    path = rows({"id": "a", "text": "Thanks, google."}, {"id": "b", "text": "Nothing."})
+    own = cheap(path, "--patterns", "learned.json")["cheap"]
+
+    assert list(own["scorecard"]["moved"]) == ["p_google", "p_step"]
+    assert own["scorecard"]["moved"]["p_google"]["items"] == 1
 
 
 def test_nothing_scored_ends_with_12():

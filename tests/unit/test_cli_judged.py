@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -220,10 +221,22 @@ def test_patterns_from_the_backup_are_told_in_one_line() -> None:
         assert all(".py:" not in line for line in lines)
 
 
-def test_quiet_says_the_figures_and_the_decision_in_two_lines() -> None:
+@pytest.mark.parametrize("mode", ["dual", "expensive"])
+def test_quiet_says_nothing_unless_json_is_asked_for(mode: str) -> None:
     rows(*STORIES)
-    lines = call("evaluate", "in.jsonl", "--judge", "mock:cost=0.001", "-q", check=0).out.splitlines()
-    assert ["expensive", "DECISION:"] == [line.split()[0] for line in lines]
+    told = call("evaluate", "in.jsonl", "--mode", mode, "--judge", "mock:cost=0.001", "-q", "-o", "out", check=0)
+    assert (told.out, told.err) == ("", "")
+    assert call("evaluate", "in.jsonl", "--mode", mode, "--judge", "mock:", "-q", "--json", check=0).document["mode"] == mode
+
+
+def test_a_score_out_of_range_names_the_option_for_the_scale(tmp_path: Path) -> None:
+    rows(*STORIES)
+    (tmp_path / "ten.py").write_text('print(\'{"gestalt": 6.6, "reasoning": "good"}\')\n')
+    judge = f"command:{sys.executable} {tmp_path / 'ten.py'}"
+    told = call("evaluate", "in.jsonl", "--mode", "expensive", "--judge", judge, "--no-cache", check=1)
+    assert "'6.6' is not from 1 to 5" in told.err
+    assert "Give the judge's own scale with --judge-scale LO,HI" in told.err
+    call("evaluate", "in.jsonl", "--mode", "expensive", "--judge", judge, "--no-cache", "--judge-scale", "1,10", check=0)
 
 
 def test_what_stopped_or_scattered_is_told() -> None:

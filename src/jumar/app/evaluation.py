@@ -12,7 +12,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from jumar.app.evaluation_files import EvaluationFiles, check_per_item, item_row
 from jumar.app.evaluation_tally import CheapTally
@@ -24,11 +24,12 @@ from jumar.errors import ConfigError, ItemError, JumarError, UsageError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.component_health import check_patterns, every_component
 from jumar.judging.gap import QUALITY_TARGET
-from jumar.judging.models import CheapModeResult, Unscored
+from jumar.judging.models import CheapModeResult, ComponentHealthStatus, Unscored
 from jumar.judging.rubric import StoryRubric, TextRubric
+from jumar.patterns.calibration import Scorecard
 from jumar.patterns.models import PatternSet
 
-__all__ = ["CheapEvaluation", "CheapRequest", "Mode", "check_mode", "evaluate_cheaply"]
+__all__ = ["CheapEvaluation", "CheapRequest", "Mode", "Moved", "check_mode", "evaluate_cheaply"]
 
 Mode = Literal["cheap", "expensive", "dual", "auto"]
 
@@ -55,6 +56,19 @@ class CheapRequest:
     output: Path | None = None
 
 
+class Moved(NamedTuple):
+    """A pattern of a scorecard: the signed ``points`` it gives where it counts, on how many ``items`` it did.
+
+    ``mean`` is the mean of the absolute points over all scored items: how much of the scores it makes.
+    """
+
+    id: str
+    description: str
+    points: float
+    items: int
+    mean: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheapEvaluation:
     """What came out: figures over all items, and with what they were made. ``directory`` is where ``-o`` wrote to."""
@@ -66,6 +80,33 @@ class CheapEvaluation:
     unused_weights: tuple[str, ...]
     patterns: PatternSet | None
     directory: Path | None
+
+    @property
+    def card(self) -> Scorecard | None:
+        """What turns the patterns' points into scores, None where the rubric's components do."""
+        return None if self.patterns is None else self.patterns.scorecard()
+
+    def moved(self) -> list[Moved]:
+        """Return the patterns that make the scores of a scorecard, the largest mean first; none without a scorecard."""
+        card = self.card
+        if card is None or self.patterns is None or not self.tally.scored:
+            return []
+        places = {name: index for index, name in enumerate(self.pattern_ids)}
+        found: list[Moved] = []
+        for one in self.patterns.patterns:
+            if one.status != "active" or one.id not in places:
+                continue
+            good = one.type == "good"
+            place = places[one.id]
+            items = self.tally.fired[place] - (self.tally.held[place] if good and one.feature is None else 0)
+            points = (1.0 if good else -1.0) * one.weight * card.unit
+            if items and points:
+                found.append(Moved(one.id, one.description, points, items, abs(points) * items / self.tally.scored))
+        return sorted(found, key=lambda one: (-one.mean, one.id))
+
+    def health(self) -> ComponentHealthStatus:
+        """Return the health of the cheap judge."""
+        return self.tally.health(len(self.pattern_ids), scorecard=self.card is not None)
 
     def document(self) -> dict[str, Any]:
         """Return what ``--json`` prints. Counts of reasons and patterns are largest first."""
@@ -85,6 +126,7 @@ class CheapEvaluation:
                 "unscored": dict(tally.most_frequent(tally.unscored)),
                 "rubrics": {rubric.name: rubric.digest for rubric in self.rubrics},
                 "patterns": self._patterns(),
+                "scorecard": self._scorecard(),
             },
             "expensive": None,
             "gap": None,
@@ -95,8 +137,15 @@ class CheapEvaluation:
             "output": None if self.directory is None else str(self.directory.absolute()),
         }
 
+    def _scorecard(self) -> dict[str, Any] | None:
+        card = self.card
+        if card is None:
+            return None
+        moved = {one.id: {"points": one.points, "items": one.items, "mean_points": one.mean} for one in self.moved()}
+        return {"base": card.base, "moved": moved}
+
     def _health(self) -> dict[str, Any]:
-        known = {"cheap_evaluator": self.tally.health(len(self.pattern_ids)), "pattern_migration": check_patterns(self.patterns)}
+        known = {"cheap_evaluator": self.health(), "pattern_migration": check_patterns(self.patterns)}
         return {name: one.model_dump() for name, one in every_component(**known).items()}
 
     def _patterns(self) -> dict[str, Any]:

@@ -23,7 +23,10 @@ _UNIT: Final = 1 << 52
 
 @dataclass(slots=True)
 class CheapTally:
-    """Counts and exact sums. ``bins`` count scores by halves from 1 (the last of the 8 with 5); ``fired`` is by position."""
+    """Counts and exact sums. ``bins`` count scores by halves from 1 (the last of the 8 with 5); ``fired`` is by position.
+
+    ``held`` counts what fired, good phrase or not, on items on which a scorecard's good phrases did not count.
+    """
 
     items: int = 0
     scored: int = 0
@@ -35,6 +38,7 @@ class CheapTally:
     bins: list[int] = field(default_factory=lambda: [0] * _BINS)
     reasons: Counter[str] = field(default_factory=Counter[str])
     fired: Counter[int] = field(default_factory=Counter[int])
+    held: Counter[int] = field(default_factory=Counter[int])
     unscored: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, reading: Reading | Unscored) -> None:
@@ -57,6 +61,8 @@ class CheapTally:
             self.with_pattern += 1
             for index in reading.fired:
                 self.fired[index] += 1
+            if reading.withheld:
+                self.held.update(reading.fired)
 
     def merge(self, other: CheapTally) -> None:
         """Add what another one counted."""
@@ -70,6 +76,7 @@ class CheapTally:
         self.bins = [mine + theirs for mine, theirs in zip(self.bins, other.bins, strict=True)]
         self.reasons.update(other.reasons)
         self.fired.update(other.fired)
+        self.held.update(other.held)
         self.unscored.update(other.unscored)
 
     @property
@@ -88,13 +95,13 @@ class CheapTally:
         """Return counts, largest first; equal ones by name, so that the order never depends on who counted first."""
         return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
 
-    def health(self, patterns: int) -> ComponentHealthStatus:
-        """Return the health of the cheap judge; ``patterns`` is how many could have fired."""
+    def health(self, patterns: int, *, scorecard: bool = False) -> ComponentHealthStatus:
+        """Return the health of the cheap judge; of ``patterns`` that could have fired, in a ``scorecard`` the only reasons."""
         return cheap_health(
             count=self.scored,
             score_range=(self.lowest, self.highest) if self.scored else None,
             variance=self.variance,
-            any_reason=bool(self.reasons),
+            any_reason=self.with_pattern > 0 if scorecard else bool(self.reasons),
             any_pattern=self.with_pattern > 0,
             patterns=patterns,
         )

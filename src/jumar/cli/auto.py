@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,8 @@ from jumar.text import plural
 
 if TYPE_CHECKING:
     from jumar.app.auto_model import AutoEvaluation, AutoRequest
+    from jumar.judging.auto import Guarantee
+    from jumar.judging.auto.average import CorrectedAverage
 
 __all__ = ["auto_options", "refuse_auto_options", "run_auto"]
 
@@ -30,6 +33,10 @@ _OWN: Final = {
 }
 _DEFAULTS: Final = {"audit": 0.05, "confidence": 0.9, "audit_seed": 0}
 
+_ONE_TO_FIVE: Final = (
+    "scores are mapped to 1–5, also those of a judge with another --judge-scale: of 0 to 10 the line 7 is 1 + 4 · 7/10 = 3.8"
+)
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -37,7 +44,12 @@ def auto_options(function: F) -> F:
     """Add the options of mode ``auto``."""
     options = (
         click.option("--proof", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="auto: of the patterns."),
-        click.option("--decision-line", type=DecimalRange(1, 5), metavar="SCORE", help="auto: what is decided, yes from here."),
+        click.option(
+            "--decision-line",
+            type=DecimalRange(1, 5, why=_ONE_TO_FIVE),
+            metavar="SCORE",
+            help="auto: what is decided, yes from here.",
+        ),
         click.option("--audit", type=DecimalRange(0, 1), metavar="SHARE", help="auto: checked at random.  [default: 0.05]"),
         click.option(
             "--confidence",
@@ -76,8 +88,8 @@ def run_auto(items: Path, fields: Mapping[str, str], options: Mapping[str, Any],
         print_text(f"jumar: warning: {_consequence(found)}: {reason}", err=True)
     if as_json:
         print_json(found.document())
-    else:
-        _print(found, request, quiet=quiet)
+    elif not quiet:
+        _print(found, request)
     return 0 if found.scored else NothingEvaluatedError.exit_code
 
 
@@ -120,40 +132,65 @@ def _request(items: Path, fields: Mapping[str, str], options: Mapping[str, Any])
     )
 
 
-def _print(found: AutoEvaluation, request: AutoRequest, *, quiet: bool) -> None:
-    outcome, average = found.outcome, found.outcome.average
-    count = len(found.items)
-    if average is None:
-        print_text(f"auto  —  nothing of {plural(count, 'item')} was scored")
-    else:
-        between = "" if average.interval is None else f" [{average.interval[0]:.2f}, {average.interval[1]:.2f}]"
-        plain = "" if average.cheap is None else f" · cheap alone {average.cheap:.2f}"
-        left = f", {outcome.undecided:,} not" if outcome.undecided else ""
-        print_text(f"auto  {average.estimate:.2f}{between}  {plural(found.scored, 'item')} scored{left}{plain}")
-    if quiet:
-        return
-    line = found.rules.line
-    print_text(f"decided  {outcome.above:,} from {line:g} on, {outcome.below:,} below")
+def _print(found: AutoEvaluation, request: AutoRequest) -> None:
+    outcome, count = found.outcome, len(found.items)
+    _print_average(found)
+    print_text(f"decided  {outcome.above:,} from {found.rules.line:g} on, {outcome.below:,} below")
     print_text(f"by  cheap {outcome.cheaply:,} · expensive {outcome.escalated:,} · audited {outcome.audited:,}")
-    saved = found.cost_saved_usd
-    cost = "unknown cost" if saved is None else f"${saved:.4f}"
-    print_text(f"saved  {plural(found.calls_saved, 'call')} ({found.not_asked / count:.0%} of the items) · {cost}")
-    _print_guarantee(found)
+    cached = f", {found.expensive.cached:,} from the cache" if found.expensive.cached else ""
+    print_text(f"asked  {plural(found.expensive.calls, 'call')}{cached} · {_dollars(found.expensive.cost_usd)}")
+    share = f"{found.not_asked / count:.0%} of the items"
+    print_text(f"saved  {plural(found.calls_saved, 'call')} ({share}) · {_dollars(found.cost_saved_usd)}")
+    _print_promise(found)
     for path in (request.judged.per_item, found.directory):
         if path is not None:
             print_text(f"wrote {shown_path(path)}")
 
 
-def _print_guarantee(found: AutoEvaluation) -> None:
+def _dollars(value: float | None) -> str:
+    return "unknown cost" if value is None else f"${value:.4f}"
+
+
+def _print_average(found: AutoEvaluation) -> None:
+    outcome, average = found.outcome, found.outcome.average
+    if average is None:
+        print_text(f"auto  —  nothing of {plural(len(found.items), 'item')} was scored")
+        return
+    between = "" if average.interval is None else f" [{average.interval[0]:.2f}, {average.interval[1]:.2f}]"
+    plain = "" if average.cheap is None else f" · cheap alone {average.cheap:.2f}"
+    left = f", {outcome.undecided:,} not" if outcome.undecided else ""
+    print_text(f"auto  {average.estimate:.2f}{between}  {plural(found.scored, 'item')} scored{left}{plain}")
+    if average.interval is None:
+        print_text(f"no interval  {_why_no_interval(found, average)}")
+
+
+def _why_no_interval(found: AutoEvaluation, average: CorrectedAverage) -> str:
+    from jumar.judging.auto.average import FEWEST_AUDITS
+
+    if average.groups < 2:
+        return "all items are of one group"
+    alone = found.outcome.cheaply + found.outcome.audited
+    share = min(1.0, math.ceil(100 * 1.5 * FEWEST_AUDITS / alone) / 100)  # half as many again: they are drawn by chance
+    way = f"; --audit {share:g} would draw enough" if alone >= FEWEST_AUDITS else ""
+    return f"{plural(average.drawn, 'audit')}, and fewer than {FEWEST_AUDITS} don't say how far the cheap judge errs{way}"
+
+
+def _print_promise(found: AutoEvaluation) -> None:
+    """Say what is known of the decisions that nobody checked; nothing where the cheap judge decided nothing."""
     promise, check = found.outcome.guarantee, found.trust.check
-    words = {True: "held", False: "broken", None: "not known yet"}[promise.held]
-    print_text(
-        f"guarantee  at most {promise.promised:.0%} of cheap decisions on the wrong side: {words}; "
-        f"{promise.wrong:,} of {plural(promise.audited, 'audit')}, so at most {promise.upper:.0%}"
-    )
+    if found.outcome.cheaply or promise.audited:
+        print_text(f"guarantee  at most {promise.promised:.0%} of what the cheap judge decides is wrong: {_kept(promise)}")
     if check is not None:
         sealed = check.decisions
-        print_text(
-            f"sealed items  {sealed.wrong:,} of {plural(sealed.audited, 'decision')} wrong, so at most {sealed.upper:.0%}; "
-            f"{check.escalated:,} of {check.items:,} escalated"
-        )
+        wrong = f", {sealed.wrong:,} of them wrongly, so at most {sealed.upper:.0%} of such" if sealed.audited else ""
+        print_text(f"sealed items  it would decide {sealed.audited:,} of {check.items:,} alone{wrong}")
+
+
+def _kept(promise: Guarantee) -> str:
+    if not promise.audited:
+        return "nobody knows, because nothing was audited"
+    found = f"{promise.wrong:,} of {plural(promise.audited, 'audit')} wrong"
+    if promise.held is None:
+        return f"too few audits to say; {found}, so it may be up to {promise.upper:.0%}"
+    bound = f"at most {promise.upper:.0%}" if promise.held else f"at least {promise.lower:.0%}"
+    return f"{'kept' if promise.held else 'broken'}; {found}, so it is {bound}"

@@ -129,10 +129,10 @@ def run_judged(
         found = evaluate_judged(request, hear)
     if as_json:
         print_json(found.document())
-    else:
-        _print(found, quiet=quiet)
+    elif not quiet:
+        _print(found)
         for path in (request.per_item, found.directory):
-            if path is not None and not quiet:
+            if path is not None:
                 print_text(f"wrote {shown_path(path)}")
     return 0 if found.scored else NothingEvaluatedError.exit_code
 
@@ -182,19 +182,17 @@ def judge_progress(*, shown: bool) -> Generator[Callable[[Result, int], None] | 
         yield hear
 
 
-def _print(found: JudgedEvaluation, *, quiet: bool) -> None:
+def _print(found: JudgedEvaluation) -> None:
     expensive = found.expensive
     mean = "—" if expensive.gestalt_avg is None else f"{expensive.gestalt_avg:.2f}"
     cost = "unknown cost" if expensive.cost_usd is None else f"${expensive.cost_usd:.4f}"
     left = f", {expensive.unscored:,} not" if expensive.unscored else ""
     cached = f", {expensive.cached:,} from the cache" if expensive.cached else ""
     calls = f"{plural(expensive.calls, 'call')}{cached}"
-    if found.dual is None or quiet:
+    if found.dual is None:
         print_text(f"expensive  {mean}  {plural(expensive.scored, 'item')} scored{left} · {cost} · {calls}")
     if found.dual is not None:
-        _print_dual(found, quiet=quiet)
-    if quiet:
-        return
+        _print_dual(found)
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in expensive.unscored_kinds.items())
     if kinds:
         print_text(f"not scored  {kinds}")
@@ -213,11 +211,11 @@ def _print_state(found: JudgedEvaluation) -> None:
         print_text(f"health  {', '.join(flags)}")
 
 
-def _print_dual(found: JudgedEvaluation, *, quiet: bool) -> None:
+def _print_dual(found: JudgedEvaluation) -> None:
     from jumar.app.judged_files import dual_view
-    from jumar.report.judging.dashboard import decision, render_dashboard
+    from jumar.report.judging.dashboard import render_dashboard
 
     assert found.dual is not None  # noqa: S101 - the caller looked
     number = 1 if found.directory is None else int(found.directory.name.rpartition("_")[2])
     view = dual_view(number, found.dual, found.history)
-    print_text(f"DECISION: {decision(view)}" if quiet else render_dashboard(view).rstrip("\n"))
+    print_text(render_dashboard(view).rstrip("\n"))

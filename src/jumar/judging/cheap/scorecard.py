@@ -21,6 +21,8 @@ BASE: Final = "base"
 CURVE: Final = "calibration"
 """Names of the contributions that no pattern gives: where the adding begins, and what the curve makes of the total."""
 
+_SEEN: Final = 0.005  # points; less is ±0.00 with two decimals
+
 
 class AppliedScorecard:
     """A scorecard with the patterns whose points it adds up. An instance is immutable.
@@ -43,6 +45,12 @@ class AppliedScorecard:
     def score(self, fired: Sequence[int], item: Item) -> float:
         """Return the score from 1 to 5. More points never give less; good phrases over the guard's limit give none."""
         return self.card.curve.at(self.total(fired, item))
+
+    def read(self, fired: Sequence[int], item: Item) -> tuple[float, bool]:
+        """Return :meth:`score`, and whether good phrases were withheld."""
+        counted = self._counted(fired, item)
+        given = [] if self._evidence is None else self._evidence.points(counted, self.card.unit)
+        return self.card.curve.at(self.card.base + sum(points for _, points in given)), counted is not fired
 
     def points(self, fired: Sequence[int], item: Item) -> list[tuple[str, float]]:
         """Return ids and signed points, in points of the scale before the curve, of the active ones that count."""
@@ -80,7 +88,7 @@ class AppliedScorecard:
         ]
 
     def reasons(self, fired: Sequence[int], item: Item) -> list[str]:
-        """Return what moved the score, as ``+0.31 DESCRIPTION``, the largest first; what gives no points is left out.
+        """Return what moved the score, as ``+0.31 DESCRIPTION``, the largest first; what would read ``±0.00`` is left out.
 
         The last one says so where good phrases were withheld.
         """
@@ -90,7 +98,7 @@ class AppliedScorecard:
         counted = self._counted(fired, item)
         moved = [(points, live[index].description) for index in counted for _, points in self._evidence.points([index], unit)]
         moved.sort(key=lambda one: -abs(one[0]))
-        said = [f"{points:+.2f} {said}" for points, said in moved if points]
+        said = [f"{points:+.2f} {said}" for points, said in moved if abs(points) >= _SEEN]
         withheld = self.withheld(fired, item)
         if withheld and self.card.guard is not None:
             most = self.card.guard.most(words_of(item))

@@ -41,8 +41,14 @@ class Base(NamedTuple):
     points: tuple[tuple[str, float], ...]
 
 
+_NO_BASE = Base(0.0, (), ())
+
+
 class Reading(NamedTuple):
-    """One item's score without what only reports need; :meth:`Scorer.result` adds that."""
+    """One item's score without what only reports need; :meth:`Scorer.result` adds that.
+
+    ``base`` is empty where a scorecard makes the score; ``withheld``: its good phrases did not count on this item.
+    """
 
     item: Item
     gestalt: float
@@ -51,6 +57,7 @@ class Reading(NamedTuple):
     scores: tuple[float | None, ...]
     fired: list[int]
     evidence: Evidence | None
+    withheld: bool = False
 
 
 def gestalt_of(raw: float) -> float:
@@ -103,7 +110,7 @@ class Scorer:
             return Unscored(story_id=item.id, kind="abstained", message=scores)
         base = self._base(scores)
         if base is None and self._card is not None:
-            base = Base(0.0, (), ())
+            base = _NO_BASE
         if base is None:
             return Unscored(story_id=item.id, kind="abstained", message="no component of this rubric that counts applies to it")
         raw, fired, evidence = base.raw, [], None
@@ -111,8 +118,8 @@ class Scorer:
         if patterns is not None:
             fired = patterns.fired(item, self._panel.judged(item, scores) if patterns.uses_judged else None)
         if self._card is not None:
-            gestalt = self._card.score(fired, item)
-            return Reading(item, gestalt, _raw_of(gestalt), base, scores, fired, None)
+            gestalt, withheld = self._card.read(fired, item)
+            return Reading(item, gestalt, _raw_of(gestalt), _NO_BASE, scores, fired, None, withheld)
         if patterns is not None and fired and patterns.active:
             evidence = _moved(patterns.weigh(fired, self._rubric.patterns), raw, self._rubric.patterns.most)
             raw = _clamped(raw + sum(points for _, points in evidence.points))

@@ -194,9 +194,14 @@ class JudgeRun:
             raise EvaluationUnreliableError(
                 f"{tally.failures:,} of {of:,} items could not be judged ({kinds}), more than {self._settings.max_unscored:.0%}: "
                 f"what the judge said about the others says nothing about them all. The last failure: "
-                f"{self._last_failure()}. Mend the judge, or ask fewer at once, and run it again"
+                f"{self._last_failure()}. {self._way_out()}, and run it again"
                 f"{'' if self._cached is None else ': only what has a verdict is taken from the cache, the rest is asked again'}"
             )
+
+    def _way_out(self) -> str:
+        if self._last is not None and self._last.kind == "out_of_range":
+            return "Give the judge's own scale with --judge-scale LO,HI (judge_scale in [evaluator]), or mend the judge"
+        return "Mend the judge, or ask fewer at once"
 
     def _last_failure(self) -> str:
         """Return the last failure of those that count, with what was answered where the message does not show it."""
