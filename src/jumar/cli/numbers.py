@@ -12,7 +12,7 @@ __all__ = ["DecimalRange"]
 class DecimalRange(click.FloatRange):
     """A decimal number in a range, written without a unit. ``why`` is told of one that is outside of the range."""
 
-    def __init__(self, *limits: float, why: str = "", **options: Any) -> None:
+    def __init__(self, *limits: Any, why: str = "", **options: Any) -> None:
         super().__init__(*limits, **options)
         self._why = why
 
