@@ -260,3 +260,18 @@ def test_a_line_that_a_crash_cut_off_was_a_look(tmp_path):
     assert count_look(tmp_path, {"patterns": "c"}, at=NOW, extra=True)[0].extra
     assert 4 == looks_made(tmp_path)
     assert 3 == sum(line.startswith(b'{"format": 1, "number"') for line in (tmp_path / FILE).read_bytes().splitlines())
+
+
+def test_a_group_that_has_another_name_is_known_beside_the_run_and_can_be_given(out):
+    items = out.parent / "items.jsonl"
+    items.write_text(items.read_text().replace('"group"', '"ticket"'))
+    request = json.loads((out / "request.json").read_text())
+    (out / "request.json").write_text(json.dumps({**request, "fields": {"group": "ticket"}}))
+    proven(out)
+    whole = ["--items", str(items), "--patterns", str(out / "patterns.json")]
+    assert "holds" in call("prove", "--verify", str(out / "proof.json"), *whole).out
+    moved = out.parent / "proof.json"
+    moved.write_bytes((out / "proof.json").read_bytes())
+    told = call("prove", "--verify", str(moved), *whole, check=14).out
+    assert "differs  the texts and the split of the items" in told
+    assert "holds" in call("prove", "--verify", str(moved), *whole, "--group", "ticket").out

@@ -238,8 +238,10 @@ def _with_looks(path: Path, proof: Proof, found: Verification) -> Verification:
         number = look_known(path.parent, subject)
     except NotFoundError:
         return replace(found, not_checked=(*found.not_checked, f"which look it was: {LOOKS} is not beside the proof"))
-    problems = found.problems
-    if number != proof.looks.number:
-        known = "none at this set with this judge" if number is None else f"number {number}"
-        problems = (*problems, f"looks.number: {proof.looks.number} in the proof; {LOOKS} beside it has {known}")
-    return replace(found, checked=(*found.checked, f"the look, in {LOOKS}"), problems=problems)
+    step = f"the look, in {LOOKS}"
+    checked = replace(found, checked=(*found.checked, step))
+    if number == proof.looks.number:
+        return checked
+    known = "none at this set with this judge" if number is None else f"number {number}"
+    problem = f"looks.number: {proof.looks.number} in the proof; {LOOKS} beside it has {known}"
+    return replace(checked, problems=(*found.problems, problem), differing=(*found.differing, step))

@@ -47,6 +47,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--field", "fields", multiple=True, type=click.STRING, metavar="NAME=KEY", help="A key that has another name; repeatable."
 )
+@click.option("--group", metavar="KEY", help="The key of what belongs together.  [default: the one that was learned with]")
 @judge_options
 @json_option
 @quiet_option
@@ -60,7 +61,8 @@ def prove_command(
     """
     from jumar.app.items import field_map
 
-    fields = field_map(options["fields"])
+    group = options.pop("group")
+    fields = field_map([*options["fields"], *([] if group is None else [f"group={group}"])])
     if proof is not None:
         if output is not None or options["extra_look"] or options["judge"] is not None:
             raise UsageError("--verify asks no judge and makes no look: give it with --items and --patterns alone")
@@ -174,11 +176,13 @@ def _between(interval: list[float] | None) -> str:
 
 
 def _verify(path: Path, fields: Mapping[str, str], options: Mapping[str, Any], *, as_json: bool, quiet: bool) -> int:
+    from jumar.app.prove_request import recall
     from jumar.app.proving import verify_file
     from jumar.judging.proofs import stale_reasons
 
+    beside: Mapping[str, str] = {} if fields else recall(path.parent).get("fields", {})  # a proof that lies where it was learned
     proof, found = verify_file(
-        path, items=options["items"], patterns=options["patterns"], rubric=options["rubric"], fields=fields
+        path, items=options["items"], patterns=options["patterns"], rubric=options["rubric"], fields=fields or beside
     )
     stale = stale_reasons(proof, datetime.now(UTC))
     if as_json:
@@ -193,13 +197,17 @@ def _print_verified(path: Path, proof: Proof, found: Verification, stale: list[s
         print_text(f"{shown_path(path)}: {problem}")
     if quiet:
         return
-    for checked in found.checked:
-        print_text(f"checked  {checked}")
-    for open_ in found.not_checked:
-        print_text(f"not      {open_}")
+    for name in found.checked:
+        print_text(f"{'differs' if name in found.differing else 'checked'}  {name}")
+    for name in found.not_checked:
+        print_text(f"not      {name}")
     for reason in stale:
         print_text(f"stale    {reason}")
     if found.holds:
         print_text(f"holds    verdict {proof.verdict.replace('_', ' ')}, look {proof.looks.number} of {proof.looks.planned}")
     else:
-        print_text(f"does not hold: {plural(len(found.problems), 'difference')}; make a new one with `jumar prove OUT`")
+        print_text(
+            f"does not hold: {plural(len(found.problems), 'difference')} between the proof and what follows from its rows, "
+            "or from the files that were given. A proof is never mended: of the set that is in OUT now `jumar prove OUT` makes "
+            "another, which is another look"
+        )

@@ -47,19 +47,26 @@ _CLOSE: Final = 1e-9
 class Verification:
     """What became of checking a proof: what was ``checked``, in words, and the ``problems``; empty when it holds.
 
-    ``not_checked`` is what could not be looked at, since what it needs was not given.
+    ``not_checked`` is what could not be looked at, since what it needs was not given; ``differing`` those of ``checked`` in which
+    there are problems.
     """
 
     checked: tuple[str, ...]
     problems: tuple[str, ...]
     not_checked: tuple[str, ...] = ()
+    differing: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
         return not self.problems
 
     def to_json(self) -> dict[str, Any]:
-        parts = {"checked": self.checked, "problems": self.problems, "not_checked": self.not_checked}
+        parts = {
+            "checked": self.checked,
+            "differing": self.differing,
+            "not_checked": self.not_checked,
+            "problems": self.problems,
+        }
         return {"holds": self.holds, **{name: list(said) for name, said in parts.items()}}
 
 
@@ -185,6 +192,7 @@ def verify_proof(
         checked=tuple(name for name, found in steps if found is not None),
         problems=tuple(problem for _, found in steps for problem in found or ()),
         not_checked=tuple(name for name, found in steps if found is None),
+        differing=tuple(name for name, found in steps if found),
     )
 
 
