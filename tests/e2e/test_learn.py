@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from commands import call
 from judge_server import Answer, JudgeServer, Seen
-from learn_items import BAD, GOOD, judged_items, write_items
+from learn_items import BAD, GOOD, WORDS, judged_items, write_items
 
 from jumar.app.looks import looks_made
 from jumar.loop.engine import Loop
@@ -88,6 +88,26 @@ def test_the_learned_set_judges_items_that_were_never_seen(finished: tuple[Path,
     judge = [one["judge_scores"][0] for one in new]
     middle = sorted(judge)[len(judge) // 2]
     assert sum(abs(a - b) for a, b in zip(cheap, judge, strict=True)) < sum(abs(middle - one) for one in judge)
+
+
+def test_copies_of_a_text_prove_nothing_whatever_groups_they_say_they_are_of(tmp_path: Path) -> None:
+    draw = random.Random(7)
+    texts = [" ".join(draw.choice(WORDS) for _ in range(30)) for _ in range(25)]
+    scores = [draw.uniform(1, 5) for _ in texts]
+    records = [
+        {"id": f"{copy}-{place}", "text": text, "judge_scores": [round(score, 2)] * 2}
+        for copy in range(8)
+        for place, (text, score) in enumerate(zip(texts, scores, strict=True))
+    ]
+    items = write_items(tmp_path / "copies.jsonl", records)
+    output = tmp_path / "out"
+    done = call("learn", str(items), "--judge", f"replay:{items}", "-o", str(output), "--max-iterations", "1", "--json", check=0)
+    said = json.loads(done.out)
+    assert "warning: 200 items share a text with an item of another group" in done.err
+    assert (False, 0, 10, 80) == (said["tracks"], said["supported"], said["heldout"]["groups"], said["heldout"]["items"])
+    again = call("prove", "--verify", str(output / "proof.json"), "--items", str(items), check=0)
+    assert "holds" in again.out
+    assert 0 == json.loads(call("prove", str(output), "--json", check=0).out)["judge_calls"]
 
 
 def test_a_finished_run_is_neither_learned_nor_looked_at_again(finished: tuple[Path, dict[str, Any]], judged: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from jumar.errors import FormatTooNewError, ItemError, StoreDamagedError
 from jumar.judging import ExpensiveModeResult, Item, Unscored
-from jumar.learning.split import Split, group_key, split_items
+from jumar.learning.split import Split, group_key, split_items, tie_copies
 from jumar.learning.targets import noise_of, targets_of
 
 
@@ -76,6 +77,73 @@ def test_with_a_hundred_groups_a_third_of_the_open_ones_is_the_test_split():
 def test_an_item_without_a_group_is_one_and_never_one_of_the_same_name():
     alone, named = Item("x", "a"), Item("y", "b", group="x")
     assert group_key(alone) != group_key(named)
+
+
+@given(
+    st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 40)), st.integers(0, 60)), min_size=10, max_size=150),
+    st.integers(0, 5),
+    st.floats(0, 0.95),
+)
+def test_no_text_and_no_group_is_on_two_sides_of_any_barrier(drawn, seed, heldout):
+    """``drawn`` are groups and texts; what hangs together over both is one unit, whoever counts groups."""
+    items = [
+        Item(f"i{number}", f"{'TEXT' if number % 2 else ' text'} {text}\n", group=None if group is None else str(group))
+        for number, (group, text) in enumerate(drawn)
+    ]
+    tied = tie_copies(items)
+    assert tie_copies(tied.items).items == tied.items
+    assert tie_copies(tied.items).copies == 0
+    assert [item.id for item in items] == [item.id for item in tied.items]
+    together = _reached(items)
+    assert {frozenset(own) for own in _by(tied.items, group_key).values()} == together
+    shared = _by(items, lambda item: item.text.strip().casefold())
+    several = [own for own in shared.values() if len({group_key(item) for item in items if item.id in own}) > 1]
+    assert sum(len(own) for own in several) == tied.copies
+    if len(together) < 10:
+        return
+    for listed in (items, list(tied.items)):
+        split = split_items(listed, seed=seed, heldout=heldout)
+        sealed = {item.id for item in split.part(listed, "sealed")}
+        assert all(own <= sealed or own.isdisjoint(sealed) for own in together)
+        for one in split.rounds():
+            for side in (one.learn, one.test):
+                inside = {item.id for item in listed if group_key(item) in side}
+                assert all(own <= inside or own.isdisjoint(inside) for own in together)
+    counts = split_items(tied.items, seed=seed, heldout=heldout).counts()
+    assert counts["sealed"] == min(round(heldout * len(together)), len(together) - 2)
+    assert counts["sealed"] + counts["open"] == len(together)
+
+
+def _by(items, key):
+    found = defaultdict(set)
+    for item in items:
+        found[key(item)].add(item.id)
+    return found
+
+
+def _reached(items):
+    """The sets of ids that hang together over groups and texts, the slow way."""
+    found = [set(own) for own in _by(items, group_key).values()]
+    for own in _by(items, lambda item: item.text.strip().casefold()).values():
+        touched = [one for one in found if one & own]
+        found = [one for one in found if not one & own] + [set().union(*touched)]
+    return {frozenset(one) for one in found}
+
+
+def test_items_without_copies_are_split_as_if_nobody_had_looked_for_any():
+    items = [
+        *in_groups(30),
+        Item("a", "same", prompt="one"),
+        Item("b", "same", prompt="other"),
+        Item("c", "same", context="third"),
+    ]
+    tied = tie_copies(items)
+    assert (tied.items, tied.copies, tied.warning) == (tuple(items), 0, None)
+    more = tie_copies([*items, Item("d", "Same ", prompt="One", group="g1")])
+    assert [item.id for item in more.items if item.group == "same text: a"] == ["i3", "i4", "i5", "a", "d"]
+    assert "2 items share a text with an item of another group" in (more.warning or "")
+    with pytest.raises(ItemError, match="12 items in 1 group: "):
+        split_items([Item(f"i{number}", "x") for number in range(12)])
 
 
 def test_another_seed_is_another_split():

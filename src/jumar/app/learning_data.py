@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +26,7 @@ from jumar.learning.known import LEDGER, PREDICTIONS, STATE
 from jumar.learning.learner import PATTERNS
 from jumar.learning.makers import AdditiveMaker, Maker, ScorecardMaker
 from jumar.learning.material import Material, Proposer
-from jumar.learning.split import Split, split_items
+from jumar.learning.split import Split, split_items, tie_copies
 from jumar.model.judgement import Judgement
 from jumar.model.judges import Judge
 from jumar.store.layout import loops_directory
@@ -37,13 +38,19 @@ SPLIT: Final = "split.json"
 
 
 def read_learning_items(request: LearnRequest) -> tuple[Item, ...]:
-    """Return the items of the file. Errors: :class:`jumar.errors.ItemError` that names file and line, also of an empty one."""
+    """Return the items of the file, copies of one text in one group, which is warned of.
+
+    Errors: :class:`jumar.errors.ItemError` that names file and line, also of an empty one.
+    """
     rubric = load_rubric(request.rubric)
     kind = "story" if rubric is not None and rubric.kind == "story" else None
     items = tuple(read_items(request.items, request.fields, kind=kind))
     if not items:
         raise ItemError(f"{escape(str(request.items))}: there are no items in it; give one JSON object a line")
-    return items
+    tied = tie_copies(items)
+    if tied.warning is not None:
+        warnings.warn(tied.warning, stacklevel=2)
+    return tied.items
 
 
 def check_output(request: LearnRequest) -> None:

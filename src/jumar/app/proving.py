@@ -36,7 +36,7 @@ from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric
 from jumar.judging.tracking import require_statistics
 from jumar.learning.evidence import heldout_of
 from jumar.learning.proof import Verification, make_proof, verify_proof
-from jumar.learning.split import Part, Split
+from jumar.learning.split import Part, Split, tie_copies
 from jumar.patterns.models import PatternSet
 from jumar.patterns.storage import load_pattern_set, read_pattern_set
 from jumar.store.layout import LoopPaths, loops_directory
@@ -199,7 +199,7 @@ def _split(output: Path) -> Split:
 def _items(request: ProveRequest) -> list[Item]:
     rubric = load_rubric(request.rubric)
     kind = "story" if rubric is not None and rubric.kind == "story" else None
-    return list(read_items(request.items, request.fields, kind=kind))
+    return list(tie_copies(list(read_items(request.items, request.fields, kind=kind))).items)
 
 
 # --------------------------------------------------------------------------------------------------------- verification

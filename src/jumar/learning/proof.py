@@ -29,7 +29,7 @@ from jumar.judging.proofs import (
 )
 from jumar.judging.rubric import StoryRubric, TextRubric
 from jumar.learning.evidence import evidence, fit_baselines
-from jumar.learning.split import Split, group_key, split_items
+from jumar.learning.split import Split, group_key, split_items, tie_copies
 from jumar.learning.targets import Target
 from jumar.patterns.models import PatternSet
 from jumar.text import escape, plural
@@ -178,6 +178,7 @@ def verify_proof(
     the cheap judge) the set; with both, every cheap score is computed again. What the expensive judge said can only be
     compared with the judge itself. Figures agree when they differ by a rounding at most.
     """
+    items = None if items is None else tie_copies(items).items
     steps: list[tuple[str, list[str] | None]] = [
         ("the hash of the content", _content(proof)),
         ("counts and hashes of the rows", _counts(proof)),

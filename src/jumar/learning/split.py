@@ -1,7 +1,8 @@
 """Groups of items → those that are learned from, those that are tested on, and those that are sealed. Pure.
 
 What belongs together (one question, one document) is never divided: two answers to one question share most of what a judge
-looks at, and a score learned from the one would seem to be predicted on the other.
+looks at, and a score learned from the one would seem to be predicted on the other. A text that stands in two groups makes them
+one, for the same reason: what was learned from a text knows its copies.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
 from jumar.errors import FormatTooNewError, ItemError, StoreDamagedError
@@ -18,7 +19,18 @@ from jumar.judging.items import Item
 from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
 from jumar.text import escape, plural
 
-__all__ = ["CROSS_FIT_BELOW", "FEWEST_TO_SPLIT", "FOLDS", "Part", "Round", "Split", "group_key", "split_items"]
+__all__ = [
+    "CROSS_FIT_BELOW",
+    "FEWEST_TO_SPLIT",
+    "FOLDS",
+    "Part",
+    "Round",
+    "Split",
+    "Tied",
+    "group_key",
+    "split_items",
+    "tie_copies",
+]
 
 Part = Literal["learn", "test", "sealed", "open"]
 
@@ -36,6 +48,64 @@ _FORMAT: Final = 1
 def group_key(item: Item) -> str:
     """Return the name of an item's group; an item without one is a group by itself, and never one of the same name."""
     return f"item:{item.id}" if item.group is None else f"group:{item.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tied:
+    """Items of which no two groups share a text. ``copies`` of them have a text that stands in several of the groups given."""
+
+    items: tuple[Item, ...]
+    copies: int
+
+    @property
+    def warning(self) -> str | None:
+        """What a person should know of it, None where there is nothing."""
+        if not self.copies:
+            return None
+        return (
+            f"{plural(self.copies, 'item')} share a text with an item of another group; their groups count as one, so that no "
+            "text is learned from and proven on: leave copies out, or give the --group that they belong to"
+        )
+
+
+def tie_copies(items: Sequence[Item]) -> Tied:
+    """Return the items, in their order, with one group for all groups that share a text, directly or over others.
+
+    Texts are the same when they, their prompts and their contexts differ in blanks and capitals at most. Such a group is named
+    after the least id of its items; all others stay as they are. Doing it twice changes nothing.
+    """
+    keys = [group_key(item) for item in items]
+    above = {key: key for key in keys}
+
+    def top(key: str) -> str:
+        while above[key] != key:
+            above[key] = above[above[key]]
+            key = above[key]
+        return key
+
+    holders: dict[tuple[str, ...], set[str]] = {}
+    texts = [_text_key(item) for item in items]
+    for text, key in zip(texts, keys, strict=True):
+        holders.setdefault(text, set()).add(key)
+    for sharing in holders.values():
+        first, *others = sorted(sharing)
+        for key in others:
+            above[top(key)] = top(first)
+    tied = {top(key) for sharing in holders.values() if len(sharing) > 1 for key in sharing}
+    names: dict[str, str] = {}
+    for item, key in zip(items, keys, strict=True):
+        names[top(key)] = min(item.id, names.get(top(key), item.id))
+    return Tied(
+        tuple(
+            replace(item, group=f"same text: {names[top(key)]}") if top(key) in tied else item
+            for item, key in zip(items, keys, strict=True)
+        ),
+        sum(len(holders[text]) > 1 for text in texts),
+    )
+
+
+def _text_key(item: Item) -> tuple[str, ...]:
+    return tuple(" ".join(text.split()).casefold() for text in (item.text, item.prompt, item.context))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +231,7 @@ def _where(value: Any) -> str | int:
 def split_items(items: Sequence[Item], *, seed: int = 0, heldout: float = 0.4, folds: int = FOLDS) -> Split:
     """Return the split of ``items``: the share ``heldout`` of the groups, rounded, is sealed.
 
+    Groups that share a text stand together and count as one (:func:`tie_copies`).
     With 100 groups or more a third of the others is the test split; with fewer they are dealt into ``folds`` and cross-fitted.
     The order of the groups is that of a hash of the seed and their names: neither the order of the items nor anything else
     matters.
@@ -171,7 +242,8 @@ def split_items(items: Sequence[Item], *, seed: int = 0, heldout: float = 0.4, f
         raise ValueError(f"heldout = {heldout} should be at least 0 and below 1")
     if folds < 2:
         raise ValueError(f"folds = {folds} should be at least 2")
-    names = {group_key(item) for item in items}
+    units = {group_key(item): group_key(own) for item, own in zip(items, tie_copies(items).items, strict=True)}
+    names = set(units.values())
     if len(names) < FEWEST_TO_SPLIT:
         raise ItemError(
             f"{plural(len(items), 'item')} in {plural(len(names), 'group')}: learning and proving need at least "
@@ -186,4 +258,4 @@ def split_items(items: Sequence[Item], *, seed: int = 0, heldout: float = 0.4, f
     else:
         tested = max(1, round(_TEST_SHARE * len(opened)))
         placed |= {name: "test" if place < tested else "learn" for place, name in enumerate(opened)}
-    return Split(seed, heldout, {name: placed[name] for name in sorted(placed)}, len(items), items_digest(items))
+    return Split(seed, heldout, {key: placed[units[key]] for key in sorted(units)}, len(items), items_digest(items))
