@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -182,13 +183,28 @@ def test_without_proof_patterns_or_line_nothing_is_asked(here: Path) -> None:
 
     assert "--decision-line SCORE" in call(*common, *proof, *patterns, check=2).err
     assert "needs --proof FILE" in call(*common, *line, *patterns, check=2).err
-    assert "needs --patterns FILE" in call(*common, *proof, *line, check=2).err
+    Path("moved").mkdir()
+    Path("moved/proof.json").write_bytes(Path("proof.json").read_bytes())
+    assert "needs --patterns FILE" in call(*common, "--proof", "moved/proof.json", *line, check=2).err
     assert "needs a judge" in call("evaluate", "new.jsonl", "--mode", "auto", *proof, *patterns, *line, check=2).err
     assert "nothing.json cannot be read" in call(*common, *patterns, *line, "--proof", "nothing.json", check=2).err
     assert "--jobs" in call(*common, *proof, *patterns, *line, "--jobs", 2, check=2).err
     wrong = call("evaluate", "new.jsonl", "--mode", "cheap", "--decision-line", 3, check=2)
     assert "--decision-line is for --mode auto" in wrong.err
     call(*common, *proof, *patterns, "--decision-line", 6, check=2)
+
+
+def test_the_set_and_the_judge_are_those_of_the_run_that_the_proof_lies_in(here: Path) -> None:
+    Path("said.py").write_text('print(\'{"gestalt": 4, "reasoning": "", "strengths": [], "weaknesses": []}\')\n')
+    asked = {"items": "x", "fields": {}, "rubric": None, "judge_scale": [1, 5], "explain": True, "max_tokens": 9, "cache": None}
+    recorded = {"format": 1, "judge": f"command:{sys.executable} said.py", "repeat": 1, **asked}
+    Path("request.json").write_text(json.dumps(recorded))
+    words = ("evaluate", "new.jsonl", "--mode", "auto", "--proof", "proof.json", "--decision-line", 3.5, "--no-cache", "--json")
+    found = json.loads(call(*words, check=0).out)
+    assert found["expensive"]["judge"].startswith("command:")
+    Path("request.json").write_text(json.dumps({**recorded, "judge": "replay:old.jsonl"}))
+    assert "needs a judge" in call(*words, check=2).err  # it has no verdict of new items
+    assert json.loads(call(*words, "--judge", "replay:new.jsonl", check=0).out)["scored"] == found["scored"]
 
 
 def test_a_proof_of_something_else_is_refused_and_a_changed_one_is_damaged(here: Path) -> None:

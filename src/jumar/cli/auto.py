@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from jumar.cli.common import print_json, print_text, shown_path, warned
-from jumar.cli.judged import judge_progress, judged_request
+from jumar.cli.judged import judge_progress, judged_request, recalled
 from jumar.cli.numbers import DecimalRange
 from jumar.errors import ConfigError, NothingEvaluatedError, UsageError
 from jumar.text import plural
@@ -109,6 +109,7 @@ def _request(items: Path, fields: Mapping[str, str], options: Mapping[str, Any])
         raise ConfigError(
             "--mode auto needs --decision-line SCORE, such as 3.5: the judges only have to agree on which side of it an item is"
         )
+    options = _from_the_run(options)
     for name, spelled, what in (
         ("patterns", "--patterns FILE", "what the cheap judge has learned"),
         ("proof", "--proof FILE", "the proof that it tracks: `jumar learn` and `jumar prove` write OUT/proof.json"),
@@ -130,6 +131,24 @@ def _request(items: Path, fields: Mapping[str, str], options: Mapping[str, Any])
             seed=int(chosen["audit_seed"]),
         ),
     )
+
+
+def _from_the_run(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options, with the set and the judge of the run that the proof lies in where nobody gave others.
+
+    A judge on file is none of them: it has no verdict of new items.
+    """
+    from jumar.app.evaluation import check_mode
+    from jumar.app.prove_request import recall
+
+    if options["proof"] is not None:
+        folder = options["proof"].absolute().parent
+        known = {name: value for name, value in recall(folder).items() if name != "judge" or not value.startswith("replay:")}
+        options = recalled(known, options)
+        if options["patterns"] is None and (folder / "patterns.json").is_file():
+            options = {**options, "patterns": folder / "patterns.json"}
+    check_mode("auto", options["judge"])
+    return options
 
 
 def _print(found: AutoEvaluation, request: AutoRequest) -> None:

@@ -28,7 +28,7 @@ Examples:
   jumar evaluate answers.jsonl --mode expensive --judge http://localhost:8080/v1#model --repeat 3
   jumar evaluate answers.jsonl --judge replay:judged.jsonl
   jumar evaluate stories.jsonl --mode cheap --patterns patterns.json --per-item scores.jsonl
-  jumar evaluate new.jsonl --mode auto --proof P --patterns FILE --judge J --decision-line 3.5
+  jumar evaluate new.jsonl --mode auto --proof outputs/proof.json --decision-line 3.5
   jumar evaluate answers.jsonl --mode cheap --field text=answer --field prompt=question
   jumar evaluate backlog.parquet --mode cheap --rubric my-story.toml --jobs 2 --json
 
@@ -70,9 +70,9 @@ def evaluate_command(items: Path, mode: Mode, *, as_json: bool, quiet: bool, **o
     from jumar.app.evaluation import CheapRequest, check_mode, evaluate_cheaply
     from jumar.app.items import field_map
 
-    check_mode(mode, options["judge"])
     if mode == "auto":
         return run_auto(items, field_map(options["fields"]), options, as_json=as_json, quiet=quiet)
+    check_mode(mode, options["judge"])
     refuse_auto_options(options)
     if mode != "cheap":
         return run_judged(items, mode, field_map(options["fields"]), options, as_json=as_json, quiet=quiet)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from jumar.cli.common import print_json, print_text, shown_path, warned
 from jumar.cli.numbers import DecimalRange
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
     from jumar.judging.expensive.summary import Result
 
-__all__ = ["judge_options", "judge_progress", "judged_request", "run_judged"]
+__all__ = ["given", "judge_options", "judge_progress", "judged_request", "recalled", "run_judged"]
 
 REPLIES = Path(".jumar/replies")
 
@@ -135,6 +136,28 @@ def run_judged(
             if path is not None:
                 print_text(f"wrote {shown_path(path)}")
     return 0 if found.scored else NothingEvaluatedError.exit_code
+
+
+def given(name: str) -> bool:
+    """Whether a person gave the option of the command that runs, by word or by variable."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source not in {ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP}
+
+
+def recalled(known: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options, those of the judge that nobody gave as a run of learning recorded them in ``known``."""
+    if not known:
+        return dict(options)
+    scale = known.get("judge_scale")
+    recorded = {
+        "judge": known.get("judge"),
+        "rubric": known.get("rubric"),
+        "max_tokens": known.get("max_tokens"),
+        "judge_scale": None if scale is None else tuple(scale),
+    }
+    found = {name: value for name, value in recorded.items() if value is not None}
+    found |= {"repeat": known.get("repeat"), "no_reasons": not known["explain"]}
+    return {**options, **{name: value for name, value in found.items() if not given(name)}}
 
 
 def judged_request(items: Path, mode: str, fields: Mapping[str, str], options: Mapping[str, Any]) -> JudgedRequest:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, shown_path, warned
-from jumar.cli.judged import judge_options, judge_progress
+from jumar.cli.judged import given, judge_options, judge_progress, recalled
 from jumar.errors import StoreDamagedError, UsageError
 from jumar.text import escape, plural
 
@@ -51,10 +50,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @judge_options
 @json_option
 @quiet_option
-@click.pass_context
-def prove_command(
-    context: click.Context, output: Path | None, proof: Path | None, *, as_json: bool, quiet: bool, **options: Any
-) -> int:
+def prove_command(output: Path | None, proof: Path | None, *, as_json: bool, quiet: bool, **options: Any) -> int:
     """Judge the sealed items, and say whether the learned set tracks the judge: one of three planned looks.
 
     The look is counted before it is made; the same set again is the same look. The proof goes to OUT/proof.json.
@@ -73,7 +69,7 @@ def prove_command(
         raise UsageError("what is proven is OUT/patterns.json; --patterns goes with --verify")
     from jumar.app.proving import prove
 
-    request = _request(context, output, fields, options)
+    request = _request(output, fields, options)
     with warned(), judge_progress(shown=not (as_json or quiet)) as hear:
         found = prove(request, datetime.now(UTC), hear)
     if as_json:
@@ -83,44 +79,29 @@ def prove_command(
     return 0
 
 
-def _request(context: click.Context, output: Path, fields: Mapping[str, str], options: Mapping[str, Any]) -> ProveRequest:
+def _request(output: Path, fields: Mapping[str, str], options: Mapping[str, Any]) -> ProveRequest:
     """Return what was asked when the set was learned, with what is given now before it."""
     from jumar.app.judges import judge_settings
     from jumar.app.prove_request import ProveRequest, recall
 
     known = recall(output)
-
-    def given(name: str) -> bool:
-        return context.get_parameter_source(name) not in {ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP}
-
-    def chosen(name: str, recorded: Any) -> Any:
-        return options[name] if given(name) or recorded is None else recorded
-
-    items, judge = chosen("items", known.get("items")), chosen("judge", known.get("judge"))
-    for name, value in (("--items FILE", items), ("--judge SPEC", judge)):
-        if value is None:
-            raise UsageError(f"{escape(str(output))} does not say what it was learned from; give {name}")
-    scale = known.get("judge_scale")
-    settings, prices = judge_settings(
-        {
-            **options,
-            "repeat": options["repeat"] if given("repeat") or not known else known.get("repeat"),
-            "judge_scale": chosen("judge_scale", None if scale is None else tuple(scale)),
-        },
-        explain=not options["no_reasons"] if given("no_reasons") or not known else bool(known["explain"]),
-    )
-    recorded = known.get("cache")
-    cache = options["cache"] if given("cache") or not known else None if recorded is None else Path(recorded)
+    asked = recalled(known, options)
+    items = options["items"] or known.get("items")
+    if items is None or asked["judge"] is None:
+        name = "--items FILE" if items is None else "--judge SPEC"
+        raise UsageError(f"{escape(str(output))} does not say what it was learned from; give {name}")
+    settings, prices = judge_settings(asked, explain=not asked["no_reasons"])
+    cache: str | Path | None = options["cache"] if given("cache") or not known else known.get("cache")
     return ProveRequest(
         output=output,
         items=Path(items),
-        judge=judge,
+        judge=asked["judge"],
         settings=settings,
         fields=fields or known.get("fields", {}),
-        rubric=chosen("rubric", known.get("rubric")),
-        cache=None if options["no_cache"] else cache,
+        rubric=asked["rubric"],
+        cache=None if options["no_cache"] or cache is None else Path(cache),
         prices=prices,
-        max_tokens=chosen("max_tokens", known.get("max_tokens")),
+        max_tokens=asked["max_tokens"],
         extra_look=options["extra_look"],
     )
 
