@@ -158,6 +158,44 @@ def test_what_was_asked_and_paid_for_stands_beside_what_was_saved(here: Path) ->
     assert said("-q") == ""
 
 
+def test_items_that_were_learned_from_are_told_by_their_number(here: Path) -> None:
+    opened = {row.id for row in read_proof(Path("proof.json")).opened}
+    both = [*Path("items.jsonl").read_text().splitlines(), *Path("new.jsonl").read_text().splitlines()[:20]]
+    Path("mixed.jsonl").write_text("\n".join(both) + "\n")
+    bare = [{name: value for name, value in json.loads(line).items() if name != "group"} for line in both]
+    Path("bare.jsonl").write_text("".join(json.dumps(row) + "\n" for row in bare))
+    wanted = f"warning: the set was learned from {len(opened)} of the {len(both)} items, and follows the judge better on these"
+    shared = ("--patterns", "patterns.json", "--judge", "replay:mixed.jsonl")
+    print(f"{len(opened)} of {len(both)} items were learned from")
+
+    assert 0 < len(opened) < len(both) - 20
+    auto_said = ("--mode", "auto", "--proof", "proof.json", "--decision-line", 3.5, "--repeat", 1)
+    told = call("evaluate", "mixed.jsonl", *shared, *auto_said, check=0)
+    assert wanted in told.err
+    dual = call("evaluate", "bare.jsonl", *shared, "-o", "out", "--json", check=0)
+    assert wanted in dual.err
+    assert dual.document["learned_from"] == len(opened)
+    assert f"the set was learned from {len(opened)} of" in Path("out/iteration_1/gap_report.md").read_text()
+    assert auto()["learned_from"] == 0
+    Path("proof.json").unlink()  # nobody knows
+    dual = call("evaluate", "bare.jsonl", *shared, "--json", check=0)
+    assert (dual.err, dual.document["learned_from"]) == ("", None)
+
+
+@pytest.mark.parametrize("options", [("--mode", "cheap"), ("--mode", "dual"), ("--mode", "expensive"), ("--mode", "auto")])
+def test_the_folder_of_a_learning_run_is_refused_before_anything_is_asked(here: Path, options: tuple[str, ...]) -> None:
+    (here / "learned").mkdir()
+    shutil.copy(here / "request.json", here / "learned" / "request.json")
+    shared = ("--patterns", "patterns.json", "--judge", "command:false", "-o", "learned")
+    own = ("--proof", "proof.json", "--decision-line", 3.5) if "auto" in options else ()
+    if "auto" in options:
+        shared = ("--patterns", "patterns.json", "--judge", "replay:new.jsonl", "-o", "learned")
+    told = call("evaluate", "new.jsonl", *options, *shared, *own, check=2)
+
+    assert "-o learned: is the folder of `jumar learn`" in told.err
+    assert [path.name for path in (here / "learned").iterdir()] == ["request.json"]
+
+
 def test_without_an_interval_it_says_why_and_what_draws_enough(here: Path) -> None:
     told = said("--audit", 0.02)
     line = next(line for line in told.splitlines() if line.startswith("no interval"))

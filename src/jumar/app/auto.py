@@ -17,6 +17,7 @@ from jumar.app.items import read_items
 from jumar.app.judged import Hear, interruptible, reply_cache
 from jumar.app.judged_files import check_outputs, row_of, write_rows
 from jumar.app.judges import make_judge
+from jumar.app.learned_from import learned_from
 from jumar.app.proving import rubric_of_items
 from jumar.app.rubrics import load_rubric
 from jumar.errors import EvaluationUnreliableError, ItemError
@@ -139,6 +140,7 @@ async def decide(
         log=after,
         rest_asked=failed,
         patterns=basis.patterns,
+        learned_from=learned_from(items, basis.proof) or 0,
     )
 
 

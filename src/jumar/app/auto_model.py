@@ -58,7 +58,7 @@ class AutoEvaluation:
     """What came out. ``expensive`` is of the items that were asked about; ``rest_asked``: failed audits led to all the others.
 
     ``evidence`` is that of the audits (:func:`jumar.judging.proofs.audit_evidence`) in ``log``, which has those of earlier
-    evaluations, too. ``directory`` is where ``-o`` wrote to.
+    evaluations, too. ``learned_from`` is how many of the items the set was learned from. ``directory`` is where ``-o`` wrote to.
     """
 
     items: tuple[Item, ...]
@@ -72,6 +72,7 @@ class AutoEvaluation:
     rest_asked: bool
     patterns: PatternSet
     log: AuditLog
+    learned_from: int = 0
     directory: Path | None = None
 
     @property
@@ -125,6 +126,7 @@ class AutoEvaluation:
             "quality": {"cheap_avg": average, "met": None if average is None else average >= QUALITY_TARGET},
             "auto": self.figures(),
             "health": {name: one.model_dump() for name, one in every_component(**health).items()},
+            "learned_from": self.learned_from,
             "output": None if self.directory is None else str(self.directory.absolute()),
         }
 

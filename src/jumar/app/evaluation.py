@@ -19,6 +19,7 @@ from jumar.app.evaluation_tally import CheapTally
 from jumar.app.item_chunks import Chunk
 from jumar.app.item_sources import read_chunks
 from jumar.app.items import ItemReader, SeenIds
+from jumar.app.iteration_folder import refuse_learning
 from jumar.app.rubrics import load_rubric
 from jumar.errors import ConfigError, ItemError, JumarError, UsageError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
@@ -167,6 +168,8 @@ def evaluate_cheaply(request: CheapRequest, hear: Callable[[int, int], None] | N
     :class:`ItemError` that names file and line, also for a file without items; those of patterns, rubric and executor.
     """
     evaluator = _evaluator(request)
+    if request.output is not None:
+        refuse_learning(request.output)
     check_per_item(request.per_item, request.items, request.patterns, None if request.rubric is None else Path(request.rubric))
     kind = "story" if len(evaluator.rubrics) == 1 and evaluator.rubrics[0].kind == "story" else None
     chunks = read_chunks(request.items)

@@ -9,11 +9,25 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Final
 
+from jumar.errors import UsageError
 from jumar.files import TEMPORARY, as_write_error, make_directory, remove_tree, sha256_file
+from jumar.text import escape
 
-__all__ = ["new_iteration", "sources_of"]
+__all__ = ["new_iteration", "refuse_learning", "sources_of"]
 
+_OF_LEARNING: Final = ("request.json", "split.json")
 _ITERATION: Final = re.compile(r"iteration_(\d+)")
+
+
+def refuse_learning(output: Path) -> None:
+    """Refuse the folder of a learning run: its iterations are of other items, and would be compared with these.
+
+    Errors: :class:`jumar.errors.UsageError`.
+    """
+    if any((output / name).is_file() for name in _OF_LEARNING):
+        raise UsageError(
+            f"-o {escape(str(output))}: is the folder of `jumar learn`, whose iterations are its own; name another one"
+        )
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from jumar.app.items import read_items
 from jumar.app.judged_files import check_outputs, row_of, write_iteration, write_rows
 from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
 from jumar.app.judges import make_judge
+from jumar.app.learned_from import learned_from, proof_beside
 from jumar.app.rubrics import load_rubric
 from jumar.errors import EvaluationUnreliableError, ItemError, StoreWriteError
 from jumar.files import write_once
@@ -88,7 +89,9 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
             write_rows(request.per_item, [row_of(one, None) for one in error.evaluation.results])
         raise
     dual = None if evaluator is None else combine(items, expensive, list(evaluator.evaluate(items)), evaluator.patterns)
-    return _written(request, question, JudgedEvaluation(items=tuple(items), expensive=expensive, dual=dual, directory=None))
+    known = None if evaluator is None else learned_from(items, proof_beside(request.patterns, evaluator.patterns))
+    found = JudgedEvaluation(items=tuple(items), expensive=expensive, dual=dual, directory=None, learned_from=known)
+    return _written(request, question, found)
 
 
 @contextlib.contextmanager

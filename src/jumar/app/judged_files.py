@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from jumar.app.evaluation_files import check_per_item, item_row
-from jumar.app.iteration_folder import new_iteration, sources_of
+from jumar.app.iteration_folder import new_iteration, refuse_learning, sources_of
 from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
+from jumar.app.learned_from import learned_from_words
 from jumar.files import as_write_error, fsync_directory, rename_new, replace_file
 from jumar.judging.dual import DualEvaluation
 from jumar.judging.expensive.summary import Evaluation
@@ -65,6 +66,7 @@ def check_outputs(request: JudgedRequest) -> None:
     )
     check_per_item(request.per_item, *inputs)
     if request.output is not None:
+        refuse_learning(request.output)
         with new_iteration(request.output):
             pass
 
@@ -163,7 +165,9 @@ def _plan(dual: DualEvaluation) -> dict[str, Any]:
 
 def _about(request: JudgedRequest, found: JudgedEvaluation) -> tuple[tuple[str, str], ...]:
     """Return where the figures come from, for people."""
+    learned = (("learned from", learned_from_words(found.learned_from, len(found.items))),) if found.learned_from else ()
     return (
+        *learned,
         ("when", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")),
         ("items", str(request.items)),
         ("expensive judge", found.expensive.judge),

@@ -43,7 +43,8 @@ class JudgedRequest:
 class JudgedEvaluation:
     """What came out. ``dual`` is None in expensive mode; ``directory`` is where ``-o`` wrote to.
 
-    ``history`` are the metrics of the iterations that were there before, oldest first.
+    ``history`` are the metrics of the iterations that were there before, oldest first. ``learned_from`` is how many of the items
+    the cheap judge's set was learned from, None where nothing tells.
     """
 
     items: tuple[Item, ...]
@@ -51,6 +52,7 @@ class JudgedEvaluation:
     dual: DualEvaluation | None
     directory: Path | None
     history: tuple[Mapping[str, Any], ...] = ()
+    learned_from: int | None = None
 
     @property
     def scored(self) -> int:
@@ -60,7 +62,11 @@ class JudgedEvaluation:
     def document(self) -> dict[str, Any]:
         """Return what ``--json`` prints: the figures without the single items."""
         found = self._expensive_document() if self.dual is None else self.dual.figures()
-        return {**found, "output": None if self.directory is None else str(self.directory.absolute())}
+        return {
+            **found,
+            "learned_from": self.learned_from,
+            "output": None if self.directory is None else str(self.directory.absolute()),
+        }
 
     def _expensive_document(self) -> dict[str, Any]:
         return {

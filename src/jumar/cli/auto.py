@@ -81,11 +81,14 @@ def run_auto(items: Path, fields: Mapping[str, str], options: Mapping[str, Any],
     """Evaluate in mode ``auto``, print what came of it, and return the exit code."""
     request = _request(items, fields, options)
     from jumar.app.auto import evaluate_auto
+    from jumar.app.learned_from import learned_from_words
 
     with warned(), judge_progress(shown=not (as_json or quiet)) as hear:
         found = evaluate_auto(request, datetime.now(UTC), hear)
     for reason in found.trust.reasons:
         print_text(f"jumar: warning: {_consequence(found)}: {reason}", err=True)
+    if found.learned_from:
+        print_text(f"jumar: warning: {learned_from_words(found.learned_from, len(found.items))}", err=True)
     if as_json:
         print_json(found.document())
     elif not quiet:

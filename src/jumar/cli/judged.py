@@ -124,10 +124,13 @@ def run_judged(
 ) -> int:
     """Evaluate in expensive or dual mode, print what came of it, and return the exit code."""
     from jumar.app.judged import evaluate_judged
+    from jumar.app.learned_from import learned_from_words
 
     request = judged_request(items, mode, fields, options)
     with warned(), judge_progress(shown=not (as_json or quiet)) as hear:
         found = evaluate_judged(request, hear)
+    if found.learned_from:
+        print_text(f"jumar: warning: {learned_from_words(found.learned_from, len(found.items))}", err=True)
     if as_json:
         print_json(found.document())
     elif not quiet:
