@@ -9,6 +9,7 @@ from jumar.lazy import loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from jumar.app.calls import evaluate_auto, learn, prove, verify_proof
     from jumar.judging.history import (
         analyze_gap_increase,
         check_convergence,
@@ -43,12 +44,16 @@ __all__ = [
     "check_convergence",
     "check_for_regression",
     "detect_divergence",
+    "evaluate_auto",
     "execute_recovery",
     "extract_keywords",
     "gap_items",
     "is_stable",
+    "learn",
     "learn_from_gap",
     "propose",
+    "prove",
+    "verify_proof",
 ]
 
 _ELSEWHERE = {
@@ -70,12 +75,16 @@ _ELSEWHERE = {
     "check_convergence": "jumar.judging.history",
     "check_for_regression": "jumar.judging.history",
     "detect_divergence": "jumar.judging.history",
+    "evaluate_auto": "jumar.app.calls",
     "execute_recovery": "recovery",
     "extract_keywords": "jumar.patterns.keywords",
     "gap_items": "candidates",
     "is_stable": "jumar.judging.history",
+    "learn": "jumar.app.calls",
     "learn_from_gap": "gap",
     "propose": "candidates",
+    "prove": "jumar.app.calls",
+    "verify_proof": "jumar.app.calls",
 }
 """Where a name is defined, below this package."""
 

@@ -66,12 +66,17 @@ class CheapModeEvaluator:
         reading = self.read(item)
         return reading if isinstance(reading, Unscored) else self.result(reading, parts=parts)
 
-    def evaluate(self, items: Iterable[Item], *, parts: bool = True) -> Iterator[CheapModeResult | Unscored]:
+    def evaluate(
+        self, items: Iterable[Item | Story | Mapping[str, Any]], *, parts: bool = True
+    ) -> Iterator[CheapModeResult | Unscored]:
         """Yield a result for each item, in their order; nothing is kept.
 
-        Sub-scores take about as long as the score itself; ``parts=False`` leaves them out.
+        An item is an :class:`Item`, a :class:`Story`, or a mapping: one with ``text`` and, where they are known, ``id``,
+        ``prompt``, ``context`` and ``group``, or else the fields of a story. Without an id it is called ``item-N``, counted from
+        1. Sub-scores take about as long as the score itself; ``parts=False`` leaves them out. Errors:
+        :class:`jumar.errors.ItemError` for a mapping that is neither, and for a field of the wrong type.
         """
-        return (self.evaluate_item(item, parts=parts) for item in items)
+        return (self.evaluate_item(_item(item, number), parts=parts) for number, item in enumerate(items, 1))
 
     def evaluate_story(self, story: Mapping[str, Any] | Story) -> CheapModeResult | Unscored:
         """Return a story's score. Of a mapping only what is there counts: a missing field is empty.
@@ -105,6 +110,27 @@ def evaluate_cheap(
         "individual_scores": [one.model_dump() for one in scored],
         "unscored": [one.model_dump(include={"story_id", "kind", "message"}) for one in results if isinstance(one, Unscored)],
     }
+
+
+def _item(given: Item | Story | Mapping[str, Any], number: int) -> Item:
+    if isinstance(given, Item):
+        return given
+    if isinstance(given, Story):
+        return Item.of(given)
+    if "text" not in given:
+        if not {"title", "description", "acceptance_criteria"} & given.keys():
+            raise ItemError(f"item {number}: it has no 'text', and none of a story's title, description and acceptance_criteria")
+        return Item.of(_story({"id": f"item-{number}", **given}, number), group=_text(given, "group", number) or None)
+    texts = {name: _text(given, name, number) for name in ("id", "text", "prompt", "context", "group")}
+    named = texts["id"] or f"item-{number}"
+    return Item(named, texts["text"], prompt=texts["prompt"], context=texts["context"], group=texts["group"] or None)
+
+
+def _text(given: Mapping[str, Any], name: str, number: int) -> str:
+    value = given.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ItemError(f"item {number}: {name}: give a text, not {type(value).__name__}")
+    return value or ""
 
 
 def _pattern_set(given: str | Path | PatternSet | None) -> PatternSet | None:

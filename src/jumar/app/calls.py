@@ -1,0 +1,211 @@
+"""Learning, proving and mode auto for Python programs: what the commands do, with their options as keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Final, Literal, TypedDict, Unpack
+
+from jumar.app.auto_model import AutoEvaluation, AutoRequest
+from jumar.app.items import field_map
+from jumar.app.judged_model import JudgedRequest
+from jumar.app.judges import judge_settings
+from jumar.app.learning_model import LearnRequest, LearnResult, Proposer
+from jumar.app.prove_request import ProveRequest, recall
+from jumar.app.proving import Proving
+from jumar.errors import UsageError
+from jumar.judging.expensive.settings import JudgeSettings
+from jumar.judging.proofs import Proof
+from jumar.learning.proof import Verification
+from jumar.loop.control import StopSwitch
+from jumar.model.prices import Prices
+from jumar.text import escape
+
+__all__ = ["Asking", "evaluate_auto", "learn", "prove", "verify_proof"]
+
+AnyPath = str | PathLike[str]
+
+
+class Asking(TypedDict, total=False):
+    """How the expensive judge is asked, as the options of ``jumar evaluate``; ``price`` is of a million tokens, in and out."""
+
+    repeat: int | None
+    max_cost: float | None
+    price: tuple[float, float] | None
+    concurrency: int
+    timeout: float
+    max_retries: int
+    backoff_base: float
+    judge_scale: tuple[float, float] | None
+
+
+_ASKING: Final[Asking] = {
+    "repeat": None,
+    "max_cost": None,
+    "price": None,
+    "concurrency": 8,
+    "timeout": 120.0,
+    "max_retries": 3,
+    "backoff_base": 2.0,
+    "judge_scale": None,
+}
+
+
+def learn(
+    items: AnyPath,
+    judge: str,
+    output: AnyPath,
+    *,
+    group: str | None = None,
+    fields: Mapping[str, str] | None = None,
+    rubric: str | None = None,
+    patterns: AnyPath | None = None,
+    heldout: float = 0.4,
+    seed: int = 0,
+    max_iterations: int = 10,
+    profile: Literal["evidence", "seed"] = "evidence",
+    propose: Proposer = "terms",
+    reasons: bool = True,
+    cache: AnyPath | None = None,
+    max_tokens: int = 2000,
+    **asking: Unpack[Asking],
+) -> LearnResult:
+    """Learn a cheap judge as ``jumar learn`` does: until it has arrived, within the budget, into ``output``.
+
+    ``judge`` is a spec such as ``openai:MODEL``; ``group`` the key of what belongs together, ``fields`` our names to the records'
+    keys, ``cache`` the folder of the judge's replies (None: none are kept). Called again it goes on. ``document()`` of the result
+    is what ``--json`` prints; ``summary`` is None where there is no verdict.
+
+    Not to be called where an event loop is running. Errors: those of :func:`jumar.app.learning.learn`.
+    """
+    from jumar.app.learning import learn as run
+
+    settings, prices = _settings(asking, explain=reasons)
+    named = [f"{name}={key}" for name, key in (fields or {}).items()]
+    request = LearnRequest(
+        items=Path(items),
+        output=Path(output),
+        judge=judge,
+        settings=settings,
+        fields=field_map([*named, *([] if group is None else [f"group={group}"])]),
+        patterns=None if patterns is None else Path(patterns),
+        rubric=rubric,
+        heldout=heldout,
+        seed=seed,
+        max_iterations=max_iterations,
+        profile=profile,
+        proposer=propose,
+        cache=None if cache is None else Path(cache),
+        prices=prices,
+        max_tokens=max_tokens,
+    )
+    return run(request, switch=StopSwitch())
+
+
+def prove(output: AnyPath, *, max_cost: float | None = None, extra_look: bool = False) -> Proving:
+    """Hold the set in ``output`` against its sealed items, with the judge and options of the learning run: a counted look.
+
+    ``proof`` of the result has the verdict and its figures; ``proof.json`` is written. Not to be called where an event loop is
+    running. Errors: those of :func:`jumar.app.proving.prove`, :class:`jumar.errors.UsageError` for a folder of something else.
+    """
+    from jumar.app.proving import prove as run
+
+    known = recall(Path(output))
+    if not known:
+        raise UsageError(f"{escape(str(output))} does not say what it was learned from; name the folder that learn() wrote")
+    low, high = known["judge_scale"]
+    asked: Asking = {"repeat": known.get("repeat"), "judge_scale": (low, high), "max_cost": max_cost}
+    settings, prices = _settings(asked, explain=bool(known["explain"]))
+    cache = known.get("cache")
+    request = ProveRequest(
+        output=Path(output),
+        items=Path(known["items"]),
+        judge=known["judge"],
+        settings=settings,
+        fields=known["fields"],
+        rubric=known.get("rubric"),
+        cache=None if cache is None else Path(cache),
+        prices=prices,
+        max_tokens=known["max_tokens"],
+        extra_look=extra_look,
+    )
+    return run(request, datetime.now(UTC))
+
+
+def verify_proof(
+    proof: AnyPath,
+    *,
+    items: AnyPath | None = None,
+    patterns: AnyPath | None = None,
+    rubric: str | None = None,
+    fields: Mapping[str, str] | None = None,
+) -> tuple[Proof, Verification]:
+    """Compute everything in a proof again, offline; with ``items`` and ``patterns`` also what follows from the texts.
+
+    ``holds`` of the verification says whether it all agrees, ``problems`` what does not. Errors: those of
+    :func:`jumar.app.proving.verify_file`.
+    """
+    from jumar.app.proving import verify_file
+
+    return verify_file(
+        Path(proof),
+        items=None if items is None else Path(items),
+        patterns=None if patterns is None else Path(patterns),
+        rubric=rubric,
+        fields=fields,
+    )
+
+
+def evaluate_auto(
+    items: AnyPath,
+    judge: str,
+    *,
+    patterns: AnyPath,
+    proof: AnyPath,
+    decision_line: float,
+    confidence: float = 0.9,
+    audit: float = 0.05,
+    audit_seed: int = 0,
+    audits: AnyPath | None = None,
+    fields: Mapping[str, str] | None = None,
+    rubric: str | None = None,
+    reasons: bool = True,
+    cache: AnyPath | None = None,
+    max_tokens: int = 2000,
+    **asking: Unpack[Asking],
+) -> AutoEvaluation:
+    """Decide about every item as ``jumar evaluate --mode auto`` does: cheaply where that is proven and certain.
+
+    ``outcome`` of the result has each item's decision, the corrected average and the guarantee; ``document()`` is what
+    ``--json`` prints. Not to be called where an event loop is running. Errors: those of :func:`jumar.app.auto.evaluate_auto`,
+    :class:`jumar.errors.ConfigError` for a line or share that is out of range.
+    """
+    from jumar.app.auto import evaluate_auto as run
+    from jumar.judging.auto import AutoRules
+
+    settings, prices = _settings(asking, explain=reasons)
+    judged = JudgedRequest(
+        items=Path(items),
+        mode="expensive",
+        judge=judge,
+        settings=settings,
+        fields=field_map([f"{name}={key}" for name, key in (fields or {}).items()]),
+        patterns=Path(patterns),
+        rubric=rubric,
+        cache=None if cache is None else Path(cache),
+        prices=prices,
+        max_tokens=max_tokens,
+    )
+    rules = AutoRules(line=decision_line, confidence=confidence, audit=audit, seed=audit_seed)
+    log = None if audits is None else Path(audits)
+    request = AutoRequest(judged=judged, patterns=Path(patterns), proof=Path(proof), audits=log, rules=rules)
+    return run(request, datetime.now(UTC))
+
+
+def _settings(given: Asking, *, explain: bool) -> tuple[JudgeSettings, Prices | None]:
+    unknown = [name for name in given if name not in _ASKING]
+    if unknown:
+        raise TypeError(f"there is no keyword '{unknown[0]}'; of the judge there are {', '.join(_ASKING)}")
+    return judge_settings({**_ASKING, **given}, explain=explain)
