@@ -13,6 +13,7 @@ from learn_items import BAD, GOOD, judged_items
 
 from jumar.errors import StoreDamagedError
 from jumar.judging.auto import fit_intervals, intervals_of
+from jumar.judging.history import detect_divergence
 from jumar.judging.items import Item
 from jumar.learning.known import PREDICTIONS, Known, read_known, write_known
 from jumar.learning.makers import AdditiveMaker, Made, Maker, ScorecardMaker, cheap_scores
@@ -21,7 +22,7 @@ from jumar.learning.material import Asked, Material, Proposer, Proposing
 from jumar.learning.probes import ProbeReport, ProbeResult
 from jumar.learning.proposing import propose_all
 from jumar.learning.split import split_items
-from jumar.learning.step import begin, learn_once
+from jumar.learning.step import begin, diverging, learn_once
 from jumar.learning.targets import Target
 from jumar.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.patterns.proposed import as_pattern
@@ -177,6 +178,56 @@ def test_a_plateau_above_the_target_is_recovered_from_and_what_was_tried_is_on_r
     assert 1 == known.state.parameters.diversity
     learn_once(known, found, iteration=4, now=NOW)
     assert 1 == script.asked[-1].diversity
+
+
+def test_what_a_recovery_takes_out_says_so_and_not_a_limit_that_it_did_not_miss() -> None:
+    """Under the first design's rule a proposal is rejected below 30 %; one that the reset drops had more."""
+    script = Script({1: [proposal("for instance"), proposal("never written anywhere")]})
+    found = material(targets_of(judged_items(40, 3, effect=1.5)), AdditiveMaker(rubric="text"), script, profile="seed")
+    known, told = begin(EMPTY, found), list[dict[str, Any]]()
+    for iteration in (1, 2, 3):
+        learned = learn_once(known, found, iteration=iteration, now=NOW)
+        known, told = learned.known, [*told, *learned.actions]
+    assert "gap_plateau" == learned.divergence["reason"]
+    waiting = {one["pattern_id"]: one for one in told if one["action"] == "proposed_pattern"}
+    dropped = {one["pattern_id"]: one for one in learned.actions if one["action"] == "rejected_pattern"}
+    assert waiting
+    assert waiting.keys() == dropped.keys()
+    for one in dropped.values():
+        assert "the recovery dropped all that was provisional" == one["reason"]
+        assert one["accuracy"] >= 0.3
+
+
+def test_what_a_recovery_prunes_is_rejected_for_that_and_is_no_candidate_any_more() -> None:
+    light = proposal("for instance").model_copy(
+        update={"pattern": {"regex": "[a-z]", "type": "bad", "description": "light", "weight": 0.1}}
+    )
+    script = Script({1: [light]})
+    targets = [replace(one, score=1.0, readings=(1.0,)) for one in targets_of(judged_items(40, 3))]
+    found = material(targets, AdditiveMaker(rubric="text"), script, profile="seed")
+    known, told = begin(EMPTY, found), list[dict[str, Any]]()
+    for iteration in (1, 2, 3, 4):
+        learned = learn_once(known, found, iteration=iteration, now=NOW)
+        known, told = learned.known, [*told, *learned.actions]
+    decided = [(one["action"], one["reason"]) for one in told if one["action"].endswith("_pattern")]
+    assert ["committed_pattern", "rejected_pattern"] == [name for name, _ in decided]
+    assert "the recovery pruned patterns of little weight, and it was one" == decided[1][1]
+    assert not [one for one in known.state.patterns.patterns if one.status == "active"]
+
+
+def test_a_gap_that_moves_in_its_fifth_decimal_is_no_divergence() -> None:
+    found = material(targets_of(judged_items(20, 3)), AdditiveMaker(rubric="text"), Script({}))
+    one = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW).metrics
+
+    def history(*gaps: float) -> list[Any]:
+        return [one.model_copy(update={"iteration": number, "abs_gap": gap}) for number, gap in enumerate(gaps, 1)]
+
+    still = history(0.20361, 0.20363, 0.20364)
+    assert "gap_increasing" == detect_divergence(still)["reason"], "the first design's comparison is one of floats"
+    assert {"diverging": False, "reason": "good_plateau"} == diverging(still, "evidence")
+    assert "gap_increasing" == diverging(still, "seed")["reason"]
+    assert "gap_plateau" == diverging(history(0.5001, 0.5002, 0.5003), "evidence")["reason"], "above the target it is a plateau"
+    assert "gap_increasing" == diverging(history(0.20, 0.21, 0.22), "evidence")["reason"]
 
 
 @pytest.mark.parametrize("gamed", [False, True])

@@ -7,6 +7,7 @@ people is published beside it and follows from those.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -91,7 +92,9 @@ def message_of(learned: Learned) -> str:
     """Return what the log of versions says of an iteration's set."""
     metrics = learned.metrics
     rolled = " rolled back" if metrics.regression_detected else ""
-    return f"iteration {metrics.iteration}:{rolled} {metrics.patterns_committed} committed, {metrics.patterns_rejected} rejected"
+    done = Counter(one["action"] for one in learned.actions)
+    counts = f"{done['committed_pattern']} committed, {done['rejected_pattern']} rejected"
+    return f"iteration {metrics.iteration}:{rolled} {counts}"
 
 
 def known_in(directory: Path, material: Material) -> Known:

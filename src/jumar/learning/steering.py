@@ -21,7 +21,7 @@ from jumar.learning.state import LearnState
 from jumar.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.patterns.proposed import as_pattern
 
-__all__ = ["Checked", "checked", "gap_of", "recovered"]
+__all__ = ["Checked", "Recovered", "checked", "gap_of", "recovered"]
 
 Entry = dict[str, Any]
 
@@ -98,8 +98,21 @@ def _rejected(proposal: PatternProposal) -> PatternProposal:
 # ---------------------------------------------------------------------------------------------------------- recovery
 
 
-def recovered(known: Known, divergence: Mapping[str, Any], material: Material) -> tuple[Known, tuple[Entry, ...]]:
-    """Return what is known after the actions for ``divergence``, and their entries for the log, with the gap before and after."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """What is known after a recovery. ``entries`` are for the log, with the gap before and after; ``kept`` what stayed.
+
+    ``gone`` are the ids of the patterns that the actions which stayed took out of the set, before it was made anew.
+    """
+
+    known: Known
+    entries: tuple[Entry, ...] = ()
+    kept: tuple[str, ...] = ()
+    gone: frozenset[str] = frozenset()
+
+
+def recovered(known: Known, divergence: Mapping[str, Any], material: Material) -> Recovered:
+    """Return what is known after the actions for ``divergence``."""
     state = known.state
     tried: dict[str, Known] = {}
 
@@ -119,8 +132,15 @@ def recovered(known: Known, divergence: Mapping[str, Any], material: Material) -
     )
     found = execute_recovery(divergence, state, lambda one: gap_of(of(one), material), material.profile, means)
     if not found.kept:
-        return replace(known, state=found.state), found.entries
-    return of(found.state), found.entries
+        return Recovered(known=replace(known, state=found.state), entries=found.entries)
+    gone = _gone(state.patterns, found.state.patterns)
+    return Recovered(known=of(found.state), entries=found.entries, kept=found.kept, gone=gone)
+
+
+def _gone(before: PatternSet, after: PatternSet) -> frozenset[str]:
+    """Return the ids of patterns that are active before, and not after."""
+    there = {one.id for one in after.patterns if one.status == "active"}
+    return frozenset(one.id for one in before.patterns if one.status == "active") - there
 
 
 def _refitted(known: Known, patterns: PatternSet, material: Material) -> PatternSet:
@@ -133,14 +153,15 @@ def _applied(known: Known, changed: LearnState, material: Material) -> Known:
     """Return what is known once a change of the set is made on every line, too, and the sets are made anew."""
     before = {one.id: one for one in known.state.patterns.patterns}
     after = {one.id: one for one in changed.patterns.patterns}
-    gone = {name for name, one in before.items() if one.status == "active" and not _is_active(after.get(name))}
+    gone = _gone(known.state.patterns, changed.patterns)
+    # what is out of the set is no candidate for the next one either
+    proposals = tuple(
+        _rejected(one) if one.status == "validated" and as_pattern(one).id in gone else one for one in changed.proposals
+    )
+    changed = replace(changed, proposals=proposals)
     lines = tuple(_transferred(one, before, after, gone) for one in known.lines)
     found, _ = remade(replace(known, state=changed, lines=lines), material, without=gone)
     return found
-
-
-def _is_active(pattern: PatternV2 | None) -> bool:
-    return pattern is not None and pattern.status == "active"
 
 
 def _transferred(line: Line, before: Mapping[str, PatternV2], after: Mapping[str, PatternV2], gone: Collection[str]) -> Line:

@@ -11,6 +11,7 @@ from typing import Any
 from jumar.judging.gap import GAP_TARGET
 from jumar.judging.history import check_convergence, detect_divergence
 from jumar.judging.models import IterationMetrics
+from jumar.learning.decided import decisions
 from jumar.learning.evidence import Evidence, evidence
 from jumar.learning.known import Known, Line
 from jumar.learning.makers import cheap_scores
@@ -21,11 +22,9 @@ from jumar.learning.proposing import Proposed, propose_all
 from jumar.learning.state import LearnState
 from jumar.learning.steering import checked, recovered
 from jumar.learning.targets import Target
-from jumar.patterns.models import PatternProposal, PatternSet
-from jumar.patterns.proposed import as_pattern
-from jumar.text import plural
+from jumar.patterns.models import PatternSet
 
-__all__ = ["Learned", "begin", "converged", "learn_once"]
+__all__ = ["Learned", "begin", "converged", "diverging", "learn_once"]
 
 Action = dict[str, Any]
 
@@ -73,14 +72,15 @@ def learn_once(known: Known, material: Material, *, iteration: int, now: datetim
     change = checked(known, tried, material)
     after, before = change.known, known.state.history
     metrics, found = measure(after, material, iteration=iteration, now=now, before=before)
-    divergence = detect_divergence((*before, metrics))
-    entries = change.entries
+    divergence = diverging((*before, metrics), material.profile)
+    entries, recovery = change.entries, None
     if divergence["diverging"]:
-        after, more = recovered(after, divergence, material)
-        entries = (*entries, *more)
+        recovery = recovered(after, divergence, material)
+        after = recovery.known
+        entries = (*entries, *recovery.entries)
         metrics, found = measure(after, material, iteration=iteration, now=now, before=before)
     metrics = metrics.model_copy(update={"regression_detected": change.regression.regression})
-    actions = (*_decisions(known, after, material.profile, rolled=change.regression.regression), *entries)
+    actions = (*decisions(known, change, after, recovery, material.profile), *entries)
     history = (*before, metrics)
     good = not change.regression.regression and not divergence["diverging"]
     state = replace(after.state, history=history).remembered(abs_gap=metrics.abs_gap, good=good)
@@ -102,12 +102,31 @@ def learn_once(known: Known, material: Material, *, iteration: int, now: datetim
     )
 
 
+def diverging(history: Sequence[IterationMetrics], profile: Profile) -> dict[str, Any]:
+    """Return :func:`jumar.judging.detect_divergence`; under ``evidence`` a gap has grown where its two decimals have.
+
+    Fits move a gap in its fifth decimal from one iteration to the next. That is no growth that anybody could recover from.
+    """
+    found = detect_divergence(history)
+    if profile == "seed" or found.get("reason") != "gap_increasing":
+        return found
+    levelled = list(history[-3:])
+    for place in (1, 0):
+        later, gap = levelled[place + 1], levelled[place].abs_gap
+        if gap is not None and later.abs_gap is not None and round(gap, 2) == round(later.abs_gap, 2):
+            levelled[place] = levelled[place].model_copy(update={"abs_gap": later.abs_gap})
+    return detect_divergence(levelled)
+
+
 def converged(history: Sequence[IterationMetrics], known: Known, material: Material) -> tuple[dict[str, Any], ProbeReport | None]:
     """Return :func:`jumar.judging.check_convergence` with one check more: a set that can be gamed is not converged.
 
     It is probed only where all the others held; None where it was not.
     """
     found = check_convergence(history)
+    if "checks" in found:
+        checks = {**found["checks"], "no_divergence": not diverging(history, material.profile)["diverging"]}
+        found |= {"checks": checks, "converged": all(checks.values())}
     if not found["converged"]:
         return found, None
     probes = probe_set(known.state.patterns, [one.item for one in material.tested], material.rubric, seed=material.seed)
@@ -147,54 +166,6 @@ def measure(
         ),
         found,
     )
-
-
-def _decisions(before: Known, after: Known, profile: Profile, *, rolled: bool) -> list[Action]:
-    """Return what became of every proposal whose status changed, and why."""
-    known = {as_pattern(one).id: one.status for one in before.state.proposals}
-    words = {"validated": "committed_pattern", "rejected": "rejected_pattern", "provisional": "proposed_pattern"}
-    latest = after.ledger.latest()
-    card = after.state.patterns.scorecard()
-    weights = {one.id: one.weight * (1 if one.type == "good" else -1) for one in after.state.patterns.patterns}
-    actions: list[Action] = []
-    for one in after.state.proposals:
-        pattern = as_pattern(one)
-        if known.get(pattern.id) == one.status:
-            continue
-        entry = latest.get(pattern.id)
-        live = one.status == "validated" and card is not None
-        actions.append(
-            {
-                "action": words[one.status],
-                "pattern_id": pattern.id,
-                "description": pattern.description,
-                "iteration": after.state.iteration,
-                "tested": one.stories_tested,
-                "accuracy": one.accuracy,
-                "p_value": None if entry is None else entry.p_value,
-                "points": weights.get(pattern.id, 0.0) * card.unit if live and card is not None else None,
-                "reason": _why(one, after, profile, rolled=rolled and pattern.id not in known, before=known.get(pattern.id)),
-            }
-        )
-    return actions
-
-
-def _why(proposal: PatternProposal, known: Known, profile: Profile, *, rolled: bool, before: str | None) -> str:
-    """Return in words why a proposal has the status that it has now."""
-    if rolled:
-        return "the change that it was part of was rolled back"
-    if profile == "seed":
-        rule = known.state.parameters.validation
-        agreed = f"agreed with the judge on {proposal.correct_predictions:,} of {plural(proposal.stories_tested, 'item')}"
-        needed = {
-            "validated": f"{rule.commit_accuracy:.0%} of {rule.commit_tested} were needed",
-            "rejected": f"below {rule.reject_accuracy:.0%} of {rule.reject_tested} or more",
-            "provisional": f"neither {rule.commit_accuracy:.0%} of {rule.commit_tested} nor below {rule.reject_accuracy:.0%}",
-        }
-        return f"{agreed}; {needed[proposal.status]}"
-    if proposal.status == "validated":
-        return "the fit gave it points" if before is None else "the new fit gave it points again"
-    return "the fit gave it no points" if before is None else "it had points, and the new fit gave it none"
 
 
 def _why_stopped(convergence: Mapping[str, Any], proposed: Proposed, actions: Sequence[Action]) -> str:
