@@ -76,7 +76,7 @@ def test_plain_lines_have_the_figures_of_learning():
     assert ["0", "0.62", "−0.10", "start", "·", "★", "best"] == lines[2].split()
     assert ["1", "0.50", "−0.120", "0.30", "1,234", "3", "7", "★", "best"] == lines[3].split()
     assert "\x1b" not in stream.getvalue()
-    assert "rolled back: correlation decreased by 0.068 · recovery: prune by coverage" in lines[5]
+    assert "rolled back: correlation decreased by 0.068 · recovery: pruning patterns that never fire" in lines[5]
     assert "reset" not in lines[5]
     assert not [word for word in ("checks", "cost", "$") if word in stream.getvalue()]
 

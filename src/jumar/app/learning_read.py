@@ -6,18 +6,23 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final, cast
 
 from jumar.app.learning_data import SPLIT
 from jumar.app.learning_files import iteration_folder, read_logs
 from jumar.app.learning_model import LOOP, RESULT, ROOT
+from jumar.app.prove_request import REQUEST
 from jumar.app.proving import PROOF
 from jumar.errors import NotFoundError, StoreDamagedError
-from jumar.judging.proofs import read_proof
+from jumar.judging.proofs import Proof, read_proof
+from jumar.judging.tracking.intervals import bootstrap
 from jumar.learning.learner import DIMENSIONS, PATTERNS
 from jumar.learning.split import Split
 from jumar.patterns.storage import load_pattern_set
+from jumar.report.learning.course import stop_words
 from jumar.report.learning.progress import Progress
 from jumar.report.learning.view import LearningReport
 from jumar.report.read import LoopReport, load_report
@@ -26,7 +31,7 @@ from jumar.store.lock import who_holds
 from jumar.store.loop_store import LoopStore
 from jumar.text import escape
 
-__all__ = ["LearningRun", "read_report", "read_run"]
+__all__ = ["LearningRun", "judge_of", "read_report", "read_run"]
 
 _SUMMARY: Final = (
     *("iterations", "best_iteration", "committed", "rejected", "supported", "rolled_back", "recoveries", "verdict"),
@@ -76,7 +81,7 @@ def read_report(output: Path) -> LearningReport:
     loop = load_report(LoopStore.open(loops_directory(output / ROOT) / LOOP))
     recorded = loop.config.get("run")
     profile = cast("Mapping[str, Any]", recorded).get("profile") if isinstance(recorded, Mapping) else None
-    proof, spread = _proof(output / PROOF)
+    proof, spread, noise = _proof(output / PROOF)
     return LearningReport(
         name=output.resolve().name or str(output),
         directory=str(output),
@@ -87,14 +92,26 @@ def read_report(output: Path) -> LearningReport:
         patterns=active,
         calibration=None if known.scorecard() is None else known.calibration,
         split=Split.from_json((output / SPLIT).read_bytes(), str(output / SPLIT)).to_json(),
-        best=loop.chosen or None,
-        stopped="" if loop.stop is None else loop.stop.detail,
+        best=loop.chosen,
+        stopped="" if loop.stop is None else stop_words(loop.stop.reason, loop.stop.detail, _why(run.logs)),
         start=_start(loop),
         proof=proof,
         sealed_scores=spread,
         proposals=_proposals(output, [one.iteration for one in run.iterations]),
         constant=_constant(output, [one.iteration for one in run.iterations]),
+        scores={one.number: one.score for one in loop.views if one.score is not None},
+        noise=noise,
+        judge=judge_of(output),
     )
+
+
+def judge_of(output: Path) -> str:
+    """Return what was named as the judge of a run, empty where that is not on file."""
+    return str(_object(output / REQUEST).get("judge") or "")
+
+
+def _why(logs: Sequence[Mapping[str, Any]]) -> str:
+    return str(logs[-1]["next_iteration_plan"].get("why") or "") if logs else ""
 
 
 def _start(loop: LoopReport) -> tuple[float | None, float | None] | None:
@@ -113,14 +130,33 @@ def _float(text: str) -> float | None:
         return None
 
 
-def _proof(path: Path) -> tuple[dict[str, Any] | None, tuple[float, float] | None]:
-    """Return the last proof without its rows, and the lowest and the highest cheap score in them."""
+Spread = tuple[float, float]
+
+
+def _proof(path: Path) -> tuple[dict[str, Any] | None, Spread | None, dict[str, Any] | None]:
+    """Return the last proof without its rows, the lowest and the highest cheap score in them, and the judge's own noise."""
     if not path.exists():
-        return None, None
+        return None, None, None
     proof = read_proof(path)
     scores = [row.cheap for row in proof.rows]
     told = proof.model_dump(mode="json", exclude={"rows", "opened"})
-    return told, (min(scores), max(scores)) if scores else None
+    return told, (min(scores), max(scores)) if scores else None, _noise(proof)
+
+
+def _noise(proof: Proof) -> dict[str, Any] | None:
+    """Return how far the judge is from itself over all items that were read more than once, open and sealed, by groups."""
+    again = [row for row in (*proof.opened, *proof.rows) if len(row.readings) > 1]
+    if not again:
+        return None
+    each = [fmean(abs(one - other) for one, other in combinations(row.readings, 2)) for row in again]
+    found = bootstrap([row.group for row in again], lambda at: {"mean": fmean(each[place] for place in at.tolist())})["mean"]
+    return {
+        "mean": fmean(each),
+        "interval": None if found is None else list(found),
+        "items": len(again),
+        "sealed": sum(len(row.readings) > 1 for row in proof.rows),
+        "readings": fmean(len(row.readings) for row in again),
+    }
 
 
 def _proposals(output: Path, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:

@@ -17,6 +17,7 @@ from jumar.learning.weights import correlated
 from jumar.patterns.matcher import MATCHED, PatternMatcher
 from jumar.patterns.merging import merge_patterns
 from jumar.patterns.models import PatternSet, PatternV2
+from jumar.text import plural
 
 __all__ = [
     "ACTIONS",
@@ -76,7 +77,8 @@ def rollback_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
         one.model_copy(update={"status": "rejected"}) if one.status == "validated" and one.pattern.get("id") in added else one
         for one in state.proposals
     )
-    note = f"back to the set of iteration {found.iteration}; {len(added)} patterns that were added since are out"
+    out = f"without {plural(len(added), 'pattern')} added since" if added else "which holds the same patterns with other points"
+    note = f"back to the set of iteration {found.iteration}, {out}"
     return Applied(state=replace(state, patterns=found.patterns, proposals=proposals), changed=True, note=note)
 
 
@@ -86,7 +88,8 @@ def reduce_learning_rate(state: LearnState, means: RecoveryMeans) -> Applied:
     rate = max(_LEAST_RATE, state.parameters.learning_rate / 2)
     if rate >= state.parameters.learning_rate:
         return _nothing(state, f"the learning rate is {state.parameters.learning_rate:g} already")
-    note = f"learning rate {state.parameters.learning_rate:g} → {rate:g}"
+    before = state.parameters.learning_rate
+    note = f"from the next iteration on points move {rate:.3g} of the way to the fitted ones; before it was {before:.3g}"
     return Applied(state=replace(state, parameters=replace(state.parameters, learning_rate=rate)), changed=True, note=note)
 
 
@@ -97,7 +100,7 @@ def increase_validation_threshold(state: LearnState, means: RecoveryMeans) -> Ap
     if rule.commit_accuracy >= _STRICT:
         return _nothing(state, f"{rule.commit_accuracy:.0%} accuracy is asked for already")
     parameters = replace(state.parameters, validation=replace(rule, commit_accuracy=_STRICT))
-    note = f"accuracy to commit {rule.commit_accuracy:.0%} → {_STRICT:.0%}"
+    note = f"under profile seed {_STRICT:.0%} of a proposal's tests have to agree from now on, not {rule.commit_accuracy:.0%}"
     return Applied(state=replace(state, parameters=parameters), changed=True, note=note)
 
 
@@ -108,7 +111,8 @@ def increase_proposal_diversity(state: LearnState, means: RecoveryMeans) -> Appl
     if now >= MOST_DIVERSITY:
         return _nothing(state, "proposals are as diverse as they get")
     parameters = replace(state.parameters, diversity=now + 1)
-    return Applied(state=replace(state, parameters=parameters), changed=True, note=f"diversity {now} → {now + 1}")
+    note = f"from the next iteration on proposals are more varied, step {now + 1} of {MOST_DIVERSITY}"
+    return Applied(state=replace(state, parameters=parameters), changed=True, note=note)
 
 
 def prune_low_weight_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
@@ -129,7 +133,7 @@ def reset_provisional(state: LearnState, means: RecoveryMeans) -> Applied:
         one.model_copy(update={"status": "rejected"}) if one.status == "provisional" else one for one in state.proposals
     )
     found = _with(state.patterns, [_prune(one) if one.status == "provisional" else one for one in state.patterns.patterns])
-    note = f"{waiting} provisional proposals and {len(patterns)} provisional patterns dropped"
+    note = f"{plural(waiting, 'provisional proposal')} and {plural(len(patterns), 'provisional pattern')} dropped"
     return Applied(state=replace(state, patterns=found, proposals=proposals), changed=True, note=note)
 
 
@@ -145,7 +149,7 @@ def recalibrate_weights(state: LearnState, means: RecoveryMeans) -> Applied:
         return _nothing(state, "the weights are as they would be fitted")
     before = {one.id: one.weight for one in state.patterns.patterns}
     moved = [abs(one.weight - before[one.id]) for one in found.patterns if one.id in before and one.weight != before[one.id]]
-    note = f"{len(moved)} weights changed, by {max(moved, default=0.0):.2f} at most"
+    note = f"{plural(len(moved), 'weight')} changed, by {max(moved, default=0.0):.2f} at most"
     return Applied(state=replace(state, patterns=found), changed=True, note=note)
 
 
@@ -155,7 +159,8 @@ def deduplicate_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
     if not found.merges:
         return _nothing(state, "no two patterns say the same")
     first = found.merges[0]
-    note = f"{len(found.merges)} patterns merged into others, such as {first.merged} into {first.into}: {first.explanation}"
+    merged = plural(len(found.merges), "pattern")
+    note = f"{merged} merged into others, such as {first.merged} into {first.into}: {first.explanation}"
     return Applied(state=replace(state, patterns=_with(state.patterns, found.patterns)), changed=True, note=note)
 
 
@@ -325,7 +330,7 @@ def _pruned(state: LearnState, wanted: Callable[[PatternV2], bool], which: str) 
     if not gone:
         return _nothing(state, f"there are no patterns {which}")
     found = _with(state.patterns, [_prune(one) if one.id in gone else one for one in state.patterns.patterns])
-    return Applied(state=replace(state, patterns=found), changed=True, note=f"{len(gone)} patterns {which} pruned")
+    return Applied(state=replace(state, patterns=found), changed=True, note=f"{plural(len(gone), 'pattern')} {which} pruned")
 
 
 def _prune(pattern: PatternV2) -> PatternV2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TextIO
@@ -13,6 +14,7 @@ from jumar.loop.events import Event, IterationRecorded, LoopStarted, Notice, Pha
 from jumar.model import IterationRecord
 from jumar.report.figures import dollars
 from jumar.report.judging.numbers import number
+from jumar.report.learning.decisions import recovery_words
 from jumar.report.learning.progress import Progress
 from jumar.text import cut, escape, escape_block, plural
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from jumar.judging.expensive.summary import Result
 
-__all__ = ["LiveLearning", "PlainLearning", "SilentLearning", "learn_display"]
+__all__ = ["LiveLearning", "PlainLearning", "SilentLearning", "learn_display", "learning_words"]
 
 Told = Callable[[int], "Progress | None"]
 """Gives what there is to say of an iteration, None where it has left nothing."""
@@ -32,6 +34,31 @@ _SPAN: Final = 4.0  # a closeness of 0 is as far off as a score from 1 to 5 can 
 _SAID: Final = 100
 _QUARTERS: Final = 4
 _SHOWN: Final = 30
+
+
+_WORDS: Final = (
+    (
+        re.compile(r"iteration 0 was generated before the interruption; it is scored now, not generated again"),
+        "the start was not measured before the interruption; it is now",
+    ),
+    (
+        re.compile(r"iteration (\d+) was generated before the interruption; it is scored now, not generated again"),
+        r"iteration \1 was learned before the interruption; it is measured now, not learned again",
+    ),
+    (
+        re.compile(r"the work tree differed from iteration (\d+), which the loop goes on from: (.*); what was there is in (.*)"),
+        r"\2: put back to what iteration \1 left, to go on from; what was there (a final set, or an edit) is in \3",
+    ),
+)
+"""Notices of the engine that speak of another machine, and what they mean for learning."""
+
+
+def learning_words(message: str) -> str:
+    """Return a notice of the engine in the words of learning."""
+    for pattern, words in _WORDS:
+        if pattern.fullmatch(message):
+            return pattern.sub(words, message)
+    return message
 
 
 class SilentLearning(SilentDisplay):
@@ -74,7 +101,7 @@ def _happened(found: Progress) -> list[str]:
         if one.get("action") == "rolled_back":
             said.append(f"rolled back: {escape(str(one.get('description', '')))}")
         elif one.get("action") == "recovery" and one.get("kept"):
-            said.append(f"recovery: {escape(str(one.get('recovery', ''))).replace('_', ' ')}")
+            said.append(f"recovery: {recovery_words(str(one.get('recovery', '')))}")
     return said
 
 
@@ -101,7 +128,7 @@ class PlainLearning(LinesDisplay, SilentLearning):
         elif isinstance(event, IterationRecorded):
             self._row(event.record, event.best)
         elif isinstance(event, Notice):
-            self.say(f"note      {escape_block(event.message)}")
+            self.say(f"note      {escape_block(learning_words(event.message))}")
         elif isinstance(event, Waiting):
             self.say(f"waiting   {waiting_text(event)}")
 
@@ -149,7 +176,7 @@ class LiveLearning(PictureDisplay, SilentLearning):
         elif isinstance(event, Waiting):
             self.phase = f"waiting {waiting_text(event)} …"
         elif isinstance(event, Notice):
-            self._notices.append(event.message)
+            self._notices.append(learning_words(event.message))
 
     def judged(self, result: Result, total: int) -> None:
         """Show how far the judge is, and what it was paid."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-from jumar.app.learning_model import LearnResult
 from jumar.cli.common import print_text, shown_path
 from jumar.text import escape, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from jumar.app.learning_model import LearnResult
+    from jumar.report.learning.view import LearningReport
 
 __all__ = ["show_result", "show_summary"]
 
@@ -28,21 +33,27 @@ def show_result(found: LearnResult, *, quiet: bool) -> None:
     if quiet:
         print_text(f"verdict   {found.summary['verdict']}")
         return
-    show_summary(found.summary)
+    from jumar.app.learning_read import read_report
+
+    show_summary(read_report(found.output))
     path = found.output / "patterns.json"
     print_text(f"wrote     {shown_path(path)}")
     print_text(f"next      jumar learn report {shlex.quote(escape(str(found.output)))}")
 
 
-def show_summary(summary: Mapping[str, Any]) -> None:
-    """Print the verdict, and the figures that it rests on."""
+def show_summary(report: LearningReport) -> None:
+    """Print the verdict of a run that ended, and the figures that it rests on."""
     from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
+    from jumar.report.learning.course import converged_text
+    from jumar.report.learning.totals import Totals
 
+    summary = report.summary
+    if summary is None:
+        return
     held, iterations = summary["heldout"], plural(int(summary["iterations"]), "iteration")
-    print_text(
-        f"learned   {iterations}, best is {summary['best_iteration']}; {summary['committed']:,} committed, "
-        f"{summary['rejected']:,} rejected, {summary['supported']:,} supported one by one, {summary['rolled_back']:,} rolled back"
-    )
+    best = "the start: none scored higher" if report.best == 0 else f"{report.best}"
+    print_text(f"learned   {iterations}, best is {best}; {Totals.of(report.logs).text}, {summary['rolled_back']:,} rolled back")
+    print_text(f"set       {_set(report)}")
     print_text(f"verdict   {_VERDICTS[str(summary['verdict'])]}")
     if held is not None and (int(held["items"]) < FEWEST_ITEMS or int(held["groups"]) < FEWEST_GROUPS):
         print_text(f"          too few to prove anything: {FEWEST_ITEMS} sealed items in {FEWEST_GROUPS} groups are the least")
@@ -59,10 +70,41 @@ def show_summary(summary: Mapping[str, Any]) -> None:
     failed = [name.replace("_", " ") for name, one in summary["probes"]["probes"].items() if not one["passed"]]
     if failed:
         print_text(f"gamed     real items that were made worse score higher: {', '.join(failed)}")
+    print_text(f"quality   {_quality(report, summary)}")
+    print_text(f"converged {converged_text(summary, list(report.logs))}")
+    print_text(f"judge     {_paid(report, summary)}")
+
+
+def _set(report: LearningReport) -> str:
+    """Return what the set is made of; where nothing was learned, that."""
+    steps = len(report.steps)
+    said = plural(len(report.patterns) - steps, "phrase")
+    supported = 0 if report.summary is None else int(report.summary["supported"])
+    if not report.patterns:
+        return "empty: nothing was learned, its scores are those of the built-in rubric"
+    if report.flat:
+        return f"in effect one score for everything: nothing was learned ({said}, {plural(steps, 'step')} of measured features)"
+    members = f"{said}, {supported:,} supported one by one" if steps < len(report.patterns) else "no phrase"
+    fitted = f"; {plural(steps, 'step')} of measured features, which the fit sets and nothing proposes"
+    return members + (fitted if steps else "")
+
+
+def _quality(report: LearningReport, summary: Mapping[str, Any]) -> str:
+    """Return whether the items are good; the judge's own average stands beside the set's, which may be off."""
+    bias = None if report.proof is None else report.proof["statistics"]["figures"].get("bias")
+    average = float(summary["cheap_avg"])
+    own = "" if bias is None else f" (by the judge {_number(average - bias)})"
     met = "met" if summary["quality_met"] else "not met"
-    print_text(f"quality   the items' cheap average is {_number(summary['cheap_avg'])}; the target of 4.0 is {met}")
-    cost = summary["cost_usd"]
-    print_text(f"judge     {plural(int(summary['judge_calls']), 'call')}, {'unknown cost' if cost is None else f'${cost:.4f}'}")
+    return f"the items' cheap average is {_number(average)}{own}; the target of 4.0 is {met}"
+
+
+def _paid(report: LearningReport, summary: Mapping[str, Any]) -> str:
+    from jumar.report.learning.verdict import cost_text
+
+    calls = int(summary["judge_calls"])
+    if report.replayed:
+        return f"{plural(calls, 'recorded answer')} read; nobody was asked"
+    return f"{plural(calls, 'call')}, {cost_text(summary['cost_usd'])}"
 
 
 def _number(value: float | None) -> str:

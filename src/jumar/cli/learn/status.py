@@ -28,7 +28,7 @@ def status_command(output: Path, *, as_json: bool, quiet: bool) -> int:
 
     DIR is the --output of `jumar learn`.
     """
-    from jumar.app.learning_read import read_run
+    from jumar.app.learning_read import read_report, read_run
     from jumar.cli.learn.shown import show_summary
     from jumar.report.learning.progress import render_progress
 
@@ -38,7 +38,8 @@ def status_command(output: Path, *, as_json: bool, quiet: bool) -> int:
         return 0
     print_text(f"run       {found.state}; {plural(len(found.iterations), 'iteration')}")
     if found.iterations and not quiet:
-        print_text(render_progress(found.iterations[-1:]).rstrip("\n"))
+        before = found.iterations[-2] if len(found.iterations) > 1 else None
+        print_text(render_progress(found.iterations[-1:], before).rstrip("\n"))
     if found.summary is not None:
-        show_summary(found.summary)
+        show_summary(read_report(output))
     return 0

@@ -7,18 +7,22 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jumar.report.judging.numbers import number
+from jumar.report.learning.course import converged_text, course_notes, course_rows, decisions_text, kept_texts, lost_lines
 from jumar.report.learning.decisions import Decided
 from jumar.report.learning.plot import NARROW, WIDE, course_plot, course_summary
 from jumar.report.learning.progress import Progress
 from jumar.report.learning.proposals import merges, proposal_lines
-from jumar.report.learning.reasons import features, phrases, set_text
+from jumar.report.learning.reasons import set_text, shown_features, shown_phrases
 from jumar.report.learning.verdict import (
     checks,
+    cost_text,
     figure_rows,
     lead,
     looks_text,
     next_steps,
     noise_text,
+    nothing_learned,
+    paid_text,
     probe_rows,
     quality_text,
     verdict_lines,
@@ -43,76 +47,99 @@ def render_html(report: LearningReport) -> str:
 
 
 def _page(report: LearningReport) -> Mapping[str, Any]:
-    said, found = phrases(report), merges(report)
+    found, flat = merges(report), report.flat
+    (said, less), (counted, fewer) = (([], ""), ([], "")) if flat else (shown_phrases(report), shown_features(report))
+    first, *others = course_notes(report) or [""]
     return {
         "name": report.name,
         "lead": lead(report),
-        "tone": {"tracks": "sure", "fails": "bad"}.get(report.verdict or "", "open"),
-        "verdict": verdict_lines(report),
+        "tone": "open" if nothing_learned(report) else {"tracks": "sure", "fails": "bad"}.get(report.verdict or "", "open"),
+        "verdict": [_parts(one) for one in verdict_lines(report)],
         "facts": _facts(report),
         "figures": figure_rows(report),
         "checks": [{"sign": _SIGNS[one.sign], "says": one.says, "figure": one.figure} for one in checks(report)],
-        "notes": [one for one in (noise_text(report), looks_text(report), quality_text(report)) if one],
+        "notes": [_parts(one) for one in _notes(report) if one],
         "next": [_parts(one) for one in next_steps(report)],
         "wide": course_plot(report, WIDE),
         "narrow": course_plot(report, NARROW),
         "course": course_summary(report),
         "level": report.constant is not None,
         "back": any(one.decisions.rollbacks for one in report.iterations),
-        "stopped": report.stopped,
-        "iterations": [_iteration(one, report) for one in report.iterations],
+        "rows": course_rows(report),
+        "first": first,
+        "others": others,
+        "iterations": [_iteration(one, report, kept_texts(report)) for one in report.iterations],
+        "decisions": decisions_text(report),
+        "lost": lost_lines(report),
         "proposals": proposal_lines(report),
         "merges": [(f"{one['iteration']}", str(one["explanation"])) for one in found[:_MERGES]],
         "merges_left_out": f"{len(found) - _MERGES:,}" if len(found) > _MERGES else "",
         "probes": [{"sign": _SIGNS[sign], "what": what, "told": told} for sign, what, told in probe_rows(report)],
-        "set": set_text(report),
+        "set": [_parts(one) for one in set_text(report)],
         "worth": "Points" if report.calibration is not None else "Weight",
-        "features": features(report),
+        "features": counted,
+        "fewer": fewer,
+        "less": less,
         "phrases": said[:_PHRASES],
         "more_phrases": said[_PHRASES:],
         "footer": _footer(report),
     }
 
 
-def _parts(text: str) -> list[tuple[bool, str]]:
-    """Return a text as its parts: whether each is code, which stands between backticks in it."""
-    return [(bool(place % 2), part) for place, part in enumerate(_CODE.split(text)) if part]
+def _notes(report: LearningReport) -> list[str]:
+    converged = "" if report.summary is None else f"Converged: {converged_text(report.summary, list(report.logs))}."
+    return [noise_text(report), looks_text(report), quality_text(report), converged, paid_text(report)]
+
+
+def _parts(text: str) -> list[tuple[bool, list[str]]]:
+    """Return a text as its parts: whether each is code, which stands between backticks in it, and its words where it is."""
+    parts = enumerate(_CODE.split(text))
+    return [(bool(place % 2), part.split(" ") if place % 2 else [part]) for place, part in parts if part]
 
 
 def _facts(report: LearningReport) -> list[dict[str, str]]:
     facts: list[dict[str, str]] = []
     proof, summary = report.proof, report.summary
     if proof is not None:
-        found = proof["statistics"]["figures"]
-        facts.append(_fact("Off by, sealed", number(found["mae"]), f"a constant {number(found['constant_mae'])}"))
-        length = "—" if found["length_spearman"] is None else number(found["length_spearman"])
-        facts.append(_fact("Rank correlation, sealed", number(found["spearman"]), f"the length {length}"))
-    best = "" if report.best is None else f"best is {report.best}"
+        found, intervals = proof["statistics"]["figures"], proof["statistics"]["intervals"]
+        constant = f"{_within(intervals.get('mae'))}a constant {number(found['constant_mae'])}"
+        facts.append(_fact("Off by, sealed items", f"{number(found['mae'])} points", constant))
+        length = f"{_within(intervals.get('spearman'))}the length {number(found['length_spearman'])}"
+        facts.append(_fact("Rank correlation, sealed items", number(found["spearman"]), length))
+    best = "" if report.best is None else "the start is kept" if report.best == 0 else f"the best is {report.best}"
     facts.append(_fact("Iterations", f"{len(report.logs):,}", best))
-    facts.append(_fact("Patterns in the set", f"{len(report.patterns):,}", _standing(report)))
-    if summary is not None:
-        cost = "cost not reported" if summary["cost_usd"] is None else f"${summary['cost_usd']:.4f}"
-        facts.append(_fact("Judge asked", plural(int(summary["judge_calls"]), "time"), cost))
+    facts.append(_fact("Patterns in the set", f"{len(report.patterns):,}", _kinds(report)))
+    if summary is not None and report.replayed:
+        facts.append(_fact("Judge", "a file", f"{plural(int(summary['judge_calls']), 'recorded answer')}"))
+    elif summary is not None:
+        facts.append(_fact("Judge asked", plural(int(summary["judge_calls"]), "time"), cost_text(summary["cost_usd"])))
     facts.append(_fact("Items", f"{int(report.split['items']):,}", f"{float(report.split['heldout']):.0%} of the groups sealed"))
     return facts
 
 
-def _standing(report: LearningReport) -> str:
-    return "" if report.summary is None else f"{int(report.summary['supported']):,} supported one by one"
+def _within(pair: Any) -> str:
+    return "" if pair is None else f"{pair[0]:.2f} to {pair[1]:.2f} (95 %); ".replace("-", "−")
+
+
+def _kinds(report: LearningReport) -> str:
+    steps = len(report.steps)
+    said = plural(len(report.patterns) - steps, "phrase")
+    return f"{said}, {plural(steps, 'step')} of features" if steps else said
 
 
 def _fact(name: str, value: str, small: str = "") -> dict[str, str]:
     return {"name": name, "value": value, "small": small}
 
 
-def _iteration(one: Progress, report: LearningReport) -> dict[str, Any]:
+def _iteration(one: Progress, report: LearningReport, kept: Mapping[int, str]) -> dict[str, Any]:
     found = one.decisions
+    told = [*found.rollbacks, *found.recoveries, *([kept[one.iteration]] if one.iteration in kept else [])]
     return {
         "number": f"{one.iteration}",
         "best": one.iteration == report.best,
         "short": f"gap {number(one.abs_gap)}, rank {number(one.spearman)}, {plural(one.patterns, 'pattern')}; {found.short}",
         "course": one.divergence,
-        "told": [text[:1].upper() + text[1:] for text in (*found.rollbacks, *found.recoveries)],
+        "told": [text[:1].upper() + text[1:] for text in told],
         "decided": [_decided(group) for group in found.decided],
         "plan": one.plan,
         "open": bool(found.rollbacks or found.recoveries) and len(report.logs) <= 3,
@@ -120,8 +147,7 @@ def _iteration(one: Progress, report: LearningReport) -> dict[str, Any]:
 
 
 def _decided(group: Decided) -> dict[str, Any]:
-    left = len(group.patterns) - _NAMED
-    return {"head": group.head, "names": group.names(_NAMED), "left": f"{left:,}" if left > 0 else ""}
+    return {"head": group.head, "names": group.names(_NAMED), "left": group.rest(_NAMED)}
 
 
 def _footer(report: LearningReport) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from jumar.report.judging.numbers import number, signed
+from jumar.report.learning.course import converged_text, course_notes, course_rows, decisions_text, kept_texts, lost_lines
 from jumar.report.learning.decisions import Decided
 from jumar.report.learning.proposals import proposal_lines
-from jumar.report.learning.reasons import features, phrases, set_text
+from jumar.report.learning.reasons import set_text, shown_features, shown_phrases
 from jumar.report.learning.verdict import (
     checks,
     figure_rows,
@@ -16,18 +16,29 @@ from jumar.report.learning.verdict import (
     looks_text,
     next_steps,
     noise_text,
+    paid_text,
     probe_rows,
     quality_text,
     verdict_lines,
 )
 from jumar.report.learning.view import LearningReport
 from jumar.report.mdtext import inline, row
-from jumar.text import plural
 
 __all__ = ["render_markdown"]
 
 _PATTERNS: Final = 60
 _NAMED: Final = 30
+COURSE_HEADS: Final = (
+    "iteration",
+    "gap (points)",
+    "too high (+) or low (−)",
+    "rank correlation",
+    "score of 100",
+    "active patterns",
+    "committed",
+    "rejected",
+    "what happened",
+)
 _SIGNS: Final = {"yes": "✓", "no": "✗", "open": "?"}
 
 
@@ -44,63 +55,49 @@ def _verdict(report: LearningReport) -> list[str]:
         lines += ["| On the sealed items (95 % interval) | learned | constant | length alone |", "|---|---:|---:|---:|"]
         lines += [row(one) for one in figure_rows(report)]
         lines += ["", *(f"- {_SIGNS[one.sign]} {one.says}: {one.figure}" for one in checks(report)), ""]
-    told = [noise_text(report), looks_text(report), quality_text(report), _paid(report)]
+    told = [noise_text(report), looks_text(report), quality_text(report), _converged(report), paid_text(report)]
     return [*lines, *(part for one in told if one for part in (one, ""))]
-
-
-def _paid(report: LearningReport) -> str:
-    summary = report.summary
-    if summary is None:
-        return ""
-    cost = "unknown" if summary["cost_usd"] is None else f"${summary['cost_usd']:.4f}"
-    return f"The judge was asked {plural(int(summary['judge_calls']), 'time')}; cost {cost}."
 
 
 def _next(report: LearningReport) -> list[str]:
     return ["## What to do next", "", *(f"- {one}" for one in next_steps(report)), ""]
 
 
+def _converged(report: LearningReport) -> str:
+    return "" if report.summary is None else f"Converged: {converged_text(report.summary, list(report.logs))}."
+
+
 def _course(report: LearningReport) -> list[str]:
     if not report.logs:
         return []
-    lines = ["## Course", "", "Every figure is of open items, each scored by a set that did not see it."]
-    if report.constant is not None:
-        lines[-1] += f" The same score for everything is off by {number(report.constant)} there."
+    first, *others = course_notes(report)
+    lines = ["## Course", "", inline(first), "", row(COURSE_HEADS), "|---:|---:|---:|---:|---:|---:|---:|---:|---|"]
     lines += [
-        "",
-        "| iteration | gap | signed gap | rank correlation | active patterns | committed | rejected | decided | course |",
-        "|---:|---:|---:|---:|---:|---:|---:|---|---|",
+        row([f"**{one.name} ★**" if one.best else one.name, *one.cells[:-1], inline(one.happened)]) for one in course_rows(report)
     ]
-    if report.start is not None:
-        lines.append(row(["start", number(report.start[0]), "", number(report.start[1]), "", "", "", "", ""]))
-    for one in report.iterations:
-        mark = f"**{one.iteration} ★**" if one.iteration == report.best else str(one.iteration)
-        found = one.decisions
-        done = ", ".join([*(["rolled back"] if found.rollbacks else []), *(["recovery"] if found.recoveries else [])])
-        counts = (f"{count:,}" for count in (one.patterns, one.committed, one.rejected))
-        lines.append(
-            row([mark, number(one.abs_gap), signed(one.gap), number(one.spearman), *counts, done, inline(one.divergence)])
-        )
-    ended = f"★ is the best. It ended: {inline(report.stopped)}." if report.stopped else "★ is the best so far."
-    return [*lines, "", ended, ""]
+    return [*lines, "", *(part for note in others for part in (inline(note), ""))]
 
 
 def _decisions(report: LearningReport) -> list[str]:
-    lines = ["## Decisions", ""]
+    lines = ["## Decisions", "", decisions_text(report), ""]
+    kept, lost = kept_texts(report), lost_lines(report)
     for one in report.iterations:
         found = one.decisions
-        if found.any:
+        told = [*found.rollbacks, *found.recoveries, *([kept[one.iteration]] if one.iteration in kept else [])]
+        if found.any or told:
             lines += [f"### Iteration {one.iteration}", ""]
-            lines += [f"- {_sentence(text)}" for text in (*found.rollbacks, *found.recoveries)]
+            lines += [f"- {_sentence(text)}" for text in told]
             lines += [f"- {_decided(group, one.iteration)}" for group in found.decided]
             lines.append("")
-    return lines if len(lines) > 2 else [*lines, "There were none.", ""]
+    if lost:
+        lines += ["### At the end", "", *(f"- {inline(line)}" for line in lost), ""]
+    return lines if len(lines) > 4 else [*lines[:2], "There were none.", ""]
 
 
 def _decided(group: Decided, iteration: int) -> str:
-    left = len(group.patterns) - _NAMED
-    more = f", and {left:,} more in `iteration_{iteration}/iteration_log.json`" if left > 0 else ""
-    return f"{inline(group.head)}: {', '.join(inline(name) for name in group.names(_NAMED))}{more}"
+    names = ", ".join(inline(name) for name in group.names(_NAMED))
+    rest = group.rest(_NAMED, f" in `iteration_{iteration}/iteration_log.json`")
+    return f"{inline(group.head)}: {', and '.join(part for part in (names, rest) if part)}"
 
 
 def _sentence(text: str) -> str:
@@ -127,19 +124,23 @@ def _probes(report: LearningReport) -> list[str]:
 
 def _set(report: LearningReport) -> list[str]:
     lines = ["## The set", "", " ".join(set_text(report)), ""]
+    if report.flat:
+        return lines
     worth = "points" if report.calibration is not None else "weight"
-    counted, said = features(report), phrases(report)
-    if counted:
-        lines += ["### Features", "", *_table(["feature", f"all steps ({worth})", "steps", "fired on"], "|---|---:|---|---:|")]
-        lines += [row([inline(one.name), one.points, "; ".join(one.steps), f"{one.fired:,}"]) for one in counted]
-        lines.append("")
-    if said:
+    (counted, fewer), (said, less) = shown_features(report), shown_phrases(report)
+    if said or less:
         heads = ["says", worth, "fired on", "on the sealed items", "standing"]
         lines += ["### Phrases", "", *_table(heads, "|---|---:|---:|---|---|")]
         shown = said[:_PATTERNS]
         lines += [row([inline(one.says), one.points, f"{one.fired:,}", one.seen, one.standing]) for one in shown]
-        if len(said) > _PATTERNS:
-            lines += ["", f"{len(said) - _PATTERNS:,} more are in `patterns.json`."]
+        over = f"{len(said) - _PATTERNS:,} more" if len(said) > _PATTERNS else ""
+        rest = " and ".join(part for part in (over, less) if part)
+        lines += ["", f"And {rest}, in `patterns.json`."] if rest else []
+        lines.append("")
+    if counted or fewer:
+        lines += ["### Features", "", *_table(["feature", f"all steps ({worth})", "steps", "fired on"], "|---|---:|---|---:|")]
+        lines += [row([inline(one.name), one.points, "; ".join(one.steps), f"{one.fired:,}"]) for one in counted]
+        lines += ["", f"And {fewer}, in `patterns.json`."] if fewer else []
         lines.append("")
     return lines
 

@@ -17,11 +17,13 @@ WIDE: Final = (880, 44, 84)
 NARROW: Final = (360, 38, 16)
 """Width, and the room at the left and at the right, in user units."""
 
-_TOP: Final = 30
+_TOP: Final = 48
+_NOTE: Final = 17  # a narrow plot has the note on a line of its own
 _HEIGHT: Final = 104
-_BETWEEN: Final = 42
+_BETWEEN: Final = 52
 _BOTTOM: Final = 48
 _MOST_DOTS: Final = 120
+_FEW, _FEW_NARROW = 16, 8  # points whose values can stand beside them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +39,21 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """One figure: a line with its dots, grid lines, and a level to compare with where there is one."""
+    """One figure: a line with its dots, grid lines, and a level to compare with where there is one.
+
+    ``head`` is where its name stands, ``values`` what the dots say, where there are few enough to write that down.
+    """
 
     name: str
     note: str
+    head: float
     top: float
     bottom: float
     line: str
     dots: tuple[Dot, ...]
     ticks: tuple[Tick, ...]
     level: Tick | None
+    values: tuple[Label, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +99,12 @@ def course_plot(report: LearningReport, size: tuple[int, int, int] = WIDE) -> Co
         )
 
     strips: list[Strip] = []
-    for place, (name, note) in enumerate(_STRIPS):
-        top = _TOP + place * (_HEIGHT + _BETWEEN)
+    between = _BETWEEN if width >= WIDE[0] else _BETWEEN + _NOTE
+    for place in range(len(_STRIPS)):
+        top = _TOP + place * (_HEIGHT + between)
         level = report.constant if place == 0 else None
-        strips.append(_strip(name, note, points, place, [x(one.number) for one in points], top, report.best, level))
-    height = _TOP + 3 * _HEIGHT + 2 * _BETWEEN + _BOTTOM
+        strips.append(_strip(points, place, [x(one.number) for one in points], top, report.best, level, narrow=width < WIDE[0]))
+    height = _TOP + 3 * _HEIGHT + 2 * between + _BOTTOM
     numbers = _numbers([one.number for one in points], 16 if width >= WIDE[0] else 8)
     best = None
     if report.best is not None and any(one.number == report.best for one in points):
@@ -110,7 +118,9 @@ def course_plot(report: LearningReport, size: tuple[int, int, int] = WIDE) -> Co
         left=left,
         right=right,
         strips=tuple(strips),
-        x_ticks=tuple(Tick(at=x(one), label="start" if one == 0 and width >= WIDE[0] else str(one)) for one in numbers),
+        x_ticks=tuple(
+            Tick(at=x(one), label="start" if one == 0 and len(numbers) <= _FEW_NARROW + 1 else str(one)) for one in numbers
+        ),
         best=best,
     )
 
@@ -140,15 +150,16 @@ def _points(report: LearningReport) -> list[_Point]:
 
 
 def _strip(
-    name: str,
-    note: str,
     points: Sequence[_Point],
     place: int,
     xs: Sequence[float],
     top: float,
     best: int | None,
     level: float | None,
+    *,
+    narrow: bool,
 ) -> Strip:
+    name, note = _STRIPS[place]
     values = [one.values[place] for one in points]
     known = [one for one in values if one is not None]
     low, high, step = _range([*known, *([] if level is None else [level])], whole=place == 2)
@@ -159,11 +170,16 @@ def _strip(
 
     dots: list[Dot] = []
     line: list[str] = []
+    written: list[Label] = []
+    few = len(points) <= (_FEW_NARROW if narrow else _FEW)
     for one, x, value in zip(points, xs, values, strict=True):
         if value is None:
             continue
         line.append(f"{'L' if line else 'M'}{x:g} {y(value):g}")
         told = f"{value:,.0f}" if place == 2 else f"{value:.3f}"
+        if few:
+            short = told if place == 2 else f"{value:.2f}"
+            written.append(Label(x=x, y=y(value) - 9, anchor="middle", text=short.replace("-", "−")))
         is_best = one.number == best
         if len(points) <= _MOST_DOTS or is_best or one.kind == "back":
             title = f"iteration {one.number}: {name.lower()} {told}; {one.said}{'; best' if is_best else ''}"
@@ -174,6 +190,8 @@ def _strip(
     return Strip(
         name=name,
         note=note,
+        head=top - 20 - (_NOTE if narrow and note else 0),
+        values=tuple(written),
         top=top,
         bottom=bottom,
         line="".join(line),

@@ -12,8 +12,8 @@ from jumar.text import escape, plural
 __all__ = ["merges", "proposal_lines"]
 
 _BY: Final = {
-    "log_odds": "words that mark items the cheap judge gets wrong (log odds)",
-    "chi_square": "words that mark items the cheap judge gets wrong (chi-square)",
+    "log_odds": "words that mark items the cheap judge gets wrong",
+    "chi_square": "words that mark items the cheap judge gets wrong",
     "judge_words": "words of the judge's reasons that stand in the items",
     "word_family": "families of words, such as one word's forms",
     "given": "the set that the run began with",
@@ -44,7 +44,10 @@ def proposal_lines(report: LearningReport) -> list[str]:
         by.update(one.get("by", {}))
     lines: list[str] = []
     if by:
-        told = ", ".join(f"{count:,} from {escape(_BY.get(name, name.replace('_', ' ')))}" for name, count in by.most_common())
+        words: Counter[str] = Counter()
+        for name, count in by.items():
+            words[_BY.get(name, name.replace("_", " "))] += count
+        told = ", ".join(f"{count:,} from {escape(name)}" for name, count in words.most_common())
         lines.append(f"{plural(sum(by.values()), 'proposal')} that said something new: {told}")
     merged = merges(report)
     if merged:

@@ -15,11 +15,14 @@ from jumar.text import escape, plural
 __all__ = [
     "Check",
     "checks",
+    "cost_text",
     "figure_rows",
     "lead",
     "looks_text",
     "next_steps",
     "noise_text",
+    "nothing_learned",
+    "paid_text",
     "probe_rows",
     "quality_text",
     "verdict_lines",
@@ -44,6 +47,7 @@ _PROBES: Final = {
     "shuffled_words": "their words shuffled",
     "negation": "their statements negated",
 }
+_FEW_AGAIN: Final = 20
 _MANY: Final = 20  # times as many groups: more than anybody will collect
 
 
@@ -57,18 +61,27 @@ class Check:
 
 
 def lead(report: LearningReport) -> str:
-    """Return the verdict in a sentence."""
+    """Return the verdict in a sentence; where nothing was learned, that."""
     verdict = report.verdict
     if verdict is None:
         return f"No verdict yet: the run is {report.state} after {plural(len(report.logs), 'iteration')}."
-    return _LEADS[verdict]
+    if report.proof is None:
+        return f"{_LEADS[verdict]} That is what `result.json` says: the proof is missing."
+    return "Nothing was learned." if nothing_learned(report) else _LEADS[verdict]
+
+
+def nothing_learned(report: LearningReport) -> bool:
+    """Return whether the run ended with a set that is empty, or in effect a constant."""
+    return report.summary is not None and (report.flat or not report.patterns)
 
 
 def verdict_lines(report: LearningReport) -> list[str]:
     """Return what the verdict means, in sentences; empty before there is one."""
-    proof = report.proof
-    if proof is None or report.verdict is None:
+    if report.verdict is None:
         return []
+    proof = report.proof
+    if proof is None:
+        return _unproven(report)
     figures = proof["statistics"]["figures"]
     held = f"{plural(int(proof['statistics']['items']), 'item')} in {plural(int(proof['statistics']['groups']), 'group')}"
     first = (
@@ -80,7 +93,35 @@ def verdict_lines(report: LearningReport) -> list[str]:
         "not_proven": "Whether it follows the judge stays open: it may do better than simpler ways of scoring by luck alone.",
         "fails": "A much simpler way of scoring does better, by more than chance: don't use its scores in place of the judge's.",
     }[str(report.verdict)]
-    return [first, _too_few(report) or meaning, *_flat(report)]
+    if nothing_learned(report) and report.verdict == "not_proven":
+        meaning = "So it is not proven that it follows the judge."
+    return [*_nothing(report), first, _too_few(report) or meaning, *_level(report)]
+
+
+def _unproven(report: LearningReport) -> list[str]:
+    """Return what is known without a proof."""
+    held: Mapping[str, Any] = {} if report.summary is None else report.summary.get("heldout") or {}
+    lines = ["There is no `proof.json` in the folder, so that nobody can check what follows."]
+    if held:
+        items = f"{plural(int(held['items']), 'sealed item')} in {plural(int(held['groups']), 'group')}"
+        lines.append(
+            f"On {items} the set was {number(held['mae'])}{_between(held['interval'])} points off the judge on average, a "
+            f"constant {number(held['constant_mae'])}."
+        )
+    return lines
+
+
+def _level(report: LearningReport) -> list[str]:
+    """Return what profile ``seed`` cannot do, where that shows."""
+    bias = None if report.proof is None else report.proof["statistics"]["intervals"].get("bias")
+    if report.profile != "seed" or bias is None or bias[0] <= 0 <= bias[1]:
+        return []
+    side = "high" if bias[0] > 0 else "low"
+    told = (
+        f"It scores too {side} on average, and profile `seed` cannot learn that away: it adds patterns of a fixed weight to the "
+        "rubric's score, which changes the order of items, and hardly the level. Profile `evidence` fits both."
+    )
+    return [told]
 
 
 def _too_few(report: LearningReport) -> str:
@@ -92,21 +133,20 @@ def _too_few(report: LearningReport) -> str:
     items, groups = (int(report.proof["statistics"][name]) for name in ("items", "groups"))
     if items >= FEWEST_ITEMS and groups >= FEWEST_GROUPS:
         return ""
-    return (
-        f"However good it looks, that is too few to prove anything: {FEWEST_ITEMS} sealed items in {FEWEST_GROUPS} groups are "
-        "the least."
-    )
+    least = f"{FEWEST_ITEMS} sealed items in {FEWEST_GROUPS} groups are the least"
+    if nothing_learned(report):
+        return f"Such a number of items is too few to prove anything: {least}."
+    return f"However good it looks, that is too few to prove anything: {least}."
 
 
-def _flat(report: LearningReport) -> list[str]:
-    fitted: Mapping[str, Any] = {} if report.calibration is None else report.calibration.get("fitted") or {}
+def _nothing(report: LearningReport) -> list[str]:
+    if not nothing_learned(report):
+        return []
+    if not report.patterns:
+        return ["The set is empty: its scores are those of the rubric that is built in, and no pattern moves them."]
     spread = report.sealed_scores
-    if fitted.get("calibration") == "constant" or (spread is not None and spread[1] - spread[0] < 0.05):
-        between = "" if spread is None else f" (from {spread[0]:.2f} to {spread[1]:.2f} on the sealed items)"
-        return [
-            f"In effect it gives everything the same score{between}: no points held up on items that they were not made from."
-        ]
-    return []
+    between = "" if spread is None else f" (from {spread[0]:.2f} to {spread[1]:.2f} on the sealed items)"
+    return [f"In effect it gives everything the same score{between}: no points held up on items that they were not made from."]
 
 
 def figure_rows(report: LearningReport) -> list[tuple[str, str, str, str]]:
@@ -160,14 +200,23 @@ def _check(name: str, found: Mapping[str, Any]) -> Check:
 
 
 def noise_text(report: LearningReport) -> str:
-    """Return how far the judge is from itself, empty where nobody knows."""
-    noise = None if report.proof is None else report.proof["statistics"].get("judge_noise")
+    """Return how far the judge is from itself, empty where nobody knows, and what that means for the set where it is sure."""
+    proof, noise = report.proof, report.noise
+    if proof is None:
+        return ""
     if noise is None:
-        return "" if report.proof is None else "The judge was asked once about each item, so that its own noise is not known."
-    return (
-        f"Asked again about the same item, the judge differs from itself by {number(noise['mean_abs_difference'])} points on "
-        f"average ({noise['readings']:.0f} readings of {plural(int(noise['items']), 'item')}). Nothing can follow it much closer."
+        return "The judge was asked once about each item, so that its own noise is not known."
+    items, mean, pair = int(noise["items"]), float(noise["mean"]), noise["interval"]
+    interval = "" if pair is None else f", 95 % interval {pair[0]:.2f} to {pair[1]:.2f}"
+    told = (
+        f"Asked again about the same item, the judge differs from itself by {number(mean)} points on average{interval}: "
+        f"{noise['readings']:.3g} readings each of {plural(items, 'item')}, {int(noise['sealed']):,} of them sealed."
     )
+    if items < _FEW_AGAIN:
+        return f"{told} So few items say roughly how much that is; `--repeat 2` reads every item twice."
+    if 0 < mean <= float(proof["statistics"]["figures"]["mae"]):
+        told += " Nothing can follow single answers of it much closer."
+    return told
 
 
 def looks_text(report: LearningReport) -> str:
@@ -186,11 +235,29 @@ def quality_text(report: LearningReport) -> str:
     """Return whether the items are good, which is another question."""
     if report.summary is None:
         return ""
+    average = float(report.summary["cheap_avg"])
     met = "meets" if report.summary["quality_met"] else "is below"
-    return (
-        f"Whether the items are good is another question: their cheap average of {number(report.summary['cheap_avg'])} {met} the "
-        "target of 4.0."
-    )
+    told = f"Whether the items are good is another question: their cheap average of {number(average)} {met} the target of 4.0"
+    bias = None if report.proof is None else report.proof["statistics"]["figures"].get("bias")
+    return f"{told}." if bias is None else f"{told}; the judge's own average of them is {number(average - bias)}."
+
+
+def paid_text(report: LearningReport) -> str:
+    """Return how often the judge was asked, and what that cost; empty before the end."""
+    summary = report.summary
+    if summary is None:
+        return ""
+    calls, cost = int(summary["judge_calls"]), summary["cost_usd"]
+    if report.replayed:
+        return f"The judge is a file: {plural(calls, 'recorded answer')} of it were read, and nobody was asked."
+    return f"The judge was asked {plural(calls, 'time')}; {cost_text(cost)}."
+
+
+def cost_text(cost: float | None) -> str:
+    """Return what was paid: ``no cost``, ``cost $0.3520``, ``cost unknown``."""
+    if cost is None:
+        return "cost unknown"
+    return f"cost ${cost:.4f}" if cost else "no cost"
 
 
 def probe_rows(report: LearningReport) -> list[tuple[str, str, str]]:
@@ -218,6 +285,8 @@ def next_steps(report: LearningReport) -> list[str]:
         if report.state == "running":
             return [f"It goes on: `jumar learn status {where}` says how far it is."]
         return ["Run the same `jumar learn` command again: it goes on where it stopped, and nothing is asked or paid for twice."]
+    if report.proof is None:
+        return [f"Make the proof again: `jumar prove {where}` holds the set against the sealed items."]
     steps = {"tracks": _tracked, "not_proven": _open, "fails": _failed}[report.verdict](report, where)
     probes = None if report.summary is None else report.summary.get("probes")
     if probes is not None and not probes["passed"]:
@@ -273,8 +342,10 @@ def _more_groups(report: LearningReport) -> str:
 
 
 def _failed(report: LearningReport, where: str) -> list[str]:
+    level = ["Learn with `--profile evidence`, into another folder: it fits the level, too."] if report.profile == "seed" else []
     return [
         "Go on asking the judge for scores that matter.",
+        *level,
         f"`{where}/iteration_{report.best or 1}/gap_report.md` shows where both judges differ most, and so what the set misses.",
         "Try `--propose judge` into another folder, or learn from more groups of items.",
     ]

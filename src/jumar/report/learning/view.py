@@ -20,7 +20,9 @@ class LearningReport:
      score (None: the rubric does); ``split`` is what ``split.json`` holds. ``start`` are the gap and the rank of the set that the
      run began with. ``proof`` is the last one without its rows, ``sealed_scores`` the lowest and the highest cheap score in it.
     ``proposals`` are the iterations' files of that name, by number, without what the logs tell. ``constant`` is what a
-     constant is off by on the open items.
+     constant is off by on the open items. ``best`` is 0 where the start is. ``scores`` are those of the loop by iteration, from 0
+     to 100. ``noise`` is how far the judge is from itself, over all items that it read more than once: ``mean, interval, items,
+     sealed, readings``. ``judge`` is what was named as the judge.
     """
 
     name: str
@@ -39,6 +41,9 @@ class LearningReport:
     sealed_scores: tuple[float, float] | None = None
     proposals: Mapping[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
     constant: float | None = None
+    scores: Mapping[int, float] = field(default_factory=dict[int, float])
+    noise: Mapping[str, Any] | None = None
+    judge: str = ""
 
     @cached_property
     def iterations(self) -> list[Progress]:
@@ -56,6 +61,23 @@ class LearningReport:
         """What the sealed items say of each proposal in the set, by its id; empty before there is a verdict."""
         found: list[dict[str, Any]] = [] if self.summary is None else self.summary.get("members") or []
         return {str(one["id"]): one for one in found}
+
+    @property
+    def steps(self) -> list[Mapping[str, Any]]:
+        """The active patterns that are steps of features."""
+        return [one for one in self.patterns if one.get("feature") is not None]
+
+    @property
+    def flat(self) -> bool:
+        """Whether the set gives everything the same score, in effect."""
+        fitted: Mapping[str, Any] = {} if self.calibration is None else self.calibration.get("fitted") or {}
+        spread = self.sealed_scores
+        return fitted.get("calibration") == "constant" or (spread is not None and spread[1] - spread[0] < 0.05)
+
+    @property
+    def replayed(self) -> bool:
+        """Whether the judge is a file of recorded answers."""
+        return self.judge.startswith("replay:")
 
     @property
     def unit(self) -> float | None:
