@@ -9,7 +9,7 @@ from typing import Any
 from report_samples import record
 from rich.console import Console
 
-from jumar.cli.learn.display import LiveLearning, PlainLearning, SilentLearning
+from jumar.cli.learn.display import LiveLearning, PlainLearning, SilentLearning, learning_words
 from jumar.judging.models import ExpensiveModeResult
 from jumar.loop.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted
 from jumar.model import IterationRecord, ScoreReading, StopRules
@@ -121,3 +121,17 @@ def test_quiet_says_nothing(capsys: Any):
         display.hear(events()[1])
         display.judged(ANSWER, 1)
     assert ("", "") == tuple(capsys.readouterr())
+
+
+def test_notices_of_the_engine_are_said_in_words_of_learning():
+    differed = (
+        "the work tree differed from iteration 1, which the loop goes on from: patterns.json; what was there is in a/b/0001"
+    )
+    generated = "iteration {} was generated before the interruption; it is scored now, not generated again"
+    told = [learning_words(one) for one in (differed, generated.format(0), generated.format(7), "something else")]
+    assert "patterns.json: put back to what iteration 1 left" in told[0]
+    assert told[0].endswith("is in a/b/0001")
+    assert "the start was not measured" in told[1]
+    assert "iteration 7 was learned before" in told[2]
+    assert "something else" == told[3]
+    assert not [one for one in told if "generated" in one or "work tree" in one]

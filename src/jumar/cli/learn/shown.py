@@ -71,7 +71,7 @@ def show_summary(report: LearningReport) -> None:
     if failed:
         print_text(f"gamed     real items that were made worse score higher: {', '.join(failed)}")
     print_text(f"quality   {_quality(report, summary)}")
-    print_text(f"converged {converged_text(summary, list(report.logs))}")
+    print_text(f"converged {converged_text(summary, report.logs)}")
     print_text(f"judge     {_paid(report, summary)}")
 
 

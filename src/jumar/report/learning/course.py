@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -250,7 +250,7 @@ def stop_words(reason: str, detail: str, why: str) -> str:
     return _ENDS.get(why, detail) if reason == "completed" else detail
 
 
-def converged_text(summary: Mapping[str, Any], logs: list[Mapping[str, Any]]) -> str:
+def converged_text(summary: Mapping[str, Any], logs: Sequence[Mapping[str, Any]]) -> str:
     """Return whether a run converged, and if not what was missing."""
     if summary.get("converged"):
         return "yes: the last two iterations met every target, no probe raised the scores, and it is proven"

@@ -87,7 +87,7 @@ def _page(report: LearningReport) -> Mapping[str, Any]:
 
 
 def _notes(report: LearningReport) -> list[str]:
-    converged = "" if report.summary is None else f"Converged: {converged_text(report.summary, list(report.logs))}."
+    converged = "" if report.summary is None else f"Converged: {converged_text(report.summary, report.logs)}."
     return [noise_text(report), looks_text(report), quality_text(report), converged, paid_text(report)]
 
 

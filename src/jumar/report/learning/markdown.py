@@ -64,7 +64,7 @@ def _next(report: LearningReport) -> list[str]:
 
 
 def _converged(report: LearningReport) -> str:
-    return "" if report.summary is None else f"Converged: {converged_text(report.summary, list(report.logs))}."
+    return "" if report.summary is None else f"Converged: {converged_text(report.summary, report.logs)}."
 
 
 def _course(report: LearningReport) -> list[str]:

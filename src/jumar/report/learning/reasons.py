@@ -11,7 +11,7 @@ from jumar.report.learning.decisions import SMALL, is_small, points_text
 from jumar.report.learning.view import LearningReport
 from jumar.text import escape, plural
 
-__all__ = ["FeatureReason", "PhraseReason", "features", "phrases", "set_text", "shown_features", "shown_phrases"]
+__all__ = ["FeatureReason", "PhraseReason", "feature_words", "features", "phrases", "set_text", "shown_features", "shown_phrases"]
 
 _WORDS: Final = {
     "distinct_ratio": "share of different words",
@@ -99,7 +99,7 @@ def features(report: LearningReport) -> list[FeatureReason]:
             told = [f"where it does {points_text(values[-1])}"]
         made.append(
             FeatureReason(
-                name=_named(name),
+                name=feature_words(name),
                 steps=tuple(told),
                 total=sum(values),
                 fired=max(int(one["times_fired"]) for one in ordered),
@@ -109,7 +109,8 @@ def features(report: LearningReport) -> list[FeatureReason]:
     return sorted(made, key=lambda one: (-one.reach, one.name))
 
 
-def _named(feature: str) -> str:
+def feature_words(feature: str) -> str:
+    """Return what a feature measures, in words."""
     source, _, rest = feature.partition("_")
     if source in {"prompt", "context"} and rest in _RELATED:
         return _RELATED[rest].replace("SOURCE", source)
