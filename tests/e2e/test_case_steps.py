@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from loops import jumar
 from pipelines import AGENT, AUGMENT, FEEDBACK, JUDGE, RUN, before_steps, calls, facts, judged, write_pipeline
+from steps_kit import is_gone
 
 from jumar.model.cases import CaseIteration
 from jumar.store.cases.run_store import RunReader
@@ -179,7 +179,7 @@ def test_children_that_a_step_leaves_are_ended_with_it(tmp_path: Path) -> None:
     )
     run(tmp_path)
     left = [int(line) for line in (tmp_path / "children").read_text().split()]
-    assert (2, []) == (len(left), [pid for pid in left if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"])
+    assert (2, []) == (len(left), [pid for pid in left if not is_gone(pid)])
 
 
 def test_a_flood_of_output_is_cut_off_in_the_log_and_in_the_record(tmp_path: Path) -> None:

@@ -72,6 +72,19 @@ def sleepers(marker: str) -> list[int]:
     return found
 
 
+def is_gone(pid: int, seconds: float = 20.0) -> bool:
+    """Whether a process that was killed ends; one that nobody has reaped has ended."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def wait_for(condition, seconds: float = 5.0):
     """Return the first true value of ``condition()``; the last value when the time is over."""
     deadline = time.monotonic() + seconds

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
+from steps_kit import is_gone
 
 from jumar.app.judges import FORMS, make_judge
 from jumar.errors import ConfigError, ItemError, NotFoundError
@@ -209,7 +209,7 @@ def test_a_program_that_hangs_is_ended_with_everything_it_started(tmp_path: Path
 
     assert time.monotonic() - began < 30
     pid = int((tmp_path / "pid").read_text())
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    assert is_gone(pid)
 
 
 def test_a_child_that_holds_the_pipe_delays_nothing(tmp_path: Path):
