@@ -306,7 +306,9 @@ def test_items_that_the_judge_never_scores_keep_nobody_from_going_on(tmp_path: P
     output = tmp_path / "out"
     judge = ["--judge", f"command:{sys.executable} {tmp_path / 'judge.py'}", "--repeat", "1", "--max-retries", "0", "--no-cache"]
     words = ["learn", str(path), *judge, "-o", str(output), "--max-iterations", "1", "--profile", "seed", "--json"]
-    first = json.loads(call(*words, check=0).out)
+    done = call(*words, check=0)
+    assert "16 items in 16 groups are sealed for the proof, and 30 in 20 are the least" in done.err.splitlines()[0]
+    first = json.loads(done.out)
     assert 38 == first["judge_calls"]
     again = json.loads(call(*words, check=0).out)
     assert first == {**again, "resumed": first["resumed"], "stop_detail": first["stop_detail"]}

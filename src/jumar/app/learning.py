@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.app.judges import make_judge
-from jumar.app.learning_data import LearnData, check_output, read_learning_items, split_of
+from jumar.app.learning_data import LearnData, check_output, read_learning_items, split_of, warn_of_few
 from jumar.app.learning_files import publish
 from jumar.app.learning_finish import finish
 from jumar.app.learning_model import LOOP, ROOT, LearnRequest, LearnResult, prove_request
@@ -58,6 +58,7 @@ def learn(
     start = PatternSet(version="2.0", patterns=[]) if request.patterns is None else load_pattern_set(request.patterns)
     check_output(request)
     split = split_of(request, items)
+    warn_of_few(split, items)
     root = request.output / ROOT
     prepare_root(root)
     refuse_stop_file(LoopPaths(loops_directory(root) / LOOP).stop_files())

@@ -22,17 +22,18 @@ from jumar.judging.expensive.summary import JudgeInterruptedError, JudgeRejected
 from jumar.judging.items import Item
 from jumar.judging.models import ExpensiveModeResult
 from jumar.judging.rubric import Rubric
+from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
 from jumar.learning.known import LEDGER, PREDICTIONS, STATE
 from jumar.learning.learner import PATTERNS
 from jumar.learning.makers import AdditiveMaker, Maker, ScorecardMaker
 from jumar.learning.material import Material, Proposer
-from jumar.learning.split import Split, split_items, tie_copies
+from jumar.learning.split import Split, group_key, split_items, tie_copies
 from jumar.model.judgement import Judgement
 from jumar.model.judges import Judge
 from jumar.store.layout import loops_directory
-from jumar.text import escape
+from jumar.text import escape, plural
 
-__all__ = ["SPLIT", "LearnData", "check_output", "read_learning_items", "split_of"]
+__all__ = ["SPLIT", "LearnData", "check_output", "read_learning_items", "split_of", "warn_of_few"]
 
 SPLIT: Final = "split.json"
 
@@ -87,6 +88,18 @@ def split_of(request: LearnRequest, items: Sequence[Item]) -> Split:
         make_directory(request.output)
         write_once(path, (json.dumps(split.to_json(), indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass"))
     return split
+
+
+def warn_of_few(split: Split, items: Sequence[Item]) -> None:
+    """Warn of too few sealed items or groups, before anybody is paid: whatever is learned, nothing of it can be proven."""
+    sealed = split.part(items, "sealed")
+    groups = len({group_key(item) for item in sealed})
+    if len(sealed) < FEWEST_ITEMS or groups < FEWEST_GROUPS:
+        warnings.warn(
+            f"{plural(len(sealed), 'item')} in {plural(groups, 'group')} are sealed for the proof, and {FEWEST_ITEMS} in "
+            f"{FEWEST_GROUPS} are the least: the verdict will be 'not proven' whatever is learned; give more items",
+            stacklevel=2,
+        )
 
 
 @dataclass

@@ -190,11 +190,12 @@ def colour_wanted() -> bool:
 
 @contextlib.contextmanager
 def warned() -> Generator[None]:
-    """Print the warnings of the body as ours, one line each."""
-    with warnings.catch_warnings(record=True) as caught:
+    """Print the warnings of the body as ours, one line each, as they come: some are reasons not to go on."""
+
+    def show(message: Warning | str, *_: object) -> None:
+        print_text(f"jumar: warning: {message}", err=True)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        try:
-            yield
-        finally:
-            for one in caught:
-                print_text(f"jumar: warning: {one.message}", err=True)
+        warnings.showwarning = show
+        yield
