@@ -69,9 +69,9 @@ def _refusal(what: str, path: Path, error: OSError) -> str:
     hints = {
         errno.ENOSPC: "the disk is full: free some space and run the command again",
         errno.EDQUOT: "the disk quota is used up: free some space and run the command again",
-        errno.EROFS: "the file system is read-only: remount it or choose another --root",
-        errno.EACCES: "permission denied: check the owner and mode, or choose another --root",
-        errno.EPERM: "not permitted: check the owner, mode and attributes, or choose another --root",
+        errno.EROFS: "the file system is read-only: remount it or choose another folder",
+        errno.EACCES: "permission denied: check the owner and mode, or choose another folder",
+        errno.EPERM: "not permitted: check the owner, mode and attributes, or choose another folder",
     }
     reason = hints.get(error.errno or 0, f"{os.strerror(error.errno or 0)}: run the command again, then `jumar verify`")
     return f"could not {what} {path}: {reason}"

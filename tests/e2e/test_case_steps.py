@@ -362,5 +362,5 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_paid_for(tmp_path
     write_pipeline(tmp_path, {1: [GOOD]})
     done = with_mount("ro", runs, JUMAR)
     assert 1 == done.returncode, done.stderr
-    assert "the file system is read-only: remount it or choose another --root" in done.stderr
+    assert "the file system is read-only: remount it or choose another folder" in done.stderr
     assert [] == calls(tmp_path)

@@ -188,6 +188,12 @@ def test_other_options_are_refused_and_named(
     assert "another folder" in refused.err
 
 
+def test_a_command_that_is_misspelled_is_no_file_of_items(tmp_path: Path) -> None:
+    assert "did you mean 'report'?" in call("learn", "reprot", str(tmp_path), check=2).err
+    Path("reprot").write_text("")
+    assert "did you mean" not in call("learn", "reprot", check=2).err
+
+
 def test_other_items_are_refused(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     other = write_items(tmp_path / "other.jsonl", judged_items(50, 3, seed=9))
     refused = call("learn", str(other), "--judge", f"replay:{other}", "-o", str(finished[0]), check=2)

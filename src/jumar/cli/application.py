@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -83,7 +84,12 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         default = None if self._table is None else GROUPS[self._table].default
-        if default is not None and args and args[0] not in {"-h", "--help", *self.list_commands(ctx)}:
+        known = self.list_commands(ctx)
+        if default is not None and args and args[0] not in {"-h", "--help", *known}:
+            if (meant := nearest(args[0], known)) and not Path(args[0]).exists():
+                raise click.UsageError(
+                    f"there is no file '{args[0]}', and no command of `jumar {self._table}` either{meant}", ctx
+                )
             args = [default, *args]
         return super().parse_args(ctx, args)
 
