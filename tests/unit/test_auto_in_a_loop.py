@@ -88,7 +88,8 @@ def test_a_run_tells_the_person_who_decided_and_the_generator_nothing_of_the_set
         shown = call("report", name, "--format", form, check=0).out
         assert f"{own['cheap']} of 180" in shown
         assert f"{low:.2f}, {high:.2f}" in shown
-        assert "At most 10% of what the cheap judge decides alone may be wrong" in shown.replace("\\%", "%")
+        plain = " ".join(shown.replace("\\%", "%").split())
+        assert f"may be wrong. {own['guarantee']['wrong']} of {own['audited']} audits of the last iteration" in plain
 
 
 def test_a_set_that_can_be_gamed_is_warned_about_before_anything_is_asked(here: Path) -> None:
@@ -120,7 +121,7 @@ def test_whether_it_can_be_gamed_may_be_unknown_or_no(here: Path) -> None:
     Path("result.json").write_text("[]")
     assert "whether the set of" in warnings()
     Path("result.json").unlink()
-    assert "can be gamed is not known: no result.json with probes lies beside it; name the proof" in warnings()
+    assert "can be gamed is not known: no result.json with probes lies beside it; name the file" in warnings()
 
 
 def test_a_proof_that_is_not_believed_is_said_by_doctor_run_status_and_report(here: Path) -> None:
@@ -142,3 +143,13 @@ def test_nothing_of_a_learned_set_is_told_in_cheap_mode_either(here: Path) -> No
     assert found.judgement is not None
     assert found.judgement.worst
     assert not any(secret in str(found.judgement.to_json()) for secret in EFFECTS)
+
+
+def test_a_set_that_can_be_gamed_is_warned_about_in_cheap_mode_too(here: Path) -> None:
+    old = Path("jumar.toml").read_text()
+    table = '[evaluator]\nmode = "cheap"\nitems = "new.jsonl"\npatterns = "patterns.json"\n'
+    Path("jumar.toml").write_text(old.partition("[evaluator]")[0] + table)
+    said = " ".join(call("doctor", "--no-run").out.split())
+    assert "mode cheap: the set can be gamed, says" in said
+    Path("patterns.json").write_text('{"version": "2.0", "patterns": []}')
+    assert "gamed" not in call("doctor", "--no-run").out

@@ -20,7 +20,7 @@ from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric
 from jumar.model.judges import Judge
 from jumar.text import escape
 
-__all__ = ["LoopAuto"]
+__all__ = ["LoopAuto", "gaming_warnings"]
 
 _RESULT = "result.json"
 
@@ -60,25 +60,7 @@ class LoopAuto:
             "prove the set again with `jumar prove OUT`, learn from more items, or take mode = 'expensive', which costs the same"
             for reason in trust.reasons
         ]
-        return (*found, *self._gaming(shown))
-
-    def _gaming(self, proof: str) -> list[str]:
-        """Return what the probes say of the set: a loop's generator is rewarded for whatever raises the score."""
-        path = self._proof.with_name(_RESULT)
-        probes = _probes(path)
-        if probes is None:
-            unknown = f"mode auto: whether the set of {proof} can be gamed is not known: no {_RESULT} with probes lies beside it"
-            return [f"{unknown}; name the proof in the folder where `jumar learn` wrote it"]
-        if probes.get("passed") is not False:
-            return []
-        single = cast("dict[str, Any]", probes.get("probes") or {})
-        failed = [name.replace("_", " ") for name, one in single.items() if not one.get("passed", True)]
-        probe = ", ".join(map(escape, failed)) or "a probe"
-        gamed = f"mode auto: the set can be gamed, says {escape(str(path))}: {probe} raised the cheap score of real items"
-        way = (
-            "a loop rewards what raises it, so keep the set out of the generator's reach, raise audit, or take mode = 'expensive'"
-        )
-        return [f"{gamed}; {way}"]
+        return (*found, *gaming_warnings(self._proof, "auto"))
 
     async def decide(self, items: Sequence[Item], ask: Ask) -> AutoEvaluation:
         """Return what became of the items, at the time of the call."""
@@ -97,3 +79,24 @@ def _probes(path: Path) -> dict[str, Any] | None:
         return None
     known = cast("dict[str, Any]", found)
     return known if isinstance(known.get("passed"), bool) else None
+
+
+def gaming_warnings(file: Path, mode: str) -> list[str]:
+    """Return what the probes of the run that wrote ``file`` say of its set: a generator is rewarded for what raises the score.
+
+    The probes are in ``result.json`` beside it. Each is what is so, a semicolon, and what to do about it.
+    """
+    path = file.with_name(_RESULT)
+    probes = _probes(path)
+    if probes is None:
+        unknown = f"mode {mode}: whether the set of {escape(str(file))} can be gamed is not known"
+        return [f"{unknown}: no {_RESULT} with probes lies beside it; name the file in the folder where `jumar learn` wrote it"]
+    if probes.get("passed") is not False:
+        return []
+    single = cast("dict[str, Any]", probes.get("probes") or {})
+    failed = [name.replace("_", " ") for name, one in single.items() if not one.get("passed", True)]
+    probe = ", ".join(map(escape, failed)) or "a probe"
+    gamed = f"mode {mode}: the set can be gamed, says {escape(str(path))}: {probe} raised the cheap score of real items"
+    more = "raise audit, " if mode == "auto" else ""
+    way = f"a loop rewards what raises it, so keep the set out of the generator's reach, {more}or take mode = 'expensive'"
+    return [f"{gamed}; {way}"]

@@ -180,7 +180,12 @@ class LoopEvaluator:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a run or ``jumar doctor`` has to say before anything is paid for: what is so; what to do about it."""
-        return () if self._auto is None else self._auto.warnings()
+        from jumar.app.loop_auto import gaming_warnings
+
+        if self._auto is not None:
+            return self._auto.warnings()
+        alone = self._options.mode == "cheap" and self._cheap is not None and self._cheap.card is not None
+        return tuple(gaming_warnings(self._patterns, "cheap")) if alone and self._patterns is not None else ()
 
     def look(self, context: StepContext) -> int:
         """Return how many items there are, 0 without a file, and ask nobody. Errors: :class:`jumar.errors.ItemError`."""

@@ -18,10 +18,9 @@ from jumar.loop.sandbox import Sandbox
 from jumar.loop.scorers import JudgeScorer, RepeatedScorer, ScorerRuntime, build_scorer
 from jumar.loop.settings import LoopParts
 from jumar.loop.validators import CommandValidator, PythonValidator
-from jumar.model.evaluators import Evaluator
 from jumar.model.protocols import Generator, Scorer, Validator
 
-__all__ = ["build_parts", "evaluator_warnings", "sandbox_of", "warnings_of"]
+__all__ = ["build_parts", "evaluator_warnings", "sandbox_of"]
 
 _PACKAGES = Path(__file__).resolve().parents[2]  # where jumar is imported from
 
@@ -56,14 +55,9 @@ def build_parts(config: JumarConfig, base: Path, switch: StopSwitch, *, root: Pa
 
 
 def evaluator_warnings(parts: LoopParts) -> tuple[str, ...]:
-    """Return what the evaluators have to say before a run, each once."""
+    """Return what the evaluators have to say before a run, each once: what is so, a semicolon, and what to do about it."""
     judging = (scorer for scorer in (*parts.scorers, *parts.holdout) if isinstance(scorer, JudgeScorer))
-    return tuple(dict.fromkeys(warning for scorer in judging for warning in warnings_of(scorer.shared.evaluator)))
-
-
-def warnings_of(evaluator: Evaluator) -> tuple[str, ...]:
-    """Return what one evaluator has to say before a run: each what is so, a semicolon, and what to do about it."""
-    return tuple(getattr(evaluator, "warnings", ()))
+    return tuple(dict.fromkeys(warning for scorer in judging for warning in getattr(scorer.shared.evaluator, "warnings", ())))
 
 
 def sandbox_of(config: JumarConfig, base: Path, root: Path | None) -> Sandbox | None:

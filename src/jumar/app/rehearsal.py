@@ -17,7 +17,7 @@ from typing import Final
 from jumar.app.agents import AGENTS
 from jumar.app.config import JumarConfig
 from jumar.app.machine import Row
-from jumar.app.parts import build_parts, warnings_of
+from jumar.app.parts import build_parts, evaluator_warnings
 from jumar.app.shortfalls import found_by_passes, missing_row, not_found_by_passes, of_the_copy
 from jumar.app.templates import AGENT
 from jumar.errors import JumarError
@@ -238,14 +238,14 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
             if scorer.shared not in looked:
                 looked.append(scorer.shared)
                 yield _judge_row(scorer.shared.evaluator, scored)
-                for warning in warnings_of(scorer.shared.evaluator):
-                    detail, _, fix = warning.partition("; ")
-                    yield Row(name="evaluator", state="yellow", detail=detail, fix=fix)
             continue
         readings.append(scorer.score(scored))
         named = readings[-1].dimension
         commands = (one.command for one in config.scorers if named in {one.dimension, one.builtin} and one.builtin != "judge")
         yield of_the_copy(_scorer_row(readings[-1]), next(commands, None), config.directory(base), config)
+    for warning in evaluator_warnings(parts):
+        detail, _, fix = warning.partition("; ")
+        yield Row(name="evaluator", state="yellow", detail=detail, fix=fix)
     if looked:
         yield Row(name="start state", state="green", detail="not scored here: no judge is asked, because that may cost")
     else:

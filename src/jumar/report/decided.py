@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from jumar.model import IterationRecord, Judgement
+from jumar.model import AutoDecisions, IterationRecord, Judgement
 from jumar.report.figures import UNKNOWN, iteration_label
 from jumar.text import plural, points
 
@@ -60,7 +60,7 @@ def decided_notes(records: Iterable[IterationRecord]) -> list[str]:
     if any(one.auto is not None and one.auto.interval is None for _, one in judged):
         notes.append("No interval: fewer than ten audits say too little; a larger audit draws more")
     if last is not None:
-        notes.append(f"At most {last.promised:.0%} of what the cheap judge decides alone may be wrong. {_kept(judged)}")
+        notes.append(f"At most {last.promised:.0%} of what the cheap judge decides alone may be wrong. {_kept(last)}")
     told: dict[str, list[str]] = {}
     for record, one in judged:
         for reason in one.auto.reasons if one.auto is not None else ():
@@ -72,12 +72,11 @@ def decided_notes(records: Iterable[IterationRecord]) -> list[str]:
     return notes
 
 
-def _kept(judged: list[tuple[IterationRecord, Judgement]]) -> str:
-    known = [one.auto for _, one in judged if one.auto is not None]
-    wrong, audited, alone = (sum(getattr(one, name) for one in known) for name in ("wrong", "audited", "cheaply"))
-    if not audited:
-        return "Nothing was audited, so that nothing says whether that is kept" if alone else "It decided nothing"
-    return f"Of {plural(audited, 'audit')} in all iterations {wrong:,} {'was' if wrong == 1 else 'were'} wrong"
+def _kept(last: AutoDecisions) -> str:
+    if last.audited:
+        found = f"{last.wrong:,} of {plural(last.audited, 'audit')} of the last iteration {'was' if last.wrong == 1 else 'were'} wrong"
+        return f"{found}, so it may be up to {last.wrong_at_most:.0%}"
+    return "Nothing was audited, so that nobody knows whether that is kept" if last.cheaply else "It decided nothing"
 
 
 def decided_document(record: IterationRecord | None) -> dict[str, Any] | None:
