@@ -74,7 +74,8 @@ def decided_notes(records: Iterable[IterationRecord]) -> list[str]:
 
 def _kept(last: AutoDecisions) -> str:
     if last.audited:
-        found = f"{last.wrong:,} of {plural(last.audited, 'audit')} of the last iteration {'was' if last.wrong == 1 else 'were'} wrong"
+        were = "was" if last.wrong == 1 else "were"
+        found = f"{last.wrong:,} of {plural(last.audited, 'audit')} of the last iteration {were} wrong"
         return f"{found}, so it may be up to {last.wrong_at_most:.0%}"
     return "Nothing was audited, so that nobody knows whether that is kept" if last.cheaply else "It decided nothing"
 
