@@ -287,4 +287,4 @@ def test_audits_make_it_stale_when_errors_grew_and_hardly_ever_when_they_did_not
     grown = [(3.0, 3.0 + 2 * one) for one in draw.choices(errors, k=60)]
     assert any("audited items" in one for one in stale_reasons(PROOF, MADE, audits=grown))
     assert 1.0 == audit_evidence(errors, [])
-    assert 1.0 == audit_evidence([0.1], [(1.0, 5.0)] * 9)  # of one item no limit can be known
+    assert audit_evidence([0.1], [(1.0, 5.0)] * 9) < 10  # of one item little can be known: each of ten is the smallest as easily

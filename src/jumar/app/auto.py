@@ -28,7 +28,6 @@ from jumar.judging.expensive.settings import JudgeSettings
 from jumar.judging.expensive.summary import Evaluation, JudgeInterruptedError, JudgeRejectedError, Result, Tally
 from jumar.judging.items import Item
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult
-from jumar.judging.proofs import audit_evidence
 from jumar.text import escape
 
 __all__ = ["Ask", "decide", "evaluate_auto"]
@@ -115,15 +114,16 @@ async def decide(
     """
     cheap = tuple(evaluator.evaluate(items))
     scores = [one.gestalt if isinstance(one, CheapModeResult) else None for one in cheap]
-    known = [one for one in scores if one is not None]
+    scored = [(one, item.group) for one, item in zip(scores, items, strict=True) if one is not None]
+    known, groups = [one for one, _ in scored], [group for _, group in scored]
     before = log or AuditLog(patterns=basis.proof.patterns.hash)
-    trust = trust_of(basis, rules, now, judge_known=judge_known, scores=known, audits=before.pairs)
+    trust = trust_of(basis, rules, now, judge_known=judge_known, scores=known, groups=groups, log=before)
     ids = [item.id for item in items]
     planned = plan(zip(ids, scores, strict=True), basis.intervals, rules, trusted=not trust.reasons)
     asked = [item for item, one in zip(items, planned, strict=True) if one.asked]
     expensive = await ask(asked, None)
     after = before.added(new_audits(items, planned, _scores(expensive), before.patterns))
-    later = trust_of(basis, rules, now, judge_known=judge_known, scores=known, audits=after.pairs)
+    later = trust_of(basis, rules, now, judge_known=judge_known, scores=known, groups=groups, log=after)
     rest = [item for item, one in zip(items, planned, strict=True) if not one.asked]
     failed = bool(later.reasons) and not trust.reasons and bool(rest)
     if failed:
@@ -136,7 +136,7 @@ async def decide(
         cheap=cheap,
         expensive=expensive,
         outcome=outcome(planned, _scores(expensive), [item.group for item in items], rules, rest_asked=failed),
-        evidence=audit_evidence([abs(row.cheap - row.score) for row in basis.proof.rows], after.pairs),
+        evidence=after.evidence(basis.proof),
         log=after,
         rest_asked=failed,
         patterns=basis.patterns,

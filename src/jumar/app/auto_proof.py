@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
+from jumar.app.auto_audits import AuditLog
 from jumar.app.auto_model import Trust
 from jumar.app.learning_verdicts import judge_of_proof
 from jumar.errors import ConfigError, StoreDamagedError
@@ -100,11 +101,15 @@ def trust_of(
     *,
     judge_known: bool,
     scores: Sequence[float] = (),
-    audits: Sequence[tuple[float, float]] = (),
+    groups: Sequence[str | None] | None = None,
+    log: AuditLog | None = None,
 ) -> Trust:
-    """Return what the proof allows at this time, for these cheap scores, after these audits."""
+    """Return what the proof allows at this time, for these cheap scores of items of these groups, after these audits."""
     check = None if basis.source == "sealed" else sealed_check(basis.proof, basis.intervals, rules)
-    reasons = distrust(basis.proof, now, scores=scores, audits=audits, check=check)
+    audits = log or AuditLog()
+    reasons = distrust(
+        basis.proof, now, scores=scores, audits=audits.pairs, groups=groups, audit_groups=audits.groups, check=check
+    )
     return Trust(proof=basis.proof, intervals=basis.source, check=check, judge_known=judge_known, reasons=tuple(reasons))
 
 

@@ -7,9 +7,7 @@ without the texts; ``jumar prove --verify`` does. Making one and verifying it is
 from __future__ import annotations
 
 import json
-import math
 import statistics
-from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,6 +17,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from jumar.errors import FormatTooNewError, NotFoundError, StoreDamagedError
 from jumar.judging.digests import canonical, digest_of
+from jumar.judging.staleness import AUDITS_FAIL, DRIFT, audit_evidence, drift
 from jumar.text import escape
 
 __all__ = [
@@ -47,18 +46,7 @@ PLANNED_LOOKS: Final = 3
 MAX_AGE: Final = timedelta(days=90)
 """An older proof is stale: judges are replaced without a word, and what is written about changes."""
 
-DRIFT: Final = 0.25
-"""Population stability index from which a distribution of scores is another one, as is usual."""
-
-AUDITS_FAIL: Final = 100.0
-"""Evidence from which audits say that the errors have grown: a proof that holds gets there with a chance of 1 in 100, ever."""
-
 _CLOCKS: Final = timedelta(days=1)  # so far apart may be those of two machines
-_AUDIT_SHARE: Final = 0.1
-_BINS: Final = 10
-_BEYOND_CHANCE: Final = 3.09  # one in a thousand
-_FEWEST_NEW: Final = 30
-
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0)]
 Score = Annotated[float, Field(ge=1.0, le=5.0, allow_inf_nan=False)]
@@ -243,14 +231,16 @@ def stale_reasons(
     scores: Sequence[float] = (),
     audits: Iterable[tuple[float, float]] = (),
     *,
+    groups: Sequence[str | None] | None = None,
+    audit_groups: Sequence[str | None] | None = None,
     max_age: timedelta = MAX_AGE,
 ) -> list[str]:
     """Return why a proof is not to be believed any more, in words; empty while it is.
 
     ``scores`` are cheap scores of new items, ``audits`` pairs of cheap and expensive scores of new items in the order in which
-    they came. The rules: an age over ``max_age``, or a date that has not come yet; a distribution of cheap scores that is
-    another one, which :func:`drift` says; and audits whose errors are larger than those of the sealed items, which
-    :func:`audit_evidence` says.
+    they came, with the groups of either (None: each item by itself). The rules: an age over ``max_age``, or a date that has not
+    come yet; a distribution of cheap scores that is another one, which :func:`drift` says; and audits whose errors are larger
+    than those of the sealed items, which :func:`audit_evidence` says.
     """
     reasons: list[str] = []
     age = now - proof.created_at
@@ -258,67 +248,18 @@ def stale_reasons(
         reasons.append(f"it is {age.days} days old, and {max_age.days} are allowed")
     if age < -_CLOCKS:
         reasons.append(f"it is dated {proof.created_at:%Y-%m-%d}, which has not come yet")
-    moved = drift([row.cheap for row in proof.rows], scores)
+    sealed = [row.group for row in proof.rows]
+    moved = drift([row.cheap for row in proof.rows], scores, known_groups=sealed, new_groups=groups)
     if moved is not None and moved[1]:
         reasons.append(
             f"the cheap scores of the new items are spread otherwise: population stability index {moved[0]:.2f}, "
             f"{DRIFT} is the limit"
         )
-    value = audit_evidence([abs(row.cheap - row.score) for row in proof.rows], audits)
+    errors = [abs(row.cheap - row.score) for row in proof.rows]
+    value = audit_evidence(errors, audits, groups=sealed, audit_groups=audit_groups)
     if value >= AUDITS_FAIL:
         reasons.append(
             f"audited items are missed by more than the sealed ones were: evidence {value:.0f} to 1, "
             f"{AUDITS_FAIL:.0f} is the limit"
         )
     return reasons
-
-
-def drift(known: Sequence[float], new: Sequence[float]) -> tuple[float, bool] | None:
-    """Return the population stability index of ``new`` against ``known``, and whether it is drift; None below 30 of either.
-
-    The bins are tenths of the known scores. It is drift from 0.25 on, and only where chance gives as much in less than one of a
-    thousand samples of these sizes: the index times n·m / (n + m) is compared with chi-square (Yurdakul 2018), since of a few
-    items an index is large by nature.
-    """
-    if len(known) < _FEWEST_NEW or len(new) < _FEWEST_NEW:
-        return None
-    ordered = sorted(known)
-    edges = sorted({ordered[len(ordered) * tenth // _BINS] for tenth in range(1, _BINS)})
-    old, now = _shares(known, edges), _shares(new, edges)
-    index = math.fsum((after - before) * math.log(after / before) for before, after in zip(old, now, strict=True))
-    freedom = len(edges)
-    scaled = index * len(known) * len(new) / (len(known) + len(new))
-    # Wilson and Hilferty 1931: the cube root of chi-square is nearly normal
-    deviations = ((scaled / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom))
-    return index, index >= DRIFT and deviations > _BEYOND_CHANCE
-
-
-def _shares(scores: Sequence[float], edges: Sequence[float]) -> list[float]:
-    counts = [0.5] * (len(edges) + 1)  # so that an empty bin is no infinity
-    for score in scores:
-        counts[bisect_right(edges, score)] += 1
-    return [count / (len(scores) + 0.5 * len(counts)) for count in counts]
-
-
-def audit_evidence(errors: Sequence[float], audits: Iterable[tuple[float, float]]) -> float:
-    """Return how strongly audits say that errors have grown, at its highest so far: a likelihood ratio, 1 without any.
-
-    An audit fails when its error is among the largest tenth of those of the sealed items and of the audits so far, its own
-    included. While nothing has changed that has a chance of a tenth at most, whatever came before (Vovk, Gammerman and Shafer
-    2005, of online conformal prediction), so that it does not matter how few sealed items there are. The value is an e-process:
-    the mean of the likelihood ratios of higher shares of failures against a tenth; by Ville's inequality it ever reaches 100 with
-    a chance of 1 in 100, however often one looks.
-    """
-    known = sorted(errors)
-    others = [tenth / 10 for tenth in range(2, 10)]
-    logs = [0.0] * len(others)
-    highest = 1.0
-    for cheap, expensive in audits:
-        error = abs(cheap - expensive)
-        as_large = len(known) - bisect_left(known, error - 1e-9) + 1
-        failed = as_large <= _AUDIT_SHARE * (len(known) + 1)
-        insort(known, error)
-        for place, share in enumerate(others):
-            logs[place] += math.log(share / _AUDIT_SHARE if failed else (1 - share) / (1 - _AUDIT_SHARE))
-        highest = max(highest, math.fsum(math.exp(min(one, 600.0)) for one in logs) / len(logs))
-    return highest

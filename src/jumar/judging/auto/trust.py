@@ -54,18 +54,21 @@ def distrust(
     *,
     scores: Sequence[float] = (),
     audits: Iterable[tuple[float, float]] = (),
+    groups: Sequence[str | None] | None = None,
+    audit_groups: Sequence[str | None] | None = None,
     check: SealedCheck | None = None,
 ) -> list[str]:
     """Return why the cheap judge must not decide, in words; empty when it may.
 
     It may with a verdict of ``tracks`` that is not stale (:func:`jumar.judging.proofs.stale_reasons`, with the cheap ``scores``
-    of the new items and ``audits`` as pairs of cheap and expensive scores in their order), and where the sealed items do not
-    break the promise at the line.
+    of the new items, ``audits`` as pairs of cheap and expensive scores in their order, and the groups of either), and where the
+    sealed items do not break the promise at the line.
     """
     reasons: list[str] = []
     if proof.verdict != "tracks":
         reasons.append(f"the proof's verdict is '{proof.verdict}', not 'tracks'")
-    reasons += [f"the proof is stale: {one}" for one in stale_reasons(proof, now, scores, audits)]
+    stale = stale_reasons(proof, now, scores, audits, groups=groups, audit_groups=audit_groups)
+    reasons += [f"the proof is stale: {one}" for one in stale]
     if check is not None and check.decisions.held is False:
         found = check.decisions
         reasons.append(
