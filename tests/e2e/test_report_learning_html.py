@@ -77,6 +77,25 @@ def test_the_page_never_scrolls_sideways(browser: Any, report: LearningReport, t
     assert width == opened.run("document.documentElement.scrollWidth")
 
 
+def test_on_a_phone_nothing_is_cut_off_and_options_stay_whole(browser: Any, report: LearningReport, tmp_path: Path):
+    opened = opened_report(browser, report, tmp_path, viewport={"width": 390, "height": 800})
+    assert [] == opened.run(
+        "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText.slice(0, 60))"
+    )
+    labels = opened.run("[...document.querySelectorAll('.course td')].map(e => getComputedStyle(e, '::before').content)")
+    assert '"Gap (points)"' in labels
+    words = opened.run("[...document.querySelectorAll('code .word')].map(e => [e.innerText, e.getClientRects().length])")
+    assert "--patterns" in [word for word, _ in words]
+    assert {1} == {lines for _, lines in words}
+    drawn = opened.run("document.querySelector('svg.narrow').textContent")
+    assert "less is better" in drawn
+    assert f"constant {report.constant:.2f}" in drawn
+    for one in report.iterations:
+        assert f"{one.abs_gap:.2f}" in opened.run(
+            "[...document.querySelectorAll('svg.narrow text.value')].map(e => e.textContent)"
+        )
+
+
 def test_hostile_names_are_inert(browser: Any, report: LearningReport, tmp_path: Path):
     actions = [{"action": "committed_pattern", "description": name, "reason": name} for name in HOSTILE]
     told = replace(report, name=HOSTILE[0], logs=[{**report.logs[0], "actions_taken": actions}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -303,6 +304,7 @@ def test_how_a_run_ended_is_told_in_words_of_learning():
     engine = "the generator says it is done and the checks pass (iteration 3, 94.2%)"
     assert "two iterations in a row met every target" in stop_words("completed", engine, "converged")
     assert "nothing more to propose" in stop_words("completed", engine, "nothing more to propose")
+    assert "generator" not in stop_words("completed", engine, "")
     assert "4 of 4 iterations done" == stop_words("max_iterations", "4 of 4 iterations done", "")
 
 
@@ -405,3 +407,14 @@ def test_a_gap_that_grew_without_a_rollback_says_why_it_was_kept(report: Learnin
         assert "gap grew by 0.05" in " ".join(form.split())
     rolled = [logs[0], {**logs[1], "actions_taken": [ROLLED]}]
     assert "gap grew" not in render_markdown(replace(report, logs=rolled))
+
+
+def test_a_folder_that_an_evaluation_left_beside_is_no_iteration_of_learning(output: Path, tmp_path: Path):
+    copied = tmp_path / "out"
+    shutil.copytree(output, copied)
+    shutil.copytree(copied / "iteration_1", copied / "iteration_2")
+    path = copied / "iteration_2" / "iteration_log.json"
+    log = json.loads(path.read_text())
+    log["iteration"] = log["metrics"]["iteration"] = 2
+    path.write_text(json.dumps(log))
+    assert [1] == [one.iteration for one in read_report(copied).iterations]

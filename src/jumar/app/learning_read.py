@@ -80,6 +80,10 @@ def read_report(output: Path) -> LearningReport:
     active = [one.model_dump(mode="json") for one in known.patterns if one.status == "active"]
     loop = load_report(LoopStore.open(loops_directory(output / ROOT) / LOOP))
     recorded = loop.config.get("run")
+    # `evaluate -o` leaves folders of the same name
+    known_to_loop = {one.number for one in loop.views}
+    logs = [log for log in run.logs if int(log["metrics"]["iteration"]) in known_to_loop]
+    numbers = [int(log["metrics"]["iteration"]) for log in logs]
     profile = cast("Mapping[str, Any]", recorded).get("profile") if isinstance(recorded, Mapping) else None
     proof, spread, noise = _proof(output / PROOF)
     return LearningReport(
@@ -87,18 +91,18 @@ def read_report(output: Path) -> LearningReport:
         directory=str(output),
         state=run.state,
         profile=str(profile or "evidence"),
-        logs=run.logs,
+        logs=logs,
         summary=run.summary,
         patterns=active,
         calibration=None if known.scorecard() is None else known.calibration,
         split=Split.from_json((output / SPLIT).read_bytes(), str(output / SPLIT)).to_json(),
         best=loop.chosen,
-        stopped="" if loop.stop is None else stop_words(loop.stop.reason, loop.stop.detail, _why(run.logs)),
+        stopped="" if loop.stop is None else stop_words(loop.stop.reason, loop.stop.detail, _why(logs)),
         start=_start(loop),
         proof=proof,
         sealed_scores=spread,
-        proposals=_proposals(output, [one.iteration for one in run.iterations]),
-        constant=_constant(output, [one.iteration for one in run.iterations]),
+        proposals=_proposals(output, numbers),
+        constant=_constant(output, numbers),
         scores={one.number: one.score for one in loop.views if one.score is not None},
         noise=noise,
         judge=judge_of(output),

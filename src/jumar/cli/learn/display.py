@@ -14,7 +14,7 @@ from jumar.loop.events import Event, IterationRecorded, LoopStarted, Notice, Pha
 from jumar.model import IterationRecord
 from jumar.report.figures import dollars
 from jumar.report.judging.numbers import number
-from jumar.report.learning.decisions import recovery_words
+from jumar.report.learning.decisions import recovery_words, rollback_words
 from jumar.report.learning.progress import Progress
 from jumar.text import cut, escape, escape_block, plural
 
@@ -99,7 +99,7 @@ def _happened(found: Progress) -> list[str]:
     said: list[str] = []
     for one in found.actions:
         if one.get("action") == "rolled_back":
-            said.append(f"rolled back: {escape(str(one.get('description', '')))}")
+            said.append(f"rolled back: {rollback_words(one)}")
         elif one.get("action") == "recovery" and one.get("kept"):
             said.append(f"recovery: {recovery_words(str(one.get('recovery', '')))}")
     return said

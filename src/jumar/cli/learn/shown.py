@@ -54,6 +54,10 @@ def show_summary(report: LearningReport) -> None:
     best = "the start: none scored higher" if report.best == 0 else f"{report.best}"
     print_text(f"learned   {iterations}, best is {best}; {Totals.of(report.logs).text}, {summary['rolled_back']:,} rolled back")
     print_text(f"set       {_set(report)}")
+    told = list(dict.fromkeys(str(note) for one in report.proposals.values() for note in one.get("told", ())))
+    if told:
+        more = f"; and {len(told) - 1:,} more in the report" if len(told) > 1 else ""
+        print_text(f"proposals {escape(told[0])}{more}")
     print_text(f"verdict   {_VERDICTS[str(summary['verdict'])]}")
     if held is not None and (int(held["items"]) < FEWEST_ITEMS or int(held["groups"]) < FEWEST_GROUPS):
         print_text(f"          too few to prove anything: {FEWEST_ITEMS} sealed items in {FEWEST_GROUPS} groups are the least")

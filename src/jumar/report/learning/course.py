@@ -247,7 +247,7 @@ def _named(found: list[str], most: int = 30) -> str:
 
 def stop_words(reason: str, detail: str, why: str) -> str:
     """Return why a run ended. ``why`` is what the last iteration says of itself, empty where it had more to do."""
-    return _ENDS.get(why, detail) if reason == "completed" else detail
+    return _ENDS.get(why, "there was nothing left to do") if reason == "completed" else detail
 
 
 def converged_text(summary: Mapping[str, Any], logs: Sequence[Mapping[str, Any]]) -> str:

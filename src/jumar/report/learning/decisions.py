@@ -19,6 +19,7 @@ __all__ = [
     "recovery_text",
     "recovery_words",
     "rollback_text",
+    "rollback_words",
 ]
 
 SMALL: Final = 0.005
@@ -28,6 +29,11 @@ _WORDS: Final = {"committed_pattern": "committed", "rejected_pattern": "rejected
 _NO_REASON: Final = "no reason is on file"
 
 
+_WORSE: Final = {
+    "gap_increased": "the gap grew",
+    "cheap_score_dropped": "the set's average score fell",
+    "correlation_decreased": "the rank correlation fell",
+}
 _EQUAL: Final = 1e-12
 _RECOVERIES: Final = {
     "rollback_patterns": "going back to an earlier set",
@@ -177,12 +183,20 @@ def _many(reason: str) -> str:
     return told
 
 
+def rollback_words(action: Mapping[str, Any]) -> str:
+    """Return what got worse, and by how much."""
+    words, delta = _WORSE.get(str(action.get("type", ""))), action.get("delta")
+    if words is None or delta is None:
+        return escape(str(action.get("description", "")))
+    return f"{words} by {abs(float(delta)):.3f}"
+
+
 def rollback_text(action: Mapping[str, Any]) -> str:
     """Return what was rolled back, why, and what confirms it."""
     gaps = [number(action.get(name)) for name in ("before", "after", "confirmed")]
     interval = action.get("interval")
     sure = "" if interval is None else f", 95 % interval {interval[0]:+.3f} to {interval[1]:+.3f}: more than chance"
-    why = escape(str(action.get("description", "")))
+    why = rollback_words(action)
     return (
         f"rolled back: {why}{sure.replace('-', '−')}. With the change the gap was {gaps[1]}, before it {gaps[0]}; "
         f"measured again after going back: {gaps[2]}"

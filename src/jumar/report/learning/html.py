@@ -104,8 +104,8 @@ def _facts(report: LearningReport) -> list[dict[str, str]]:
         found, intervals = proof["statistics"]["figures"], proof["statistics"]["intervals"]
         constant = f"{_within(intervals.get('mae'))}a constant {number(found['constant_mae'])}"
         facts.append(_fact("Off by, sealed items", f"{number(found['mae'])} points", constant))
-        length = f"{_within(intervals.get('spearman'))}the length {number(found['length_spearman'])}"
-        facts.append(_fact("Rank correlation, sealed items", number(found["spearman"]), length))
+        length = f"{_within(intervals.get('spearman'))}the length {number(found['length_spearman'])}".replace("-", "−")
+        facts.append(_fact("Rank correlation, sealed items", number(found["spearman"]).replace("-", "−"), length))
     best = "" if report.best is None else "the start is kept" if report.best == 0 else f"the best is {report.best}"
     facts.append(_fact("Iterations", f"{len(report.logs):,}", best))
     facts.append(_fact("Patterns in the set", f"{len(report.patterns):,}", _kinds(report)))

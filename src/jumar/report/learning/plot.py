@@ -41,7 +41,8 @@ class Dot:
 class Strip:
     """One figure: a line with its dots, grid lines, and a level to compare with where there is one.
 
-    ``head`` is where its name stands, ``values`` what the dots say, where there are few enough to write that down.
+    ``head`` is where its name stands, ``level_text`` where the level is named in a narrow plot. ``values`` is what the dots
+    say, where there are few enough to write that down.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Strip:
     dots: tuple[Dot, ...]
     ticks: tuple[Tick, ...]
     level: Tick | None
+    level_text: float
     values: tuple[Label, ...]
 
 
@@ -197,6 +199,7 @@ def _strip(
         line="".join(line),
         dots=tuple(dots),
         ticks=tuple(Tick(at=y(value), label=f"{round(value, 6) + 0.0:,.{places}f}".replace("-", "−")) for value in labels),
+        level_text=0.0 if level is None else y(level) + (14 if dots and dots[-1].y <= y(level) else -5),
         level=None if level is None else Tick(at=y(level), label=f"constant {level:.2f}"),
     )
 
