@@ -73,7 +73,7 @@ def course_rows(report: LearningReport) -> list[CourseRow]:
                 best=report.best == 0,
                 gap=number(gap),
                 bias="",
-                rank=number(rank),
+                rank=_minus(number(rank)),
                 score=_score(report, 0),
                 patterns="",
                 committed="",
@@ -87,7 +87,7 @@ def course_rows(report: LearningReport) -> list[CourseRow]:
             best=one.iteration == report.best,
             gap=number(one.abs_gap),
             bias="—" if one.gap is None else _minus(signed(-one.gap)),
-            rank=number(one.spearman),
+            rank=_minus(number(one.spearman)),
             score=_score(report, one.iteration),
             patterns=f"{one.patterns:,}",
             committed=f"{one.committed:,}",
@@ -216,7 +216,8 @@ def decisions_text(report: LearningReport) -> str:
 def kept_texts(report: LearningReport) -> dict[int, str]:
     """Return by iteration why one whose gap grew was not rolled back."""
     rows = report.iterations
-    found = {one.iteration: kept_text(one, before) for one, before in zip(rows, [None, *rows], strict=False)}
+    gaps = [None if report.start is None else report.start[0], *(one.abs_gap for one in rows)]
+    found = {one.iteration: kept_text(one, before) for one, before in zip(rows, gaps, strict=False)}
     return {name: text for name, text in found.items() if text}
 
 

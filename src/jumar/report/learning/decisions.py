@@ -51,7 +51,7 @@ _DIAGNOSES: Final = {
     "gap_plateau": "a gap that stays above its target",
     "cheap_mode_degraded": "a gap that grew while the set's scores fell",
     "expensive_mode_shifted": "a gap that grew while the judge's scores rose",
-    "pattern_explosion": "half as many patterns again as before",
+    "pattern_explosion": "more than half as many patterns again as before",
 }
 
 

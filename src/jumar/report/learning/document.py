@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jumar.report.learning.course import course_notes, lost_lines
 from jumar.report.learning.proposals import merges
 from jumar.report.learning.verdict import lead, next_steps, verdict_lines
 from jumar.report.learning.view import LearningReport
@@ -29,6 +30,10 @@ def render_json(report: LearningReport) -> str:
         "start": start,
         "constant_mae": report.constant,
         "best_iteration": report.best,
+        "scores": {str(number): score for number, score in sorted(report.scores.items())},
+        "course": course_notes(report),
+        "not_in_the_set": lost_lines(report),
+        "judge_noise": report.noise,
         "iterations": [{name: log[name] for name in kept} for log in report.logs],
         "proposals": {str(number): one.get("by", {}) for number, one in sorted(report.proposals.items())},
         "merged": merges(report),

@@ -25,7 +25,7 @@ _COURSES = {
     "improving": "improving",
     "cheap_mode_degraded": "the gap grows while the set's scores fall: new patterns hurt",
     "expensive_mode_shifted": "the gap grows while the judge's scores rise",
-    "pattern_explosion": "half as many patterns again as before",
+    "pattern_explosion": "more than half as many patterns again as before",
     "patterns not capturing new signals": "the gap stays above its target: new patterns find nothing that the judge looks at",
     "unknown": "the gap grows, and neither the set's nor the judge's average says why",
 }
@@ -85,11 +85,11 @@ class Progress:
         return Decisions.of(self.actions)
 
 
-def kept_text(one: Progress, before: Progress | None) -> str:
-    """Return why an iteration whose gap grew was not rolled back, empty where there is nothing to say."""
-    if before is None or one.abs_gap is None or before.abs_gap is None or one.decisions.rollbacks:
+def kept_text(one: Progress, before: float | None) -> str:
+    """Return why an iteration whose gap grew from ``before`` was not rolled back, empty where there is nothing to say."""
+    if before is None or one.abs_gap is None or one.decisions.rollbacks:
         return ""
-    grown = one.abs_gap - before.abs_gap
+    grown = one.abs_gap - before
     if grown < 0.005:
         return ""
     limit = "within the limit of 0.2 up to which nothing is rolled back" if grown <= GAP_LIMIT else "no more than chance can do"
@@ -114,7 +114,7 @@ def _paragraph(one: Progress, before: Progress | None) -> str:
     if one.divergence:
         lines.append(f"Course: {escape(one.divergence)}.")
     lines += [f"- {line}" for line in one.decisions.lines(most=_SHOWN)]
-    if (kept := kept_text(one, before)) != "":
+    if (kept := kept_text(one, None if before is None else before.abs_gap)) != "":
         lines.append(f"- {kept}")
     if one.plan:
         lines.append(f"Left to learn from: {escape(one.plan)}." if one.plan != "none" else "Left to do: nothing.")
