@@ -326,8 +326,8 @@ def test_ctrl_c_while_the_judge_is_asked_keeps_what_it_said(tmp_path: Path) -> N
     (tmp_path / "judge.py").write_text(JUDGE)
     slow, output = tmp_path / "slow", tmp_path / "out"
     slow.touch()
-    judge = ["--judge", f"command:{sys.executable} {tmp_path / 'judge.py'}", "--repeat", "1", "--concurrency", "2"]
-    words = ["learn", str(items), *judge, "-o", str(output), "--max-iterations", "1", "--profile", "seed", "--no-cache", "--json"]
+    judge = ["--judge", f"command:{sys.executable} {tmp_path / 'judge.py'}", "--concurrency", "2", "--no-cache"]
+    words = ["learn", str(items), *judge, "-o", str(output), "--max-iterations", "1", "--profile", "seed", "--json"]
     process = subprocess.Popen(
         [sys.executable, "-m", "jumar.cli.entry", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -344,7 +344,9 @@ def test_ctrl_c_while_the_judge_is_asked_keeps_what_it_said(tmp_path: Path) -> N
     said = json.loads(call(*words, check=0).out)
     assert "not_proven" == said["verdict"]
     assert kept == verdicts.read_text().splitlines()[: len(kept)]
-    assert 20 == said["judge_calls"]
+    assert 20 + 5 + 5 == said["judge_calls"]  # the first five of each part are read twice, whoever stopped in between
+    call(*[str(tmp_path / "whole") if word == str(output) else word for word in words], check=0)
+    assert verdicts.read_bytes() == (tmp_path / "whole" / "verdicts.jsonl").read_bytes()
 
 
 KILLS = 2 if os.environ.get("JUMAR_SWEEP") != "full" else 60
