@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, cast
 
-__all__ = ["cut", "escape", "escape_block", "json_text", "last_line", "nearest", "percent", "plural", "points"]
+__all__ = ["cut", "escape", "escape_block", "json_rows", "json_text", "last_line", "nearest", "percent", "plural", "points"]
 
 # C0, DEL and C1 controls, lone surrogates (undecodable bytes), and the Unicode controls that reorder or break lines.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_OUTER: Final = 2  # levels of a document that are worth a line each
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -44,6 +45,29 @@ def json_text(document: Mapping[str, Any]) -> str:
     Errors: ValueError for a number that is not finite, which is no JSON.
     """
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def json_rows(document: Mapping[str, Any]) -> str:
+    """Return a JSON document of many records: its own layout indented, and an object a line where a list holds objects.
+
+    Faster than :func:`json_text`, and shorter, where there are thousands of them. Errors: ValueError for a number that is not finite.
+    """
+    return f"{_laid_out(document, 0)}\n"
+
+
+def _laid_out(value: Any, depth: int) -> str:
+    inner = "  " * (depth + 1)
+    if isinstance(value, Mapping) and value and depth < _OUTER:
+        known = cast("Mapping[str, Any]", value)
+        shown = [f"{inner}{_compact(str(name))}: {_laid_out(one, depth + 1)}" for name, one in known.items()]
+        return "{\n" + ",\n".join(shown) + "\n" + inner[2:] + "}"
+    if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        rows = cast("list[Any]", value)
+        return "[\n" + ",\n".join(inner + _compact(one) for one in rows) + "\n" + inner[2:] + "]"
+    return _compact(value)
+
+
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def points(value: float, *, sign: bool = False) -> str:

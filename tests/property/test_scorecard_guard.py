@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.judging import CheapModeEvaluator, Item
+from jumar.judging import CheapModeEvaluator, Item, Unscored
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.scorecard import AppliedScorecard
 from jumar.learning import probes
@@ -46,6 +46,23 @@ def fitted(*, guard: bool, **options: Any) -> tuple[ScorecardFit, list[Item]]:
     chosen = FitSettings(guard=guard, edges=3, most_mined=60)
     groups = [one.group for one in items]
     return fit_scorecard(items, scores, groups=groups, made=MADE, settings=chosen, **options), items
+
+
+def test_the_largest_contributions_are_the_largest_of_all_and_components_are_worked_out_when_asked_for():
+    guarded, items = fitted(guard=True)
+    evaluator = CheapModeEvaluator(guarded.patterns)
+    for item in [*items[:40], Item("x", f"{' '.join(PRAISED * 3)}.", prompt="we they")]:
+        reading = evaluator.read(item)
+        assert not isinstance(reading, Unscored)
+        every, few = evaluator.result(reading), evaluator.result(reading, parts=False, most=3)
+        assert sorted(every.contributions, key=lambda one: -abs(one.points))[:3] == few.contributions
+        assert (every.reasons, every.gestalt) == (few.reasons, few.gestalt)
+        assert every.sub_scores
+        assert not few.sub_scores
+        components = CheapModeEvaluator(None, rubric="text").evaluate_item(item)
+        assert not isinstance(components, Unscored)
+        assert every.sub_scores == components.sub_scores
+    assert isinstance(evaluator.read(Item("empty", "")), Unscored)
 
 
 def test_a_guarded_set_passes_the_probes_that_one_without_a_guard_fails():

@@ -11,8 +11,9 @@ from pydantic import ValidationError
 
 from jumar.errors import PatternLoadError
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item
+from jumar.judging.cheap import features
 from jumar.judging.cheap.evidence import measure_items
-from jumar.judging.cheap.features import FEATURES, FeaturePatterns, Measured
+from jumar.judging.cheap.features import FEATURES, FeatureMemo, FeaturePatterns, Measured, feature_values
 from jumar.patterns import PatternSet, PatternV2
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -105,3 +106,27 @@ def test_every_feature_is_in_the_reference():
     named = [name for name in FEATURES if not name.startswith("context_")]
     assert [] == [name for name in named if f"`{name}`" not in told]
     assert {name.replace("prompt_", "context_", 1) for name in named if name.startswith("prompt_")} <= set(FEATURES)
+
+
+@pytest.mark.parametrize(
+    "item", [COPY, Item("b", COPY.text), Item("c", "", prompt="what", context="that"), Item("d", "Yes: 1, 2.")]
+)
+def test_what_is_remembered_of_an_item_is_what_would_be_counted_and_counted_once(
+    item: Item, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = [pattern(f"p{place}", feature=name, at_least=0.4) for place, name in enumerate(FEATURES)]
+    counted: list[str] = []
+    plain = features.count_features
+
+    def counting(one: Item) -> Any:
+        counted.append(one.id)
+        return plain(one)
+
+    monkeypatch.setattr(features, "count_features", counting)
+    assert list(feature_values(item)) == [value(name, item) for name in FEATURES]
+    fired, memo = FeaturePatterns(every).fired(item), FeatureMemo()
+    with memo.used():
+        assert [fired] * 3 == [FeaturePatterns(every).fired(item) for _ in range(3)]
+        assert list(feature_values(item)) == [value(name, item) for name in FEATURES]
+    assert FeaturePatterns(every).fired(item) == fired
+    assert [item.id] * 2 == counted

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from jumar.judging.tracking.agreement import agreement, quadratic_kappa
+from jumar.judging.tracking.agreement import agreement, quadratic_kappa, spearman
 from jumar.judging.tracking.baselines import predict_baselines
 from jumar.judging.tracking.folds import folds_by_group, group_numbers
 from jumar.judging.tracking.intervals import bootstrap, resamples
+from jumar.judging.tracking.ranks import Ranks, rank_correlation, times_drawn
 from jumar.judging.tracking.track import track
 
 GESTALTS = st.lists(st.sampled_from([1.0, 1.5, 2.0, 2.25, 3.0, 3.5, 4.0, 4.75, 5.0]), min_size=2, max_size=40)
@@ -48,6 +49,17 @@ def test_ranks_and_kappa_are_those_of_the_libraries(pair: tuple[Any, Any]) -> No
     if len({*whole[0], *whole[1]}) > 1:
         expected = cohen_kappa_score(*whole, weights="quadratic", labels=[1, 2, 3, 4, 5])
         assert found.quadratic_kappa == pytest.approx(expected, abs=1e-9)
+
+
+@given(two_judges(), st.integers(0, 1000))
+def test_ranks_of_a_resample_are_those_of_the_items_that_were_drawn(pair: tuple[Any, Any], seed: int) -> None:
+    one, other = pair
+    at = np.random.default_rng(seed).integers(0, one.size, one.size)
+    drawn = times_drawn(at, one.size)
+    found = rank_correlation(Ranks(one).of(drawn), Ranks(other).of(drawn), drawn)
+    expected = spearman(one[at], other[at])
+    assert (found is None) == (expected is None)
+    assert found is None or found == pytest.approx(expected, abs=1e-9)
 
 
 def test_kappa_does_not_exist_where_both_say_one_thing() -> None:

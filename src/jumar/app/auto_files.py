@@ -15,7 +15,7 @@ from jumar.judging.auto import Decided
 from jumar.judging.dual import cheap_document
 from jumar.judging.expensive.summary import Result
 from jumar.judging.models import Unscored
-from jumar.text import json_text
+from jumar.text import json_rows, json_text
 from jumar.version import __version__
 
 __all__ = ["auto_documents", "write_auto", "write_auto_rows"]
@@ -29,9 +29,9 @@ def write_auto_rows(path: Path, found: AutoEvaluation) -> None:
 def auto_documents(found: AutoEvaluation) -> dict[str, str]:
     """Return what is written about an evaluation, by the names of the files."""
     return {
-        "cheap_eval.json": json_text(cheap_document(found.cheap, found.pattern_match)),
-        "expensive_eval.json": json_text(found.expensive.to_json()),
-        "auto_eval.json": json_text({**found.figures(), "items": [one.to_json() for one in found.outcome.items]}),
+        "cheap_eval.json": json_rows(cheap_document(found.cheap, found.pattern_match)),
+        "expensive_eval.json": json_rows(found.expensive.to_json()),
+        "auto_eval.json": json_rows({**found.figures(), "items": [one.to_json() for one in found.outcome.items]}),
     }
 
 

@@ -21,7 +21,7 @@ from jumar.judging.models import CheapModeResult, ExpensiveModeResult, Iteration
 from jumar.judging.rubric import JudgeRubric
 from jumar.report.judging.dashboard import DualView, render_dashboard
 from jumar.report.judging.gap_report import render_gap_report
-from jumar.text import json_text
+from jumar.text import json_rows, json_text
 from jumar.version import __version__
 
 __all__ = ["check_outputs", "dual_documents", "dual_view", "row_of", "write_iteration", "write_rows"]
@@ -96,12 +96,12 @@ def write_iteration(output: Path, request: JudgedRequest, question: JudgeRubric,
 
 def _documents(number: int, request: JudgedRequest, found: JudgedEvaluation) -> dict[str, str]:
     stories = "[\n" + ",\n".join(item_row(item) for item in found.items) + "\n]\n"
-    documents = {"stories.json": stories, "expensive_eval.json": json_text(found.expensive.to_json())}
+    documents = {"stories.json": stories, "expensive_eval.json": json_rows(found.expensive.to_json())}
     if found.dual is None:
         return documents
     log = _log(number, found.dual, found.history)
     if log is not None:
-        documents["iteration_log.json"] = json_text(log.model_dump(mode="json"))
+        documents["iteration_log.json"] = json_rows(log.model_dump(mode="json"))
     return documents | dual_documents(number, found.dual, found.history, _about(request, found))
 
 
@@ -119,8 +119,8 @@ def dual_documents(
     gap_keys = ("scored", "unscored", "gap", "abs_gap_mean", "large_gaps", "tracking", "quality", "health")
     view = replace(dual_view(number, dual, history), about=about)
     return {
-        "cheap_eval.json": json_text(figures["cheap"]),
-        "gap_analysis.json": json_text({"iteration": number, **{key: figures[key] for key in gap_keys}}),
+        "cheap_eval.json": json_rows(figures["cheap"]),
+        "gap_analysis.json": json_rows({"iteration": number, **{key: figures[key] for key in gap_keys}}),
         "dashboard.txt": render_dashboard(view),
         "gap_report.md": render_gap_report(view, dual),
     }

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -24,13 +24,13 @@ from jumar.judging.component_health import check_pattern_learner
 from jumar.judging.dual import CheapResult, DualEvaluation, combine
 from jumar.judging.expensive.summary import Evaluation
 from jumar.judging.issues import pattern_coverage
-from jumar.judging.models import CheapModeResult, ComponentHealthStatus, Contribution, IterationLog
+from jumar.judging.models import ComponentHealthStatus, IterationLog, Unscored
 from jumar.learning.material import Material
 from jumar.learning.step import Learned
 from jumar.learning.targets import noise_of
 from jumar.redaction import current
 from jumar.report.learning.progress import Progress, render_progress
-from jumar.text import escape, json_text
+from jumar.text import escape, json_rows
 
 __all__ = ["PROGRESS", "iteration_folder", "publish", "read_logs", "read_progress"]
 
@@ -38,6 +38,8 @@ PROGRESS: Final = "progress.txt"
 _LOG: Final = "iteration_log.json"
 _FOLDER: Final = re.compile(r"iteration_(\d+)")
 _POINTS: Final = 10
+_RESAMPLES: Final = (200, 1_000)
+_RESAMPLED: Final = 2_000_000  # items: the intervals beside the gap decide nothing, and should not cost what learning does
 _SHARED: Final = ("stories.json", "expensive_eval.json")  # the same in every iteration
 
 
@@ -58,8 +60,8 @@ def publish(data: LearnData, learned: Learned, material: Material) -> None:
         dual = _dual(data, learned, material)
         documents = {
             **dual_documents(number, dual, [one.model_dump(mode="json") for one in learned.known.state.history[:-1]]),
-            "pattern_proposals.json": json_text(_proposals(learned)),
-            _LOG: _log(learned, dual).model_dump_json(indent=2) + "\n",
+            "pattern_proposals.json": json_rows(_proposals(learned)),
+            _LOG: json_rows(_log(learned, dual).model_dump(mode="json")),
         }
         before = iteration_folder(output, number - 1)
         for name in _SHARED:
@@ -74,19 +76,18 @@ def _dual(data: LearnData, learned: Learned, material: Material) -> DualEvaluati
     items = [one.item for one in material.targets]
     known = learned.known
     scores = {**known.own, **known.tested}
-    made = CheapModeEvaluator(known.state.patterns, rubric=material.rubric).evaluate(items, parts=False)
-    cheap: list[CheapResult] = [
-        one.model_copy(update={"gestalt": scores[one.story_id], "contributions": _largest(one.contributions)})
-        if isinstance(one, CheapModeResult) and one.story_id in scores
-        else one
-        for one in made
-    ]
-    return combine(items, _evaluation(data, material), cheap, known.state.patterns)
-
-
-def _largest(points: Sequence[Contribution]) -> list[Contribution]:
-    """Return what moved a score most: a set of hundreds of patterns would fill gigabytes with all of it."""
-    return sorted(points, key=lambda one: -abs(one.points))[:_POINTS]
+    evaluator = CheapModeEvaluator(known.state.patterns, rubric=material.rubric)
+    cheap: list[CheapResult] = []
+    for item in items:
+        reading = evaluator.read(item)
+        if isinstance(reading, Unscored):
+            cheap.append(reading)
+        else:
+            # a set of hundreds of patterns would fill gigabytes with all that it gave
+            reading = reading._replace(gestalt=scores.get(item.id, reading.gestalt))
+            cheap.append(evaluator.result(reading, parts=False, most=_POINTS))
+    resamples = max(_RESAMPLES[0], min(_RESAMPLES[1], _RESAMPLED // max(1, len(items))))
+    return combine(items, _evaluation(data, material), cheap, known.state.patterns, resamples=resamples)
 
 
 def _evaluation(data: LearnData, material: Material) -> Evaluation:
@@ -157,7 +158,7 @@ def _health(learned: Learned, dual: DualEvaluation) -> ComponentHealthStatus:
 def _shared(name: str, dual: DualEvaluation) -> str:
     if name == "stories.json":
         return "[\n" + ",\n".join(item_row(item) for item in dual.items) + "\n]\n"
-    return json_text(dual.expensive.to_json())
+    return json_rows(dual.expensive.to_json())
 
 
 def _linked(source: Path, target: Path) -> bool:

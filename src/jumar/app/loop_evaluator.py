@@ -28,7 +28,7 @@ from jumar.model.evaluators import Evaluated
 from jumar.model.judges import Judge
 from jumar.model.protocols import StepContext
 from jumar.redaction import current
-from jumar.text import escape, json_text
+from jumar.text import escape, json_rows
 
 if TYPE_CHECKING:
     from jumar.app.auto_model import AutoEvaluation
@@ -375,11 +375,11 @@ class LoopEvaluator:
         if found.auto is not None:
             documents |= auto_documents(found.auto)
         elif found.expensive is not None:
-            documents["expensive_eval.json"] = json_text(found.expensive.to_json())
+            documents["expensive_eval.json"] = json_rows(found.expensive.to_json())
         if found.dual is not None:
             documents |= dual_documents(iteration, found.dual)
         elif found.cheap is not None and found.auto is None:
-            documents["cheap_eval.json"] = json_text(cheap_document(found.cheap, None))
+            documents["cheap_eval.json"] = json_rows(cheap_document(found.cheap, None))
         for name, text in documents.items():
             replace_file(folder / name, current().redact_bytes(text.encode("utf-8", "backslashreplace")))
 

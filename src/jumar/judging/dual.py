@@ -154,9 +154,17 @@ async def judge_both(
 
 
 def combine(
-    items: Sequence[Item], expensive: Evaluation, cheap: Sequence[CheapResult], patterns: PatternSet | None
+    items: Sequence[Item],
+    expensive: Evaluation,
+    cheap: Sequence[CheapResult],
+    patterns: PatternSet | None,
+    *,
+    resamples: int | None = None,
 ) -> DualEvaluation:
-    """Return both lists of results, each in the items' order, as one evaluation, with the good patterns that did not fire."""
+    """Return both lists of results, each in the items' order, as one evaluation, with the good patterns that did not fire.
+
+    ``resamples`` is that of :func:`jumar.judging.tracking.track.track`.
+    """
     completed = _with_missed(items, expensive.results, cheap, patterns)
     results = pair_results(expensive.results, completed)
     by_id = {one.id: one for one in items}
@@ -169,7 +177,7 @@ def combine(
         cheap=tuple(completed),
         results=tuple(results),
         summary=summarise_gaps(results, by_id),
-        tracking=_tracking(results, by_id),
+        tracking=_tracking(results, by_id, resamples),
         pattern_match=match,
         health=check_components(expensive.results, completed, results, patterns),
         patterns=patterns,
@@ -193,7 +201,7 @@ def _with_missed(
     return completed
 
 
-def _tracking(results: Sequence[DualModeResult], items: Mapping[str, Item]) -> Tracking | None:
+def _tracking(results: Sequence[DualModeResult], items: Mapping[str, Item], resamples: int | None) -> Tracking | None:
     if not results:
         return None
     from jumar.judging.tracking.track import track
@@ -205,6 +213,7 @@ def _tracking(results: Sequence[DualModeResult], items: Mapping[str, Item]) -> T
         lengths=[len(item.text) for item in judged],
         groups=[item.group for item in judged],
         readings=[one.expensive.readings for one in results],
+        resamples=resamples,
     )
 
 

@@ -19,6 +19,7 @@ from jumar.judging.tracking.agreement import Scores
 from jumar.judging.tracking.baselines import predict_baselines
 from jumar.judging.tracking.folds import Numbers, group_numbers
 from jumar.judging.tracking.intervals import Interval, bootstrap
+from jumar.judging.tracking.ranks import Ranks, rank_correlation, times_drawn
 from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS, GAP_TARGET, Check, above_zero, at_most, pair
 
 __all__ = ["Baselines", "Evidence", "EvidenceVerdict", "Judged", "evidence", "fit_baselines", "heldout_of"]
@@ -199,30 +200,6 @@ def _ranks_inside(scores: Scores, numbers: Numbers) -> Scores:
     return ranks
 
 
-class _Ranks:
-    """Ranks of scores in a resample, without sorting again: only how often each item was drawn changes."""
-
-    def __init__(self, scores: Scores) -> None:
-        values, self.place = np.unique(scores, return_inverse=True)
-        self.count = values.size
-
-    def of(self, drawn: Scores) -> Scores | None:
-        """Return each item's mean rank less the mean of all, None where all that was drawn is equal."""
-        together = np.bincount(self.place, drawn, minlength=self.count)
-        if np.count_nonzero(together) < 2:
-            return None
-        ranks: Scores = (np.cumsum(together) - 0.5 * together)[self.place]
-        ranks -= float(ranks @ drawn) / float(drawn.sum())
-        return ranks
-
-
-def _correlation(one: Scores | None, other: Scores | None, drawn: Scores) -> float | None:
-    if one is None or other is None:
-        return None
-    scale = float(one**2 @ drawn) * float(other**2 @ drawn)
-    return max(-1.0, min(1.0, float((one * other) @ drawn) / scale**0.5))
-
-
 class _Comparison:
     """What is computed of a resample of the items: everything but the drawing is done once."""
 
@@ -230,14 +207,14 @@ class _Comparison:
         self.error = np.abs(guess - truth)
         self.bias = guess - truth
         self.apart = {name: np.abs(scores - truth) for name, scores in rivals.items()}
-        self.ranks = [_Ranks(scores) for scores in (truth, guess, rivals["length"])]
+        self.ranks = [Ranks(scores) for scores in (truth, guess, rivals["length"])]
         self.inside = inside
 
     def figures(self, at: Numbers) -> dict[str, float | None]:
         """Return every figure of the items at the positions ``at``."""
-        drawn = np.bincount(at, minlength=self.error.size).astype(np.float64)
+        drawn = times_drawn(at, self.error.size)
         judge, cheap, length = (one.of(drawn) for one in self.ranks)
-        own, by_length = _correlation(judge, cheap, drawn), _correlation(judge, length, drawn)
+        own, by_length = rank_correlation(judge, cheap, drawn), rank_correlation(judge, length, drawn)
         error, apart = self.error[at], {name: one[at] for name, one in self.apart.items()}
         return {
             "mae": float(error.mean()),

@@ -14,7 +14,7 @@ from jumar.learning.ledger import Ledger
 from jumar.learning.state import LearnState
 from jumar.patterns.models import PatternSet, PatternV2
 from jumar.patterns.proposed import as_pattern
-from jumar.text import escape
+from jumar.text import escape, json_rows
 
 __all__ = ["LEDGER", "PREDICTIONS", "STATE", "Known", "Line", "read_known", "write_known"]
 
@@ -88,8 +88,7 @@ def write_known(known: Known, directory: Path) -> None:
     }
     documents = {STATE: known.state.to_json(), LEDGER: known.ledger.to_json(), PREDICTIONS: predictions}
     for name, document in documents.items():
-        text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        replace_file(directory / name, text.encode("utf-8", "surrogatepass"))
+        replace_file(directory / name, json_rows(document).encode("utf-8", "surrogatepass"))
 
 
 def read_known(directory: Path) -> Known:

@@ -73,13 +73,15 @@ class Learner:
         began = time.monotonic()
         try:
             material = self.judged.material()
-            known = known_in(context.workdir, material)
-            learned = learn_once(known, material, iteration=context.iteration, now=self.now())
+            with material.features.used():
+                known = known_in(context.workdir, material)
+                learned = learn_once(known, material, iteration=context.iteration, now=self.now())
         except EvaluationUnreliableError as error:
             return GenerateOutcome(exit_code=1, seconds=time.monotonic() - began, failure=str(error))
         save_set(learned.known.state.patterns, context.workdir / PATTERNS, message_of(learned))
         write_known(learned.known, context.workdir)
-        self.publish(learned, material)
+        with material.features.used():
+            self.publish(learned, material)
         return GenerateOutcome(
             exit_code=0,
             seconds=time.monotonic() - began,
@@ -101,7 +103,11 @@ def known_in(directory: Path, material: Material) -> Known:
     """Return what the files below ``directory`` say is known; before the first iteration that is the set, and no more."""
     if (directory / STATE).exists():
         return read_known(directory)
-    return begin(load_pattern_set(directory / PATTERNS), material)
+    patterns = load_pattern_set(directory / PATTERNS)
+    name = pattern_hash(patterns)
+    if name not in material.begun:
+        material.begun[name] = begin(patterns, material)
+    return material.begun[name]
 
 
 def write_set(patterns: PatternSet, path: Path) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
-from jumar.judging.models import CheapModeResult
+from jumar.judging.models import Unscored
 from jumar.learning.targets import Target
 from jumar.patterns.models import PatternSet, PatternV2
 
@@ -89,5 +89,6 @@ def cheap_scores(patterns: PatternSet, targets: Sequence[Target], rubric: Rubric
     """Return the scores of a set as it is, by the id of the item; items that the rubric abstains from are left out."""
     if not targets:
         return {}
-    found = CheapModeEvaluator(patterns, rubric=rubric).evaluate((one.item for one in targets), parts=False)
-    return {one.story_id: one.gestalt for one in found if isinstance(one, CheapModeResult)}
+    evaluator = CheapModeEvaluator(patterns, rubric=rubric)
+    found = ((one.item.id, evaluator.read(one.item)) for one in targets)
+    return {name: reading.gestalt for name, reading in found if not isinstance(reading, Unscored)}

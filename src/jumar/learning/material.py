@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from jumar.judging.cheap.evaluator import RubricChoice
+from jumar.judging.cheap.features import FeatureMemo
 from jumar.learning.candidates import GapItem
 from jumar.learning.makers import Maker
 from jumar.learning.split import Round, Split, group_key
 from jumar.learning.targets import Target, noise_of
 from jumar.patterns.models import PatternProposal, PatternSet
+
+if TYPE_CHECKING:
+    from jumar.learning.known import Known
 
 __all__ = ["Asked", "Material", "Profile", "Proposer", "Proposing"]
 
@@ -70,6 +74,16 @@ class Material:
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
         return self.split.rounds()
+
+    @cached_property
+    def features(self) -> FeatureMemo:
+        """What is counted of the items; an iteration that uses it counts nothing twice."""
+        return FeatureMemo()
+
+    @cached_property
+    def begun(self) -> dict[str, Known]:
+        """What is known of a set before anything is learned, by the hash of the set: it is asked for several times."""
+        return {}
 
     @cached_property
     def noise(self) -> float:

@@ -57,9 +57,12 @@ class CheapModeEvaluator:
         """Return an item's score without the details of a report, which take longer than the score; :meth:`result` adds them."""
         return (self._of_texts if item.story is None else self._of_stories).read(item)
 
-    def result(self, reading: Reading, *, parts: bool = True) -> CheapModeResult:
-        """Return a reading with what each component and pattern gave, and the sub-scores unless ``parts`` is False."""
-        return (self._of_texts if reading.item.story is None else self._of_stories).result(reading, parts=parts)
+    def result(self, reading: Reading, *, parts: bool = True, most: int | None = None) -> CheapModeResult:
+        """Return a reading with what each component and pattern gave, and the sub-scores unless ``parts`` is False.
+
+        ``most``: only so many of what was given, those that moved the score most.
+        """
+        return (self._of_texts if reading.item.story is None else self._of_stories).result(reading, parts=parts, most=most)
 
     def evaluate_item(self, item: Item, *, parts: bool = True) -> CheapModeResult | Unscored:
         """Return an item's score with everything that led to it, or ``Unscored`` when there is nothing to judge."""

@@ -71,6 +71,10 @@ class PatternEvidence:
         ids = self.ids
         return [(ids[index], self._signed[index] * unit) for index in fired if self._moves[index]]
 
+    def moves(self, fired: Sequence[int], unit: float) -> list[tuple[int, float]]:
+        """Return :meth:`points` with the positions instead of the ids."""
+        return [(index, self._signed[index] * unit) for index in fired if self._moves[index]]
+
     def weigh(self, fired: Sequence[int], rules: PatternRules) -> Evidence:
         """Return what fired with its points; ``rules.most`` is not applied yet."""
         ids = self.ids

@@ -7,12 +7,15 @@ texts are compared. Where there is nothing to count, as for an empty text or no 
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import functools
 import itertools
 import operator
 import re
+from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from jumar.errors import PatternLoadError
@@ -21,7 +24,7 @@ from jumar.judging.items import Item
 from jumar.patterns.models import PatternV2
 from jumar.text import escape, nearest
 
-__all__ = ["FEATURES", "Feature", "FeaturePatterns", "Measured", "Relation", "feature_called"]
+__all__ = ["FEATURES", "Feature", "FeatureMemo", "FeaturePatterns", "Measured", "Relation", "feature_called", "feature_values"]
 
 _QUOTE = re.compile(r"[\"“”«»„]|``|''")
 _MARK = re.compile(r"[^\w\s]")
@@ -281,6 +284,62 @@ def _relation(source: str) -> Iterator[Feature]:
 FEATURES: Final[Mapping[str, Feature]] = {one.name: one for one in (*_surface(), *_relation("prompt"), *_relation("context"))}
 
 
+_COLUMNS: Final = {name: column for column, name in enumerate(FEATURES)}
+_READS: Final = tuple(feature.read for feature in FEATURES.values())
+_BLOCKS: Final = {
+    name: tuple(feature.read for feature in found)
+    for name, found in (("surface", _surface()), ("prompt", _relation("prompt")), ("context", _relation("context")))
+}
+Values = Sequence[float]
+"""The values of all features of an item, in the order of :data:`FEATURES`."""
+
+
+class FeatureMemo:
+    """What was counted of items, to be used again: who looks at the same thousands of items over and over counts once.
+
+    Half a kilobyte an item, and its texts, for as long as it lives.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str], Values] = {}
+
+    def values(self, item: Item) -> Values:
+        key = (item.text, item.prompt, item.context)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = count_features(item)
+        return found
+
+    @contextlib.contextmanager
+    def used(self) -> Generator[None]:
+        """Use what is known here, and keep what is counted, until the end of the ``with``; only in this context."""
+        token = _MEMO.set(self)
+        try:
+            yield
+        finally:
+            _MEMO.reset(token)
+
+
+_MEMO: Final[contextvars.ContextVar[FeatureMemo | None]] = contextvars.ContextVar("features", default=None)
+
+
+def count_features(item: Item) -> Values:
+    """Return the values of all features of an item."""
+    measured = Measured(item)
+    values = array("d", [read(measured) for read in _BLOCKS["surface"]])
+    for source, text in (("prompt", item.prompt), ("context", item.context)):
+        reads = _BLOCKS[source]
+        # without a source there is nothing to relate to
+        values.extend([read(measured) for read in reads] if text else itertools.repeat(0.0, len(reads)))
+    return values
+
+
+def feature_values(item: Item) -> Values:
+    """Return :func:`count_features`, from the memo where one is in use."""
+    memo = _MEMO.get()
+    return count_features(item) if memo is None else memo.values(item)
+
+
 def feature_called(name: str, pattern_id: str) -> Feature:
     """Return the feature of a pattern. Errors: :class:`jumar.errors.PatternLoadError` that names the pattern and what is near."""
     known = FEATURES.get(name)
@@ -302,10 +361,10 @@ class FeaturePatterns:
             if one.feature is not None and one.at_least is not None and one.status in _LIVE:
                 feature_called(one.feature, one.id)
                 edges.setdefault(one.feature, []).append((one.at_least, index))
-        self._edges: list[tuple[Read, list[float], list[int]]] = []
+        self._edges: list[tuple[int, list[float], list[int]]] = []
         for name, found in edges.items():
             found.sort()
-            self._edges.append((FEATURES[name].read, [edge for edge, _ in found], [index for _, index in found]))
+            self._edges.append((_COLUMNS[name], [edge for edge, _ in found], [index for _, index in found]))
 
     def __bool__(self) -> bool:
         """Return whether there is any."""
@@ -315,9 +374,15 @@ class FeaturePatterns:
         """Return the positions of the patterns that fire on ``item``, ascending, each once."""
         if not self._edges:
             return []
-        measured = Measured(item)
+        memo = _MEMO.get()
         fired: list[int] = []
-        for read, values, indices in self._edges:
-            fired += indices[: bisect_right(values, read(measured))]
+        if memo is not None:
+            known = memo.values(item)
+            for column, values, indices in self._edges:
+                fired += indices[: bisect_right(values, known[column])]
+        else:  # only what is asked for
+            measured = Measured(item)
+            for column, values, indices in self._edges:
+                fired += indices[: bisect_right(values, _READS[column](measured))]
         fired.sort()
         return fired

@@ -72,42 +72,51 @@ class AppliedScorecard:
         # most items are below what a single word may have, and need no counting
         return given if given > guard.most(1) and given > guard.most(words_of(item)) else 0.0
 
-    def contributions(self, fired: Sequence[int], item: Item) -> list[Contribution]:
-        """Return what adds up to the score: the base, each pattern's points, and what the curve adds to their total.
+    def counted(self, fired: Sequence[int], *, withheld: bool) -> Sequence[int]:
+        """Return ``fired``, without the good phrases where they are withheld."""
+        return [index for index in fired if index not in self._good] if withheld else fired
 
-        A ``share`` is of the patterns' points; base and curve have 0.0. What the guard withholds is not among them.
+    def contributions(self, counted: Sequence[int], *, most: int | None = None) -> list[Contribution]:
+        """Return what adds up to the score: the base, the points of each pattern that counts, and what the curve adds to them.
+
+        A ``share`` is of the patterns' points; base and curve have 0.0. With ``most`` only so many, the largest first.
         """
-        given = self.points(fired, item)
-        whole = sum(abs(points) for _, points in given)
-        total = self.card.base + sum(points for _, points in given)
-        shares = [min(1.0, abs(points) / whole) if whole else 0.0 for _, points in given]
+        points = [] if self._evidence is None else self._evidence.points(counted, self.card.unit)
+        whole = sum(abs(one) for _, one in points)
+        total = self.card.base + sum(one for _, one in points)
+        given = [(BASE, self.card.base), *points, (CURVE, self.card.curve.at(total) - total)]
+        last = len(given) - 1
+        places: Sequence[int] = range(len(given))
+        if most is not None:
+            places = sorted(places, key=lambda place: -abs(given[place][1]))[:most]
         return [
-            Contribution(name=BASE, points=self.card.base, share=0.0),
-            *(Contribution(name=name, points=points, share=share) for (name, points), share in zip(given, shares, strict=True)),
-            Contribution(name=CURVE, points=self.card.curve.at(total) - total, share=0.0),
+            Contribution(
+                name=given[place][0],
+                points=given[place][1],
+                share=min(1.0, abs(given[place][1]) / whole) if whole and 0 < place < last else 0.0,
+            )
+            for place in places
         ]
 
-    def reasons(self, fired: Sequence[int], item: Item) -> list[str]:
+    def reasons(self, counted: Sequence[int], fired: Sequence[int], item: Item, *, withheld: bool) -> list[str]:
         """Return what moved the score, as ``+0.31 DESCRIPTION``, the largest first; what would read ``±0.00`` is left out.
 
         The last one says so where good phrases were withheld.
         """
         if self._evidence is None:
             return []
-        live, unit = self._evidence.live, self.card.unit
-        counted = self._counted(fired, item)
-        moved = [(points, live[index].description) for index in counted for _, points in self._evidence.points([index], unit)]
-        moved.sort(key=lambda one: -abs(one[0]))
-        said = [f"{points:+.2f} {said}" for points, said in moved if abs(points) >= _SEEN]
-        withheld = self.withheld(fired, item)
+        live = self._evidence.live
+        given = ((points, live[index].description) for index, points in self._evidence.moves(counted, self.card.unit))
+        moved = sorted((one for one in given if abs(one[0]) >= _SEEN), key=lambda one: -abs(one[0]))
+        said = [f"{points:+.2f} {said}" for points, said in moved]
         if withheld and self.card.guard is not None:
-            most = self.card.guard.most(words_of(item))
-            said.append(f"+0.00 good phrases do not count: {withheld:.2f} of them is over {most:.2f}, the most for this length")
+            most, lost = self.card.guard.most(words_of(item)), self.good_phrases(fired)
+            said.append(f"+0.00 good phrases do not count: {lost:.2f} of them is over {most:.2f}, the most for this length")
         return said
 
     def _counted(self, fired: Sequence[int], item: Item) -> Sequence[int]:
         """Return ``fired`` without the good phrases that are withheld."""
-        return [index for index in fired if index not in self._good] if self.withheld(fired, item) else fired
+        return self.counted(fired, withheld=bool(self.withheld(fired, item)))
 
 
 def words_of(item: Item) -> int:

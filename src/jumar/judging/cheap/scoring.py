@@ -26,6 +26,8 @@ class Panel(Protocol):
     names: ClassVar[tuple[str, ...]]
     codes: ClassVar[tuple[str, ...]]
 
+    def mute(self, item: Item) -> str | None: ...
+
     def scores(self, item: Item) -> tuple[float | None, ...] | str: ...
 
     def judged(self, item: Item, scores: Sequence[float | None]) -> Judged: ...
@@ -47,7 +49,8 @@ _NO_BASE = Base(0.0, (), ())
 class Reading(NamedTuple):
     """One item's score without what only reports need; :meth:`Scorer.result` adds that.
 
-    ``base`` is empty where a scorecard makes the score; ``withheld``: its good phrases did not count on this item.
+    ``base`` is empty where a scorecard makes the score, and ``scores`` may be: they are then worked out when somebody asks.
+    ``withheld``: good phrases did not count on this item.
     """
 
     item: Item
@@ -105,6 +108,8 @@ class Scorer:
         """Return the item's score, or that there is nothing to judge."""
         if self._other is not None:
             return Unscored(story_id=item.id, kind="abstained", message=self._other)
+        if self._card is not None and not (self._patterns is not None and self._patterns.uses_judged):
+            return self._by_card(item, self._card)
         scores = self._panel.scores(item)
         if isinstance(scores, str):
             return Unscored(story_id=item.id, kind="abstained", message=scores)
@@ -118,21 +123,37 @@ class Scorer:
         if patterns is not None:
             fired = patterns.fired(item, self._panel.judged(item, scores) if patterns.uses_judged else None)
         if self._card is not None:
-            gestalt, withheld = self._card.read(fired, item)
-            return Reading(item, gestalt, _raw_of(gestalt), _NO_BASE, scores, fired, None, withheld)
+            return self._carded(item, self._card, fired, scores)
         if patterns is not None and fired and patterns.active:
             evidence = _moved(patterns.weigh(fired, self._rubric.patterns), raw, self._rubric.patterns.most)
             raw = _clamped(raw + sum(points for _, points in evidence.points))
         return Reading(item, gestalt_of(raw), raw, base, scores, fired, evidence)
 
-    def result(self, reading: Reading, *, parts: bool = True) -> CheapModeResult:
-        """Return everything about a score: what each component and each active pattern gave, and the sub-scores if asked for."""
+    def _by_card(self, item: Item, card: AppliedScorecard) -> Reading | Unscored:
+        """Read an item whose components decide nothing: they take as long as the patterns, and are left for :meth:`result`."""
+        mute = self._panel.mute(item)
+        if mute is not None:
+            return Unscored(story_id=item.id, kind="abstained", message=mute)
+        return self._carded(item, card, [] if self._patterns is None else self._patterns.fired(item, None), ())
+
+    def _carded(self, item: Item, card: AppliedScorecard, fired: list[int], scores: tuple[float | None, ...]) -> Reading:
+        gestalt, withheld = card.read(fired, item)
+        return Reading(item, gestalt, _raw_of(gestalt), _NO_BASE, scores, fired, None, withheld)
+
+    def result(self, reading: Reading, *, parts: bool = True, most: int | None = None) -> CheapModeResult:
+        """Return everything about a score: what each component and each active pattern gave, and the sub-scores if asked for.
+
+        ``most``: only so many contributions, those that moved it most.
+        """
         evidence, patterns, card = reading.evidence, self._patterns, self._card
         moved = () if evidence is None else tuple(evidence.points)
         if card is None:
-            reasons, given = list(reading.base.reasons), list(self._contributions((*reading.base.points, *moved)))
+            reasons = list(reading.base.reasons)
+            given = largest(self._contributions((*reading.base.points, *moved)), most)
         else:
-            reasons, given = card.reasons(reading.fired, reading.item), card.contributions(reading.fired, reading.item)
+            counted = card.counted(reading.fired, withheld=reading.withheld)
+            reasons = card.reasons(counted, reading.fired, reading.item, withheld=reading.withheld)
+            given = card.contributions(counted, most=most)
         return CheapModeResult(
             story_id=reading.item.id,
             gestalt=reading.gestalt,
@@ -140,8 +161,12 @@ class Scorer:
             reasons=reasons,
             patterns_matched=[] if patterns is None else [patterns.ids[index] for index in reading.fired],
             contributions=given,
-            sub_scores=self._panel.parts(reading.item, reading.scores) if parts else {},
+            sub_scores=self._parts(reading) if parts else {},
         )
+
+    def _parts(self, reading: Reading) -> dict[str, float]:
+        scores = reading.scores or self._panel.scores(reading.item)
+        return {} if isinstance(scores, str) else self._panel.parts(reading.item, scores)
 
     def _weigh(self, scores: tuple[float | None, ...]) -> Base | None:
         """Return Σ weight · score / Σ weight · 5 over the components that apply; None when none of them counts."""
@@ -176,6 +201,11 @@ def _contributions(points: tuple[tuple[str, float], ...]) -> tuple[Contribution,
     return tuple(
         Contribution(name=name, points=given, share=min(1.0, abs(given) / whole) if whole else 0.0) for name, given in points
     )
+
+
+def largest(given: Sequence[Contribution], most: int | None) -> list[Contribution]:
+    """Return what moved a score most, the largest first; all of it, as it is, for None."""
+    return list(given) if most is None else sorted(given, key=lambda one: -abs(one.points))[:most]
 
 
 def _clamped(raw: float) -> float:

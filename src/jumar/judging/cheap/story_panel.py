@@ -13,6 +13,7 @@ from jumar.judging.cheap.technical import technical_scorer
 from jumar.judging.cheap.title import title_scorer
 from jumar.judging.cheap.value import value_scorer
 from jumar.judging.items import Item
+from jumar.judging.models import Story
 from jumar.judging.rubric import StoryRubric
 from jumar.patterns.models import TechValidation, ValuePhrase
 
@@ -33,21 +34,23 @@ class StoryPanel:
         self._scope = scope_scorer(rubric.scope_check)
         self._bounds = rubric.scope_check
 
+    def mute(self, item: Item) -> str | None:
+        """Return why there is nothing to judge, None where there is."""
+        return _mute(item.story, 0 if item.story is None else count_criteria(item.story.acceptance_criteria))
+
     def scores(self, item: Item) -> tuple[float | None, ...] | str:
         """Return the components' scores in the order of ``names``, or why there are none."""
         story = item.story
-        if story is None:
-            return "it is no story: title and acceptance_criteria are missing"
-        description = story.description
-        count = count_criteria(story.acceptance_criteria)
-        if not (count or description.strip() or story.title.strip() or (story.technical_area or "").strip()):
-            return "title, description, criteria and technical area are all empty"
+        count = 0 if story is None else count_criteria(story.acceptance_criteria)
+        mute = _mute(story, count)
+        if mute is not None or story is None:
+            return mute or ""
         return (
             self._title(story.title),
             self._criteria(count),
             self._technical(story.technical_area),
-            self._value(description.lower()),
-            self._scope(len(description), count),
+            self._value(story.description.lower()),
+            self._scope(len(story.description), count),
         )
 
     def judged(self, item: Item, scores: Sequence[float | None]) -> Judged:
@@ -66,3 +69,11 @@ class StoryPanel:
         fits = len(item.story.description) <= self._bounds.longest and len(criteria) <= self._bounds.most_criteria
         known = Known(title, count, area, value, scope, len(criteria), 1.0 if fits else 0.0)
         return sub_scores(item.text.lower(), criteria, known)
+
+
+def _mute(story: Story | None, criteria: int) -> str | None:
+    if story is None:
+        return "it is no story: title and acceptance_criteria are missing"
+    if criteria or story.description.strip() or story.title.strip() or (story.technical_area or "").strip():
+        return None
+    return "title, description, criteria and technical area are all empty"

@@ -38,10 +38,15 @@ class TextPanel:
         self._reasoning = rubric.reasoning.model_copy(update={"phrases": _lowered(rubric.reasoning.phrases)})
         self._value = value_scorer(ValueRules(), phrases)
 
+    def mute(self, item: Item) -> str | None:
+        """Return why there is nothing to judge, None where there is."""
+        return None if item.text else "the text is empty"
+
     def scores(self, item: Item) -> tuple[float | None, ...] | str:
         """Return the components' scores in the order of ``names``, None where one cannot tell, or why there are none."""
-        if not item.text:
-            return "the text is empty"
+        mute = self.mute(item)
+        if mute is not None:
+            return mute
         rubric, parts = self._rubric, take_apart(item.text)
         return (
             score_length(parts, rubric.length),

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HALF", "Agreement", "agreement", "off_by_more_than_half", "quadratic_kappa", "spearman"]
+__all__ = ["HALF", "Agreement", "agreement", "kendall", "off_by_more_than_half", "quadratic_kappa", "spearman"]
 
 Scores = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ def agreement(expensive: Scores, cheap: Scores) -> Agreement:
         mae=float(np.abs(error).mean()),
         bias=float(error.mean()),
         spearman=spearman(expensive, cheap),
-        kendall=_kendall(expensive, cheap),
+        kendall=kendall(expensive, cheap),
         quadratic_kappa=quadratic_kappa(expensive, cheap),
         off_by_more_than_half=off_by_more_than_half(error),
     )
@@ -66,7 +66,8 @@ def _ranks(scores: Scores) -> Scores:
     return np.asarray(_stats().rankdata(scores), dtype=np.float64)
 
 
-def _kendall(one: Scores, other: Scores) -> float | None:
+def kendall(one: Scores, other: Scores) -> float | None:
+    """Return tau-b, None where one of them has no variance."""
     if _constant(one) or _constant(other):
         return None
     return _clipped(float(_stats().kendalltau(one, other).statistic))

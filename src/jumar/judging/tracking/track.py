@@ -9,10 +9,11 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from jumar.judging.expensive.noise import JudgeNoise, judge_noise
-from jumar.judging.tracking.agreement import HALF, Agreement, Scores, agreement, spearman
+from jumar.judging.tracking.agreement import HALF, Agreement, Scores, agreement, kendall, quadratic_kappa
 from jumar.judging.tracking.baselines import BASELINES, predict_baselines
 from jumar.judging.tracking.folds import Numbers, group_numbers
 from jumar.judging.tracking.intervals import Interval, bootstrap
+from jumar.judging.tracking.ranks import Ranks, rank_correlation, times_drawn
 
 __all__ = ["FEWEST_GROUPS", "FEWEST_ITEMS", "Check", "Tracking", "TrackingVerdict", "above_zero", "at_most", "pair", "track"]
 
@@ -82,20 +83,22 @@ def track(
     groups: Sequence[str | None],
     readings: Sequence[Sequence[float]] = (),
     seed: int = 0,
+    resamples: int | None = None,
 ) -> Tracking:
     """Return how well ``cheap`` tracks ``expensive``: ``(items,)`` gestalts of the same items in the same order, at least one.
 
     ``lengths`` of the texts are in characters, ``groups`` tie items together (None: an item by itself), ``readings`` are the
-    expensive
-    judge's repeats where there are any. Errors: ValueError when the lengths differ, nothing is given, or a score is not finite.
+    expensive judge's repeats where there are any. ``resamples`` is how many the intervals are made of, None for the usual number.
+    Errors: ValueError when the lengths differ, nothing is given, or a score is not finite.
     """
     truth, guess = _scores(expensive), _scores(cheap)
     if not truth.size == guess.size == len(lengths) == len(groups):
         raise ValueError(f"{truth.size} expensive and {guess.size} cheap scores, {len(lengths)} lengths, {len(groups)} groups")
     predicted = predict_baselines(truth, lengths, groups)
-    found = bootstrap(groups, lambda at: _figures(truth, guess, predicted, at), seed=seed)
+    compared = _Compared(truth, guess, predicted)
+    found = bootstrap(groups, compared.figures, seed=seed, count=resamples)
     measured = agreement(truth, guess)
-    checks = _checks(_figures(truth, guess, predicted, np.arange(truth.size)), found)
+    checks = _checks(compared.figures(np.arange(truth.size)), found)
     found_groups = int(group_numbers(groups).max()) + 1
     names = ("mae", "bias", "spearman", "kendall", "quadratic_kappa", "off_by_more_than_half")
     return Tracking(
@@ -122,22 +125,34 @@ def _scores(values: Sequence[float]) -> Scores:
     return scores
 
 
-def _figures(truth: Scores, guess: Scores, predicted: Mapping[str, Scores], at: Numbers) -> dict[str, float | None]:
-    """Return every figure that gets an interval, of the items at ``at``; of very many, not the ranks: theirs is hair-thin."""
-    expensive, cheap = truth[at], guess[at]
-    error = np.abs(cheap - expensive)
-    figures: dict[str, float | None] = {
-        "mae": float(error.mean()),
-        "bias": float((cheap - expensive).mean()),
-        "off_by_more_than_half": float((error > HALF).mean()),
-    }
-    for name, scores in predicted.items():
-        figures[f"gain_{name}"] = float((np.abs(scores[at] - expensive) - error).mean())
-    if at.size > _RANKS_UP_TO:
+class _Compared:
+    """What is computed of a resample of the items: all but the drawing is done once."""
+
+    def __init__(self, truth: Scores, guess: Scores, predicted: Mapping[str, Scores]) -> None:
+        self._truth, self._guess = truth, guess
+        self._bias, self._error = guess - truth, np.abs(guess - truth)
+        self._gains = {f"gain_{name}": np.abs(scores - truth) - self._error for name, scores in predicted.items()}
+        self._ranks = [Ranks(scores) for scores in (truth, guess, predicted["length_only"])]
+
+    def figures(self, at: Numbers) -> dict[str, float | None]:
+        """Return every figure that gets an interval, of the items at ``at``; of very many, not the ranks: theirs is hair-thin."""
+        error = self._error[at]
+        figures: dict[str, float | None] = {
+            "mae": float(error.mean()),
+            "bias": float(self._bias[at].mean()),
+            "off_by_more_than_half": float((error > HALF).mean()),
+            **{name: float(gain[at].mean()) for name, gain in self._gains.items()},
+        }
+        if at.size > _RANKS_UP_TO:
+            return figures
+        drawn = times_drawn(at, self._error.size)
+        judge, cheap, length = (one.of(drawn) for one in self._ranks)
+        own, by_length = rank_correlation(judge, cheap, drawn), rank_correlation(judge, length, drawn)
+        figures["lead_over_length"] = None if own is None else own - (by_length or 0.0)
+        figures["spearman"] = own
+        figures["kendall"] = kendall(self._truth[at], self._guess[at])
+        figures["quadratic_kappa"] = quadratic_kappa(self._truth[at], self._guess[at])
         return figures
-    own, by_length = spearman(expensive, cheap), spearman(expensive, predicted["length_only"][at])
-    figures["lead_over_length"] = None if own is None else own - (by_length or 0.0)
-    return figures | agreement(expensive, cheap).to_json()
 
 
 _SAYS: Final = {

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.judging.cheap.evidence import PatternEvidence
-from jumar.judging.cheap.features import FEATURES, Feature, Measured
+from jumar.judging.cheap.features import FEATURES, Feature, feature_values
 from jumar.judging.cheap.words import lowered_words
 from jumar.judging.items import Item
 from jumar.learning.scorecard.models import FitSettings
@@ -91,10 +91,8 @@ def feature_steps(items: Sequence[Item], *, edges: int, made: datetime) -> tuple
     They stand at quantiles of the feature's values; there is none of a feature that is the same on all items.
     """
     values = np.empty((len(items), len(FEATURES)))
-    reads = [feature.read for feature in FEATURES.values()]
     for row, item in enumerate(items):
-        measured = Measured(item)
-        values[row] = [read(measured) for read in reads]
+        values[row] = feature_values(item)
     found: list[PatternV2] = []
     fires: list[NDArray[np.bool_]] = []
     for column, feature in enumerate(FEATURES.values()):
