@@ -50,7 +50,7 @@ def json_text(document: Mapping[str, Any]) -> str:
 def json_rows(document: Mapping[str, Any]) -> str:
     """Return a JSON document of many records: its own layout indented, and an object a line where a list holds objects.
 
-    Faster than :func:`json_text`, and shorter, where there are thousands of them. Errors: ValueError for a number that is not finite.
+    Faster than :func:`json_text`, and shorter. Errors: ValueError for a number that is not finite.
     """
     return f"{_laid_out(document, 0)}\n"
 
