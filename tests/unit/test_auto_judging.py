@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from datetime import timedelta
 from typing import Any
@@ -22,6 +23,7 @@ from jumar.judging.auto import (
     distrust,
     fit_intervals,
     guarantee,
+    guarantee_by_group,
     intervals_of,
     is_audited,
     outcome,
@@ -221,6 +223,60 @@ def test_a_promise_is_held_broken_or_unknown() -> None:
     broken = sum(guarantee(int(wrong), 60, 0.1).held is False for wrong in np.random.default_rng(2).binomial(60, 0.1, 2000))
     print(f"{broken} of 2000 promises that are just kept are called broken")
     assert broken <= binom.ppf(1 - CHANCE, 2000, 0.05)
+
+
+@pytest.mark.parametrize(("groups", "each", "shared"), [(24, 7, 0.0), (24, 7, 0.5), (24, 7, 1.0), (60, 3, 1.0), (13, 8, 0.5)])
+def test_a_promise_of_sealed_groups_is_called_broken_or_held_as_rarely_as_it_says(groups: int, each: int, shared: float) -> None:
+    """The share of wrong decisions is the one that is promised, and those of a group are wrong together."""
+    draw = np.random.default_rng(29)
+    runs = 3_000 if os.environ.get("JUMAR_SWEEP") == "full" else 300
+    names = [f"g{place // each}" for place in range(groups * each)]
+    broken = held = broken_by_item = found = 0
+    for _ in range(runs):
+        of_group = np.repeat(draw.random(groups) < 0.2, each)
+        wrong = np.where(draw.random(len(names)) < shared, of_group, draw.random(len(names)) < 0.2).tolist()
+        one = guarantee_by_group(wrong, names, 0.2)
+        broken += one.held is False
+        held += one.upper < 0.2
+        broken_by_item += guarantee(sum(wrong), len(wrong), 0.2).held is False
+        found += guarantee_by_group(wrong, names, 0.05).held is False
+    print(f"of {runs}: {broken} broken, by items {broken_by_item}; {held} below; {found} found where a quarter is promised")
+
+    assert max(broken, held) <= binom.ppf(1 - CHANCE, runs, 0.05)
+    assert found >= (0.7 if groups > 13 else 0.5) * runs
+
+
+def test_groups_by_themselves_are_bounded_exactly_and_larger_ones_more_widely() -> None:
+    wrong = [True, True, *[False] * 28]
+    alone = guarantee(2, 30, 0.1)
+    assert guarantee_by_group(wrong, [None] * 30, 0.1) == guarantee_by_group(wrong, [str(one) for one in range(30)], 0.1) == alone
+    pairs = guarantee_by_group(wrong, [str(one // 2) for one in range(30)], 0.1)
+    assert (pairs.wrong, pairs.audited, pairs.share) == (2, 30, 2 / 30)
+    assert pairs.lower < alone.lower < alone.upper < pairs.upper
+    assert pairs.upper == pytest.approx(guarantee(1, 15, 0.1).upper)
+    assert guarantee_by_group([False] * 30, [str(one // 2) for one in range(30)], 0.2) == guarantee_by_group(
+        [False] * 30, [str(one % 15) for one in range(30)], 0.2
+    )
+    assert guarantee_by_group([], [], 0.1) == guarantee(0, 0, 0.1)
+    one_group = guarantee_by_group(wrong, ["g"] * 30, 0.1)
+    assert one_group.held is None
+    assert guarantee_by_group([True] * 30, ["g"] * 30, 0.1).upper == 1.0
+
+
+def test_the_promise_of_audits_is_about_these_decisions_in_whatever_groups_they_are_wrong() -> None:
+    """Each decision is drawn by itself, so that the bounds hold for the share of these decisions."""
+    draw = np.random.default_rng(30)
+    runs = 1_000
+    wrong = np.repeat(np.arange(40) < 4, 10)  # a tenth of the groups, wholly
+    above = below = 0
+    for _ in range(runs):
+        drawn = draw.random(400) < 0.1
+        found = guarantee(int((wrong & drawn).sum()), int(drawn.sum()), 0.1)
+        above += found.upper < 0.1
+        below += found.lower > 0.1
+    print(f"of {runs}: {above} upper and {below} lower bounds on the wrong side")
+
+    assert max(above, below) <= binom.ppf(1 - CHANCE, runs, 0.05)
 
 
 def test_what_becomes_of_the_items() -> None:

@@ -193,8 +193,10 @@ def _why_no_interval(found: AutoEvaluation, average: CorrectedAverage) -> str:
         return "all items are of one group"
     alone = found.outcome.cheaply + found.outcome.audited
     share = min(1.0, math.ceil(100 * 1.5 * FEWEST_AUDITS / alone) / 100)  # half as many again: they are drawn by chance
-    way = f"; --audit {share:g} would draw enough" if alone >= FEWEST_AUDITS else ""
-    return f"{plural(average.drawn, 'audit')}, and fewer than {FEWEST_AUDITS} don't say how far the cheap judge errs{way}"
+    way = f"; --audit {share:g} would draw enough" if alone >= FEWEST_AUDITS and average.drawn < FEWEST_AUDITS else ""
+    apart = average.drawn == average.drawn_groups
+    audits = plural(average.drawn, "audit") if apart else f"audits in {plural(average.drawn_groups, 'group')}"
+    return f"{audits}, and fewer than {FEWEST_AUDITS} don't say how far the cheap judge errs{way}"
 
 
 def _print_promise(found: AutoEvaluation) -> None:

@@ -58,7 +58,7 @@ def decided_notes(records: Iterable[IterationRecord]) -> list[str]:
     last = judged[-1][1].auto
     notes = [_AVERAGE]
     if any(one.auto is not None and one.auto.interval is None for _, one in judged):
-        notes.append("No interval: fewer than ten audits say too little; a larger audit draws more")
+        notes.append("No interval: audits in fewer than ten groups say too little; a larger audit draws more")
     if last is not None:
         notes.append(f"At most {last.promised:.0%} of what the cheap judge decides alone may be wrong. {_kept(last)}")
     told: dict[str, list[str]] = {}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jumar.judging.auto.conformal import LEVELS, ConformalIntervals, fit_intervals, intervals_of
     from jumar.judging.auto.decided import AutoOutcome, Decided, outcome
     from jumar.judging.auto.escalation import AutoRules, Planned, plan
-    from jumar.judging.auto.promise import Guarantee, guarantee
+    from jumar.judging.auto.promise import Guarantee, guarantee, guarantee_by_group
     from jumar.judging.auto.trust import SealedCheck, distrust, sealed_check
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "distrust",
     "fit_intervals",
     "guarantee",
+    "guarantee_by_group",
     "intervals_of",
     "is_audited",
     "outcome",
@@ -52,6 +53,7 @@ _ELSEWHERE = {
     "distrust": "trust",
     "fit_intervals": "conformal",
     "guarantee": "promise",
+    "guarantee_by_group": "promise",
     "intervals_of": "conformal",
     "is_audited": "auditing",
     "outcome": "decided",

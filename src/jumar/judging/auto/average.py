@@ -4,6 +4,11 @@ Prediction-powered inference (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2
 (Horvitz and Thompson 1952): every item has its cheap score, and those that were asked correct it by their error over the
 probability that they are asked. The average is right on average however wrong the cheap judge is; how wrong it is widens the
 interval.
+
+How wrong it is, a few audits do not show where errors are rare and large: of items of which one in twenty-five is missed by
+2.5 points, twenty audits find none as often as not. So the interval is also widened by what the audits may not have met, by the
+rule of three (Hanley and Lippman-Hand 1983): of ``m`` groups with audits none may be of a kind that makes up 3/m of all, and
+its items may be wrong as far as the scale goes.
 """
 
 from __future__ import annotations
@@ -18,15 +23,18 @@ __all__ = ["FEWEST_AUDITS", "CorrectedAverage", "corrected_average"]
 
 LEVEL: Final = 0.95
 FEWEST_AUDITS: Final = 10
-"""Items that were drawn with a probability below 1 and judged; with fewer nobody knows how far they spread."""
+"""Groups with items that were drawn with a probability below 1 and judged; with fewer nobody knows how far they spread."""
+
+_UNMET: Final = 3.0
+_LOWEST, _HIGHEST = 1.0, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedAverage:
     """An average from 1 to 5 and its interval, of ``level``, by ``groups``; ``cheap`` is the plain average of the cheap scores.
 
-    ``asked`` items were judged; ``drawn`` of them had a probability below 1. The interval is None where there are fewer than two
-    groups, or fewer than :data:`FEWEST_AUDITS` drawn ones while there are items that nobody judged.
+    ``asked`` items were judged; ``drawn`` of them, of ``drawn_groups``, had a probability below 1. The interval is None where
+    there are fewer than two groups, or fewer than :data:`FEWEST_AUDITS` drawn ones while there are items that nobody judged.
     """
 
     estimate: float
@@ -37,6 +45,7 @@ class CorrectedAverage:
     groups: int
     asked: int
     drawn: int
+    drawn_groups: int
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -54,7 +63,8 @@ def corrected_average(
     """Return the average of ``(items,)`` scores, None of no items.
 
     ``chances`` are the probabilities of being asked, above 0 wherever ``judge`` has a score; 1 where ``cheap`` is None. What is
-    independent are ``groups`` (None: an item by itself). Errors: ValueError for what does not fit together.
+    independent are ``groups`` (None: an item by itself). The interval is about these items and about the groups that they are a
+    sample of. Errors: ValueError for what does not fit together.
     """
     if not len(cheap) == len(judge) == len(chances) == len(groups):
         raise ValueError("give as many cheap scores, judge's scores, chances and groups")
@@ -63,14 +73,21 @@ def corrected_average(
     values = [_value(*one) for one in zip(cheap, judge, chances, strict=True)]
     count = len(values)
     estimate = math.fsum(values) / count
-    sums: dict[tuple[str, object], float] = {}
-    for place, (name, value) in enumerate(zip(groups, values, strict=True)):
-        key = ("item", place) if name is None else ("group", name)
+    keys: list[Any] = [place if name is None else name for place, name in enumerate(groups)]
+    sums: dict[Any, float] = {}
+    for key, value in zip(keys, values, strict=True):
         sums[key] = sums.get(key, 0.0) + value - estimate
     known = [one for one in cheap if one is not None]
-    drawn = sum(one is not None and chance < 1.0 for one, chance in zip(judge, chances, strict=True))
-    unasked = any(one is None for one in judge)
-    interval = None if unasked and drawn < FEWEST_AUDITS else _interval(estimate, list(sums.values()), count, level)
+    drawn = [key for key, one, chance in zip(keys, judge, chances, strict=True) if one is not None and chance < 1.0]
+    unasked = [one for one, said in zip(cheap, judge, strict=True) if one is not None and said is None]
+    audited = len(set(drawn))
+    interval = None
+    if not unasked or audited >= FEWEST_AUDITS:
+        unmet = (
+            _unmet([one - _LOWEST for one in unasked], audited, count),
+            _unmet([_HIGHEST - one for one in unasked], audited, count),
+        )
+        interval = _interval(estimate, list(sums.values()), count, level, audited - 1 if unasked else len(sums) - 1, unmet)
     return CorrectedAverage(
         estimate=min(5.0, max(1.0, estimate)),
         interval=interval,
@@ -79,7 +96,8 @@ def corrected_average(
         items=count,
         groups=len(sums),
         asked=sum(one is not None for one in judge),
-        drawn=drawn,
+        drawn=len(drawn),
+        drawn_groups=audited,
     )
 
 
@@ -96,12 +114,31 @@ def _value(cheap: float | None, judge: float | None, chance: float) -> float:
     return cheap + (judge - cheap) / chance
 
 
-def _interval(estimate: float, sums: Sequence[float], count: int, level: float) -> tuple[float, float] | None:
-    """Return the interval of a mean of ``count`` items whose ``sums`` of deviations are by independent groups."""
+def _unmet(ranges: Sequence[float], audited: int, count: int) -> float:
+    """Return how much items that nobody judged may move the mean of ``count``, though no audit of ``audited`` groups says so.
+
+    ``ranges`` is how far each may be wrong. Those that may be wrong farthest weigh most: where most cheap scores are low and a
+    few high, it is about these.
+    """
+    squares = math.fsum(one**2 for one in ranges)
+    if not squares:
+        return 0.0
+    far = math.sqrt(math.fsum(one**4 for one in ranges) / squares)
+    return min(1.0, _UNMET / audited) * far * len(ranges) / count
+
+
+def _interval(
+    estimate: float, sums: Sequence[float], count: int, level: float, freedom: int, unmet: tuple[float, float]
+) -> tuple[float, float] | None:
+    """Return the interval of a mean of ``count`` items whose ``sums`` of deviations are by independent groups.
+
+    ``freedom`` is how many groups say how far they spread, less one; ``unmet`` is added to what lies below and above.
+    """
     if len(sums) < 2:
         return None
     squares = math.fsum(one * one for one in sums)
     error = math.sqrt(squares * len(sums) / (len(sums) - 1)) / count
     student: Any = import_module("scipy.stats").t
-    reach = float(student.ppf((1.0 + level) / 2.0, len(sums) - 1)) * error
-    return max(1.0, estimate - reach), min(5.0, estimate + reach)
+    reach = float(student.ppf((1.0 + level) / 2.0, freedom)) * error
+    below, above = (math.hypot(reach, one) for one in unmet)
+    return max(_LOWEST, estimate - below), min(_HIGHEST, estimate + above)

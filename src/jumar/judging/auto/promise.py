@@ -1,12 +1,14 @@
-"""What is promised about decisions that nobody checked, and what a random share of them says about it."""
+"""What is promised about decisions that nobody checked, and what those say about it that somebody did."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any, Final
 
-__all__ = ["LEVEL", "Guarantee", "guarantee"]
+__all__ = ["LEVEL", "Guarantee", "guarantee", "guarantee_by_group"]
 
 LEVEL: Final = 0.95
 
@@ -15,8 +17,8 @@ LEVEL: Final = 0.95
 class Guarantee:
     """The share of decisions on the wrong side of the line among those not escalated: at most ``promised``.
 
-    ``wrong`` of ``audited`` decisions were. ``lower`` and ``upper`` are bounds of the share, each of ``level``, exact (Clopper
-    and Pearson 1934). ``held`` is True where even the upper bound keeps the promise, False where even the lower one breaks it,
+    ``wrong`` of ``audited`` decisions were. ``lower`` and ``upper`` are bounds of the share, each of ``level`` (Clopper and
+    Pearson 1934). ``held`` is True where even the upper bound keeps the promise, False where even the lower one breaks it,
     and None where there are too few audits to say.
     """
 
@@ -35,14 +37,46 @@ class Guarantee:
 
 
 def guarantee(wrong: int, audited: int, promised: float, *, level: float = LEVEL) -> Guarantee:
-    """Return what ``wrong`` of ``audited`` decisions, drawn at random, say about all of them."""
+    """Return what ``wrong`` of ``audited`` decisions, each drawn at random by itself, say about those they were drawn from.
+
+    The bounds are exact. Since each decision is drawn by itself it does not matter that those of a group may be wrong together.
+    """
     if not 0 <= wrong <= audited:
         raise ValueError(f"{wrong} of {audited} decisions cannot be wrong")
-    lower, upper = 0.0, 1.0
-    if audited:
-        beta: Any = import_module("scipy.stats").beta
-        lower = 0.0 if wrong == 0 else float(beta.ppf(1.0 - level, wrong, audited - wrong + 1))
-        upper = 1.0 if wrong == audited else float(beta.ppf(level, wrong + 1, audited - wrong))
+    lower, upper = _lower(wrong, audited, level), _upper(wrong, audited, level)
+    return _found(wrong, audited, promised, lower, upper, level)
+
+
+def guarantee_by_group(
+    wrong: Sequence[bool], groups: Sequence[str | None], promised: float, *, level: float = LEVEL
+) -> Guarantee:
+    """Return what all decisions of some groups say about those of others (None: an item by itself).
+
+    Decisions of a group may be wrong together, so that they count as fewer. The upper bound counts each group as one decision
+    where they have as many, whatever is seen; the lower one, which breaks a promise, as many decisions as would vary as much
+    (Korn and Graubard 1998). Groups by themselves give :func:`guarantee`.
+    """
+    keys: list[Any] = [place if name is None else name for place, name in enumerate(groups)]
+    sizes: dict[Any, int] = {}
+    missed: dict[Any, int] = {}
+    for key, one in zip(keys, wrong, strict=True):
+        sizes[key] = sizes.get(key, 0) + 1
+        missed[key] = missed.get(key, 0) + one
+    count, bad = len(keys), sum(wrong)
+    if len(sizes) == count:
+        return guarantee(bad, count, promised, level=level)
+    share, fewest = bad / count, count**2 / math.fsum(size**2 for size in sizes.values())
+    alike = fewest
+    if 0 < bad < count and len(sizes) > 1:
+        squares = math.fsum((missed[key] - share * size) ** 2 for key, size in sizes.items()) * len(sizes) / (len(sizes) - 1)
+        alike = min(float(count), max(fewest, share * (1.0 - share) * count**2 / squares if squares else float(count)))
+        student: Any = import_module("scipy.stats").t
+        alike *= (student.ppf(level, count - 1) / student.ppf(level, len(sizes) - 1)) ** 2
+    lower, upper = _lower(share * alike, alike, level), _upper(share * fewest, fewest, level)
+    return _found(bad, count, promised, lower, upper, level)
+
+
+def _found(wrong: int, audited: int, promised: float, lower: float, upper: float, level: float) -> Guarantee:
     held = True if upper <= promised else False if lower > promised else None
     return Guarantee(
         promised=promised,
@@ -54,3 +88,13 @@ def guarantee(wrong: int, audited: int, promised: float, *, level: float = LEVEL
         level=level,
         held=held,
     )
+
+
+def _lower(wrong: float, audited: float, level: float) -> float:
+    beta: Any = import_module("scipy.stats").beta
+    return float(beta.ppf(1.0 - level, wrong, audited - wrong + 1)) if wrong else 0.0
+
+
+def _upper(wrong: float, audited: float, level: float) -> float:
+    beta: Any = import_module("scipy.stats").beta
+    return float(beta.ppf(level, wrong + 1, audited - wrong)) if wrong < audited else 1.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from jumar.judging.auto.conformal import ConformalIntervals
 from jumar.judging.auto.escalation import AutoRules, plan, side_of
-from jumar.judging.auto.promise import Guarantee, guarantee
+from jumar.judging.auto.promise import Guarantee, guarantee_by_group
 from jumar.judging.proofs import Proof, stale_reasons
 
 __all__ = ["SealedCheck", "distrust", "sealed_check"]
@@ -17,7 +17,7 @@ __all__ = ["SealedCheck", "distrust", "sealed_check"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedCheck:
-    """What the rules would have done with the sealed items: how many they escalate, and the decisions of the others."""
+    """What the rules would have done with the sealed items: how many they escalate, and the decisions of the others, by group."""
 
     items: int
     escalated: int
@@ -40,11 +40,11 @@ def sealed_check(proof: Proof, intervals: ConformalIntervals, rules: AutoRules) 
     """Return what ``rules`` would have done with the sealed items. The intervals must not have been made of them."""
     planned = plan(((row.id, row.cheap) for row in proof.rows), intervals, rules)
     pairs = [(one, row) for one, row in zip(planned, proof.rows, strict=True) if not one.escalated]
-    wrong = sum(side_of(row.cheap, rules.line) != side_of(row.score, rules.line) for _, row in pairs)
+    wrong = [side_of(row.cheap, rules.line) != side_of(row.score, rules.line) for _, row in pairs]
     return SealedCheck(
         items=len(proof.rows),
         escalated=len(proof.rows) - len(pairs),
-        decisions=guarantee(wrong, len(pairs), 1.0 - rules.confidence),
+        decisions=guarantee_by_group(wrong, [row.group for _, row in pairs], 1.0 - rules.confidence),
     )
 
 
