@@ -133,11 +133,12 @@ def _fact(name: str, value: str, small: str = "") -> dict[str, str]:
 
 def _iteration(one: Progress, report: LearningReport, kept: Mapping[int, str]) -> dict[str, Any]:
     found = one.decisions
+    figures = f"gap {number(one.abs_gap)}, rank {number(one.spearman)}".replace("-", "−")
     told = [*found.rollbacks, *found.recoveries, *([kept[one.iteration]] if one.iteration in kept else [])]
     return {
         "number": f"{one.iteration}",
         "best": one.iteration == report.best,
-        "short": f"gap {number(one.abs_gap)}, rank {number(one.spearman)}, {plural(one.patterns, 'pattern')}; {found.short}",
+        "short": f"{figures}, {plural(one.patterns, 'pattern')}; {found.short}",
         "course": one.divergence,
         "told": [text[:1].upper() + text[1:] for text in told],
         "decided": [_decided(group) for group in found.decided],

@@ -92,7 +92,9 @@ def kept_text(one: Progress, before: float | None) -> str:
     grown = one.abs_gap - before
     if grown < 0.005:
         return ""
-    limit = "within the limit of 0.2 up to which nothing is rolled back" if grown <= GAP_LIMIT else "no more than chance can do"
+    limit = (
+        "within the 0.2 points by which a gap may grow before it counts" if grown <= GAP_LIMIT else "no more than chance can do"
+    )
     return f"the gap grew by {number(grown)}, and the change was kept: that is {limit}"
 
 
