@@ -194,6 +194,17 @@ def test_a_command_that_is_misspelled_is_no_file_of_items(tmp_path: Path) -> Non
     assert "did you mean" not in call("learn", "reprot", check=2).err
 
 
+def test_a_minimum_of_iterations_decides_about_the_result_and_has_to_be_possible(
+    finished: tuple[Path, dict[str, Any]], judged: Path, tmp_path: Path
+) -> None:
+    words = ("learn", str(judged), "--judge", f"replay:{judged}", "--max-iterations", "4", "--min-iterations")
+    other = call(*words, "3", "-o", str(finished[0]), check=2)
+    assert "min_iterations: None, now 3" in other.err
+    never = call(*words, "5", "-o", str(tmp_path / "out"), check=2)
+    assert "--min-iterations 5 is more than --max-iterations 4" in never.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_other_items_are_refused(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     other = write_items(tmp_path / "other.jsonl", judged_items(50, 3, seed=9))
     refused = call("learn", str(other), "--judge", f"replay:{other}", "-o", str(finished[0]), check=2)

@@ -249,6 +249,10 @@ def test_a_set_that_tracks_good_items_twice_converges_unless_it_can_be_gamed(
     assert gamed is not second.convergence["converged"], second.convergence
     assert gamed is not second.convergence["checks"]["probes"]
     assert ("nothing more to propose" if gamed else "converged") == second.known.stopped
+    longer = replace(found, min_iterations=3)
+    assert "insufficient_iterations" == learn_once(first.known, longer, iteration=2, now=NOW).convergence["reason"]
+    third = learn_once(second.known, longer, iteration=3, now=NOW)
+    assert gamed is not third.convergence["converged"]
 
 
 def test_patterns_that_were_given_have_to_earn_their_place() -> None:

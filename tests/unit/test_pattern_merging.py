@@ -74,6 +74,22 @@ def test_patterns_on_the_same_items_are_one_and_rare_company_proves_nothing() ->
     assert {} == gone([pattern("a", "hong"), pattern("b", "kong")], texts[1:])
 
 
+def test_words_in_another_order_are_another_pattern_where_they_fire_on_other_items() -> None:
+    known, new = pattern("a", "orange forest"), proposal("forest orange")
+    apart = ["an orange forest", "the orange forest burns", "forest orange is a colour", "a forest orange"]
+    kept = merge_proposals([new], [known], apart)
+    assert ([new], ()) == (list(kept.kept), kept.merges)
+    together = ["orange forest orange", "orange forest orange forest", "an orange forest"]
+    (merge,) = merge_proposals([new], [known], together).merges
+    assert ("wording", 1.0) == (merge.by, merge.similarity)
+    assert merge.explanation == (
+        "'forest orange' and 'orange forest' have the same words in another order; "
+        "they share 2 of the 3 items on which either fires"
+    )
+    (unseen,) = merge_patterns([known, pattern("b", "orange forests")]).merges
+    assert "have nearly the same words: 96.3% of their letters" in unseen.explanation
+
+
 def test_a_longer_phrase_that_singles_something_out_stays() -> None:
     common = ["of course not"] * 2 + ["of course"] * 3
     assert {} == gone([pattern("a", "of course"), pattern("b", "of course not")], common)
@@ -142,7 +158,7 @@ def _like(one: PatternV2, other: PatternV2, texts: list[str]) -> tuple[int, floa
     if all(any(_in(short, long) for short in literals(other)) for long in literals(one)) and (not texts or share >= 0.5):
         return 2, round(share if texts else 1.0, 4)
     ratio = Indel.normalized_similarity(words_of(one), words_of(other))
-    if ratio >= 0.9 and not opposed(words_of(one), words_of(other)):
+    if ratio >= 0.9 and (not texts or share >= 0.5) and not opposed(words_of(one), words_of(other)):
         return 1, round(ratio, 4)
     return (0, round(share, 4)) if min(len(mine), len(theirs)) >= LEAST_FIRED and share >= 0.9 else None
 

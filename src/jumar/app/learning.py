@@ -20,6 +20,7 @@ from jumar.app.redact_config import RedactConfig, install_redaction
 from jumar.errors import ConfigError, EvaluationUnreliableError
 from jumar.files import sha256_file
 from jumar.judging.expensive.summary import JudgeInterruptedError
+from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.judging.tracking import require_statistics
 from jumar.learning.learner import ARTIFACTS, DIMENSIONS, PATTERNS, Learner, LearnerScorer, Sound, write_set
 from jumar.loop.clock import SystemClock
@@ -130,6 +131,8 @@ def _recorded(request: LearnRequest, items: str, judge: str) -> dict[str, Any]:
         "seed": request.seed,
         "profile": request.profile,
         "propose": request.proposer,
+        # runs of before it could be chosen have none
+        "min_iterations": None if request.min_iterations == FEWEST_ITERATIONS else request.min_iterations,
     }
 
 

@@ -162,6 +162,7 @@ class LearnData:
                 rubric=self.rubric if isinstance(self.rubric, Rubric) else None,
                 profile=self.request.profile,
                 seed=self.request.seed,
+                min_iterations=self.request.min_iterations,
             )
             self._untold = _judgement(paid, len(opened), self.verdicts.results(opened), self.judge.identity)
         return self._material

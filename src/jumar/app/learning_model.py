@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from jumar.app.prove_request import ProveRequest
 from jumar.judging.expensive.settings import JudgeSettings
 from jumar.judging.expensive.summary import JudgeInterruptedError
+from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.loop.outcome import LoopOutcome
 from jumar.model.prices import Prices
 
@@ -29,6 +30,7 @@ class LearnRequest:
 
     ``heldout`` is the share of groups that is sealed. ``patterns`` is the set to begin with, None for none. ``proposer`` says who
     proposes: statistics of ``terms``, or the model of the ``judge``. ``cache`` is the folder of replies, None for none.
+    Before ``min_iterations`` a run is not converged, whatever it found.
     """
 
     items: Path
@@ -41,6 +43,7 @@ class LearnRequest:
     heldout: float = 0.4
     seed: int = 0
     max_iterations: int = 10
+    min_iterations: int = FEWEST_ITERATIONS
     profile: Literal["evidence", "seed"] = "evidence"
     proposer: Proposer = "terms"
     cache: Path | None = None

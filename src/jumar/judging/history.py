@@ -22,6 +22,7 @@ CHEAP_TARGET: Final = 4.0
 PLATEAU: Final = 0.05
 EXPLOSION: Final = 1.5
 STABLE_BELOW: Final = 10
+FEWEST_ITERATIONS: Final = 2
 
 
 def _get(record: Record, name: str) -> Any:
@@ -99,14 +100,14 @@ def is_stable(history: Sequence[Record]) -> bool:
     return _same_items(last_two) and _cheap_met(last_two) and _gap_met(last_two) and _patterns_stable(last_two)
 
 
-def check_convergence(history: Sequence[Record], min_iterations: int = 2) -> dict[str, Any]:
-    """Return ``{"converged", "checks", "proof"}``, or ``reason: insufficient_iterations`` below ``min_iterations`` (2 at least).
+def check_convergence(history: Sequence[Record], min_iterations: int = FEWEST_ITERATIONS) -> dict[str, Any]:
+    """Return ``{"converged", "checks", "proof"}``, or ``reason: insufficient_iterations`` below ``min_iterations``, 2 at least.
 
     To the checks of the design two are added: ``same_items``, and ``tracking``, true only when both iterations are known to
     track.
     Their averages may agree while their items do not.
     """
-    if len(history) < max(2, min_iterations):
+    if len(history) < max(FEWEST_ITERATIONS, min_iterations):
         return {"converged": False, "reason": "insufficient_iterations"}
     last_two = history[-2:]
     checks = {

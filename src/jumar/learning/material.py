@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from jumar.judging.cheap.evaluator import RubricChoice
 from jumar.judging.cheap.features import FeatureMemo
+from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.learning.candidates import GapItem
 from jumar.learning.makers import Maker
 from jumar.learning.split import Round, Split, group_key
@@ -70,6 +71,7 @@ class Material:
     profile: Profile = "evidence"
     seed: int = 0
     threshold: float = 0.5
+    min_iterations: int = FEWEST_ITERATIONS
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:

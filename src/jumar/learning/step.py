@@ -123,7 +123,7 @@ def converged(history: Sequence[IterationMetrics], known: Known, material: Mater
 
     It is probed only where all the others held; None where it was not.
     """
-    found = check_convergence(history)
+    found = check_convergence(history, material.min_iterations)
     if "checks" in found:
         checks = {**found["checks"], "no_divergence": not diverging(history, material.profile)["diverging"]}
         found |= {"checks": checks, "converged": all(checks.values())}

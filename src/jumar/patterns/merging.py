@@ -89,7 +89,7 @@ def merge_patterns(
     - hold, in each phrase, a whole phrase of the other (``subsumed``), and fire on at least half of its items where ``texts`` are
       given: on fewer they single something out;
     - have nearly the same words in any order, rapidfuzz's ratio being at least ``wording`` (``wording``), unless a number or a
-      denial makes the difference;
+      denial makes the difference, and fire together on at least half of the items of either where ``texts`` are given;
     - fire on nearly the same ``texts``, Jaccard's similarity being at least ``firing`` (``firing``), three texts at least.
 
     The one that stays gets the weight of both, at most 2, so that what both fired on scores as before; and the other words where
@@ -149,10 +149,16 @@ def _merge(patterns: Sequence[PatternV2], place: int, into: tuple[int, Similar])
     said = {
         "identical": f"{one} is what {stays.id} looks for already",
         "subsumed": f"wherever {one} stands, {two} stands too" + (f"; they share {both}" if how.either else ""),
-        "wording": f"{one} and {two} have the same words but for {1 - how.similarity:.0%} of their letters",
+        "wording": f"{one} and {two} {_worded(how.similarity)}" + (f"; they share {both}" if how.either else ""),
         "firing": f"{one} and {two} fire on the same items: {both}",
     }
     return Merge(gone.id, stays.id, how.by, round(how.similarity, 6), said[how.by])
+
+
+def _worded(similarity: float) -> str:
+    if similarity == 1:
+        return "have the same words in another order"
+    return f"have nearly the same words: {similarity:.1%} of their letters, whatever the order of the words"
 
 
 def _shown(pattern: PatternV2) -> str:

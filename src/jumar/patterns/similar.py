@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from jumar.patterns.matcher import PatternMatcher, folded, literals
@@ -21,6 +21,7 @@ LEAST_FIRED: Final = 3
 """Texts on which a pattern has to fire before firing on the same ones means something."""
 
 _SUBSUMED: Final = 0.5
+_ALIKE: Final = 0.5
 _NEAREST: Final[dict[Likeness, int]] = {"identical": 3, "subsumed": 2, "wording": 1, "firing": 0}
 _CHUNK: Final = 256
 _FEW: Final = 3  # phrases; a pattern with more of them is one that was derived from its description
@@ -70,7 +71,8 @@ def settle(
             if other in kept and (how := _subsumed(place, other, fired)) is not None:
                 near.append((how.key, -other, how))  # noqa: PERF401 - the three kinds read alike
         if not near:
-            found = next(iter(words.earlier(place, kept)), None)
+            alike = ((other, _fire_alike(place, other, how, fired)) for other, how in words.earlier(place, kept))
+            found = next(((other, how) for other, how in alike if how is not None), None)
             near += [(found[1].key, -found[0], found[1])] if found is not None else []
         if not near:
             near = [(how.key, -other, how) for other, how in items.earlier(place, patterns)]
@@ -135,6 +137,14 @@ def _subsumed(place: int, other: int, fired: Fired | None) -> Similar | None:
     if either and shared < _SUBSUMED * either:
         return None
     return Similar("subsumed", shared / either if either else 1.0, shared, either)
+
+
+def _fire_alike(place: int, other: int, how: Similar, fired: Fired | None) -> Similar | None:
+    """Return ``how`` two patterns are alike in words, None where they fire on other texts: the order of words may tell much."""
+    if fired is None:
+        return how
+    shared, either = fired.overlap(place, other)
+    return replace(how, shared=shared, either=either) if shared >= _ALIKE * either else None
 
 
 class _Words:

@@ -55,6 +55,13 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="What all chance is made from.")
 @click.option("--max-iterations", type=click.IntRange(1, 1000), default=10, show_default=True, help="Iterations at most.")
 @click.option(
+    "--min-iterations",
+    type=click.IntRange(2, 1000),
+    default=2,
+    show_default=True,
+    help="Not converged before so many iterations.",
+)
+@click.option(
     "--profile",
     type=click.Choice(["evidence", "seed"]),
     default="evidence",
@@ -106,9 +113,26 @@ def _request(items: Path, options: dict[str, Any]) -> LearnRequest:
         raise ConfigError(f"--heldout {options['heldout']}: give a share from {MOST_OPEN} to {MOST_SEALED}")
     if options["no_reasons"] and options["proposer"] == "judge":
         raise ConfigError("--propose judge needs the judge's reasons; leave --no-reasons out")
+    if options["min_iterations"] > max(2, options["max_iterations"]):
+        raise ConfigError(
+            f"--min-iterations {options['min_iterations']} is more than --max-iterations {options['max_iterations']}: "
+            "such a run never converges; raise the one or lower the other"
+        )
     settings, prices = judge_settings(options, explain=not options["no_reasons"])
     named = [*options["fields"], *([] if options["group"] is None else [f"group={options['group']}"])]
-    taken = ("output", "judge", "patterns", "rubric", "heldout", "seed", "max_iterations", "profile", "proposer", "max_tokens")
+    taken = (
+        "output",
+        "judge",
+        "patterns",
+        "rubric",
+        "heldout",
+        "seed",
+        "max_iterations",
+        "min_iterations",
+        "profile",
+        "proposer",
+        "max_tokens",
+    )
     return LearnRequest(
         items=items,
         settings=settings,
