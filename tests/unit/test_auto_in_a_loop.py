@@ -137,6 +137,18 @@ def test_a_proof_that_is_not_believed_is_said_by_doctor_run_status_and_report(he
     assert "wrong" not in next(line for line in ran.out.splitlines() if line.startswith("auto "))
 
 
+def test_a_scorer_of_the_kind_judge_knows_the_mode_too(here: Path) -> None:
+    old = Path("jumar.toml").read_text()
+    Path("jumar.toml").write_text(old.replace("[evaluator]", '[[scorers]]\nbuiltin = "judge"'))
+    out = call("run", "--max-iterations", 1, check=0).out
+    assert "of 180 items decided by the cheap judge alone" in out
+    proof = read_proof(Path("proof.json"))
+    Path("proof.json").write_bytes(proof.model_copy(update={"seed": proof.seed}).hashed().to_bytes() + b"\n")
+    changed = call("run", "--max-iterations", 2)
+    assert changed.code == 2  # what decides about scores is not what it was when the loop began
+    assert "proof.json" in changed.err
+
+
 def test_nothing_of_a_learned_set_is_told_in_cheap_mode_either(here: Path) -> None:
     config = EvaluatorConfig.model_validate({"mode": "cheap", "items": "new.jsonl", "patterns": "patterns.json"})
     found = Evaluators(Place(base=here)).scorers(config)[0].score(context(here))

@@ -79,12 +79,12 @@ def _sources(config: JumarConfig, base: Path) -> Iterator[CheckSource]:
 
 
 def _given(options: JudgeOptions) -> Mapping[str, Any]:
-    return options.model_dump(include={"rubric", "patterns", "judge"})
+    return options.model_dump(include={"rubric", "patterns", "proof", "judge"})
 
 
 def _read_by(options: Mapping[str, Any], base: Path) -> Iterator[Path]:
-    """Yield the files of an evaluation: rubric, patterns, recorded replies. Names that are no files are built in."""
-    for key in ("rubric", "patterns"):
+    """Yield the files of an evaluation: rubric, patterns, proof, recorded replies. Names that are no files are built in."""
+    for key in ("rubric", "patterns", "proof"):
         if isinstance(options.get(key), str):
             yield base / options[key]
     judge = options.get("judge")

@@ -33,6 +33,11 @@ _OPTIONS: Final = (
     "max_tokens",
     "cache",
     "learn",
+    "proof",
+    "decision_line",
+    "audit",
+    "confidence",
+    "audit_seed",
 )
 
 
