@@ -16,7 +16,7 @@ from jumar.learning import (
     detect_divergence,
     execute_recovery,
 )
-from jumar.learning.recovery import ACTIONS, recovery_key
+from jumar.learning.recovery import ACTIONS, NOT_OFFERED, recovery_key
 from jumar.learning.weights import correlated
 from jumar.patterns import PatternProposal, PatternSet, PatternV2
 
@@ -153,6 +153,22 @@ def test_the_profile_evidence_keeps_the_best_of_those_tried() -> None:
     assert {"saves": "active", "saves time": "active", "never": "pruned"} == statuses(found.state)
     tried = [(one["recovery"], one["before"], one["after"], one["kept"]) for one in found.state.actions]
     assert [("deduplicate_patterns", 0.4, 0.3, False), ("prune_by_coverage", 0.4, 0.2, True)] == tried
+
+
+def test_what_decides_nothing_under_a_profile_is_not_offered_there_and_says_so() -> None:
+    before = state(pattern("a"), pattern("b", status="provisional"))
+    waiting = replace(before, proposals=(PatternProposal(pattern={"phrases": ["b"]}, proposed_at=1),))
+    for key, name in (("gap_plateau", "reset_provisional"), ("gap_increasing", "increase_validation_threshold")):
+        found = execute_recovery(key, waiting, lambda _: 0.4)
+        (entry,) = [one for one in found.entries if one["recovery"] == name]
+        assert (False, False, 0.4, 0.4) == tuple(entry[one] for one in ("changed", "kept", "before", "after"))
+        assert entry["note"].startswith("not offered: ")
+        assert "profile evidence" in entry["note"]
+        kept = {one["recovery"]: one["kept"] for one in execute_recovery(key, waiting, profile="seed").entries}
+        assert kept[name], "the first design's own profile has it"
+    for key in RECOVERY_ACTIONS:
+        for entry in execute_recovery(key, waiting, lambda _: 0.4, means=MEANS).entries:
+            assert not (entry["changed"] and entry["recovery"] in NOT_OFFERED["evidence"])
 
 
 def test_what_does_harm_is_not_kept() -> None:

@@ -22,6 +22,7 @@ from jumar.learning.material import Asked, Material, Proposer, Proposing
 from jumar.learning.probes import ProbeReport, ProbeResult
 from jumar.learning.proposing import propose_all
 from jumar.learning.split import split_items
+from jumar.learning.state import LearnParameters
 from jumar.learning.step import begin, diverging, learn_once
 from jumar.learning.targets import Target
 from jumar.patterns.models import PatternProposal, PatternSet, PatternV2
@@ -290,6 +291,28 @@ def test_the_seed_profile_commits_by_the_first_designs_counters() -> None:
         assert len(found.targets) == one.stories_tested
     by_status = {one.description: one.status for one in learned.known.state.patterns.patterns}
     assert all(status in {"active", "provisional"} for status in by_status.values())
+
+
+def test_a_lower_learning_rate_makes_smaller_changes_under_the_profile_seed_too_and_in_the_final_set() -> None:
+    script = Script({1: [proposal("for instance")], 2: [proposal("measured twice", iteration=2)]})
+    found = material(targets_of(judged_items(60, 3)), AdditiveMaker(rubric="text"), script, profile="seed")
+    first = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW).known
+    slower = replace(first, state=replace(first.state, parameters=LearnParameters(learning_rate=0.25)))
+    for known, weight in ((first, 1.0), (slower, 0.25)):
+        after = learn_once(known, found, iteration=2, now=NOW).known
+        weights = {one.phrases[0]: one.weight for one in after.state.patterns.patterns}
+        assert {"for instance": 1.0, "measured twice": weight} == weights
+        assert all(weights == {one.phrases[0]: one.weight for one in line.patterns.patterns} for line in after.lines)
+        assert weights == {one.phrases[0]: one.weight for one in final_set(after, found).patterns}
+
+    fitted = material(targets_of(judged_items(60, 3)), ScorecardMaker(made=NOW, rubric="text"), script)
+    learned = learn_once(begin(EMPTY, fitted), fitted, iteration=1, now=NOW).known
+    rates = [0.25, 1.0]
+    sets = [
+        final_set(replace(learned, state=replace(learned.state, parameters=LearnParameters(learning_rate=rate))), fitted)
+        for rate in rates
+    ]
+    assert rates == [(one.calibration or {})["fitted"]["learning_rate"] for one in sets]
 
 
 def test_what_is_known_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:

@@ -44,11 +44,17 @@ class AdditiveMaker:
     def make(
         self, targets: Sequence[Target], base: PatternSet, candidates: Sequence[PatternV2], *, learning_rate: float = 1.0
     ) -> Made:
-        """Return ``base`` with the candidates, as active and as heavy as they are; ``learning_rate`` has nothing to scale."""
-        del learning_rate
+        """Return ``base`` with the candidates, as active as they are.
+
+        What is in ``base`` keeps its weight; what is new gets its own times ``learning_rate``: that is the change.
+        """
         new = {one.id: one for one in candidates}
-        kept = [new.pop(one.id, one) for one in base.patterns]
-        patterns = base.model_copy(update={"patterns": [*kept, *new.values()]})
+        kept = [
+            one if (other := new.pop(one.id, None)) is None else other.model_copy(update={"weight": one.weight})
+            for one in base.patterns
+        ]
+        added = [one.model_copy(update={"weight": one.weight * learning_rate}) for one in new.values()]
+        patterns = base.model_copy(update={"patterns": [*kept, *added]})
         return Made(patterns=patterns, predictions=cheap_scores(patterns, targets, self.rubric))
 
 

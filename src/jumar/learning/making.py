@@ -104,13 +104,14 @@ def probe_set(patterns: PatternSet, items: Sequence[Item], rubric: RubricChoice,
 
 
 def final_set(known: Known, material: Material) -> PatternSet:
-    """Return the set of what is known, made of all open items, in one go: what is learned in the end.
+    """Return the set of what is known, made of all open items, as boldly as the last one: what is learned in the end.
 
     Where it is calibrated, it carries the intervals for mode ``auto``: of the errors of the test items, each by a set that saw
     neither it nor a proposal that came from it.
     """
     candidates = _own_candidates(known.state, material.profile)
-    patterns = material.maker.make(material.targets, known.state.patterns, candidates).patterns
+    rate = known.state.parameters.learning_rate
+    patterns = material.maker.make(material.targets, known.state.patterns, candidates, learning_rate=rate).patterns
     tested = [one for one in material.tested if one.item.id in known.tested]
     if patterns.calibration is None or not tested:
         return patterns

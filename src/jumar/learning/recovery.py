@@ -21,6 +21,7 @@ from jumar.text import plural
 
 __all__ = [
     "ACTIONS",
+    "NOT_OFFERED",
     "RECOVERY_ACTIONS",
     "Action",
     "Applied",
@@ -219,6 +220,18 @@ RECOVERY_ACTIONS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProx
 """Action and description, in order, by the diagnosis before its colon."""
 
 
+NOT_OFFERED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "evidence": {
+            "increase_validation_threshold": "profile evidence commits what the fit gives points, whatever its accuracy",
+            "reset_provisional": "under profile evidence nothing stays provisional: the fit decides at once",
+        },
+        "seed": {},
+    }
+)
+"""Why an action is not offered under a profile, where nothing that it changes would decide anything there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
     """The state afterwards, an entry an action that was tried (also at the end of the state's log), and what was kept."""
@@ -253,25 +266,32 @@ def execute_recovery(
 
     Profile ``seed`` runs all of them, one after the other. Profile ``evidence`` tries each on ``state`` and keeps the one with
     the smallest gap on the test split (``evaluate``), the earlier of equals, and none where every one makes it larger. An action
-    that only changes parameters leaves the gap as it is; so it is kept where those that change patterns do harm. An unknown
-    diagnosis has no actions. Errors: ValueError for ``evidence`` without ``evaluate``, and for a gap that is not finite.
+    that only changes parameters leaves the gap as it is; so it is kept where those that change patterns do harm. What
+    decides nothing under a profile is not offered there (:data:`NOT_OFFERED`), and its entry says so. An unknown diagnosis has no
+    actions. Errors: ValueError for ``evidence`` without ``evaluate``, and for a gap that is not finite.
     """
     actions = RECOVERY_ACTIONS.get(recovery_key(diagnosis), ())
     if profile == "evidence" and evaluate is None and actions:
         raise ValueError("profile evidence needs evaluate, which measures the gap on the test split; profile seed does not")
     run = _in_order if profile == "seed" else _best_of
-    return run(actions, recovery_key(diagnosis), state, evaluate, means or RecoveryMeans())
+    offered = {name: _not_offered(NOT_OFFERED[profile][name]) for name, _ in actions if name in NOT_OFFERED[profile]}
+    return run(actions, {**ACTIONS, **offered}, recovery_key(diagnosis), state, evaluate, means or RecoveryMeans())
 
 
 def _in_order(
-    actions: Sequence[tuple[str, str]], key: str, state: LearnState, evaluate: Evaluate | None, means: RecoveryMeans
+    actions: Sequence[tuple[str, str]],
+    does: Mapping[str, Action],
+    key: str,
+    state: LearnState,
+    evaluate: Evaluate | None,
+    means: RecoveryMeans,
 ) -> Recovery:
     entries: list[dict[str, Any]] = []
     gap = _measured(evaluate, state) if actions else None
     now = state
     for name, description in actions:
         before = gap
-        done = ACTIONS[name](now, means)
+        done = does[name](now, means)
         now = done.state
         gap = _measured(evaluate, now) if done.changed else gap
         entries.append({**_entry(name, description, key, state, done, before, gap), "kept": done.changed})
@@ -280,12 +300,17 @@ def _in_order(
 
 
 def _best_of(
-    actions: Sequence[tuple[str, str]], key: str, state: LearnState, evaluate: Evaluate | None, means: RecoveryMeans
+    actions: Sequence[tuple[str, str]],
+    does: Mapping[str, Action],
+    key: str,
+    state: LearnState,
+    evaluate: Evaluate | None,
+    means: RecoveryMeans,
 ) -> Recovery:
     before = _measured(evaluate, state) if actions else None
     tried: list[tuple[Applied, dict[str, Any]]] = []
     for name, description in actions:
-        done = ACTIONS[name](state, means)
+        done = does[name](state, means)
         after = _measured(evaluate, done.state) if done.changed else before
         tried.append((done, _entry(name, description, key, state, done, before, after)))
     able = [one for one in tried if one[0].changed and before is not None and one[1]["after"] <= before + _EQUAL]
@@ -319,6 +344,14 @@ def _measured(evaluate: Evaluate | None, state: LearnState) -> float | None:
     if not math.isfinite(gap):
         raise ValueError(f"the gap on the test split is {gap}; it should be a finite number")
     return gap
+
+
+def _not_offered(why: str) -> Action:
+    def left_out(state: LearnState, means: RecoveryMeans) -> Applied:
+        del means
+        return _nothing(state, f"not offered: {why}")
+
+    return left_out
 
 
 def _nothing(state: LearnState, note: str) -> Applied:
