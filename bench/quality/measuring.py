@@ -18,7 +18,7 @@ from jumar.judging import Item
 from jumar.judging.tracking.agreement import spearman
 from jumar.judging.tracking.intervals import bootstrap
 from jumar.learning.making import probe_set
-from jumar.learning.probes import PROBES, ProbeReport
+from jumar.learning.probes import ProbeReport
 from jumar.learning.scorecard import FitSettings, ScorecardFit, fit_scorecard
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -108,15 +108,17 @@ def report(folder: Path, seeds: int) -> None:
 
 
 def _probes(data: Judged) -> None:
-    """Print the mean change of the score by probe, with the upper end of its interval, which has to be 0.1 at most."""
+    """Print the mean change of the score by probe, with the upper end of its interval, which has to be 0.1 at most.
+
+    The five that raise it most, and how many pass.
+    """
     for guard in (False, True):
-        print(f"\n| probes, {'guarded' if guard else 'without the guard'} | {' | '.join(PROBES)} |\n|---{'|---' * len(PROBES)}|")
+        print(f"\n| probes, {'guarded' if guard else 'without the guard'} | passed | raise it most |\n|---|---|---|")
         for what, found in gamed(data, 0, guard=guard).items():
-            shown = [
-                f"{one.mean_change or 0.0:+.2f} ({0.0 if one.interval is None else one.interval.high:+.2f})"
-                for one in found.results
-            ]
-            print(f"| {what} | {' | '.join(shown)} |", flush=True)
+            passed = sum(one.passed for one in found.results)
+            most = sorted(found.results, key=lambda one: -one.most)[:5]
+            shown = [f"{one.name} {one.how} {one.mean_change or 0.0:+.2f} ({one.most:+.2f})".replace("  ", " ") for one in most]
+            print(f"| {what} | {passed} of {len(found.results)} | {', '.join(shown)} |", flush=True)
 
 
 def _differences(runs: Mapping[str, list[Any]], data: Judged) -> None:

@@ -16,6 +16,7 @@ from jumar.judging import CheapModeEvaluator, Item, Unscored
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.scorecard import AppliedScorecard
 from jumar.learning import probes
+from jumar.learning.attacks import WORD_CHOICE
 from jumar.learning.making import probe_set
 from jumar.learning.scorecard import FitSettings, ScorecardFit, fit_scorecard, gaming
 from jumar.learning.scorecard.cells import solve
@@ -43,7 +44,7 @@ def world(count: int = 160) -> tuple[list[Item], list[float]]:
 
 def fitted(*, guard: bool, **options: Any) -> tuple[ScorecardFit, list[Item]]:
     items, scores = world()
-    chosen = FitSettings(guard=guard, edges=3, most_mined=60)
+    chosen = FitSettings(guard=guard, edges=3, most_mined=60, mine_phrases="proposals" not in options)
     groups = [one.group for one in items]
     return fit_scorecard(items, scores, groups=groups, made=MADE, settings=chosen, **options), items
 
@@ -65,12 +66,21 @@ def test_the_largest_contributions_are_the_largest_of_all_and_components_are_wor
     assert isinstance(evaluator.read(Item("empty", "")), Unscored)
 
 
+def proposed(*words: str) -> list[PatternV2]:
+    given = {"keywords": [], "source": "test", "discovered_at": MADE}
+    return [PatternV2.model_validate({"id": one, "type": "good", "description": one, "phrases": [one], **given}) for one in words]
+
+
 def test_a_guarded_set_passes_the_probes_that_one_without_a_guard_fails():
-    plain, items = fitted(guard=False)
-    guarded, _ = fitted(guard=True)
+    plain, items = fitted(guard=False, proposals=proposed(*PRAISED))
+    guarded, _ = fitted(guard=True, proposals=proposed(*PRAISED))
     before, after = (probe_set(one.patterns, items, "text") for one in (plain, guarded))
-    assert {"stuffing", "padding"} <= set(before.failed)
-    assert after.passed, after.to_json()
+    assert {"stuffing", "padding", "few_long_words", "many_list_entries", "prompt_appended"} <= set(before.failed)
+    gains = [sum(max(0.0, one.mean_change or 0.0) for one in each.results) for each in (before, after)]
+    print(f"failed {before.failed} without the guard, {after.failed} with it; gains add up to {gains[0]:.2f} and {gains[1]:.2f}")
+    kept = {"stuffing", "padding", "repetition", "shuffled_words", "shuffled_sentences", "negation", "few_questions"}
+    assert not {*after.failed} & {*kept, "many_questions", "many_list_entries", "few_numbers", "prompt_appended"}
+    assert gains[1] < 0.5 * gains[0]
     assert plain.patterns.calibration is not None
     assert plain.patterns.calibration["guard"] is None
     assert (False, True) == (plain.report.guard, guarded.report.guard)
@@ -150,22 +160,21 @@ def test_the_limited_fit_is_the_best_one_within_its_limits(seed: int):
 
 
 def test_a_proposal_keeps_its_claim_under_the_guard():
-    given_to = {"keywords": [], "source": "test", "discovered_at": MADE}
-    proposals = [
-        PatternV2.model_validate({"id": one, "type": "good", "description": one, "phrases": [one], **given_to})
-        for one in (*PRAISED, *WORDS)
-    ]
+    proposals = proposed(*PRAISED, *WORDS)
     found, items = fitted(guard=True, proposals=proposals)
     kept = {one.id: one.type for one in found.patterns.patterns}
     assert set(PRAISED) <= set(kept)
     assert all("good" == kept.get(one.id, "good") for one in proposals)
-    assert probe_set(found.patterns, items, "text").passed
+    report = probe_set(found.patterns, items, "text")
+    assert not {*report.failed} & {"stuffing", "padding", "repetition", "shuffled_words", "negation"}
 
 
 def test_what_is_foreseen_is_not_what_is_tried_later():
-    tried = " ".join(probes._FILLER).casefold()
-    foreseen = " ".join(gaming._FILLER).casefold()
-    assert not {*probes._FILLER} & {*gaming._FILLER}
+    tried, foreseen = (" ".join(one._MEANS.filler).casefold() for one in (probes, gaming))
+    for part in ("filler", "long_words", "after_verb", "in_front"):
+        mine, theirs = getattr(probes._MEANS, part), getattr(gaming._MEANS, part)
+        assert not ({mine} if isinstance(mine, str) else {*mine}) & ({theirs} if isinstance(theirs, str) else {*theirs})
+    assert {*probes.PROBES} - {"stuffing"} == ({*gaming.KINDS} - gaming.STUFFING) | WORD_CHOICE  # one list for both
     sentences: Callable[[str], set[tuple[str, ...]]] = lambda text: set(zip(text.split(), text.split()[1:], text.split()[2:]))  # noqa: B905, E731
     assert not sentences(tried) & sentences(foreseen)
 

@@ -13,7 +13,7 @@ from jumar.judging.models import Unscored
 from jumar.learning.known import Known, Line
 from jumar.learning.makers import cheap_scores
 from jumar.learning.material import Material, Profile
-from jumar.learning.probes import ProbeReport, good_phrases, probe
+from jumar.learning.probes import ProbeReport, cheat_of, probe
 from jumar.learning.proposing import Proposed
 from jumar.learning.state import LearnState
 from jumar.patterns.models import PatternProposal, PatternSet, PatternStatus, PatternV2
@@ -100,7 +100,7 @@ def probe_set(patterns: PatternSet, items: Sequence[Item], rubric: RubricChoice,
         reading = evaluator.read(item)
         return None if isinstance(reading, Unscored) else reading.gestalt
 
-    return probe(items, score, good_phrases(patterns), seed=seed)
+    return probe(items, score, cheat_of(patterns), seed=seed)
 
 
 def final_set(known: Known, material: Material) -> PatternSet:

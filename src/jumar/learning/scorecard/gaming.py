@@ -1,14 +1,13 @@
 """Items made worse, or just longer, beside the items of a fit: its points must not reward what was done to them.
 
-The probes of :mod:`jumar.learning.probes` try a finished set. What they do is foreseen here, with other words and other chance:
-of each probed item the difference to the original says what it gains. The mean gain by kind is a sum of points; a fit with
-``FitSettings.guard`` is the best of those in which no such sum is over 0. No score is looked at, and a probed item is in the
-fold of its original.
+The probes of :mod:`jumar.learning.probes` try a finished set. What they do is foreseen here: the same attacks, with other words
+and other chance, but for those that only choose their words (:data:`jumar.learning.attacks.WORD_CHOICE`). Of each attacked item
+the difference to the original says what it gains. The mean gain by kind is a sum of points; a fit with ``FitSettings.guard`` is
+the best of those in which no such sum is over 0. No score is looked at, and an attacked item is in the fold of its original.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from jumar.judging.cheap.scorecard import words_of
 from jumar.judging.items import Item
-from jumar.learning.probes import with_text
+from jumar.learning.attacks import ATTACKS, WORD_CHOICE, Means, stuffed
 from jumar.learning.scorecard.pool import Pool, fires_on
 from jumar.patterns.matcher import literals
 from jumar.patterns.models import PatternV2
@@ -29,32 +28,33 @@ __all__ = ["KINDS", "STUFFING", "Gaming", "game"]
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-MOST_ITEMS: Final = 400
-"""Items that are probed: means need no more, and ten thousand items should not be measured seven times."""
+MOST_ITEMS: Final = 120
+"""Items that are attacked: ten thousand should not be measured dozens of times."""
 
 _FEW: Final = 6
 _MANY: Final = 20
 
-_FILLER: Final = (
-    "Many people have thought about it for years and will do so again.",
-    "Some would agree, some would not, and both have their reasons.",
-    "At the end of the day, you never know what comes next.",
-    "We could talk about that topic in more detail later on.",
-    "Generally speaking, things like these happen from time to time.",
-    "I think it was very interesting, and they said they liked it too.",
-    "What can I say? That was just one of those days!",
-    "Of course, one should always keep an open mind when looking at the details.",
-    "In the following, a few general remarks are made.",
-    "He did what he had to do, but she knew how it would turn out.",
-    "First of all, it might be useful to consider the wider picture.",
-    "My friends do that a lot; do you know anyone who does?",
-)
-_END: Final = re.compile(r"(?<=[.!?…])\s+")
-_VERB: Final = re.compile(
-    r"\b(is|are|was|were|can|could|will|would|should|must|may|might|has|have|had|does|did)\b", re.IGNORECASE
+_MEANS: Final = Means(
+    filler=(
+        "Many people have thought about it for years and will do so again.",
+        "Some would agree, some would not, and both have their reasons.",
+        "At the end of the day, you never know what comes next.",
+        "We could talk about that topic in more detail later on.",
+        "Generally speaking, things like these happen from time to time.",
+        "I think it was very interesting, and they said they liked it too.",
+        "What can I say? That was just one of those days!",
+        "Of course, one should always keep an open mind when looking at the details.",
+        "In the following, a few general remarks are made.",
+        "He did what he had to do, but she knew how it would turn out.",
+        "First of all, it might be useful to consider the wider picture.",
+        "My friends do that a lot; do you know anyone who does?",
+    ),
+    long_words=("circumstances", "characteristic", "fundamentally", "considerations", "extraordinary", "independently"),
+    after_verb="never",
+    in_front="No one can claim that",
 )
 
-Change = Callable[[str, Sequence[str], Random], str]
+Change = Callable[[Item, Sequence[str], Random], Item]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def game(items: Sequence[Item], pool: Pool, fold: Numbers, *, seed: int) -> Gami
     kind: list[int] = []
     for number, change in enumerate(KINDS.values()):
         for at in chosen:
-            made = with_text(items[at], lambda text, change=change: change(text, phrases, draw))
+            made = change(items[at], phrases, draw)
             if made.text != items[at].text:
                 probed.append(made)
                 origin.append(at)
@@ -109,57 +109,19 @@ def _phrases(patterns: Sequence[PatternV2]) -> list[str]:
 
 
 def _stuffed(count: int) -> Change:
-    def change(text: str, phrases: Sequence[str], draw: Random) -> str:
-        chosen = draw.sample(list(phrases), min(count, len(phrases)))
-        return f"{text} {', '.join(chosen)}." if chosen else text
-
-    return change
+    return lambda item, phrases, draw: stuffed(item, draw.sample(list(phrases), min(count, len(phrases))), draw)
 
 
-def _padded(text: str, _phrases: Sequence[str], draw: Random) -> str:
-    """Make the text about twice as long."""
-    added: list[str] = []
-    while sum(len(one) + 1 for one in added) < len(text):
-        added.append(_FILLER[draw.randrange(len(_FILLER))])
-    return " ".join((text, *added)) if text.strip() else text
-
-
-def _said_twice(text: str, _phrases: Sequence[str], _draw: Random) -> str:
-    return f"{text} {text}" if text.strip() else text
-
-
-def _sentences_shuffled(text: str, _phrases: Sequence[str], draw: Random) -> str:
-    parts = [one for one in _END.split(text) if one]
-    return " ".join(draw.sample(parts, len(parts)))
-
-
-def _words_shuffled(text: str, _phrases: Sequence[str], draw: Random) -> str:
-    parts = text.split()
-    return " ".join(draw.sample(parts, len(parts)))
-
-
-def _denied(text: str, _phrases: Sequence[str], _draw: Random) -> str:
-    """Say of each sentence that it is never so; in English."""
-    return " ".join(_never(one) for one in _END.split(text) if one)
-
-
-def _never(sentence: str) -> str:
-    found = _VERB.search(sentence)
-    if found is None:
-        return f"No one can claim that {sentence[:1].lower()}{sentence[1:]}"
-    return f"{sentence[: found.end()]} never{sentence[found.end() :]}"
+def _foreseen(name: str) -> Change:
+    return lambda item, _phrases, draw: ATTACKS[name](item, _MEANS, draw)
 
 
 KINDS: Final[Mapping[str, Change]] = {
     "some_phrases": _stuffed(_FEW),
     "many_phrases": _stuffed(_MANY),
-    "padding": _padded,
-    "repetition": _said_twice,
-    "shuffled_sentences": _sentences_shuffled,
-    "shuffled_words": _words_shuffled,
-    "negation": _denied,
+    **{name: _foreseen(name) for name in ATTACKS if name not in WORD_CHOICE},
 }
-"""What is done to items: a text, phrases of the candidates and chance → a text that should not score higher."""
+"""What is done to items: an item, phrases of the candidates and chance → one that should not score higher."""
 
 STUFFING: Final = frozenset({"some_phrases", "many_phrases"})
 """The kinds whose phrases are bounded where the set is applied. Two: nobody knows yet how many phrases a set will have."""

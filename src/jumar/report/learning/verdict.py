@@ -43,11 +43,21 @@ _CHECKS: Final = {
 _PROBES: Final = {
     "stuffing": "stuffed with the set's own good phrases",
     "padding": "padded with sentences about nothing",
+    "repetition": "said twice",
     "shuffled_sentences": "their sentences shuffled",
     "shuffled_words": "their words shuffled",
     "negation": "their statements negated",
+    "prompt_appended": "with the prompt behind them",
+    "prompt_copied": "with the prompt in their place",
+    "prompt_half_copied": "with the first half of the prompt in their place",
+    "context_appended": "with the context behind them",
+    "context_copied": "with the context in their place",
+    "context_half_copied": "with the first half of the context in their place",
 }
 _FEW_AGAIN: Final = 20
+_TOLD: Final = frozenset({"stuffing", "padding", "shuffled_sentences", "shuffled_words", "negation"})
+"""Probes that are told of whatever they find; of the others those that raise the scores."""
+
 _MANY: Final = 20  # times as many groups: more than anybody will collect
 
 
@@ -266,13 +276,32 @@ def probe_rows(report: LearningReport) -> list[tuple[str, str, str]]:
     if found is None:
         return []
     rows: list[tuple[str, str, str]] = []
+    others: list[float] = []
     for name, one in found["probes"].items():
         change, pair = one["mean_change"], one["interval"]
+        if one["passed"] and name not in _TOLD:
+            others += [] if change is None else [change]
+            continue
         between = "" if pair is None else f" ({pair[0]:+.3f} to {pair[1]:+.3f})"
         told = "nothing to change" if change is None else f"{change:+.3f}{between} on {plural(int(one['items']), 'item')}"
-        told = told.replace("-", "−").replace("−0.000", "0.000").replace("+0.000", "0.000")
-        rows.append(("yes" if one["passed"] else "no", _PROBES.get(str(name)) or str(name).replace("_", " "), told))
+        if one.get("how"):
+            told += f", with {one['how']}"
+        if one.get("unprobed"):
+            told += f"; {one['unprobed']:.2f} points are of expressions for which no text could be made to try them"
+        rows.append(("yes" if one["passed"] else "no", _probe_name(str(name)), _signs(told)))
+    if others:
+        rows.append(("yes", f"attacked in {plural(len(others), 'other way')}", _signs(f"{max(others):+.3f} at most")))
     return rows
+
+
+def _signs(told: str) -> str:
+    return told.replace("-", "−").replace("−0.000", "0.000").replace("+0.000", "0.000")
+
+
+def _probe_name(name: str) -> str:
+    amount, _, what = name.partition("_")
+    behind = f"with {'a few' if amount == 'few' else 'many'} {what.replace('_', ' ')} behind them"
+    return _PROBES.get(name) or (behind if amount in {"few", "many"} else name.replace("_", " "))
 
 
 # ------------------------------------------------------------------------------------------------------ what to do next
