@@ -47,6 +47,20 @@ def test_what_is_wrong_is_said(fresh_place: Path) -> None:
     wrong: Any = {"max_costs": 3}
     with pytest.raises(TypeError, match="there is no keyword 'max_costs'; of the judge there are repeat, max_cost"):
         learn("answers.jsonl", "mock:", "outputs", **wrong)
+    odd: list[dict[str, Any]] = [
+        *(
+            {"profile": "x"},
+            {"propose": "x"},
+            {"propose": "judge", "reasons": False},
+            {"heldout": float("nan")},
+            {"heldout": 1.0},
+        ),
+        *({"max_iterations": 0}, {"min_iterations": 1}, {"min_iterations": 9, "max_iterations": 8}),
+    ]
+    for options in odd:
+        with pytest.raises(ConfigError, match=f"{next(iter(options))} = .* should be"):
+            learn("answers.jsonl", "mock:", "outputs", **options)
+    assert not Path("outputs").exists()
     with pytest.raises(UsageError, match="does not say what it was learned from"):
         prove(".")
     with pytest.raises(ConfigError, match="decision_line = 7"):

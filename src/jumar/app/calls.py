@@ -15,8 +15,9 @@ from jumar.app.judges import judge_settings
 from jumar.app.learning_model import LearnRequest, LearnResult, Proposer
 from jumar.app.prove_request import ProveRequest, recall
 from jumar.app.proving import Proving
-from jumar.errors import UsageError
+from jumar.errors import ConfigError, UsageError
 from jumar.judging.expensive.settings import JudgeSettings
+from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.judging.proofs import Proof
 from jumar.learning.proof import Verification
 from jumar.loop.control import StopSwitch
@@ -65,6 +66,7 @@ def learn(
     heldout: float = 0.4,
     seed: int = 0,
     max_iterations: int = 10,
+    min_iterations: int = FEWEST_ITERATIONS,
     profile: Literal["evidence", "seed"] = "evidence",
     propose: Proposer = "terms",
     reasons: bool = True,
@@ -78,11 +80,20 @@ def learn(
     keys, ``cache`` the folder of the judge's replies (None: none are kept). Called again it goes on. ``document()`` of the result
     is what ``--json`` prints; ``summary`` is None where there is no verdict.
 
-    Not to be called where an event loop is running. Errors: those of :func:`jumar.app.learning.learn`.
+    Not to be called where an event loop is running. Errors: those of :func:`jumar.app.learning.learn`,
+    :class:`jumar.errors.ConfigError` for an option that is out of range.
     """
     from jumar.app.learning import learn as run
 
     settings, prices = _settings(asking, explain=reasons)
+    _refuse("profile", profile, allowed=profile in {"evidence", "seed"}, wanted="'evidence' or 'seed'")
+    _refuse("propose", propose, allowed=propose in {"terms", "judge"}, wanted="'terms' or 'judge'")
+    _refuse("propose", propose, allowed=reasons or propose == "terms", wanted="'terms' where the judge gives no reasons")
+    _refuse("heldout", heldout, allowed=0.1 <= heldout <= 0.9, wanted="a share from 0.1 to 0.9")
+    _refuse("max_iterations", max_iterations, allowed=max_iterations >= 1, wanted="1 or more")
+    most = max(FEWEST_ITERATIONS, max_iterations)
+    fits = FEWEST_ITERATIONS <= min_iterations <= most
+    _refuse("min_iterations", min_iterations, allowed=fits, wanted=f"from {FEWEST_ITERATIONS} to max_iterations")
     named = [f"{name}={key}" for name, key in (fields or {}).items()]
     request = LearnRequest(
         items=Path(items),
@@ -95,6 +106,7 @@ def learn(
         heldout=heldout,
         seed=seed,
         max_iterations=max_iterations,
+        min_iterations=min_iterations,
         profile=profile,
         proposer=propose,
         cache=None if cache is None else Path(cache),
@@ -202,6 +214,11 @@ def evaluate_auto(
     log = None if audits is None else Path(audits)
     request = AutoRequest(judged=judged, patterns=Path(patterns), proof=Path(proof), audits=log, rules=rules)
     return run(request, datetime.now(UTC))
+
+
+def _refuse(name: str, value: object, *, allowed: bool, wanted: str) -> None:
+    if not allowed:
+        raise ConfigError(f"{name} = {value!r} should be {wanted}")
 
 
 def _settings(given: Asking, *, explain: bool) -> tuple[JudgeSettings, Prices | None]:
