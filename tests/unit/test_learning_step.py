@@ -22,7 +22,7 @@ from jumar.learning.material import Asked, Material, Proposer, Proposing
 from jumar.learning.probes import ProbeReport, ProbeResult
 from jumar.learning.proposing import propose_all
 from jumar.learning.split import split_items
-from jumar.learning.state import LearnParameters
+from jumar.learning.state import LearnParameters, pattern_hash
 from jumar.learning.step import begin, diverging, learn_once
 from jumar.learning.targets import Target
 from jumar.patterns.models import PatternProposal, PatternSet, PatternV2
@@ -313,6 +313,35 @@ def test_a_lower_learning_rate_makes_smaller_changes_under_the_profile_seed_too_
         for rate in rates
     ]
     assert rates == [(one.calibration or {})["fitted"]["learning_rate"] for one in sets]
+
+
+@pytest.mark.parametrize(("profile", "groups"), [("seed", 40), ("evidence", 40), ("evidence", 110)])
+def test_firings_and_accuracies_of_the_test_items_are_in_the_set_after_each_iteration(profile: Any, groups: int) -> None:
+    script = Script({1: [proposal(one) for one in GOOD], 2: [proposal(one, "bad", 2) for one in BAD]})
+    maker: Maker = AdditiveMaker(rubric="text") if profile == "seed" else ScorecardMaker(made=NOW, rubric="text")
+    found = material(targets_of(judged_items(groups, 2, effect=1.2)), maker, script, profile=profile)
+    known = begin(EMPTY, found)
+    for iteration in (1, 2):
+        learned = learn_once(known, found, iteration=iteration, now=NOW)
+        known = learned.known
+        phrases = 0
+        for own in (known.state.patterns, final_set(known, found)):
+            for one in own.patterns:
+                if one.feature is not None or one.status not in {"active", "provisional"}:
+                    continue
+                fires = [any(phrase in item.item.text for phrase in one.phrases) for item in found.tested]
+                agrees = [(item.score >= 4.0) == (one.type == "good") for item in found.tested]
+                right = sum(fired is agreed for fired, agreed in zip(fires, agrees, strict=True))
+                assert (sum(fires), right / len(fires)) == (one.times_fired, one.accuracy), one.phrases
+                phrases += 1
+            assert [number + 1 for number in range(iteration)] == [one["iteration"] for one in own.calibration_history]
+            assert learned.metrics.abs_gap == own.calibration_history[-1]["abs_gap"]
+            assert not {"timestamp", "story_ids"} & set(own.calibration_history[-1])
+        assert phrases
+    plain = [one.model_copy(update={"times_fired": 0, "accuracy": 0.0}) for one in known.state.patterns.patterns]
+    same = known.state.patterns.model_copy(update={"patterns": plain, "calibration_history": []})
+    assert same != known.state.patterns
+    assert pattern_hash(same) == pattern_hash(known.state.patterns), "counting makes no other set"
 
 
 def test_what_is_known_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from jumar.errors import EvaluationUnreliableError, JumarError
 from jumar.files import replace_file, sha256_bytes
+from jumar.judging.digests import digest_of
 from jumar.judging.tracking.agreement import spearman
 from jumar.learning.known import LEDGER, PREDICTIONS, STATE, Known, read_known, write_known
 from jumar.learning.material import Material
@@ -104,7 +105,7 @@ def known_in(directory: Path, material: Material) -> Known:
     if (directory / STATE).exists():
         return read_known(directory)
     patterns = load_pattern_set(directory / PATTERNS)
-    name = pattern_hash(patterns)
+    name = digest_of(patterns.model_dump(mode="json"))
     if name not in material.begun:
         material.begun[name] = begin(patterns, material)
     return material.begun[name]

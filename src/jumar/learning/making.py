@@ -10,6 +10,7 @@ from jumar.judging.auto import fit_intervals
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
 from jumar.judging.items import Item
 from jumar.judging.models import Unscored
+from jumar.learning.counting import counted
 from jumar.learning.known import Known, Line
 from jumar.learning.makers import cheap_scores
 from jumar.learning.material import Material, Profile
@@ -111,7 +112,8 @@ def final_set(known: Known, material: Material) -> PatternSet:
     """
     candidates = _own_candidates(known.state, material.profile)
     rate = known.state.parameters.learning_rate
-    patterns = material.maker.make(material.targets, known.state.patterns, candidates, learning_rate=rate).patterns
+    made = material.maker.make(material.targets, known.state.patterns, candidates, learning_rate=rate).patterns
+    patterns = counted(made, material).model_copy(update={"calibration_history": known.state.patterns.calibration_history})
     tested = [one for one in material.tested if one.item.id in known.tested]
     if patterns.calibration is None or not tested:
         return patterns

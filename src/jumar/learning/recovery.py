@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol
 
-from jumar.learning.state import MOST_DIVERSITY, LearnState
+from jumar.learning.state import MOST_DIVERSITY, LearnState, pattern_hash
 from jumar.learning.weights import correlated
 from jumar.patterns.matcher import MATCHED, PatternMatcher
 from jumar.patterns.merging import merge_patterns
@@ -146,7 +146,7 @@ def recalibrate_weights(state: LearnState, means: RecoveryMeans) -> Applied:
         found = correlated(state.patterns, means.texts, means.scores, rate=state.parameters.learning_rate)
     else:
         return _nothing(state, "there are no scored texts to fit weights on")
-    if found == state.patterns:
+    if pattern_hash(found) == pattern_hash(state.patterns):
         return _nothing(state, "the weights are as they would be fitted")
     before = {one.id: one.weight for one in state.patterns.patterns}
     moved = [abs(one.weight - before[one.id]) for one in found.patterns if one.id in before and one.weight != before[one.id]]

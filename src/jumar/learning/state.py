@@ -5,14 +5,13 @@ Values that are never changed: an iteration, a recovery action or a rollback ret
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Self
 
 from jumar.errors import FormatTooNewError, StoreDamagedError
-from jumar.files import sha256_bytes
+from jumar.judging.digests import patterns_digest
 from jumar.judging.models import IterationMetrics
 from jumar.patterns.models import PatternProposal, PatternSet
 from jumar.patterns.provisional import ValidationRule
@@ -151,9 +150,8 @@ class LearnState:
 
 
 def pattern_hash(patterns: PatternSet) -> str:
-    """Return the SHA-256 of what a set holds, whatever the blanks and the order of keys it was read with."""
-    document = patterns.model_dump(mode="json")
-    return sha256_bytes(json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode("ascii"))
+    """Return the SHA-256 of what a set holds, whatever the layout it was read with, and without what is only counted."""
+    return patterns_digest(patterns)
 
 
 def _parameters(found: Mapping[str, Any]) -> LearnParameters:

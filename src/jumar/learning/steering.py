@@ -17,7 +17,7 @@ from jumar.learning.making import remade
 from jumar.learning.material import Material
 from jumar.learning.recovery import RecoveryMeans, execute_recovery
 from jumar.learning.regression import Regression, Scored, check_change
-from jumar.learning.state import LearnState
+from jumar.learning.state import LearnState, pattern_hash
 from jumar.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.patterns.proposed import as_pattern
 
@@ -146,7 +146,7 @@ def _gone(before: PatternSet, after: PatternSet) -> frozenset[str]:
 def _refitted(known: Known, patterns: PatternSet, material: Material) -> PatternSet:
     whole = replace(known.state, parameters=replace(known.state.parameters, learning_rate=1.0))
     found, _ = remade(replace(known, state=whole), material)
-    return patterns if found.state.patterns == patterns else found.state.patterns
+    return patterns if pattern_hash(found.state.patterns) == pattern_hash(patterns) else found.state.patterns
 
 
 def _applied(known: Known, changed: LearnState, material: Material) -> Known:

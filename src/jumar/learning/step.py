@@ -11,6 +11,7 @@ from typing import Any
 from jumar.judging.gap import GAP_TARGET
 from jumar.judging.history import check_convergence, detect_divergence
 from jumar.judging.models import IterationMetrics
+from jumar.learning.counting import counted, with_metrics
 from jumar.learning.decided import decisions
 from jumar.learning.evidence import Evidence, evidence
 from jumar.learning.known import Known, Line
@@ -83,7 +84,8 @@ def learn_once(known: Known, material: Material, *, iteration: int, now: datetim
     actions = (*decisions(known, change, after, recovery, material.profile), *entries)
     history = (*before, metrics)
     good = not change.regression.regression and not divergence["diverging"]
-    state = replace(after.state, history=history).remembered(abs_gap=metrics.abs_gap, good=good)
+    patterns = with_metrics(counted(after.state.patterns, material), known.state.patterns.calibration_history, metrics)
+    state = replace(after.state, patterns=patterns, history=history).remembered(abs_gap=metrics.abs_gap, good=good)
     state = state.logged(*(one for one in actions if one["action"] != "recovery"))
     convergence, probes = converged(history, after, material)
     if probes is not None:
