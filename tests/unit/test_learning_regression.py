@@ -71,6 +71,21 @@ def test_noise_alone_does_not_roll_back_and_the_first_designs_profile_does() -> 
     assert check_change(items, wild, profile="seed").regression
 
 
+def test_a_lower_average_with_a_narrower_gap_is_no_regression_however_few_the_items() -> None:
+    """A set that gave too much: most items come closer, a few good ones further away, and the interval of the gap holds zero."""
+    judge = [1.0, 1.5, 2.0, 2.0, 2.5, 3.0, 3.0, 4.5, 4.5, 5.0, 4.0, 4.0]
+    before = [Scored(id=str(n), expensive=one, cheap=4.0, group=str(n)) for n, one in enumerate(judge)]
+    found = check_change(before, [replace(one, cheap=3.05) for one in before])
+    gap, average, _ = found.conditions
+    assert gap.delta is not None
+    assert gap.high is not None
+    assert gap.delta < 0 < gap.high
+    assert (True, True) == (average.exceeds, average.beyond_noise)
+    assert not found.regression
+    assert check_change(before, [replace(one, cheap=1.5) for one in before]).regression, "too low is no better than too high"
+    assert check_change(before, [replace(one, cheap=3.05) for one in before], profile="seed").regression
+
+
 def test_noise_rolls_back_no_more_often_than_its_level_says() -> None:
     """Two cheap judges that differ by luck alone, on 40 items in 20 groups, 100 times; three conditions of 2.5 % each."""
     rolled_back = 0

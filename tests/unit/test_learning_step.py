@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from jumar.judging.auto import fit_intervals, intervals_of
 from jumar.judging.history import detect_divergence
 from jumar.judging.items import Item
 from jumar.learning.known import PREDICTIONS, Known, read_known, write_known
+from jumar.learning.learner import DIMENSIONS, PATTERNS, LearnerScorer, write_set
 from jumar.learning.makers import AdditiveMaker, Made, Maker, ScorecardMaker, cheap_scores
 from jumar.learning.making import final_set, with_proposals
 from jumar.learning.material import Asked, Material, Proposer, Proposing
@@ -369,3 +371,25 @@ def test_the_final_set_scores_as_its_file_does() -> None:
     assert named & {*GOOD, *BAD}
     tested = [known.tested[one.item.id] for one in found.tested]
     assert intervals_of(final) == fit_intervals(tested, [one.score for one in found.tested], [one.group for one in found.tested])
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_a_set_that_is_better_by_less_than_anybody_is_shown_scores_the_same(dimension: str, tmp_path: Path):
+    stuff = material(targets_of(judged_items(30, 3, seed=1)), AdditiveMaker(), Script({}))
+    write_set(EMPTY, tmp_path / PATTERNS)
+    known = begin(EMPTY, stuff)
+    truth = {one.item.id: one.score for one in stuff.tested}
+    near = {name: score + (0.3 if number % 2 else -0.3) for number, (name, score) in enumerate(truth.items())}
+
+    def score(error: float, every: int = 1_000) -> float | None:
+        found = {name: one + (error if number % every == 0 else 0.0) for number, (name, one) in enumerate(near.items())}
+        write_known(replace(known, tested=found), tmp_path)
+        judged: Any = SimpleNamespace(material=lambda: stuff, judgement=lambda: None)
+        context: Any = SimpleNamespace(workdir=tmp_path, iteration=1)
+        return LearnerScorer(dimension, judged).score(context).score
+
+    # what one item of many moves by is in no figure that is shown; what all of them do is
+    first = score(0.0)
+    assert first is not None
+    assert first == score(0.005) == score(-1e-12)
+    assert first != score(1.0, every=2)

@@ -49,6 +49,7 @@ PATTERNS: Final = "patterns.json"
 ARTIFACTS: Final = (PATTERNS, STATE, LEDGER, PREDICTIONS)
 DIMENSIONS: Final = ("closeness", "ranking")
 _SPAN: Final = 4.0  # from 1 to 5
+_DIGITS: Final = 2
 
 
 class Judged(Protocol):
@@ -148,7 +149,11 @@ class Sound:
 
 
 class LearnerScorer:
-    """One dimension of what the test items say: ``closeness`` is 1 - MAE / 4, ``ranking`` is (1 + Spearman) / 2."""
+    """One dimension of what the test items say: ``closeness`` is 1 - MAE / 4, ``ranking`` is (1 + Spearman) / 2.
+
+    Both figures are taken in hundredths, as every table shows them: a set is not better than one before it by less than that, and
+    of equals the loop keeps the earlier one.
+    """
 
     def __init__(self, dimension: str, judged: Judged) -> None:
         self.dimension = dimension
@@ -174,7 +179,7 @@ class LearnerScorer:
     def _of(self, judge: Sequence[float], cheap: Sequence[float]) -> tuple[float, str]:
         truth, guess = np.asarray(judge, dtype=np.float64), np.asarray(cheap, dtype=np.float64)
         if self.dimension == "closeness":
-            mae = float(np.abs(truth - guess).mean())
-            return 1.0 - mae / _SPAN, f"MAE {mae:.3f}"
+            mae = round(float(np.abs(truth - guess).mean()), _DIGITS)
+            return 1.0 - mae / _SPAN, f"MAE {mae:.2f}"
         rank = spearman(truth, guess)
-        return (1.0 + (rank or 0.0)) / 2.0, f"Spearman {'—' if rank is None else f'{rank:.3f}'}"
+        return (1.0 + round(rank or 0.0, _DIGITS)) / 2.0, f"Spearman {'—' if rank is None else f'{rank:.2f}'}"

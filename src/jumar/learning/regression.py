@@ -86,11 +86,11 @@ def check_change(
 
     The conditions in order: the mean absolute gap grew by more than 0.2, the cheap average fell by more than 0.3, the rank
     correlation fell. Under ``evidence`` the first that passes its limit *and* is beyond noise is a regression, under ``seed`` the
-    first that passes its limit. A cheap average that falls while the gap gets narrower beyond noise comes closer to the judge;
-    under ``evidence`` that is none. The judge's scores are those of ``after``: a judge that changed its mind is no fault of the
-    patterns. The correlation is resampled with the ranks of all items. Items without a group are one each. Without items, or
-    under ``evidence`` with fewer than two groups, nothing is a regression. The same ``seed`` gives the same answer. Errors:
-    :class:`jumar.errors.MissingExtraError`.
+    first that passes its limit. A cheap average that falls while the gap gets narrower comes closer to the judge; under
+    ``evidence`` that is none, however sure the narrower gap is: that the average fell is no evidence against it. The judge's
+    scores are those of ``after``: a judge that changed its mind is no fault of the patterns. The correlation is resampled with
+    the ranks of all items. Items without a group are one each. Without items, or under ``evidence`` with fewer than two groups,
+    nothing is a regression. The same ``seed`` gives the same answer. Errors: :class:`jumar.errors.MissingExtraError`.
     """
     need_extra("judge", "checking a change for regression", "numpy", "scipy")
     import numpy as np
@@ -119,7 +119,7 @@ def check_change(
 
 def _counts(condition: Condition, gap: Condition) -> bool:
     """Return whether a condition counts under ``evidence``: beyond noise, and no fall of an average that was too high."""
-    narrower = gap.high is not None and gap.high < 0
+    narrower = gap.delta is not None and gap.delta < 0
     return condition.beyond_noise and not (condition.name == "cheap_score_dropped" and narrower)
 
 
