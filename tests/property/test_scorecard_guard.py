@@ -57,7 +57,9 @@ def test_the_largest_contributions_are_the_largest_of_all_and_components_are_wor
         assert not isinstance(reading, Unscored)
         every, few = evaluator.result(reading), evaluator.result(reading, parts=False, most=3)
         assert sorted(every.contributions, key=lambda one: -abs(one.points))[:3] == few.contributions
-        assert (every.reasons, every.gestalt) == (few.reasons, few.gestalt)
+        withheld = [said for said in every.reasons if said.startswith("+0.00 good phrases")]
+        moved = [said for said in every.reasons if said not in withheld]
+        assert ([*moved[:3], *withheld], every.gestalt) == (few.reasons, few.gestalt)
         assert every.sub_scores
         assert not few.sub_scores
         components = CheapModeEvaluator(None, rubric="text").evaluate_item(item)

@@ -11,6 +11,7 @@ import contextlib
 import contextvars
 import functools
 import itertools
+import math
 import operator
 import re
 from array import array
@@ -32,6 +33,7 @@ _DIGIT = re.compile(r"\d")
 _CAPITAL = re.compile(r"[A-Z]")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _WHOLE = (".", "!", "?", "…", '."', '!"', '?"', ".”", "!”", "?”", ".)", "。")
+_FIRST: Final = operator.itemgetter(0)
 _LIVE: Final = frozenset({"active", "provisional"})
 _CONTENT: Final = 4
 """Letters from which a word says what a text is about, as in the rubric's component ``overlap``."""
@@ -75,7 +77,7 @@ def _source(text: str) -> _Source:
 
 
 def _content(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(word for word in words if len(word) >= _CONTENT)
+    return frozenset([word for word in words if len(word) >= _CONTENT])
 
 
 class Measured:
@@ -94,6 +96,11 @@ class Measured:
     def words(self) -> list[str]:
         """The words in lower case, in order."""
         return lowered_words(self.text)
+
+    @functools.cached_property
+    def lengths(self) -> list[int]:
+        """The letters of each word."""
+        return list(map(len, self.words))
 
     @functools.cached_property
     def different(self) -> frozenset[str]:
@@ -139,20 +146,24 @@ class Relation:
         return self.measured.content & self.source.content
 
     @functools.cached_property
+    def copied(self) -> list[bool]:
+        """Of each three words that follow each other, whether they do in the source."""
+        return list(map(self.source.triples.__contains__, self.measured.triples))
+
+    @functools.cached_property
     def longest(self) -> int:
         """The words of the longest passage all of whose sequences of three words stand in the source.
 
         Where there is no such sequence, 2 for a shared pair of words. That is the longest copied fragment in nearly all texts, in
         time linear in the text.
         """
+        if True not in self.copied:
+            return 0 if self.source.pairs.isdisjoint(self.measured.pairs) else 2
         longest = run = 0
-        known = self.source.triples
-        for triple in self.measured.triples:
-            run = run + 1 if triple in known else 0
+        for there in self.copied:
+            run = run + 1 if there else 0
             longest = max(longest, run)
-        if longest:
-            return longest + 2
-        return 2 if any(pair in self.source.pairs for pair in self.measured.pairs) else 0
+        return longest + 2
 
 
 Block = Literal["surface", "relation"]
@@ -200,19 +211,19 @@ def _surface() -> Iterator[Feature]:
     yield one("commas", "{} commas or more", lambda m: m.text.count(","))
     yield one("quotes", "{} quotation marks or more", lambda m: len(_QUOTE.findall(m.text)))
     yield one("marks", "{} punctuation marks a word or more", lambda m: _share(len(_MARK.findall(m.text)), len(m.words)))
-    yield one("word_length", "{} letters a word or more", lambda m: _share(sum(map(len, m.words)), len(m.words)))
+    yield one("word_length", "{} letters a word or more", lambda m: _share(sum(m.lengths), len(m.lengths)))
     yield one(
         "long_words",
         "words of 8 letters are {} of all or more",
-        lambda m: _share(sum(len(w) >= 8 for w in m.words), len(m.words)),
+        lambda m: _share(sum(map((8).__le__, m.lengths)), len(m.lengths)),
     )
     yield one(
         "short_words",
         "words of 3 letters are {} of all or more",
-        lambda m: _share(sum(len(w) <= 3 for w in m.words), len(m.words)),
+        lambda m: _share(sum(map((3).__ge__, m.lengths)), len(m.lengths)),
     )
     yield one("capitals", "capital letters are {} of the text or more", lambda m: _share(_upper(m.text), len(m.text)))
-    yield one("names", "{} capitalised words or more", lambda m: sum(word[0].isupper() for word in m.parts.words))
+    yield one("names", "{} capitalised words or more", lambda m: sum(map(str.isupper, map(_FIRST, m.parts.words))))
     yield one("code", "{} backticks or more", lambda m: m.text.count("`"))
     yield one("ends_whole", "ends as a sentence does", lambda m: m.text.rstrip().endswith(_WHOLE))
     yield one("repeated_pairs", "repeated word pairs are {} of all or more", lambda m: _repeated(m.pairs))
@@ -246,12 +257,12 @@ def _relation(source: str) -> Iterator[Feature]:
     yield one(
         "copied_pairs",
         "of the word pairs {} or more are the SOURCE's",
-        lambda m, r: _share(sum(p in r.source.pairs for p in m.pairs), len(m.pairs)),
+        lambda m, r: _share(sum(map(r.source.pairs.__contains__, m.pairs)), len(m.pairs)),
     )
     yield one(
         "copied_triples",
         "of the word triples {} or more are the SOURCE's",
-        lambda m, r: _share(sum(t in r.source.triples for t in m.triples), len(m.triples)),
+        lambda _, r: _share(sum(r.copied), len(r.copied)),
     )
     yield one("longest_copy", "{} words or more in a row are the SOURCE's", lambda _, r: r.longest)
     yield one(
@@ -262,7 +273,7 @@ def _relation(source: str) -> Iterator[Feature]:
     yield one(
         "position",
         "what it shares stands {} of the way into the SOURCE or later",
-        lambda _, r: _share(sum(r.source.places[w] for w in r.shared), len(r.shared)),
+        lambda _, r: _share(math.fsum(map(r.source.places.__getitem__, r.shared)), len(r.shared)),
     )
     yield one(
         "opening",

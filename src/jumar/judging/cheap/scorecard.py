@@ -98,9 +98,12 @@ class AppliedScorecard:
             for place in places
         ]
 
-    def reasons(self, counted: Sequence[int], fired: Sequence[int], item: Item, *, withheld: bool) -> list[str]:
+    def reasons(
+        self, counted: Sequence[int], fired: Sequence[int], item: Item, *, withheld: bool, most: int | None = None
+    ) -> list[str]:
         """Return what moved the score, as ``+0.31 DESCRIPTION``, the largest first; what would read ``±0.00`` is left out.
 
+        With ``most`` only so many of these.
         The last one says so where good phrases were withheld.
         """
         if self._evidence is None:
@@ -108,7 +111,7 @@ class AppliedScorecard:
         live = self._evidence.live
         given = ((points, live[index].description) for index, points in self._evidence.moves(counted, self.card.unit))
         moved = sorted((one for one in given if abs(one[0]) >= _SEEN), key=lambda one: -abs(one[0]))
-        said = [f"{points:+.2f} {said}" for points, said in moved]
+        said = [f"{points:+.2f} {said}" for points, said in moved[:most]]
         if withheld and self.card.guard is not None:
             most, lost = self.card.guard.most(words_of(item)), self.good_phrases(fired)
             said.append(f"+0.00 good phrases do not count: {lost:.2f} of them is over {most:.2f}, the most for this length")

@@ -143,7 +143,7 @@ class Scorer:
     def result(self, reading: Reading, *, parts: bool = True, most: int | None = None) -> CheapModeResult:
         """Return everything about a score: what each component and each active pattern gave, and the sub-scores if asked for.
 
-        ``most``: only so many contributions, those that moved it most.
+        ``most``: only so many contributions, and reasons of a scorecard, those that moved it most.
         """
         evidence, patterns, card = reading.evidence, self._patterns, self._card
         moved = () if evidence is None else tuple(evidence.points)
@@ -152,7 +152,7 @@ class Scorer:
             given = largest(self._contributions((*reading.base.points, *moved)), most)
         else:
             counted = card.counted(reading.fired, withheld=reading.withheld)
-            reasons = card.reasons(counted, reading.fired, reading.item, withheld=reading.withheld)
+            reasons = card.reasons(counted, reading.fired, reading.item, withheld=reading.withheld, most=most)
             given = card.contributions(counted, most=most)
         return CheapModeResult(
             story_id=reading.item.id,
