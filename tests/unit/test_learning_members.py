@@ -11,7 +11,8 @@ from typing import Any
 from learn_items import BAD, GOOD, WORDS, judged_items
 
 from jumar.judging import Item
-from jumar.learning.members import members_of
+from jumar.learning.ledger import Ledger
+from jumar.learning.members import members_of, sealed_tests
 from jumar.learning.targets import Target
 from jumar.patterns.models import PatternProposal, PatternSet
 from jumar.patterns.proposed import as_pattern
@@ -73,3 +74,21 @@ def test_what_is_not_in_the_set_counts_as_a_test_and_is_no_member() -> None:
     assert supported[0] >= supported[1], "the more was tried, the more it takes"
     assert () == members_of(whole_set(few), few, [])
     assert () == members_of(whole_set([]), [], sealed)
+
+
+def test_tests_of_earlier_looks_count_at_the_next_one_and_the_same_look_is_made_again() -> None:
+    made, sealed = proposals(), targets(judged_items(30, 4, seed=5, effect=0.5, noise=0.6))
+    few, many = made[:5], [PatternProposal(pattern={"phrases": [f"{a} {b}"]}, proposed_at=1) for a in WORDS for b in WORDS[:20]]
+
+    def supported(found: Any) -> set[str]:
+        return {one.id for one in found.members if one.role == "supported"}
+
+    first = sealed_tests(whole_set(many), many, sealed)
+    assert [1] * len(many) == [one.iteration for one in first.ledger.entries]
+    alone, after = (sealed_tests(whole_set(few), few, sealed, known=known, look=2) for known in (Ledger(), first.ledger))
+    assert supported(after) < supported(alone), "eight hundred tests of the first look count at the second"
+    assert len(many) + len(few) == len(after.ledger.entries)
+    assert after == sealed_tests(whole_set(few), few, sealed, known=after.ledger, look=2)
+    third = sealed_tests(whole_set(few), few, sealed, known=alone.ledger, look=3)
+    assert supported(third) == supported(alone), "the very same tests are no others"
+    assert Ledger.from_json(after.ledger.to_json()) == after.ledger

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from jumar.app.items import read_items
-from jumar.app.learning_model import LOOP, RESULT, ROOT, LearnRequest
+from jumar.app.learning_model import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest
 from jumar.app.learning_verdicts import FILE as VERDICTS
 from jumar.app.learning_verdicts import Asking, Hear, Paid, Verdicts
 from jumar.app.rubrics import load_rubric
@@ -63,7 +63,7 @@ def check_output(request: LearnRequest) -> None:
     if (loops_directory(output / ROOT) / LOOP).exists():
         return
     own = None if request.patterns is None else request.patterns.absolute()
-    names = [PATTERNS, VERDICTS, STATE, LEDGER, PREDICTIONS, RESULT, "proof.json", "looks.jsonl"]
+    names = [PATTERNS, VERDICTS, STATE, LEDGER, PREDICTIONS, RESULT, SEALED_TESTS, "proof.json", "looks.jsonl"]
     there = [name for name in names if (output / name).exists() and (output / name).absolute() != own]
     there += sorted(one.name for one in output.glob("iteration_*"))
     if there:

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from jumar.app.learning_data import LearnData
 from jumar.app.learning_files import read_logs
-from jumar.app.learning_model import RESULT, LearnRequest, prove_request
+from jumar.app.learning_model import RESULT, SEALED_TESTS, LearnRequest, prove_request
 from jumar.app.proving import prove_set
 from jumar.files import replace_file
 from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.items import Item
 from jumar.learning.learner import PATTERNS, known_in, save_set
+from jumar.learning.ledger import Ledger
 from jumar.learning.making import final_set, probe_set
-from jumar.learning.members import members_of
+from jumar.learning.members import Member, sealed_tests
+from jumar.learning.targets import Target
 from jumar.loop.outcome import LoopOutcome
+from jumar.patterns.models import PatternProposal, PatternSet
 from jumar.patterns.storage import read_pattern_set
+from jumar.text import json_rows
 
 __all__ = ["finish"]
 
@@ -52,7 +57,7 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     verdict = proven.proof.verdict
     logs = read_logs(request.output)
     agreed = bool(logs) and bool(logs[-1]["convergence_check"]["converged"])
-    members = members_of(final, known.state.proposals, data.verdicts.targets(sealed))
+    members = _members(request.output, final, known.state.proposals, data.verdicts.targets(sealed), proven.proof.looks.number)
     summary = {
         **_course(logs),
         "supported": sum(one.role == "supported" for one in members),
@@ -71,6 +76,17 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     }
     replace_file(request.output / RESULT, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode())
     return summary
+
+
+def _members(
+    output: Path, patterns: PatternSet, proposals: Sequence[PatternProposal], sealed: Sequence[Target], look: int
+) -> tuple[Member, ...]:
+    """Test the proposals on the sealed items, all tests of earlier looks being counted, and keep the tests for the next look."""
+    path = output / SEALED_TESTS
+    before = Ledger.from_json(path.read_bytes(), str(path)) if path.exists() else Ledger()
+    found = sealed_tests(patterns, proposals, sealed, known=before, look=look)
+    replace_file(path, json_rows(found.ledger.to_json()).encode())
+    return found.members
 
 
 def _spent(outcome: LoopOutcome, data: LearnData, sealed: Sequence[Item]) -> float:

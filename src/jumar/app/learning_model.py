@@ -15,11 +15,13 @@ from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.loop.outcome import LoopOutcome
 from jumar.model.prices import Prices
 
-__all__ = ["LOOP", "RESULT", "ROOT", "LearnRequest", "LearnResult", "Proposer", "prove_request"]
+__all__ = ["LOOP", "RESULT", "ROOT", "SEALED_TESTS", "LearnRequest", "LearnResult", "Proposer", "prove_request"]
 
 LOOP: Final = "learn"
 ROOT: Final = ".jumar"
 RESULT: Final = "result.json"
+SEALED_TESTS: Final = "sealed_tests.json"
+"""Tests of single proposals on the sealed items, of all looks; their ``iteration`` is the number of the look."""
 
 Proposer = Literal["terms", "judge"]
 

@@ -113,8 +113,8 @@ class AppliedScorecard:
         moved = sorted((one for one in given if abs(one[0]) >= _SEEN), key=lambda one: -abs(one[0]))
         said = [f"{points:+.2f} {said}" for points, said in moved[:most]]
         if withheld and self.card.guard is not None:
-            most, lost = self.card.guard.most(words_of(item)), self.good_phrases(fired)
-            said.append(f"+0.00 good phrases do not count: {lost:.2f} of them is over {most:.2f}, the most for this length")
+            limit, lost = self.card.guard.most(words_of(item)), self.good_phrases(fired)
+            said.append(f"+0.00 good phrases do not count: {lost:.2f} of them is over {limit:.2f}, the most for this length")
         return said
 
     def _counted(self, fired: Sequence[int], item: Item) -> Sequence[int]:
