@@ -28,8 +28,12 @@ __all__ = ["KINDS", "STUFFING", "Gaming", "game"]
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-MOST_ITEMS: Final = 120
-"""Items that are attacked: ten thousand should not be measured dozens of times."""
+MOST_ITEMS: Final = 400
+"""Items that are attacked, of so few that the noise of their means would cost ranks."""
+
+_LARGE: Final = 2_000
+_OF_LARGE: Final = 120
+"""From how many items on fewer are attacked, and how many: they are measured dozens of times, and a mean of those will do."""
 
 _FEW: Final = 6
 _MANY: Final = 20
@@ -82,7 +86,8 @@ def game(items: Sequence[Item], pool: Pool, fold: Numbers, *, seed: int) -> Gami
     What is stuffed with phrases gains none by its phrases here: they are bounded where the set is applied.
     """
     draw = Random(f"gaming {seed}")  # noqa: S311 - no secret
-    chosen = sorted(draw.sample(range(len(items)), min(MOST_ITEMS, len(items))))
+    most = MOST_ITEMS if len(items) <= _LARGE else _OF_LARGE
+    chosen = sorted(draw.sample(range(len(items)), min(most, len(items))))
     phrases = _phrases(pool.patterns)
     probed: list[Item] = []
     origin: list[int] = []
