@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from loops import jumar, jumar_json
 
@@ -207,8 +209,16 @@ def test_a_run_that_ends_while_it_judges_goes_on_and_asks_only_what_was_not_answ
     (tmp_path / "hang").touch()
     process = start(tmp_path)
     wait_for(tmp_path, "s2 3")
+    until = time.monotonic() + 60
+    while len(list((tmp_path / ".jumar" / "replies").rglob("*.json"))) < 2:  # what was answered before is kept a moment later
+        assert time.monotonic() < until
+        time.sleep(0.02)
     if how == "killed":
+        judging = psutil.Process(process.pid).children(recursive=True)
         process.kill()
+        for one in judging:  # nobody is left to end them
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
     else:
         process.terminate()
     process.communicate(timeout=60)
