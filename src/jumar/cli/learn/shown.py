@@ -73,7 +73,7 @@ def show_summary(report: LearningReport) -> None:
         )
     failed = [name.replace("_", " ") for name, one in summary["probes"]["probes"].items() if not one["passed"]]
     if failed:
-        print_text(f"gamed     real items that were made worse score higher: {', '.join(failed)}")
+        print_text(f"gamed     real items that were made worse score higher, or may: {', '.join(failed)}")
     print_text(f"quality   {_quality(report, summary)}")
     print_text(f"converged {converged_text(summary, report.logs)}")
     print_text(f"judge     {_paid(report, summary)}")
