@@ -274,14 +274,16 @@ class Verdicts:
             return paid
         with as_write_error("write", self._path):
             make_directory(self._path.parent)
-            by_id = {item.id: item for item in wanted}
+            by_id, repeat = {item.id: item for item in wanted}, settings.repeat or 1
             with self._path.open("a", encoding="utf-8") as stream:
 
                 def keep(result: Result) -> None:
                     told(result)
                     digest = item_digest(by_id[result.story_id])
                     line: dict[str, Any] = {"id": result.story_id, "item": digest, "judge": self._judge}
-                    if isinstance(result, ExpensiveModeResult):
+                    # whoever stops it cuts an item's readings short: what was said is in the cache, and is no verdict yet
+                    cut = self._asking.stop() and len(result.readings if isinstance(result, ExpensiveModeResult) else ()) < repeat
+                    if isinstance(result, ExpensiveModeResult) and not cut:
                         self._known[digest], self._ids[result.story_id] = result, digest
                         line["result"] = result.model_dump(mode="json")
                     elif result.cost_usd:
