@@ -44,7 +44,6 @@ Hear = Callable[[Result, int], None]
 """Told of each answer: the result, and how many items are asked about."""
 
 _HOPELESS: Final = 0.9  # of the first few; whether too many of all have no verdict is seen with the others
-_NAMES: Final = 3  # of a line that holds nothing: an item without an answer
 _LOOK: Final = 0.1  # seconds between two looks at the request to stop
 
 
@@ -289,7 +288,7 @@ class Verdicts:
                     elif result.cost_usd:
                         self._lost.append(Lost(item=digest, cost_usd=result.cost_usd))
                         line["paid"] = result.cost_usd
-                    if len(line) > _NAMES:
+                    if "result" in line or "paid" in line:
                         stream.write(_line(line))
                         stream.flush()
 
