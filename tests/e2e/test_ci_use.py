@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pty
 import re
 import select
 import shutil
@@ -20,7 +19,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
-from loops import calls, jumar, jumar_json, write_loop
+from loops import calls, jumar, jumar_json, started_on_a_terminal, write_loop
 
 from jumar.cli.run import run_command
 
@@ -51,17 +50,7 @@ if value == "hang once":
 
 def on_a_terminal(directory: Path, *arguments: str) -> tuple[int, str]:
     """Run jumar on a terminal of its own where nobody types; return its exit code and what it showed."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jumar.cli.entry", *arguments],
-        cwd=directory,
-        env={**os.environ, "TERM": "xterm"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
+    process, ours = started_on_a_terminal(directory, *arguments)
     shown = b""
     with contextlib.suppress(OSError):  # what a terminal says when its other end is gone
         while select.select([ours], [], [], 60)[0] and (chunk := os.read(ours, 1 << 16)):

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import os
-import pty
 import select
 import signal
 import subprocess
@@ -15,7 +14,7 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 
-from loops import calls, jumar, jumar_json, write_loop
+from loops import calls, jumar, jumar_json, started_on_a_terminal, write_loop
 
 RUN = [sys.executable, "-m", "jumar.cli.entry", "run", "--quiet"]
 GENERATOR = """
@@ -149,17 +148,7 @@ def test_watch_draws_on_a_terminal_until_ctrl_c_and_ends_with_the_loop(tmp_path:
 
 
 def on_a_terminal(directory: Path, interrupt_after: float | None = None) -> tuple[int, str]:
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jumar.cli.entry", "watch", "--interval", "0.2"],
-        cwd=directory,
-        env={**os.environ, "TERM": "xterm-256color"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
+    process, ours = started_on_a_terminal(directory, "watch", "--interval", "0.2", term="xterm-256color")
     out = b""
     begin = time.monotonic()
     sent = interrupt_after is None

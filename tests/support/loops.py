@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -100,3 +101,19 @@ def calls(directory: Path) -> list[int]:
     """Return the iteration numbers that the generator was called with, in order."""
     log = directory / "calls.log"
     return [int(line) for line in log.read_text().split()] if log.exists() else []
+
+
+def started_on_a_terminal(directory: Path, *arguments: str, term: str = "xterm") -> tuple[subprocess.Popen[bytes], int]:
+    """Start jumar on a terminal of its own; return the process and our end of the terminal, to be closed by the caller."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jumar.cli.entry", *arguments],
+        cwd=directory,
+        env={**os.environ, "TERM": term},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    return process, ours

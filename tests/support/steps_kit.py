@@ -74,15 +74,14 @@ def sleepers(marker: str) -> list[int]:
 
 def is_gone(pid: int, seconds: float = 20.0) -> bool:
     """Whether a process that was killed ends; one that nobody has reaped has ended."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+
+    def ended() -> bool:
         try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
+            return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return True
-        time.sleep(0.02)
-    return False
+
+    return wait_for(ended, seconds)
 
 
 def wait_for(condition, seconds: float = 5.0):

@@ -19,7 +19,7 @@ from jumar.app.judged_files import check_outputs, row_of, write_rows
 from jumar.app.judges import make_judge
 from jumar.app.learned_from import learned_from
 from jumar.app.proving import rubric_of_items
-from jumar.app.rubrics import load_rubric
+from jumar.app.rubrics import kind_of_items, load_rubric
 from jumar.errors import EvaluationUnreliableError, ItemError
 from jumar.judging.auto import AutoRules, outcome, plan
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
@@ -49,7 +49,7 @@ def evaluate_auto(request: AutoRequest, now: datetime, hear: Hear | None = None)
     check_outputs(judged)
     check_per_item(judged.per_item, request.proof, request.audits)
     log = read_audits(request.audits, basis.proof.patterns.hash)
-    kind = "story" if chosen is not None and chosen.kind == "story" else None
+    kind = kind_of_items(chosen)
     items = list(read_items(judged.items, judged.fields, kind=kind))
     if not items:
         raise ItemError(f"{escape(str(judged.items))}: there are no items in it; give one JSON object a line")

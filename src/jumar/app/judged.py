@@ -18,7 +18,7 @@ from jumar.app.judged_files import check_outputs, row_of, write_iteration, write
 from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
 from jumar.app.judges import make_judge
 from jumar.app.learned_from import learned_from, proof_beside
-from jumar.app.rubrics import load_rubric
+from jumar.app.rubrics import kind_of_items, load_rubric
 from jumar.errors import EvaluationUnreliableError, ItemError, StoreWriteError
 from jumar.files import write_once
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
@@ -54,7 +54,7 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
         evaluator = CheapModeEvaluator(request.patterns, rubric=rubric)
     judge = make_judge(request.judge, max_tokens=request.max_tokens)
     check_outputs(request)
-    kind = "story" if rubric is not None and rubric.kind == "story" else None
+    kind = kind_of_items(rubric)
     items = list(read_items(request.items, request.fields, kind=kind))
     if not items:
         raise ItemError(f"{escape(str(request.items))}: there are no items in it; give one JSON object a line")

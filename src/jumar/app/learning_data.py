@@ -14,7 +14,7 @@ from jumar.app.items import read_items
 from jumar.app.learning_model import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest
 from jumar.app.learning_verdicts import FILE as VERDICTS
 from jumar.app.learning_verdicts import Asking, Hear, Paid, Verdicts
-from jumar.app.rubrics import load_rubric
+from jumar.app.rubrics import kind_of_items, load_rubric
 from jumar.errors import EvaluationUnreliableError, ExistsError, ItemError
 from jumar.files import as_write_error, make_directory, write_once
 from jumar.judging.expensive.given import rubric_of
@@ -43,8 +43,7 @@ def read_learning_items(request: LearnRequest) -> tuple[Item, ...]:
 
     Errors: :class:`jumar.errors.ItemError` that names file and line, also of an empty one.
     """
-    rubric = load_rubric(request.rubric)
-    kind = "story" if rubric is not None and rubric.kind == "story" else None
+    kind = kind_of_items(load_rubric(request.rubric))
     items = tuple(read_items(request.items, request.fields, kind=kind))
     if not items:
         raise ItemError(f"{escape(str(request.items))}: there are no items in it; give one JSON object a line")

@@ -202,8 +202,9 @@ class LoopEvaluator:
 
     def _items(self, context: StepContext) -> list[Item] | None:
         from jumar.app.evaluator_items import collect_items
+        from jumar.app.rubrics import kind_of_items
 
-        kind = "story" if self._rubric is not None and self._rubric.kind == "story" else None
+        kind = kind_of_items(self._rubric)
         options = self._options
         return collect_items(context.workdir, options.paths, among=context.artifacts, fields=options.fields, kind=kind)
 

@@ -17,7 +17,7 @@ from jumar.app.learning_verdicts import Asking, Hear, Verdicts
 from jumar.app.looks import FILE as LOOKS
 from jumar.app.looks import count_look, look_known, record_seen
 from jumar.app.prove_request import ProveRequest
-from jumar.app.rubrics import load_rubric
+from jumar.app.rubrics import kind_of_items, load_rubric
 from jumar.errors import (
     ConfigError,
     ConflictError,
@@ -197,8 +197,7 @@ def _split(output: Path) -> Split:
 
 
 def _items(request: ProveRequest) -> list[Item]:
-    rubric = load_rubric(request.rubric)
-    kind = "story" if rubric is not None and rubric.kind == "story" else None
+    kind = kind_of_items(load_rubric(request.rubric))
     return list(tie_copies(list(read_items(request.items, request.fields, kind=kind))).items)
 
 

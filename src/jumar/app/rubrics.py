@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from jumar.app.load import parse_model, read_toml
 from jumar.errors import ConfigError
 from jumar.judging.rubric import BUILTIN, StoryRubric, TextRubric, builtin_rubric, rubric_class
 from jumar.text import escape, nearest
 
-__all__ = ["load_rubric"]
+__all__ = ["kind_of_items", "load_rubric"]
+
+
+def kind_of_items(rubric: StoryRubric | TextRubric | None) -> Literal["story"] | None:
+    """Return as what items are read for a rubric: as stories, or None, by what is in them."""
+    return "story" if rubric is not None and rubric.kind == "story" else None
 
 
 def load_rubric(spec: str | None) -> StoryRubric | TextRubric | None:
