@@ -20,12 +20,12 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-CHECKS := check-format check-lint check-types check-typing check-imports check-deps check-size check-docs check-fragments
+CHECKS := check-format check-lint check-types check-typing check-imports check-deps check-size check-docs check-pictures check-fragments
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cases test test-fast sweep bench controls auto quality docs docs-serve check $(CHECKS) constraints clean
+.PHONY: help demo demo-cases test test-fast sweep bench controls auto quality docs docs-serve pictures check $(CHECKS) constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -77,16 +77,25 @@ $(VENV)/.agent: tests/support/agent.txt | $(BIN)/python
 	@if $(call beside,$(VENV)/agent,tests/support/agent.txt); then touch $@; \
 	  else rm -rf $(VENV)/agent; echo "the coding agent of the tests cannot be installed here: its test is skipped"; fi
 
+# Those that npm brings, the pinned versions of them, and its test runners; NPM_AGENTS= all of them takes 1.3 GB.
+NPM_AGENTS ?= claude-code codex gemini-cli jest vitest
+$(VENV)/.npm-agents: tests/support/npm-agents.txt | $(BIN)/python
+	@if ! command -v npm >/dev/null; then echo "npm is not installed: the tests with real coding agents and test runners of npm are skipped"; \
+	else echo "setting up $(VENV): npm-agents"; \
+	  if mkdir -p $(VENV)/npm-agents && npm install --prefix $(VENV)/npm-agents --no-package-lock --no-audit --no-fund --loglevel=error \
+	    $$(grep -E '$(subst $() ,|,$(strip $(NPM_AGENTS)))' $<) >$(VENV)/.out 2>&1; then touch $@; \
+	  else tail -5 $(VENV)/.out; rm -rf $(VENV)/npm-agents; echo "the coding agents and test runners of npm cannot be installed here: their tests are skipped"; fi; fi
+
 # ------------------------------------------------------------------------------------------------------------- use
 
-demo: $(VENV)/.core ## run a real loop offline and show the best pass chosen (FILE=text.md for your own text)
+demo: $(VENV)/.core ## run a real loop offline and show the best iteration selected (FILE=text.md for your own text)
 	@$(BIN)/jumar demo $(FILE) $(ARGS)
 
 demo-cases: $(VENV)/.core ## a chain of cases: what carrying the best does; and the recorded chain of JUMAR_DATA, where it is
 	@BIN="$(CURDIR)/$(BIN)" OUT="$(CURDIR)/jumar-demo" RECORDED="$(abspath $(JUMAR_DATA))/closed_loop/recorded_chain" \
 	  sh examples/case-chain/demo.sh
 
-test: $(VENV)/.dev $(VENV)/.llm $(VENV)/.agent ## run every test, then print the branch coverage
+test: $(VENV)/.dev $(VENV)/.llm $(VENV)/.agent $(VENV)/.npm-agents ## run every test, then print the branch coverage
 	@$(BIN)/python -m compileall -q src # hundreds of processes are started, also where PYTHONDONTWRITEBYTECODE is set
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest $(PARALLEL) $(ARGS)
@@ -120,9 +129,12 @@ docs: $(VENV)/.docs ## build the documentation into site/
 docs-serve: $(VENV)/.docs ## serve the documentation while you write
 	@$(BIN)/mkdocs serve
 
+pictures: $(VENV)/.core ## draw the pictures of the README again, from real runs
+	@$(BIN)/python docs/_picture.py
+
 # ---------------------------------------------------------------------------------------------------------- checks
 
-check: $(VENV)/.dev $(VENV)/.docs ## format, lint, types, import layers, dependencies, sizes, docs, changelog
+check: $(VENV)/.dev $(VENV)/.docs ## format, lint, types, import layers, dependencies, sizes, docs, pictures, changelog
 	@$(MAKE) --no-print-directory --keep-going $(CHECKS)
 
 check-format: $(VENV)/.dev
@@ -148,6 +160,9 @@ check-size: $(VENV)/.dev
 
 check-docs: $(VENV)/.docs
 	$(call quietly,docs,$(BIN)/mkdocs build --strict)
+
+check-pictures: $(VENV)/.core
+	$(call quietly,pictures,$(BIN)/python docs/_picture.py --check)
 
 check-fragments: $(VENV)/.dev
 	$(call quietly,changelog fragments,.ci/fragments $(BIN))

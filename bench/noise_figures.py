@@ -1,6 +1,6 @@
 """What looking again is worth: loops whose true quality is known, as a table. ``python bench/noise_figures.py``.
 
-The true quality of twelve passes is a random walk; a scorer reads each twice, with normal noise. Each loop is chosen from three
+The true quality of twelve passes is a random walk; a scorer reads each twice, with normal noise. Each loop is selected from three
 times: by the highest score, by the tie rule alone, and with finalists scored again. All of it runs through the rules that
 ``jumar run`` uses; only files and programs are missing.
 """
@@ -25,7 +25,7 @@ REPEAT = 2
 LOOPS = 150
 CRITERIA = SelectionCriteria(mode="highest_quality", threshold=None)
 SCENARIOS = {
-    "improves by half a point a pass": (0.5, 1.5, 3.0),
+    "improves by half a point an iteration": (0.5, 1.5, 3.0),
     "wanders": (0.0, 2.0, 3.0),
     "wanders far": (0.0, 5.0, 3.0),
     "does not change at all": (0.0, 0.0, 3.0),

@@ -112,7 +112,7 @@ def _drain(results: Any) -> None:
 
 
 def _bare(phrases: list[str]) -> Callable[[str], object]:
-    """One pass of the library over a text, without word boundaries and without asking whose phrase it was."""
+    """One iteration of the library over a text, without word boundaries and without asking whose phrase it was."""
     size = sum(map(len, phrases))
     kind = Implementation.DFA if size < 1 << 18 else None
     find = BytesAhoCorasick([phrase.encode() for phrase in dict.fromkeys(phrases)], implementation=kind).find_matches_as_indexes

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from timing import Row, milliseconds
+from timing import Row, milliseconds, shortest
 
 from jumar.loop import purse
 from jumar.loop.clock import SystemClock
@@ -24,6 +24,7 @@ from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.tally import Tally
 from jumar.model import GenerateOutcome, ScoreReading, StepContext, StopRules, Usage
 from jumar.model.budget import Budget
+from jumar.redaction import Redactor
 from jumar.store.layout import prepare_root
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
@@ -45,7 +46,16 @@ class Trivial:
         return ScoreReading(dimension=self.dimension, score=0.5 + (context.iteration % 7) / 100)
 
 
+LOG = (
+    b"2026-10-12T10:11:12.345Z INFO worker-3 the token of request 7 was read, key 12 of 40\n"
+    b'10.0.3.4 "GET /static/app.5f3c.js?v=7 HTTP/1.1" 200 5120 "https://example.com/a/b" "Mozilla/5.0 (X11; Linux x86_64)"\n'
+    b"tests/unit/test_module_12.py::test_something_that_is_long PASSED [ 40%]\n"
+    b'{"level": "info", "request_id": "2d1568b0c6f4a9b7d3e2f1a0b9c8d7e6", "path": "/api/v1/items/17", "status": 200}\n'
+)
+
+
 def measure(directory: Path) -> Iterator[Row]:
+    yield redaction(50_000_000)
     spent: dict[str, float] = defaultdict(float)
     with timed(spent):
         engine = run(directory / "ledger", Trivial(), iterations=ITERATIONS)
@@ -88,8 +98,24 @@ def timed(spent: dict[str, float]) -> Iterator[None]:
         yield
 
 
+def redaction(size: int) -> Row:
+    """Return what it costs to look through a log, as it comes from a program: known values and formats, against values alone."""
+    values = {f"NAME_{number}": f"{number}-a-value-{number}" for number in range(8)}
+    chunk = (LOG * (65_536 // len(LOG) + 1))[:65_536]
+
+    def look_through(redactor: Redactor) -> None:
+        stream = redactor.stream()
+        for _ in range(size // len(chunk)):
+            stream.feed(chunk)
+
+    both, alone = shortest(
+        [functools.partial(look_through, Redactor(values)), functools.partial(look_through, Redactor(values, shapes=False))], 3
+    )
+    return f"redaction, {size / 1e6:.0f} MB of log", f"{size / 1e6 / both:.0f} MB/s", f"8 values alone: {both / alone:.1f}×", "—"
+
+
 def run(work: Path, generator: Any, *, iterations: int, candidates: int = 1, workers: int = 1) -> float:
-    """Run a loop under a budget; return the seconds from the start of the first pass to the last one's record."""
+    """Run a loop under a budget; return the seconds from the start of the first iteration to the last one's record."""
     work.mkdir()
     (work / "out.md").write_text("0\n")
     prepare_root(work / ".jumar")

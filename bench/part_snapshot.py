@@ -65,7 +65,7 @@ def measure(directory: Path) -> Iterator[Row]:
     for number in range(1, ROUNDS + 1):
         for path in rng.sample(files, CHANGED):
             path.write_bytes(rng.randbytes(SIZE))
-        time.sleep(2.5)  # a pass of an agent takes longer; time stamps younger than that are doubted by all of them
+        time.sleep(2.5)  # an iteration of an agent takes longer; time stamps younger than that are doubted by all of them
         for name, (take, where) in tools.items():
             before = bytes_used(where)
             times[name].append(seconds(lambda take=take, number=number: take(number)))
@@ -100,7 +100,7 @@ Tool = tuple[Callable[[int], None], Path]
 
 
 def jumar_tool(directory: Path, tree: Path) -> Tool:
-    """Stage what the loop's rules match: what the engine does between two passes, listing included."""
+    """Stage what the loop's rules match: what the engine does between two iterations, listing included."""
     root = directory / "jumar"
     prepare_root(root)
     store = LoopStore.create(root / "loops" / "bench", "bench", {}, workdir=tree, created_at="2026-01-01T00:00:00Z")

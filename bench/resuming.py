@@ -36,7 +36,7 @@ def resume_row(work: Path, iterations: int) -> Row:
 
 
 def begun(work: Path) -> LoopStore:
-    """Begin the loop ``bench`` below ``work`` as ``jumar run`` does, with one pass; return its store."""
+    """Begin the loop ``bench`` below ``work`` as ``jumar run`` does, with one iteration; return its store."""
     work.mkdir()
     (work / "out.md").write_text("0\n")
     _write(work, 1)

@@ -1,7 +1,7 @@
-"""The README's table of strategies, computed anew from the public runs: ``python bench/topk_figures.py DIRECTORY``.
+"""The table of strategies with their skill, computed anew from the public runs: ``python bench/topk_figures.py DIRECTORY``.
 
 The directory has ``cranfield_minilm.jsonl``, ``vaswani_minilm.jsonl`` and ``clinc_minilm.jsonl``. The figures are those that
-``jumar topk compare FILE`` and ``jumar topk tune FILE`` print. tests/unit/test_topk_figures.py holds README and docs to them.
+``jumar topk compare FILE`` and ``jumar topk tune FILE`` print. tests/unit/test_topk_figures.py holds the docs to them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def table(runs: list[Run]) -> str:
             for one in (run.defaults[name] for run in runs)
         ]
         cells.append(share(mean([run.defaults[name].f1 for run in runs])))
-        lines.append(f"| [`{name}`](docs/topk/{name}.md) | {' | '.join(cells)} |")
+        lines.append(f"| [`{name}`](../topk/{name}.md) | {' | '.join(cells)} |")
     tuned = [_value(run.tuning.quality) for run in runs]
     lines.append(f"| **`jumar topk tune`**, held out | {' | '.join(map(share, [*tuned, mean(tuned)]))} |")
     cells = [f"{share(f1)} · +.000 ({k})" for f1, k in (run.fixed for run in runs)]

@@ -17,7 +17,7 @@ SECTIONS = {
     "Reference": "reference",
     "Design": "design",
 }
-FIRST = ["index.md", "tutorial.md"]
+FIRST = ["index.md", "tutorial.md", "cases.md", "judging.md", "learning.md", "choosing-k.md"]
 _ROLE = re.compile(r":(?:class|data|exc|func|meth|mod):(?=<code>)")
 
 

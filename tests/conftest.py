@@ -23,6 +23,7 @@ _DATA = Path(os.environ.get("JUMAR_DATA") or Path(__file__).parents[2] / "shared
 _KEPT = frozenset({"JUMAR_SWEEP"})  # says how long the fault sweeps may take; jumar itself does not know it
 _LEFT_OUT = ("CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR")
 _MEMORY = Path("/dev/shm")
+_STATE = tempfile.mkdtemp(prefix="jumar-state-")
 _ROOM = 2 << 30  # many times what the tests leave
 
 
@@ -48,6 +49,7 @@ def fresh_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # a machine where git was just installed: no identity, no default branch, no hooks
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("XDG_STATE_HOME", _STATE)  # whoever runs the tests has a key of his own for what is his
     redaction.install(None)
     place = tmp_path / "here"
     place.mkdir()

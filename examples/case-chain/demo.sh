@@ -29,7 +29,7 @@ python3 steps/compare.py best.json last.json
 
 echo
 if [ -n "${RECORDED:-}" ] && [ -d "$RECORDED" ]; then
-    echo "== A real recording: its last iterations were carried; what would have been chosen"
+    echo "== A real recording: its last iterations were carried; what would have been selected"
     "$jumar" cases replay "$RECORDED"
     "$jumar" cases report "$RECORDED" --format html -o "$out/cases-recorded.html" >/dev/null
 else

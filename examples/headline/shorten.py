@@ -1,4 +1,4 @@
-"""The generator: drops the word that carries least, a few times a pass. It has no idea when to stop."""
+"""The generator: drops the word that carries least, a few times an iteration. It has no idea when to stop."""
 
 from pathlib import Path
 

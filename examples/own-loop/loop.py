@@ -1,4 +1,4 @@
-"""Smooth a noisy curve again and again: first the noise goes, then the curve. The tracker keeps the pass in between."""
+"""Smooth a noisy curve again and again: first the noise goes, then the curve. The tracker keeps the iteration in between."""
 
 import math
 import random
@@ -27,4 +27,4 @@ with BestOutputTracker("smooth", quality_weights=ONLY_CORRECTNESS) as tracker:
         )
         print(f"{number}: off by {error:.1%}, scores {record.quality_score:.1f}")
     selection = tracker.select_output()
-    print(f"chosen: iteration {selection.selected_iteration} ({selection.reason}), last: {selection.final_iteration}")
+    print(f"selected: iteration {selection.selected_iteration} ({selection.reason}), last: {selection.final_iteration}")

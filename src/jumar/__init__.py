@@ -1,4 +1,4 @@
-"""Run an agent again and again, score every pass, and keep the best one instead of the last.
+"""Run an agent again and again, score every iteration, and keep the best one instead of the last.
 
 Everything named here is loaded when it is first used, so that ``import jumar`` costs next to nothing. What the names do is said
 where they are defined; nothing inside the package imports from here.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from jumar.errors import (
         ArtifactError,
+        BrokenStartError,
         ConfigError,
         ConflictError,
         DuplicateIterationError,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArtifactError",
     "BestOutputTracker",
+    "BrokenStartError",
     "CheckResult",
     "ConfigError",
     "ConflictError",

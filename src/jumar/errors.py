@@ -9,6 +9,7 @@
     │   ├── ArtifactError           2   a path that is missing, leaves the root or is over the quota
     │   ├── DuplicateIterationError 2   the same iteration number twice
     │   ├── NotFoundError           2   no such loop, iteration or decision
+    │   ├── BrokenStartError        2   a check or scorer can say nothing of the state before the loop, so that nothing is begun
     │   ├── LoopFinishedError       2   a finished loop was run again
     │   ├── ConflictError           2   the target changed since it was looked at
     │   ├── ExistsError             2   what would be written is there already (also a FileExistsError)
@@ -17,6 +18,7 @@
     ├── NothingEvaluatedError      12   there is no iteration with a valid score
     ├── LockedError                13   another process is writing this loop
     ├── StoreDamagedError          14   what is on disk is not what was written
+    │   ├── ForgedError             14   a file of a loop that jumar did not write
     │   └── FormatTooNewError      14   written by a newer jumar
     ├── StoreWriteError             1   the disk refused (full, read-only, input/output error)
     ├── PatternSaveError            1   patterns that would not be readable again; the file is as it was
@@ -27,15 +29,20 @@ Messages are for the person who reads them: they name the file, the field and wh
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "ArtifactError",
+    "BrokenStartError",
     "ConfigError",
     "ConflictError",
     "DuplicateIterationError",
     "EvaluationUnreliableError",
     "ExistsError",
+    "ForgedError",
     "FormatTooNewError",
     "ItemError",
     "JumarError",
@@ -94,6 +101,10 @@ class NotFoundError(UsageError):
     """There is no such loop, iteration or decision."""
 
 
+class BrokenStartError(UsageError):
+    """A check or scorer can say nothing of the state before the loop, and so of no iteration; nothing was paid for."""
+
+
 class LoopFinishedError(UsageError):
     """The loop has ended; running it again would pay for nothing that was asked for."""
 
@@ -130,6 +141,14 @@ class StoreDamagedError(JumarError):
     """A file of the store is missing, cut off, altered or not what its format says."""
 
     exit_code: ClassVar[int] = 14
+
+
+class ForgedError(StoreDamagedError):
+    """A file of the store was not written by jumar. ``path`` is where it lies, ``way`` what to do about it."""
+
+    def __init__(self, path: Path, way: str = "the next `jumar run` sets it aside and says so") -> None:
+        super().__init__(f"{path} was not written by jumar, or was changed since; {way}")
+        self.path = path
 
 
 class FormatTooNewError(StoreDamagedError):

@@ -35,6 +35,7 @@ __all__ = [
     "fsync_directory",
     "is_inside",
     "make_directory",
+    "outdate",
     "remove_any",
     "remove_tree",
     "rename_new",
@@ -330,17 +331,24 @@ def content_of(path: str | Path) -> bytes | None:
         os.close(fd)
 
 
-def walk(root: Path, *, prune: Callable[[str], bool] | None = None) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def walk(
+    root: Path, *, prune: Callable[[str], bool] | None = None, lenient: bool = False
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Yield ``(relative POSIX path, entry)`` for everything below ``root`` that is not a directory, sorted by name.
 
     Links are yielded, never followed, so the walk cannot leave ``root``. ``prune`` gets the relative path of a directory with a
-    trailing slash and returns True to skip it.
+    trailing slash and returns True to skip it. ``lenient``: a directory that cannot be read is passed over.
     """
     pending: list[tuple[str, str]] = [("", os.fspath(root))]
     while pending:
         prefix, directory = pending.pop()
-        with os.scandir(directory) as listing:
-            entries = sorted(listing, key=lambda entry: entry.name)
+        try:
+            with os.scandir(directory) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError:
+            if not lenient:
+                raise
+            continue
         below: list[tuple[str, str]] = []
         for entry in entries:
             relative = prefix + entry.name
@@ -350,6 +358,17 @@ def walk(root: Path, *, prune: Callable[[str], bool] | None = None) -> Iterator[
             else:
                 yield relative, entry
         pending.extend(reversed(below))
+
+
+def outdate(path: str | Path, replaced: float) -> None:
+    """Give the new file ``path`` a time in another second than ``replaced``, the time of the file whose place it will take.
+
+    Who goes by times and sizes, as Python does with its bytecode, would take the one for the other. It is the next second, so
+    that ``make`` sees a newer file too. A link is left alone.
+    """
+    found = os.lstat(path)
+    if stat.S_ISREG(found.st_mode) and int(found.st_mtime) == int(replaced):
+        os.utime(path, (found.st_atime, int(replaced) + 1))
 
 
 def is_inside(path: Path, root: Path) -> bool:

@@ -1,16 +1,15 @@
 """Secrets out of what is written: known values and the shapes of well-known tokens become ``[redacted: NAME]``.
 
-What a generator, a check or a judge prints is kept for ever and shown to the next pass. Whatever writes such text asks
+What a generator, a check or a judge prints is kept for ever and shown to the next iteration. Whatever writes such text asks
 :func:`current` first; ``app/`` wires it once per process from ``[redact]``, and without that it knows the environment's secrets
 and the shapes. The files of a snapshot are never altered: they are the person's, to the byte.
 
-Everything works on UTF-8 bytes. A text without secrets costs one search for each known value and for the few letters that each
-shape begins with, and comes back as the same object.
+Everything works on UTF-8 bytes. A text without secrets costs one search for each known value and what :mod:`jumar.secret_formats`
+costs, and comes back as the same object.
 """
 
 from __future__ import annotations
 
-import base64
 import fnmatch
 import json
 import os
@@ -18,6 +17,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import quote
+
+from jumar.secret_formats import COMMON, LONGEST, may_name_secret, secrets_in
 
 __all__ = [
     "LEAST",
@@ -39,118 +40,19 @@ LEAST: Final = 8
 """Shorter values are never searched for: they would be found by chance. Bytes of UTF-8."""
 
 _WORDS_TO: Final = 12  # letters alone, or digits alone, up to this length are words and numbers
-_COMMON: Final = frozenset(
-    {
-        *(
-            "password",
-            "passwort",
-            "changeme",
-            "change-me",
-            "changeit",
-            "secret",
-            "my-secret",
-            "mysecret",
-            "supersecret",
-            "disabled",
-        ),
-        *(
-            "example",
-            "undefined",
-            "production",
-            "development",
-            "localhost",
-            "anonymous",
-            "placeholder",
-            "your-api-key",
-            "required",
-        ),
-        *("optional", "no-password", "not-set", "xxxxxxxx", "********", "unlimited", "keychain", "username", "artifacts"),
-        *("iterations", "decisions", "attempts", "manifest.json", "metrics.json", "redacted"),
-    }
-)
 _PATH: Final = re.compile(r"(?:~|\.{1,2})?/[^\s:=+]*|[A-Za-z]:\\.*")
 _MARK: Final = re.compile(rb"\[redacted(?:: [A-Za-z0-9_.-]{1,100})?\]")
 _MARKED: Final = b"[redacted"
 _PLAIN: Final = b"[redacted]"
 _ROUNDS: Final = 20
-_WORD: Final = 8 << 10  # bytes of an unfinished word that a stream holds back: no token of a known shape is longer
-_HELD: Final = 64 << 10  # bytes that a stream holds back at most
-_SPACES: Final = (b" ", b"\n", b"\t", b"\r")
-_LEADS: Final = re.compile(
-    rb"(?i)(?:authorization[\"']?[ \t]*[:=]?[ \t\"']*(?:bearer|basic|token)?|bearer|basic"
-    rb"|secret_?access_?key[\"']?[ \t]*[:=]?[ \t\"']*|-----BEGIN[^\n]*)[ \t]*\Z"
-)
-_LEAD: Final = 96  # bytes in which what leads to a token is looked for
-
-
-class _Shape(NamedTuple):
-    """One kind of token. ``anchor`` is what the pattern cannot match without. Group 1, if there is one, is the secret."""
-
-    anchor: bytes
-    pattern: re.Pattern[bytes]
-    digit: bool = False
-
-
-def _shape(anchor: str, pattern: bytes, *, digit: bool = False) -> _Shape:
-    return _Shape(anchor.encode(), re.compile(pattern), digit)
-
-
-# each begins where a word begins, and is a run of at least _TOKEN letters of _LETTERS
-_WORDS: Final = (
-    _shape("sk-", rb"sk-[A-Za-z0-9_-]{20,250}", digit=True),  # OpenAI, Anthropic, OpenRouter, DeepSeek …
-    _shape("k_", rb"[sr]k_(?:live|test)_[A-Za-z0-9]{16,250}"),
-    _shape("gsk_", rb"gsk_[A-Za-z0-9]{32,250}"),
-    _shape("xai-", rb"xai-[A-Za-z0-9]{40,250}"),
-    _shape("AIza", rb"AIza[A-Za-z0-9_-]{35}"),
-    _shape("hf_", rb"hf_[A-Za-z0-9]{30,100}"),
-    _shape("gh", rb"gh[pousr]_[A-Za-z0-9]{30,255}"),
-    _shape("github_pat_", rb"github_pat_[A-Za-z0-9_]{40,255}"),
-    _shape("glpat-", rb"glpat-[A-Za-z0-9_.-]{20,255}"),
-    _shape("npm_", rb"npm_[A-Za-z0-9]{36}"),
-    _shape("pypi-AgE", rb"pypi-AgE[A-Za-z0-9_-]{40,1000}"),
-    _shape("IA", rb"A[KS]IA[A-Z2-7]{16}(?![A-Za-z0-9])"),
-    _shape("xox", rb"xox[abceoprs]-[A-Za-z0-9-]{15,250}", digit=True),
-    _shape("xapp-", rb"xapp-[A-Za-z0-9-]{20,250}", digit=True),
-    _shape("eyJ", rb"eyJ[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{10,1000}"),
-)
-# what leads to the secret says what it is; anchors are in small letters
-_LED: Final = (
-    _shape(
-        "access",
-        rb"(?i:secret_?access_?key)[\"']?[ \t]*[:=]?[ \t]*[\"']?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
-    ),
-    _shape("accountkey=", rb"AccountKey=([A-Za-z0-9+/]{40,120}={0,2})"),
-    _shape("slack.com/", rb"hooks\.slack\.com/services/([A-Za-z0-9/]{20,100})"),
-    _shape(
-        "authorization",
-        rb"(?i:authorization)[\"']?[ \t]*[:=][ \t]*[\"']?(?i:bearer|basic|token)[ \t]+([^\s\"',;\\\[]{6,4000})",
-    ),
-    _shape("bearer ", rb"(?i:bearer)[ \t]+([A-Za-z0-9._~+/=-]{20,4000})", digit=True),
-    _shape("://", rb"://[^\s/:@\"'<>]{0,200}:([^\s/@\"'<>\[]{3,500})@"),
-    _shape(
-        "private key",
-        rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        # lines of base64, a last one that is short, lines such as DEK-Info
-        rb"(?:(?:\\[nr]|\s)*(?:[A-Za-z0-9+/=]{16,}|=?[A-Za-z0-9+/]{1,15}={0,2}(?=(?:\\[nr]|\s)*(?:-|\Z))"
-        rb"|(?:Proc-Type|DEK-Info|Comment|Version): [^\n\\]{0,200}))*"
-        rb"(?:(?:\\[nr]|\s)*(?:-----END[A-Z0-9 ]*-----|-[-A-Z0-9 ]*\Z|\\?\Z))?",
-    ),
-)
-_TOKEN: Final = 20
-_LETTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
-_RUNS: Final = bytes(ord("a") if byte in _LETTERS else ord(" ") for byte in range(256))
-_RUN: Final = re.compile(rb"a" * _TOKEN + rb"a*")
-_BEFORE: Final = frozenset(_LETTERS) - frozenset(b".")
-_ESCAPE: Final = re.compile(rb"(?:\\[nrtbf]|(?:\x1b|\\(?:u001b|x1b|033|e))\[[0-9;]*m|%[0-9A-Fa-f]{2})\Z")
-_COLOUR: Final = 24  # bytes of the longest escape
-_DIGIT: Final = re.compile(rb"[0-9]")
+_HELD: Final = 64 << 10  # bytes of a line without an end that a stream holds back at most
 
 
 def unfit(value: str) -> str | None:
     """Return why ``value`` cannot be searched for without finding what is no secret; None when it can."""
     if len(value.encode("utf-8", "surrogatepass")) < LEAST:
         return f"is shorter than {LEAST} characters, and would be found by chance"
-    if value.lower() in _COMMON or len(set(value)) < 3:
+    if value.lower() in COMMON or len(set(value)) < 3:
         return "is a common word, and would be found where it is no secret"
     return None
 
@@ -187,9 +89,9 @@ class _Span(NamedTuple):
 class Redactor:
     """Finds and replaces secrets. Made of values by name, of regular expressions, and of the known shapes.
 
-    A value that :func:`unfit` refuses is not searched for. Values are also found as they stand in JSON, in an address, and, with
-    ``thorough``, in base64 and UTF-16. A pattern is matched against UTF-8 bytes, ``^`` and ``$`` at the ends of lines; the
-    callers have checked it. Immutable; may be shared between threads.
+    A value that :func:`unfit` refuses is not searched for. Values are also found as they stand in JSON and in an address.
+    A pattern is matched against UTF-8 bytes, ``^`` and ``$`` at the ends of lines; the callers have checked it. Immutable; may
+    be shared between threads.
     """
 
     def __init__(
@@ -198,12 +100,11 @@ class Redactor:
         *,
         patterns: Iterable[str] = (),
         shapes: bool = True,
-        thorough: bool = False,
     ) -> None:
         literals: dict[bytes, bytes] = {}
         for name, value in (values or {}).items():
             if unfit(value) is None:
-                for form in _forms(value, thorough=thorough):
+                for form in _forms(value):
                     literals.setdefault(form, _label(name, value))
         self._literals: Sequence[tuple[bytes, bytes]] = tuple(sorted(literals.items(), key=lambda item: -len(item[0])))
         self._patterns = tuple(re.compile(pattern.encode(), re.MULTILINE) for pattern in patterns)
@@ -234,10 +135,6 @@ class Redactor:
         """Return whether :meth:`redact_bytes` would change ``data``."""
         return bool(self._spans(data))
 
-    def count(self, data: bytes) -> int:
-        """Return how many places :meth:`redact_bytes` would change first."""
-        return len(self._spans(data))
-
     def known_in(self, data: bytes) -> frozenset[str]:
         """Return the names of the known values (not shapes, not patterns) that stand in ``data``."""
         return frozenset(label[len(_MARKED) + 2 : -1].decode() or "?" for literal, label in self._literals if literal in data)
@@ -246,6 +143,11 @@ class Redactor:
     def knows_values(self) -> bool:
         """Whether there are values to look for at all."""
         return bool(self._literals)
+
+    @property
+    def by_line(self) -> bool:
+        """Whether a stream waits for the end of a line: shapes and patterns may begin anywhere in one."""
+        return self._shapes or bool(self._patterns)
 
     @property
     def longest(self) -> int:
@@ -277,7 +179,7 @@ class Redactor:
     def _spans(self, data: bytes) -> list[_Span]:
         """Return what is to be replaced, in order, without overlaps."""
         found = self._values_in(data)
-        loose = list(_tokens(data)) if self._shapes else []
+        loose = [_Span(*span, _PLAIN) for span in secrets_in(data)] if self._shapes else []
         for pattern in self._patterns:
             loose += [_Span(*match.span(), _PLAIN) for match in pattern.finditer(data) if match.end() > match.start()]
         if loose and _MARKED in data:
@@ -295,12 +197,13 @@ class Redactor:
                     cut = at
                     break
                 at = data.find(literal[:1], at + 1)
-        if self._patterns:
-            cut = min(cut, max(data.rfind(b"\n") + 1, len(data) - _HELD))
-        if self._shapes:
-            cut = min(cut, _open_word(data))
+        if self.by_line:
+            line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+            cut = min(cut, line if len(data) - line <= _HELD else len(data) - LONGEST)
         for span in spans:
-            if span.start < cut and (span.end > cut or (span.end == len(data) and len(data) < _HELD)):
+            behind = data[span.end : cut]  # a block of keys may go on after the end of a line
+            goes_on = behind.isspace() and data.startswith(b"-----BEGIN", span.start)
+            if span.start < cut and (span.end > cut or ((goes_on or span.end == len(data)) and len(data) < _HELD)):
                 cut = span.start
         return cut
 
@@ -312,8 +215,8 @@ NOTHING: Final = Redactor(shapes=False)
 class RedactedStream:
     """Redacts a stream whose chunks may end within a secret.
 
-    What could be the beginning of one is held back: at most 64 KiB, mostly the last word. All that :meth:`feed` and
-    :meth:`finish` returned, joined, holds none of the known values; a pattern is found within a line.
+    What could be the beginning of one is held back: at most 64 KiB, mostly the last line while it has no end. All that
+    :meth:`feed` and :meth:`finish` returned, joined, holds none of the known values; shapes and patterns are found in a line.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -322,11 +225,13 @@ class RedactedStream:
 
     def feed(self, chunk: bytes) -> bytes:
         """Take the next chunk; return what is certain by now, redacted."""
-        data = self._held + chunk if self._held else chunk
+        self._held = data = self._held + chunk if self._held else chunk
+        if self._redactor.by_line and len(data) <= _HELD and b"\n" not in chunk and b"\r" not in chunk:
+            return b""
         cut, done = self._redactor.settled(data)
-        if len(data) - cut > max(_HELD, 2 * self._redactor.longest):  # an endless token: what is known of it is taken out
+        if len(data) - cut > max(_HELD, 2 * self._redactor.longest):  # an endless key: what is known of it is taken out
             data = self._redactor.redact_bytes(data)
-            cut = max(0, len(data) - _WORD)
+            cut = max(0, len(data) - LONGEST)
             done = data[:cut]
         self._held = data[cut:]
         return done
@@ -337,16 +242,7 @@ class RedactedStream:
         return self._redactor.redact_bytes(rest)
 
 
-def _open_word(data: bytes) -> int:
-    """Return where the word begins that ``data`` ends in, and what leads to it, such as ``Authorization: Bearer``."""
-    start = len(data)
-    floor = max(0, start - _WORD)
-    start = max(floor, 1 + max(data.rfind(space, floor) for space in _SPACES))
-    lead = _LEADS.search(data, max(0, start - _LEAD), start)
-    return start if lead is None else lead.start()
-
-
-def _forms(value: str, *, thorough: bool) -> Iterator[bytes]:
+def _forms(value: str) -> Iterator[bytes]:
     """Yield how a value may stand in a file: as it is, in JSON, in an address."""
     raw = value.encode("utf-8", "surrogatepass")
     yield raw
@@ -354,16 +250,6 @@ def _forms(value: str, *, thorough: bool) -> Iterator[bytes]:
     yield json.dumps(value, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
     yield quote(raw).encode()
     yield quote(raw, safe="").encode()
-    if thorough:
-        yield value.encode("utf-16-le", "surrogatepass")
-        yield value.encode("utf-16-be", "surrogatepass")
-        for shift in range(3):
-            encoded = base64.b64encode(b"\0" * shift + raw).rstrip(b"=")
-            # the first and the last letters also depend on what stands beside the value
-            core = encoded[(shift * 8 + 5) // 6 : len(encoded) - (1 if (shift + len(raw)) % 3 else 0)]
-            if len(core) >= LEAST:
-                yield core
-                yield core.replace(b"+", b"-").replace(b"/", b"_")
 
 
 def _label(name: str, value: str) -> bytes:
@@ -377,34 +263,6 @@ def _occurrences(data: bytes, literal: bytes, label: bytes) -> Iterator[_Span]:
     while at >= 0:
         yield _Span(at, at + len(literal), label)
         at = data.find(literal, at + 1)
-
-
-def _tokens(data: bytes) -> Iterator[_Span]:
-    """Yield what looks like a token of a known kind."""
-    for run in _RUN.finditer(data.translate(_RUNS)):
-        start, end = run.span()
-        word = data[start:end]
-        for shape in _WORDS:
-            if shape.anchor in word:
-                for match in shape.pattern.finditer(word):
-                    at = start + match.start()
-                    if _begins_word(data, at) and _has_digit(shape, match):
-                        yield _Span(at, start + match.end(), _PLAIN)
-    small = data.lower()
-    for shape in _LED:
-        if shape.anchor in small:
-            for match in shape.pattern.finditer(data):
-                if _has_digit(shape, match):
-                    yield _Span(*match.span(match.re.groups and 1), _PLAIN)
-
-
-def _begins_word(data: bytes, at: int) -> bool:
-    """Return whether no word goes on at ``at``; the end of an escape or of a colour is not a part of one."""
-    return at == 0 or data[at - 1] not in _BEFORE or _ESCAPE.search(data, max(0, at - _COLOUR), at) is not None
-
-
-def _has_digit(shape: _Shape, match: re.Match[bytes]) -> bool:
-    return not shape.digit or _DIGIT.search(match.group()) is not None
 
 
 def _joined(spans: list[_Span]) -> list[_Span]:
@@ -429,15 +287,34 @@ def _replaced(data: bytes, spans: Iterable[_Span]) -> bytes:
 
 
 def redacted_json(value: Any, redact: Callable[[str], str], keep: frozenset[str] = frozenset()) -> Any:
-    """Return JSON data with ``redact`` applied to every string, keys included; what stands under a key of ``keep`` is left."""
+    """Return JSON data with ``redact`` applied to every string, keys included; what stands under a key of ``keep`` is left.
+
+    A string that is a secret because of its key, such as ``password``, goes too.
+    """
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
         found = cast("Mapping[str, Any]", value)
-        return {redact(name): item if name in keep else redacted_json(item, redact, keep) for name, item in found.items()}
+        return {
+            redact(name): item
+            if name in keep
+            else _redacted_under(name, item, redact)
+            if isinstance(item, str)
+            else redacted_json(item, redact, keep)
+            for name, item in found.items()
+        }
     if isinstance(value, list | tuple):
         return [redacted_json(item, redact, keep) for item in cast("Sequence[Any]", value)]
     return value
+
+
+def _redacted_under(name: str, text: str, redact: Callable[[str], str]) -> str:
+    if may_name_secret(name):
+        lead = f'{name}="'
+        done = redact(f'{lead}{text}"')
+        if done.startswith(lead) and done.endswith('"'):
+            text = done[len(lead) : -1]
+    return redact(text)
 
 
 class _Wired:

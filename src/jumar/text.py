@@ -8,14 +8,41 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-__all__ = ["cut", "escape", "escape_block", "json_rows", "json_text", "last_line", "nearest", "percent", "plural", "points"]
+__all__ = [
+    "TwiceError",
+    "cell_width",
+    "cut",
+    "escape",
+    "escape_block",
+    "fit",
+    "human_size",
+    "in_ascii",
+    "json_rows",
+    "json_text",
+    "last_line",
+    "nearest",
+    "once",
+    "percent",
+    "plural",
+    "points",
+    "short_dollars",
+    "without_escapes",
+    "wrapped",
+]
 
 # C0, DEL and C1 controls, lone surrogates (undecodable bytes), and the Unicode controls that reorder or break lines.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Escape sequences of a terminal: colours and cursor moves (ECMA-48 CSI), titles and links (OSC), character sets (ISO 2022).
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~])")
 _OUTER: Final = 2  # levels of a document that are worth a line each
+_PLAIN: Final = str.maketrans(
+    {"−": "-", "—": "-", "–": "-", "Δ": "+/-", "✓": "+", "✗": "x", "×": "x", "★": "*", "·": "|", "…": "...", "→": "->"}
+    | {"≥": ">=", "±": "+/-"}
+)
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -37,6 +64,25 @@ def escape(text: str) -> str:
 def escape_block(text: str) -> str:
     """Like :func:`escape`, but line feeds and tabs stay: for output of several lines."""
     return _UNSAFE.sub(lambda m: m.group() if m.group() in "\n\t" else _shown(m), text)
+
+
+def without_escapes(text: str) -> str:
+    """Return ``text`` without the escape sequences that colour it or move a cursor."""
+    return _ESCAPES.sub("", text)
+
+
+class TwiceError(ValueError):
+    """A JSON object has a key twice, and nobody can tell which of the values is meant."""
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object that a person wrote (``object_pairs_hook``). Errors: :class:`TwiceError`."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TwiceError(f"the key '{escape(twice)[:60]}' is there twice in one object")
+    return found
 
 
 def json_text(document: Mapping[str, Any]) -> str:
@@ -70,6 +116,18 @@ def _laid_out(value: Any, depth: int) -> str:
 _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
+def human_size(size: int) -> str:
+    """Return a number of bytes for people: ``812 B``, ``10.0 kB``, ``1.2 GB``; powers of 1,000."""
+    if size < 1000:
+        return f"{size} B"
+    amount = float(size)
+    for unit in ("kB", "MB", "GB"):
+        amount /= 1000
+        if amount < 999.95:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / 1000:.1f} TB"
+
+
 def points(value: float, *, sign: bool = False) -> str:
     """Return a score of 0–100 rounded to one decimal; whole numbers without a decimal: ``85``, ``83.3``, ``+13``."""
     shown = f"{value:+.1f}" if sign else f"{value:.1f}"
@@ -80,6 +138,11 @@ def points(value: float, *, sign: bool = False) -> str:
 def percent(value: float | None) -> str:
     """Return a score of 0–100 as people read it, ``85%``; ``—`` when there is none."""
     return "—" if value is None else f"{points(value)}%"
+
+
+def short_dollars(value: float) -> str:
+    """Return ``$0.12``; what is below a cent and not zero has four places: ``$0.0042``."""
+    return f"${value:,.{2 if value >= 0.01 or value == 0 else 4}f}"
 
 
 def cut(text: str, most: int) -> str:
@@ -96,6 +159,52 @@ def cut(text: str, most: int) -> str:
 def last_line(output: str) -> str:
     """Return the last line of a program's output that is not blank, stripped; empty when there is none."""
     return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
+
+
+def in_ascii(text: str) -> str:
+    """Return ``text`` with the signs that we draw with in plain characters, ``->`` for an arrow; other letters stay."""
+    return text.translate(_PLAIN)
+
+
+def cell_width(text: str) -> int:
+    """Return how many columns of a terminal ``text`` takes: wide characters two, combining and invisible ones none."""
+    return len(text) if text.isascii() else sum(map(_column, text))
+
+
+def _column(char: str) -> int:
+    if unicodedata.category(char) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def fit(text: str, width: int, end: str = "…") -> str:
+    """Return the beginning of ``text`` that takes at most ``width`` columns; a longer one ends with ``end``."""
+    if cell_width(text) <= width:
+        return text
+    room, kept = width - len(end), 0
+    for char in text:
+        room -= _column(char)
+        if room < 0:
+            break
+        kept += 1
+    return (text[:kept] + end)[: max(0, width)]
+
+
+def wrapped(text: str, width: int, indent: int = 0) -> list[str]:
+    """Return ``text`` in lines of at most ``width`` columns, broken at spaces; all but the first begin after ``indent`` blanks.
+
+    A word that is longer than a line stays whole: a path or a command is to be copied. Line feeds begin a new line.
+    """
+    lines: list[str] = []
+    for part in text.split("\n"):
+        line, gap = " " * indent if lines else "", ""
+        for word in part.split(" "):
+            if cell_width(line + gap) > indent and word and cell_width(line + gap + word) > width:
+                lines.append(line.rstrip())
+                line, gap = " " * indent, ""
+            line, gap = line + gap + word, " "
+        lines.append(line.rstrip())
+    return lines
 
 
 def plural(count: int, noun: str) -> str:

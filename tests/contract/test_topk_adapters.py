@@ -66,7 +66,7 @@ def check_settings(made):
     for name, value in (("max_k", 1), ("min_k", 5), ("max_k", 0), ("strategy", "elbo"), ("strategy", None)):
         with pytest.raises(ValueError):
             setattr(one, name, value)
-    assert (4, 2, create_selection_strategy("adaptive_k")) == (one.max_k, one.min_k, one.strategy), "nothing was set"
+    assert (4, 2, create_selection_strategy()) == (one.max_k, one.min_k, one.strategy), "nothing was set"
     one.strategy, one.max_k, one.min_k = "elbow", 9, 9
     assert (create_selection_strategy("elbow"), 9, 9) == (one.strategy, one.max_k, one.min_k)
 
@@ -118,7 +118,7 @@ def compared(langchain, asked, vectors) -> list[float]:
 
 def test_langchain_keeps_the_documents_that_the_scores_of_a_reranker_speak_for(langchain):
     given = documents(langchain)
-    kept = langchain.TopkCompressor().compress_documents(given[::-1], "I want to return my order")
+    kept = langchain.TopkCompressor(strategy="adaptive_k").compress_documents(given[::-1], "I want to return my order")
 
     assert KEPT == [one.page_content for one in kept]
     assert all(one is given[place] for place, one in enumerate(kept))
@@ -138,7 +138,7 @@ def test_langchain_takes_any_strategy_and_the_limits(langchain, options, expecte
 
 
 def test_langchain_reads_the_score_from_another_key(langchain):
-    compressor = langchain.TopkCompressor(score_key="score")
+    compressor = langchain.TopkCompressor(strategy="adaptive_k", score_key="score")
 
     assert KEPT == [one.page_content for one in compressor.compress_documents(documents(langchain, "score"), "q")]
     with pytest.raises(ScoreError, match=r"position 0 has no metadata\['score'\]: give score_key"):
@@ -162,7 +162,7 @@ def test_langchain_chains_it_as_any_other_runnable(langchain):
     from langchain_core.runnables import RunnableLambda
 
     chain = RunnableLambda(lambda query: documents(langchain)) | RunnableLambda(
-        lambda found: langchain.TopkCompressor().compress_documents(found, "q")
+        lambda found: langchain.TopkCompressor(strategy="adaptive_k").compress_documents(found, "q")
     )
 
     assert KEPT == [one.page_content for one in chain.invoke("q")]
@@ -190,7 +190,7 @@ def test_langchain_logs_what_was_kept_and_whose_run_it_was(langchain, caplog):
 
     run = uuid.uuid4()
     with caplog.at_level("INFO", logger="jumar.topk"):
-        langchain.TopkCompressor().compress_documents(documents(langchain), "q")
+        langchain.TopkCompressor(strategy="adaptive_k").compress_documents(documents(langchain), "q")
         langchain.TopkCompressor(log_as="tools").compress_documents(
             documents(langchain), "q", CallbackManager([], parent_run_id=run)
         )
@@ -289,7 +289,7 @@ def nodes(llamaindex):
 
 
 def test_llamaindex_keeps_the_nodes_that_the_scores_speak_for_awaited_too(llamaindex):
-    processor = llamaindex.TopkPostprocessor()
+    processor = llamaindex.TopkPostprocessor(strategy="adaptive_k")
     given = nodes(llamaindex)
     kept = processor.postprocess_nodes(given[::-1], query_str="I want to return my order")
 
@@ -314,8 +314,8 @@ def test_llamaindex_takes_any_strategy_and_the_limits(llamaindex, options, expec
 
 def test_llamaindex_logs_what_was_kept(llamaindex, caplog):
     with caplog.at_level("INFO", logger="jumar.topk"):
-        llamaindex.TopkPostprocessor().postprocess_nodes(nodes(llamaindex))
-        llamaindex.TopkPostprocessor().postprocess_nodes([])
+        llamaindex.TopkPostprocessor(strategy="adaptive_k").postprocess_nodes(nodes(llamaindex))
+        llamaindex.TopkPostprocessor(strategy="adaptive_k").postprocess_nodes([])
 
     ((event, turn, found),) = logged(caplog)
     assert ("jumar.topk_selected", None, 5, 3) == (
@@ -330,7 +330,7 @@ def test_llamaindex_says_which_node_has_no_score(llamaindex):
     given = nodes(llamaindex)
     given[2].score = None
     with pytest.raises(ScoreError, match="the node at position 2 has no score"):
-        llamaindex.TopkPostprocessor().postprocess_nodes(given)
+        llamaindex.TopkPostprocessor(strategy="adaptive_k").postprocess_nodes(given)
 
 
 @pytest.mark.parametrize("options", [{"strategy": "elbo"}, {"max_k": 0}, {"min_k": -1}])
@@ -375,7 +375,9 @@ def test_llamaindex_runs_it_in_a_retriever_query_engine(llamaindex):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        engine = RetrieverQueryEngine.from_args(Fixed(), llm=MockLLM(), node_postprocessors=[llamaindex.TopkPostprocessor()])
+        engine = RetrieverQueryEngine.from_args(
+            Fixed(), llm=MockLLM(), node_postprocessors=[llamaindex.TopkPostprocessor(strategy="adaptive_k")]
+        )
         answer = engine.query("I want to return my order")
 
     assert KEPT == [one.node.get_content() for one in answer.source_nodes]
@@ -397,8 +399,10 @@ def test_a_parameter_beside_the_strategy_is_told_where_it_belongs():
         library = loaded(name)
         adapter = library.TopkCompressor if name == "langchain" else library.TopkPostprocessor
         with pytest.raises(
-            ValueError, match=r"alpha is a parameter of the strategy: strategy=\{'strategy': 'adaptive_k', 'alpha': 3\}"
+            ValueError, match=r"low is a parameter of the strategy: strategy=\{'strategy': 'entropy_normalized', 'low': 0\.3\}"
         ):
+            adapter(low=0.3)
+        with pytest.raises(ValueError, match=r"strategy=\{'strategy': 'adaptive_k', 'alpha': 3\}"):
             adapter(alpha=3)
         with pytest.raises(ValueError, match=r"strategy=\{'strategy': 'elbow', 'drop_threshold': 0\.2\}"):
             adapter(strategy="elbow", drop_threshold=0.2)

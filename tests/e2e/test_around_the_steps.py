@@ -24,7 +24,8 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def keys(**commands: str) -> str:
-    return "\n".join(f"{name} = {json.dumps(command)}" for name, command in commands.items())
+    told = {**commands, "recheck": "off"}  # which would be one more step
+    return "\n".join(f"{name} = {json.dumps(command)}" for name, command in told.items())
 
 
 def record(directory: Path, number: int) -> dict[str, object]:
@@ -92,7 +93,7 @@ def test_a_reset_that_fails_is_nobodys_score(fresh_place: Path, book: Path) -> N
     ran = jumar(fresh_place, "run", "--json")
     result = json.loads(ran.stdout)
     told = [line for line in ran.stderr.splitlines() if "[loop] reset: exit code 5: no server" in line]
-    assert ["1", "2"] == [line.split()[0] for line in told if line.split()[0].isdigit()], "in the rows of the passes"
+    assert ["1", "2"] == [line.split()[0] for line in told if line.split()[0].isdigit()], "in the rows of the iterations"
     first, second = record(fresh_place, 1), record(fresh_place, 2)
 
     assert ("validator_broken", None) == (first["status"], first["quality_score"])
@@ -100,7 +101,7 @@ def test_a_reset_that_fails_is_nobodys_score(fresh_place: Path, book: Path) -> N
     for number in ("1", "2"):
         shown = jumar(fresh_place, "show", "t", "--iteration", number).stdout
         assert "[loop] reset: exit code 5: no server" in shown
-        assert "validator 'reset'" not in shown
+        assert "check 'reset'" not in shown
     assert ("generator_failed", None) == (second["status"], second["quality_score"])
     assert "[loop] reset: exit code 5: no server" in str(second["status_reason"])
     assert 0 == second["token_cost_usd"]
@@ -153,7 +154,7 @@ sys.exit(1 if n == 4 else 0)
 @pytest.mark.parametrize(
     ("continue_from", "expected"),
     [
-        # after the failed pass 4 the next from the same parent begins afresh, and hands on its own
+        # after the failed iteration 4 the next from the same parent begins afresh, and hands on its own
         ("previous", ["1 new - -", "2 on s1 s1", "3 on s2 s2", "4 on s3 s3", "5 new - -", "6 on s5 s5"]),
         ("best", ["1 new - -", "2 on s1 s1", "3 on s2 s2", "4 on s2 s2", "5 new - -", "6 new - -"]),
     ],

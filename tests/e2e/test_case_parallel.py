@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from cluster import cluster
+from commands import unwrapped
 from loops import jumar
 from pipelines import RUN, before_steps, calls, facts, write_pipeline
 
@@ -254,7 +255,7 @@ def test_a_case_that_its_workers_die_of_is_given_up_and_the_others_end(tmp_path:
         with running(place, f"dask://{made.address}") as process:
             until((place / "once").exists)
             next(worker for worker in made.workers.values() if worker.pid == holder(place, 3)).kill()
-            _, err = process.communicate(timeout=120)
+            err = unwrapped(process.communicate(timeout=120)[1])
         assert 1 == process.returncode
         assert "Traceback" not in err
         assert "case 3: it could not be run by the executor: KilledWorker: " in err

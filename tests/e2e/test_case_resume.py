@@ -180,12 +180,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], lis
 
 
 @contextmanager
-def hanging(directory: Path, at: str) -> Iterator[subprocess.Popen[str]]:
+def hanging(directory: Path, at: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     """A run whose step ``at`` has begun and waits until the file ``hang`` is gone."""
     write_pipeline(directory, REAL)
     before_steps(directory, HANG.format(at=at))
     (directory / "hang").touch()
-    command = [sys.executable, "-m", "jumar.cli.entry", "cases", "run", "--json"]
+    command = [sys.executable, "-m", "jumar.cli.entry", "cases", "run", "--json", *options]
     process = subprocess.Popen(
         command, cwd=directory, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -237,6 +237,24 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_pays_for_that_step_again_a
     assert [*((name, "ok") for name in STEPS[:at]), (step, "lost"), *((name, "ok") for name in STEPS[at:])] == outcomes(
         place, 2, 1
     )
+    assert_whole(place / RUN)
+
+
+def test_the_seconds_of_a_step_that_was_killed_count(tmp_path: Path) -> None:
+    place, limit = tmp_path / "killed", ("--max-seconds", "1")
+    with hanging(place, "1.2 agent", *limit) as process:
+        until((pending_of(place, 1, 2) / "logs" / "heartbeat").exists)
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=30)
+        jumar(place, "cases", "verify", check=0)
+        jumar(place, "cases", "run", "--json", "--resume", *limit, check=1)  # nothing is left for case 2
+    assert ("1.1 agent", "1.2 agent") == tuple(one for one in calls(place) if "agent" in one), "it is not paid for again"
+    (_, second), end = RunReader(place / RUN).case(1).iterations(), RunReader(place / RUN).case(2).end()
+    assert ("step_timeout", "step agent: not run again: the seconds of the run are used up") == (second.status, second.reason)
+    assert "lost" == second.steps[-1].outcome
+    assert (second.steps[-1].seconds or 0.0) >= 1.0
+    assert end is not None
+    assert ("max_seconds", 0) == (end.stopped_by, end.iterations)
     assert_whole(place / RUN)
 
 

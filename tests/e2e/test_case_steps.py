@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import unwrapped
 from loops import jumar
 from pipelines import AGENT, AUGMENT, FEEDBACK, JUDGE, RUN, before_steps, calls, facts, judged, write_pipeline
 from steps_kit import is_gone
@@ -255,7 +256,7 @@ def test_a_run_that_exists_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / RUN).mkdir(parents=True)
     (tmp_path / RUN / "mine").write_text("precious")
     done = jumar(tmp_path, "cases", "run", check=2)
-    assert "run_t exists already; nothing in it was touched. Go on with it (--resume), or choose another run id" in done.stderr
+    assert "run_t exists already; nothing in it was touched. Resume it (--resume), or choose another run id" in done.stderr
     assert {"mine": hashlib.sha256(b"precious").hexdigest()} == hashes(tmp_path / RUN)
     assert [] == calls(tmp_path)
 
@@ -349,7 +350,7 @@ def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(tmp_path: Pa
     again = f"mount -o remount,size=10m runs; resume=--resume; [ -e runs/run_t ] || resume=; {JUMAR} $resume"
     done = with_mount(f"size={size}", runs, f"{JUMAR}; echo $? > code; {again}; echo $? > again; cp -r runs kept")
     assert ["1", "0"] == [(tmp_path / name).read_text().strip() for name in ("code", "again")], done.stderr
-    assert "the disk is full: free some space and run the command again" in done.stderr
+    assert "the disk is full: free some space and run the command again" in unwrapped(done.stderr)
     assert "Traceback" not in done.stderr
     assert with_room == facts(tmp_path / "kept" / "run_t")
     assert () == verify_run(tmp_path / "kept" / "run_t").problems
@@ -362,5 +363,5 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_paid_for(tmp_path
     write_pipeline(tmp_path, {1: [GOOD]})
     done = with_mount("ro", runs, JUMAR)
     assert 1 == done.returncode, done.stderr
-    assert "the file system is read-only: remount it or choose another folder" in done.stderr
+    assert "the file system is read-only: remount it or choose another folder" in unwrapped(done.stderr)
     assert [] == calls(tmp_path)

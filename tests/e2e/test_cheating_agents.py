@@ -1,4 +1,4 @@
-"""Agents that take a short cut: real processes that change checks, store and logs. Each is caught, its pass not verified."""
+"""Agents that take a short cut: real processes that change checks, store and logs. Each is caught, its iteration not verified."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from commands import Called, call
+from loops import jumar
 
 PYTHON = sys.executable
 SHORT_CUTS: dict[str, bool] = {}
@@ -26,11 +27,11 @@ protect = ["tests/**"]
 [generator]
 command = "sh ../agent.sh"
 
-[[validators]]
+[[checks]]
 name = "tests"
 command = "{PYTHON} -B -m unittest discover -q -s tests"
 
-[[validators]]
+[[checks]]
 name = "style"
 command = "{PYTHON} -B tools/style.py app.py && sh ../elsewhere/check.sh app.py"
 
@@ -76,7 +77,7 @@ def recorded(project: Path, number: int = 1) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Cheat:
-    """``act`` is what the agent runs; ``says`` stands in what is said of it; ``blamed``: it is held against the pass."""
+    """``act`` is what the agent runs; ``says`` stands in what is said of it; ``blamed``: it is held against the iteration."""
 
     act: str
     says: str
@@ -109,22 +110,34 @@ CHEATS = {
     "takes the lock away": Cheat("rm .jumar/locks/t", "the lock of the loop was deleted (put back)"),
     "adds what changes every test": Cheat(
         "echo 'import os; os._exit(0)' > tests/conftest.py",
-        "tests/conftest.py is new and changes how tests run: it was taken out (protect)",
-        blamed=False,
-        solves=False,
+        'tests/conftest.py is new and changes how tests run: it was taken out (protect; "!tests/conftest.py" there allows it)',
+    ),
+    "adds test settings to a file that holds others": Cheat(
+        "echo '[tool:pytest]' > setup.cfg", "setup.cfg is new and changes how tests run: it was taken out"
+    ),
+    "adds test settings that git ignores": Cheat(
+        "echo pyproject.toml > .gitignore; echo '[tool.pytest.ini_options]' > tests/pyproject.toml",
+        "tests/pyproject.toml is new and changes how tests run: it was taken out",
+    ),
+    "configures a runner of another language": Cheat(
+        "echo 'module.exports = {}' > jest.config.cjs", "jest.config.cjs is new and changes how tests run: it was taken out"
+    ),
+    "stands in for a module of the standard library": Cheat(
+        "mkdir random; touch random/__init__.py", "random/__init__.py is new and changes how tests run: it was taken out"
+    ),
+    "stands in for a module beside the tests": Cheat(
+        "touch tests/tempfile.py", "tests/tempfile.py is new and changes how tests run: it was taken out"
     ),
     "stands in for the test runner": Cheat(
         "echo 'import sys; sys.exit(0)' > unittest.py", "unittest.py would run instead of a check's own module", solves=False
     ),
-    "edits the validator's script": Cheat(
-        "echo '' > tools/style.py", "tools/style.py, which validator 'style' runs, was changed"
-    ),
-    "deletes the validator's script": Cheat("rm tools/style.py", "tools/style.py, which validator 'style' runs, was deleted"),
+    "edits the validator's script": Cheat("echo '' > tools/style.py", "tools/style.py, which check 'style' runs, was changed"),
+    "deletes the validator's script": Cheat("rm tools/style.py", "tools/style.py, which check 'style' runs, was deleted"),
     "edits the scorer's script": Cheat(
         "echo 'print(1)' > tools/score.py", "tools/score.py, which scorer 'quality' runs, was changed"
     ),
-    "edits a check outside of the work directory": Cheat(
-        "echo 'exit 0' > ../elsewhere/check.sh", "check.sh, which validator 'style' runs, is not what it was at the start"
+    "edits a check outside of the working directory": Cheat(
+        "echo 'exit 0' > ../elsewhere/check.sh", "check.sh, which check 'style' runs, is not what it was at the start"
     ),
     "edits the configuration": Cheat(
         "echo '[selection]' >> jumar.toml",
@@ -188,6 +201,45 @@ def test_a_short_cut_is_caught_and_not_verified(project: Path, way: str) -> None
     assert call("verify", "t").code == 0
     SHORT_CUTS[way] = True
     print(f"short cuts tried: {len(SHORT_CUTS)}, caught: {sum(SHORT_CUTS.values())}")
+
+
+def test_what_protect_frees_what_was_there_and_what_lies_elsewhere_is_the_generators(project: Path) -> None:
+    (project / "tox.ini").write_text("[tox]\n")
+    (project / ".gitignore").write_text("tox.ini\n")  # in no snapshot, and there all the same
+    (project / "calendar.py").touch()
+    (project / "jumar.toml").write_text(CONFIG.replace('["tests/**"]', '["tests/**", "!setup.cfg"]'))
+    new = "touch setup.cfg; echo '[testenv]' >> tox.ini; echo x = 1 >> calendar.py; mkdir -p app_/data; "
+    new += "touch app_/data/pyproject.toml app_/json.py\n"
+
+    assert run(project, SOLVE + new, check=0).document["verified"] is True
+    assert recorded(project)["tampering"] == []
+    for name in ("setup.cfg", "app_/data/pyproject.toml", "app_/json.py"):
+        assert (project / name).exists(), name
+    assert (project / "tox.ini").read_text() == "[tox]\n[testenv]\n"
+
+
+def test_without_protect_new_configuration_is_held_against_nobody(project: Path) -> None:
+    (project / "jumar.toml").write_text(CONFIG.replace('protect = ["tests/**"]', ""))
+
+    assert run(project, SOLVE + "touch setup.cfg\n", check=0).document["verified"] is True
+
+
+def test_new_configuration_is_named_in_the_next_prompt_and_found_after_a_kill(project: Path) -> None:
+    (project / "jumar.toml").write_text(CONFIG.replace("max_iterations = 1", "max_iterations = 3"))
+    (project / ".gitignore").write_text("pytest.ini\n")
+    agent = f"""
+if test "$JUMAR_ITERATION" = 1; then touch pytest.ini; fi
+if test "$JUMAR_ITERATION" = 2; then touch pytest.ini; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); fi
+{SOLVE}"""
+    (project.parent / "agent.sh").write_text(agent)
+
+    jumar(project, "run", check=-9)
+    prompt = (project / STORE / "scratch/000004/prompt.md").read_text()
+    assert "pytest.ini is new and changes how tests run: it was taken out" in prompt
+    (project.parent / "agent.sh").write_text(SOLVE)
+    call("run", check=0)
+    assert any("pytest.ini is new" in text for text in recorded(project, 2)["tampering"])
+    assert recorded(project, 3)["tampering"] == []
 
 
 def test_an_honest_pass_is_verified_and_new_tests_are_welcome(project: Path) -> None:
@@ -257,8 +309,8 @@ def test_what_decides_and_changes_while_it_decides_leaves_neither_pass_nor_score
     act, says = WHILE_CHECKED[way]
     test = "import unittest, app\nclass Z(unittest.TestCase):\n    def test_z(self): self.assertEqual(42, app.answer())\n"
     (project / "tests/test_z.py").write_text(test)
-    imports = '[[validators]]\nname = "imports"\ncommand = "' + PYTHON + " -B -c 'import app'\"\n\n[[validators]]"
-    (project / "jumar.toml").write_text(CONFIG.replace("[[validators]]", imports, 1))
+    imports = '[[checks]]\nname = "imports"\ncommand = "' + PYTHON + " -B -c 'import app'\"\n\n[[checks]]"
+    (project / "jumar.toml").write_text(CONFIG.replace("[[checks]]", imports, 1))
 
     result = run(project, f'{SOLVE}cat >> app.py <<"E"\nimport os\n{act}\nE\n').document
 

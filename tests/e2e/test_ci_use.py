@@ -139,7 +139,7 @@ def test_resume_never_refuses_a_loop_that_is_there_and_require_one_that_is_not(f
     assert 3 == jumar_json(fresh_place, "run", "--resume", "auto", "-n", "3")["selected_iteration"]
     assert "t-2" == jumar_json(fresh_place, "run", "--resume", "never", "--new", "-n", "1")["loop_id"]
     both = jumar(fresh_place, "run", "--resume", "require", "--new", check=2)
-    assert "--new starts a loop and --resume require goes on with one" in both.stderr
+    assert "--new starts a loop and --resume require resumes one" in both.stderr
 
 
 def test_resume_of_a_command_without_a_configuration(fresh_place: Path):

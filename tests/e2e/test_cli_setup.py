@@ -21,11 +21,12 @@ from jumar.app.agents import agent_blocks
 from jumar.app.cases_config import CasesConfig
 from jumar.app.config import JumarConfig
 from jumar.app.load import load_cases_config, load_config
+from jumar.app.samples import SAMPLES
 from jumar.app.templates import AGENT, TEMPLATES, template_text
 from jumar.cli.init import NAMES
 from jumar.store.lock import LoopLock
 
-# What stands for the agent: it does what the template's objective says, a bit more each pass.
+# What stands for the agent: it does what the template's objective says, a bit more each iteration.
 AGENTS = {
     "document": r"""
 import os
@@ -72,13 +73,13 @@ def write_template(place: Path, name: str) -> Path:
 
 
 def test_the_templates_are_those_that_the_option_offers():
-    assert tuple(TEMPLATES) == NAMES
+    assert (*TEMPLATES, *SAMPLES) == NAMES
     shipped = Path(sys.modules["jumar.app.templates"].__file__ or "").with_suffix("")
     used = {source for template in TEMPLATES.values() for source in (template.source, *(pair[1] for pair in template.companions))}
     assert used == {path.name for path in shipped.iterdir()}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TEMPLATES)
 def test_a_template_is_short_commented_and_valid(name: str, tmp_path: Path):
     text = template_text(TEMPLATES[name].source)
     lines = text.splitlines()
@@ -93,7 +94,7 @@ def load_template(name: str, path: Path) -> JumarConfig | CasesConfig:
     return load_cases_config(path) if name == "cases" else load_config(path)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TEMPLATES)
 def test_every_line_that_a_template_offers_is_valid_too(name: str, tmp_path: Path):
     """Take the # off each offered line in turn; the file stays a valid configuration."""
     lines = template_text(TEMPLATES[name].source).splitlines()
@@ -108,7 +109,7 @@ def test_every_line_that_a_template_offers_is_valid_too(name: str, tmp_path: Pat
             " = " not in bare
             or not key.isidentifier()
             or bare.startswith("command")
-            or table in {"scorers", "validators", "artifacts"}
+            or table in {"scorers", "checks", "artifacts"}
         ):
             continue
         changed = [*lines[:number], bare, *lines[number + 1 :]]
@@ -185,6 +186,32 @@ def test_init_says_which_line_to_edit(fresh_place: Path):
     assert "" == call("init", "-q", "third", check=0).out
 
 
+@pytest.mark.parametrize("name", SAMPLES)
+def test_sample_data_is_written_with_commands_that_work_as_they_stand(name: str, fresh_place: Path):
+    shown = call("init", "--template", name, "new place", check=0).out
+    place = fresh_place / "new place"
+    assert "1. cd 'new place'\n2. jumar " in shown
+    made = {path.name: path.read_text() for path in place.iterdir()}
+    assert made == dict(SAMPLES[name].files()), "the same every time"
+    assert sum(map(len, made.values())) < 40_000
+    assert [json.loads(line) for text in made.values() for line in text.splitlines()]
+    steps = [] if name == "learn" else SAMPLES[name].next_steps  # the page on learning is run in a test
+    for command, _ in steps:
+        done = jumar(place, *shlex.split(command)[1:], timeout=200)
+        assert (0, "") == (done.returncode, done.stderr), command
+
+
+def test_sample_data_leaves_the_files_of_a_person_alone(fresh_place: Path):
+    (fresh_place / "judged.jsonl").write_text("mine")
+    for force in ((), ("--force",)):
+        assert "judged.jsonl exists and is left alone" in call("init", "-t", "judge", *force, check=2).err
+    assert ["judged.jsonl"] == [path.name for path in fresh_place.iterdir()]
+    (fresh_place / "judged.jsonl").unlink()
+    document = call_json("init", "-t", "judge")
+    assert [str(fresh_place / name) for name in ("answers.jsonl", "judged.jsonl")] == document["written"]
+    assert document == call_json("init", "-t", "judge"), "what is there already as it should be is no reason to refuse"
+
+
 def test_init_where_nothing_can_be_written_is_a_message(fresh_place: Path):
     (fresh_place / "file").write_text("")
     called = call("init", "file/below", check=1)
@@ -235,7 +262,7 @@ def test_doctor_is_green_on_a_loop_that_works_and_changes_nothing(fresh_place: P
             "disk space",
             "snapshot",
         ),
-        *("generator", "validator: text", "scorer: quality", "start state", "generator run", "usage"),
+        *("generator", "check: text", "scorer: quality", "start state", "generator run", "usage"),
     ]
     assert expected == list(found)
     assert {"budget": "yellow", "usage": "yellow"} == {name: state for name, state in states(found).items() if state != "green"}
@@ -268,7 +295,7 @@ def test_doctor_without_a_configuration_checks_the_machine(fresh_place: Path):
 def test_doctor_tells_a_check_that_is_red_from_one_that_cannot_begin(fresh_place: Path, check: str, state: str, detail: str):
     (fresh_place.parent / "outside.sh").write_text("exit 0\n")
     write_loop(fresh_place, [0.6], check=check)
-    row = rows("--no-run", check=1 if state == "red" else 0)["validator: text"]
+    row = rows("--no-run", check=1 if state == "red" else 0)["check: text"]
     assert (state, True) == (row["state"], detail in row["detail"]), row
     assert ("leads elsewhere from the copy" in row["fix"]) == ("outside" in check)
 
@@ -277,7 +304,7 @@ def test_doctor_tells_a_check_that_is_red_from_one_that_cannot_begin(fresh_place
 def test_doctor_knows_that_passes_in_trees_of_their_own_do_not_find_it_either(fresh_place: Path, loop: str):
     (fresh_place.parent / "outside.sh").write_text("exit 0\n")
     write_loop(fresh_place, [0.6], check="sh ../outside.sh", loop=loop)
-    row = rows("--no-run", check=1)["validator: text"]
+    row = rows("--no-run", check=1)["check: text"]
     assert ("red", True) == (row["state"], "leads elsewhere from the trees below .jumar/work" in row["fix"]), row
 
 
@@ -329,7 +356,7 @@ def test_doctor_loads_what_hears_the_loop(fresh_place: Path, extra: str, state: 
 def test_doctor_warns_of_a_loop_without_limits_and_of_tests_without_a_guard(fresh_place: Path):
     write_loop(fresh_place, [0.6], check=f"{sys.executable} -m pytest --version")
     found = rows("--no-run", check=0)
-    assert "no limit on money, tokens or time; only max_iterations ends it: 1 passes" in found["budget"]["detail"]
+    assert "no limit on money, tokens or time; only max_iterations ends it: 1 iterations" in found["budget"]["detail"]
     assert "runs pytest" in found["protect"]["detail"]
     write_loop(fresh_place, [0.6], check="pytest --version", loop='protect = ["tests/**"]', extra="[budget]\nmax_seconds = 60")
     assert "'tests/**' names no file" in rows("--no-run", check=0)["protect"]["detail"]
@@ -388,7 +415,7 @@ def test_doctor_knows_how_known_agents_are_told_not_to_ask(fresh_place: Path, mo
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     config.write_text(config.read_text().replace(f'[{json.dumps(sys.executable)}, "agent.py"]', '"claude --some-flag"'))
-    assert "claude -p --permission-mode acceptEdits" in rows("--timeout", "1", check=1)["generator run"]["fix"]
+    assert "as in `jumar run --agent claude`" in rows("--timeout", "1", check=1)["generator run"]["fix"]
 
 
 def test_doctor_finds_a_program_that_is_missing(fresh_place: Path):
@@ -398,9 +425,9 @@ def test_doctor_finds_a_program_that_is_missing(fresh_place: Path):
     config.write_text(config.read_text().replace(f'[{json.dumps(sys.executable)}, "agent.py"]', "'no-such-agent -p hello'"))
     found = rows(check=1)
     red = {name for name, state in states(found).items() if state == "red"}
-    assert {"generator", "validator: text", "scorer: b", "start state"} == red
-    assert "'no-such-agent' is not on PATH" == found["generator"]["detail"]
-    assert "127" in found["validator: text"]["detail"]
+    assert {"generator", "check: text", "scorer: b", "start state"} == red
+    assert "'no-such-agent' is not installed: it is not on PATH" == found["generator"]["detail"]
+    assert "127" in found["check: text"]["detail"]
     assert "two" in found["scorer: b"]["detail"]
     assert "generator run" not in found
 
@@ -459,7 +486,7 @@ def test_doctor_in_words_with_colours_on_a_terminal_only(fresh_place: Path, monk
     plain = call("doctor", check=1).out
     assert CONTROL.isdisjoint(plain)
     assert "FAIL  generator run" in plain
-    assert "\\x1b[31mevil" in plain
+    assert "it said: evil\\x07" in plain
     assert plain.rstrip().endswith("1 red, 0 yellow")
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("TERM", "xterm")
@@ -516,6 +543,9 @@ def test_commands_options_and_loops_are_completed(fresh_place: Path):
     assert ["t"] == completions("verify", "t")
     assert ["bash"] == completions("completion", "b")
     assert [] == completions("show", "--root", "elsewhere", "")
+    call("demo", "-n", "1", "--quiet", check=0)
+    assert ["demo", "t"] == completions("report", "")
+    assert ["t"] == completions("diff", "--root", ".jumar", "")
 
 
 def test_the_page_on_doctor_explains_every_row(fresh_place: Path):
@@ -530,7 +560,7 @@ def with_generator(place: Path, generator: str, *extra: str) -> Path:
     """A loop whose ``[generator]`` is ``generator``."""
     config = write_loop(place, [0.6], extra="\n".join(extra))
     text = config.read_text()
-    start, end = text.index("[generator]"), text.index("[[validators]]")
+    start, end = text.index("[generator]"), text.index("[[checks]]")
     config.write_text(f"{text[:start]}[generator]\n{generator}\n\n{text[end:]}")
     return config
 
@@ -539,12 +569,12 @@ def with_generator(place: Path, generator: str, *extra: str) -> Path:
     ("generator", "state", "detail"),
     [
         ('command = "NAME=1 true"', "green", "true is there"),
-        ('command = "cd . && true"', "green", "cd is there"),
+        ('command = "cd . && true"', "green", "true is there"),
         ('command = "for x in 1; do true; done"', "green", "a shell script"),
         ('command = "echo \'unclosed"', "green", "a shell script"),
-        ('command = "./agent.sh"', "red", "'./agent.sh' is not on PATH"),
+        ('command = "./agent.sh"', "red", "'./agent.sh' does not exist"),
         ('command = ["true", "x"]', "green", "true is there"),
-        ('command = ["cd", "x"]', "red", "'cd' is not on PATH"),
+        ('command = ["cd", "x"]', "red", "'cd' is not installed: it is not on PATH"),
         ('python = "mine:generate"', "green", "mine:generate"),
     ],
 )
@@ -573,7 +603,7 @@ def test_doctor_says_when_the_usage_is_not_where_the_configuration_says(fresh_pl
 @pytest.mark.parametrize(
     ("change", "name", "detail"),
     [
-        (("[artifacts]", 'workdir = "nowhere"\n[artifacts]'), "work directory", "nowhere does not exist"),
+        (("[artifacts]", 'workdir = "nowhere"\n[artifacts]'), "working directory", "nowhere does not exist"),
         (('objective = "make it better"', 'objective_file = "PROMPT.md"'), "objective", "PROMPT.md cannot be read"),
         (("[[scorers]]", "[weights]\nqualty = 1\n[[scorers]]"), "programs", "did you mean 'quality'?"),
         (('command = "cat score.txt"', 'builtin = "lenght"\nmax = 3'), "programs", "did you mean 'length'?"),

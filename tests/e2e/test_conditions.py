@@ -141,7 +141,7 @@ def test_passes_that_change_nothing_end_the_loop(tmp_path: Path) -> None:
 
 
 def test_a_dollar_cap_keeps_room_for_the_next_pass_and_survives_a_resume(tmp_path: Path) -> None:
-    loop_of(tmp_path, {}, passes=9, extra="[budget]\nmax_cost_usd = 0.8\n")
+    loop_of(tmp_path, {}, passes=9, extra="[budget]\nmax_cost_usd = 0.8\nreserve_cost_usd = 0.25\n")
 
     result = jumar_json(tmp_path, "run")
     assert result["stop_reason"] == "max_cost"
@@ -157,9 +157,10 @@ def test_a_dollar_cap_keeps_room_for_the_next_pass_and_survives_a_resume(tmp_pat
 
 
 def test_an_unknown_cost_is_null_and_stops_a_cap_that_has_nothing_to_charge(tmp_path: Path) -> None:
-    loop_of(tmp_path, {1: ["silent"]}, passes=3, extra="[budget]\nmax_cost_usd = 5\n")
+    loop_of(tmp_path, {1: ["ok", "silent"]}, passes=3)
+    jumar_json(tmp_path, "run", "-n", "1")  # which tells that it can be known
 
-    result = jumar_json(tmp_path, "run")
+    result = jumar_json(tmp_path, "run", "--new", "--max-cost", "5", "--id", "capped")
 
     assert result["stop_reason"] == "unknown_cost"
     assert result["spend"]["cost_usd"] is None
@@ -208,7 +209,7 @@ def test_edits_made_after_a_kill_in_scoring_are_set_aside_and_told(tmp_path: Pat
 
     assert "text.md; what was there is in" in done.stderr
     assert (tmp_path / ".jumar/loops/t/set-aside/0001/artifacts/text.md").read_text() == "mine"
-    assert json.loads(done.stdout)["spend"]["iterations"] == 1, "the pass is scored, not made again"
+    assert json.loads(done.stdout)["spend"]["iterations"] == 1, "the iteration is scored, not made again"
 
 
 def test_candidates_of_a_killed_run_are_made_again_and_counted_once(tmp_path: Path) -> None:

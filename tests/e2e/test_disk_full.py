@@ -65,7 +65,7 @@ def test_the_end_of_a_pass_that_filled_the_disk_is_on_record(tmp_path: Path, sma
         stuffing.unlink()
 
     more = jumar_json(work, "run", "--root", str(small_disk))
-    assert more["failures"] == {}, "the pass had ended, was paid for and is scored, not lost"
+    assert more["failures"] == {}, "the iteration had ended, was paid for and is scored, not lost"
     assert more["selected_iteration"] == 2
 
 
@@ -87,7 +87,7 @@ def test_a_snapshot_that_does_not_fit_ends_the_loop_and_is_taken_when_there_is_r
 
     stuffing.unlink()
     more = jumar_json(work, "run", "--root", str(small_disk), check=11)
-    assert more["stop_reason"] == "disk_full", "another pass would need twice as much"
+    assert more["stop_reason"] == "disk_full", "another iteration would need twice as much"
     assert (more["final_iteration"], more["selected_iteration"]) == (2, 2)
     assert calls(work) == [1, 2], "not generated again"
     assert more["failures"] == {}

@@ -75,15 +75,15 @@ def test_the_calls_in_flight_are_waited_for_and_nothing_is_asked_twice(tmp_path:
     assert 130 == code, err
     assert "waiting for the calls in flight" in err
     assert "interrupted; calls made: 4, for $1.0000" in err
-    assert "replies kept in .jumar/replies: 4, which are not asked for again; run it again to go on" in err
+    assert "replies kept in .jumar/replies: 4, which are not asked for again; run it again to resume" in " ".join(err.split())
     assert "Traceback" not in err
     scored = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
     assert [1.0, 2.0, 3.0, 4.0] == [row["expensive"] for row in scored if row["expensive"] is not None]
 
-    code, out, err = ended(start(tmp_path, "--concurrency", "4"))
+    code, out, err = ended(start(tmp_path, "--concurrency", "4", "--per-item", "scores.jsonl"))
 
     assert 0 == code, err
-    assert "20 items scored · $4.0000 · 16 calls, 4 from the cache" in out
+    assert "20 items scored · 20 calls, 4 cached · $5.00" in out
     assert Counter(str(number) for number in range(ITEMS)) == Counter(asked(tmp_path))
 
 

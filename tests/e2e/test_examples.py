@@ -60,12 +60,12 @@ def test_overnight(tmp_path: Path) -> None:
     assert "print('fine')" not in (place / "shop/checks/short.py").read_text()
     took = report.partition("## What the Run Took")[2].partition("## ")[0]
     assert f"| In all | {spend['calls']} |" in took
-    assert f"${charged:.4f} of $1.55 ($0.10 assumed, 1 unknown) |" in took
+    assert f"${charged:.4f} of $1.55 ($0.10 estimated, 1 not reported) |" in took
     assert "- Went wrong: 1 generator failed, 2 rate limited, 1 changed nothing" in took
     assert "- Asked to wait by the provider: " in took
-    assert "- To go on: raise [budget] max_cost_usd (jumar run --max-cost); a pass took $0." in report
-    assert f"(iteration {night['selected_iteration']}" in next(line for line in frame.splitlines() if line.startswith("chosen"))
-    assert "of $1.55 ($0.10 assumed, 1 unknown)" in frame
+    assert "- To resume: raise [budget] max_cost_usd (jumar run --max-cost); an iteration took $0." in report
+    assert f"(iteration {night['selected_iteration']}" in next(line for line in frame.splitlines() if line.startswith("selected"))
+    assert "($0.10 estimated, 1 not reported)" in frame
     assert "1 generator failed, 2 rate limited, 1 changed nothing" in status
 
 
@@ -97,5 +97,5 @@ def test_own_loop(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "loop.py"], cwd=place, capture_output=True, text=True, check=True)
 
     view = json.loads((place / ".jumar/loops/smooth/best-output-tracking.json").read_text())
-    assert f"chosen: iteration {view['best_iteration_number']}" in done.stdout
+    assert f"selected: iteration {view['best_iteration_number']}" in done.stdout
     assert view["best_iteration_number"] < len(view["iterations"])

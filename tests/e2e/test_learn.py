@@ -247,8 +247,7 @@ def test_a_model_judges_and_proposes_and_is_paid_once(tmp_path: Path) -> None:
         asked = len(server.seen)
         again = json.loads(call("learn", str(items), *judge, *options, check=0).out)
         assert asked == len(server.seen), "nothing is asked twice"
-    assert 80 == said["judge_calls"]
-    assert asked > 80
+    assert asked == said["judge_calls"] == again["judge_calls"] > 80
     assert said["cost_usd"] == pytest.approx(asked * (100 * 1 + 20 * 2) / 1e6)
     assert said["cost_usd"] == again["cost_usd"]
     proposals = json.loads((output / "iteration_1" / "pattern_proposals.json").read_text())["proposals"]
@@ -286,7 +285,7 @@ def test_what_was_paid_counts_in_every_run_of_it(tmp_path: Path) -> None:
         words = ["learn", str(items), *judge, "-o", str(tmp_path / "out"), "--max-iterations", "1", "--profile", "seed", "--json"]
         once = json.loads(call(*words, "--max-cost", "5.4", check=0).out)
         asked = len(server.seen)
-        assert 29 + 20 == asked  # of the open items for their share of the budget, of the sealed ones for the rest
+        assert 29 + 20 == asked  # of the open items for their share of the budget, of the held-out ones for the rest
         again = json.loads(call(*words, "--max-cost", "5.4", check=0).out)
         assert asked == len(server.seen)
     assert [pytest.approx(asked * 0.11)] * 2 == [once["cost_usd"], again["cost_usd"]]
@@ -324,11 +323,12 @@ def test_items_that_the_judge_never_scores_keep_nobody_from_going_on(tmp_path: P
     judge = ["--judge", f"command:{sys.executable} {tmp_path / 'judge.py'}", "--repeat", "1", "--max-retries", "0", "--no-cache"]
     words = ["learn", str(path), *judge, "-o", str(output), "--max-iterations", "1", "--profile", "seed", "--json"]
     done = call(*words, check=0)
-    assert "16 items in 16 groups are sealed for the proof, and 30 in 20 are the least" in done.err.splitlines()[0]
+    assert "16 items in 16 groups are held out for the proof, and 30 in 20 are the least" in done.err.splitlines()[0]
     first = json.loads(done.out)
-    assert 38 == first["judge_calls"]
+    assert 40 == first["judge_calls"]
     again = json.loads(call(*words, check=0).out)
-    assert first == {**again, "resumed": first["resumed"], "stop_detail": first["stop_detail"]}
+    assert 42 == again["judge_calls"]
+    assert first == {**again, **{name: first[name] for name in ("resumed", "stop_detail", "judge_calls")}}
     call("prove", str(output), "--max-retries", "0", check=0)
 
 
@@ -355,7 +355,7 @@ def test_ctrl_c_while_the_judge_is_asked_keeps_what_it_said(tmp_path: Path) -> N
     said = json.loads(call(*words, check=0).out)
     assert "not_proven" == said["verdict"]
     assert kept == verdicts.read_text().splitlines()[: len(kept)]
-    assert 20 + 5 + 5 == said["judge_calls"]  # the first five of each part are read twice, whoever stopped in between
+    assert 20 + 5 + 5 <= said["judge_calls"] <= 20 + 5 + 5 + 2  # the first five of each part are read twice; two were in flight
     call(*[str(tmp_path / "whole") if word == str(output) else word for word in words], check=0)
     assert verdicts.read_bytes() == (tmp_path / "whole" / "verdicts.jsonl").read_bytes()
 

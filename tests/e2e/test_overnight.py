@@ -85,7 +85,7 @@ class Night:
             assert content == self.acknowledged.setdefault(name, content)
 
     def running(self) -> list[psutil.Process]:
-        """Return what runs in the work directory or was started from it."""
+        """Return what runs in the working directory or was started from it."""
         found: list[psutil.Process] = []
         for process in psutil.process_iter():
             try:

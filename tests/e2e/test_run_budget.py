@@ -21,7 +21,8 @@ def configure(more: str = "", *, says: str = SAYS) -> None:
     Path("out.txt").write_text("start\n")
     Path("jumar.toml").write_text(
         f'[loop]\nid = "night"\nmax_iterations = 12\n{more}\n[generator]\ncommand = "echo x >> out.txt; {report}"\n'
-        '[artifacts]\ninclude = ["out.txt"]\n[[validators]]\nname = "there"\ncommand = "test -s out.txt"\n'
+        '[artifacts]\ninclude = ["out.txt"]\n[[checks]]\nname = "there"\ncommand = "test -s out.txt"\n'
+        '[[scorers]]\nbuiltin = "checks"\n'
     )
 
 
@@ -33,12 +34,12 @@ def run(*options: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("more", "reason", "passes"),
     [
-        ("max_cost_usd = 1", "max_cost", 4),
-        ("max_cost_usd = 0.9", "max_cost", 3),
+        ("max_cost_usd = 1\nreserve_cost_usd = 0.25", "max_cost", 4),
+        ("max_cost_usd = 0.9\nreserve_cost_usd = 0.2", "max_cost", 3),
         ("max_tokens = 250", "max_tokens", 2),
         ("max_iterations = 5", "max_attempts", 5),
         ("max_cost_usd = 1\nreserve_cost_usd = 0.6", "max_cost", 2),
-        ("max_cost_usd = 3", "max_cost", 12),
+        ("max_cost_usd = 3\nreserve_cost_usd = 0.25", "max_cost", 12),
     ],
 )
 def test_a_limit_ends_the_loop_by_its_name(more: str, reason: str, passes: int):
@@ -58,10 +59,11 @@ def test_time_is_a_limit_too():
 @pytest.mark.usefixtures("fresh_place")
 def test_a_budget_that_is_used_up_pays_nothing_and_a_higher_one_goes_on():
     configure()
-    assert run("--max-cost", "0.5")["spend"]["cost_usd"] == 0.5
+    assert run("--max-cost", "0.5", "--reserve-cost", "0.25")["spend"]["cost_usd"] == 0.5
     again = call("run", "--max-cost", "0.5", check=2)
-    assert "nothing was run" in again.err
-    assert "go on with a higher limit (--max-cost)" in again.err
+    assert "Nothing was run: this loop has ended before." in again.out
+    assert "jumar run --max-cost 1 " in again.out
+    assert "resume it with a higher limit (--max-cost)" in call("run", "--max-cost", "0.5", "--quiet", check=2).err
     more = run("--max-cost", "1.25")
     assert (more["resumed"], more["spend"]["cost_usd"], more["stop_reason"]) == (True, 1.25, "max_cost")
 
@@ -69,7 +71,7 @@ def test_a_budget_that_is_used_up_pays_nothing_and_a_higher_one_goes_on():
 @pytest.mark.usefixtures("fresh_place")
 def test_a_cap_from_the_command_line_stands_on_a_resume_until_another_is_given():
     configure("[budget]\nmax_cost_usd = 2.5")
-    assert run("--max-cost", "0.5")["spend"]["cost_usd"] == 0.5
+    assert run("--max-cost", "0.5", "--reserve-cost", "0.25")["spend"]["cost_usd"] == 0.5
     assert call("run", "--json", check=2).document["spend"]["cost_usd"] == 0.5, "said once, it holds for the loop"
 
     more = call("run", "--json", "--max-cost", "1", "-n", "3", check=0)
@@ -95,7 +97,8 @@ def test_a_cap_from_the_command_line_stands_on_a_resume_until_another_is_given()
 def test_a_cap_from_the_command_line_stands_after_a_kill():
     configure()
     config = Path("jumar.toml").read_text()
-    jumar = [sys.executable, "-m", "jumar.cli.entry", "run", "--max-cost", "0.75", "--max-seconds", "500", "--max-tokens", "9000"]
+    jumar = [sys.executable, "-m", "jumar.cli.entry", "run", "--max-cost", "0.75", "--max-seconds", "500"]
+    jumar += ["--max-tokens", "9000", "--reserve-cost", "0.25"]
     Path("jumar.toml").write_text(config.replace("sleep 0.01", "touch begun; sleep 60"))
     process = subprocess.Popen(jumar, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 30
@@ -103,12 +106,13 @@ def test_a_cap_from_the_command_line_stands_after_a_kill():
         time.sleep(0.02)
     process.kill()
     process.wait()
-    Path("jumar.toml").write_text(config + "[stop]\nmax_seconds = 900\n[budget]\nreserve_cost_usd = 0.25\nreserve_tokens = 100\n")
+    Path("jumar.toml").write_text(config + "[stop]\nmax_seconds = 900\n[budget]\nreserve_tokens = 100\n")
 
     told = call("run", "--json", "--accept-changes", check=0)
 
     assert told.document["stop_reason"] == "max_cost"
     assert "the limit of $0.75 given with --max-cost stands" in told.err
+    assert "the limit of $0.25 given with --reserve-cost stands" in told.err
     assert "the limit of 9,000 tokens given with --max-tokens stands" in told.err
     assert "[budget] max_seconds is 900 s now (in the run before: none)" in told.err
 
@@ -118,6 +122,7 @@ def test_the_same_command_again_buys_no_second_budget():
     Path("report.json").write_text(SAYS)
     Path("out.txt").write_text("start\n")
     agent = (
+        "--keep-going",
         "--check",
         "test -s out.txt",
         "--include",
@@ -127,13 +132,13 @@ def test_the_same_command_again_buys_no_second_budget():
         "-c",
         "echo x >> out.txt; cp report.json $JUMAR_USAGE_FILE",
     )
-    first = run("-n", "6", "--max-cost", "0.5", *agent)
+    first = run("-n", "6", "--max-cost", "0.5", "--reserve-cost", "0.25", *agent)
     assert (first["stop_reason"], first["spend"]["cost_usd"]) == ("max_cost", 0.5)
 
     for same in (("-n", "6", "--max-cost", "0.5"), ("-n", "6"), ("-n", "9", "--max-cost", "0.4")):
         again = call("run", "--json", *same, *agent, check=2)
         assert (again.document["loop_id"], again.document["already_finished"]) == (first["loop_id"], True)
-    assert "go on with a higher limit (--max-cost)" in again.err
+    assert "resume it with a higher limit (--max-cost)" in again.err
 
     more = run("-n", "3", "--max-cost", "2", *agent)
     assert (more["loop_id"], more["spend"]["cost_usd"], more["stop_reason"]) == (first["loop_id"], 0.75, "max_iterations")
@@ -145,10 +150,11 @@ def test_the_same_command_again_buys_no_second_budget():
 @pytest.mark.usefixtures("fresh_place")
 def test_an_unknown_cost_is_null_and_ends_a_loop_that_cannot_keep_its_limit():
     configure(says="")
-    done = run("--max-cost", "1")
-    assert (done["stop_reason"], done["spend"]["cost_usd"], done["spend"]["iterations"]) == ("unknown_cost", None, 1)
-    configure("[budget]\nreserve_cost_usd = 0.25", says="")
-    more = run("--max-cost", "1")
+    assert run("-n", "1")["spend"]["cost_usd"] is None
+    done = call("run", "--json", "--max-cost", "1", check=2)
+    assert (done.document["stop_reason"], done.document["spend"]["iterations"]) == ("unknown_cost", 1), "nothing was paid for"
+    assert "--reserve-cost" in done.err
+    more = run("--max-cost", "1", "--reserve-cost", "0.25")
     spend = more["spend"]
     assert (more["stop_reason"], spend["iterations"]) == ("max_cost", 4), "the first one is charged too, now that it is said what"
     assert (spend["cost_usd"], spend["assumed_cost_usd"], spend["unknown_costs"]) == (None, 1.0, 4)

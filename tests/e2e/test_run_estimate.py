@@ -16,9 +16,12 @@ max_iterations = {passes}
 [generator]
 command = 'echo x >> out.txt; printf "{{\\"token_cost_usd\\": 0.25, \\"tokens_used\\": 100}}" > "$JUMAR_USAGE_FILE"'
 
-[[validators]]
+[[checks]]
 name = "there"
 command = "test -s out.txt"
+
+[[scorers]]
+builtin = "checks"
 """
 
 
@@ -43,13 +46,17 @@ def test_before_the_first_pass_only_the_reservation_is_known(fresh_place: Path):
     assert prompt["passes"]["typical"] is None
     assert prompt["rows"][0]["a_pass"]["low"] > 0
     text = call("run", "--estimate", check=0).out
-    assert "at most 40 passes by max_iterations; what a pass takes of max_cost_usd is not known before the first one" in text
+    assert (
+        "at most 40 iterations by max_iterations; what an iteration takes of max_cost_usd is not known before the first one"
+        in text
+    )
     configure(fresh_place, more="[budget]\nmax_cost_usd = 3\nreserve_cost_usd = 0.5")
     text = call("run", "--estimate", check=0).out
-    assert "about 6 passes, if each takes what is set aside for it; max_cost_usd is reached first" in text
+    assert "about 6 iterations, if each takes what is set aside for it; max_cost_usd is reached first" in text
     text = call("run", "--estimate", "--max-seconds", "600", check=0).out
     assert (
-        "about 6 passes by max_cost_usd, if each takes what is set aside for it; what a pass takes of max_seconds is not" in text
+        "about 6 iterations by max_cost_usd, if each takes what is set aside for it; what an iteration "
+        "takes of max_seconds is not" in text
     )
     assert not (fresh_place / ".jumar").exists(), "nothing was run or written"
 
@@ -63,10 +70,10 @@ def test_afterwards_what_the_passes_took_is_known(fresh_place: Path):
     assert found["spend"]["cost_usd"] == 0.5
     assert found["estimate"]["passes"] == {"low": 10, "typical": 10, "high": 10}
     assert found["estimate"]["limited_by"] == "max_cost_usd"
-    assert found["estimate"]["rows"][0]["source"] == "2 passes of this loop"
+    assert found["estimate"]["rows"][0]["source"] == "2 iterations of this loop"
     text = call("run", "--estimate", "--max-cost", "3", "-n", "40", check=0).out
-    assert "loop      night: 2 passes made, $0.5000 spent" in text
-    assert "the budget buys about 10 passes; max_cost_usd is reached first" in text
+    assert "loop      night: 2 iterations made, $0.5000 spent" in text
+    assert "the budget buys about 10 iterations; max_cost_usd is reached first" in text
     assert before == {path: path.stat().st_mtime_ns for path in (fresh_place / ".jumar").rglob("*")}, "nothing was written"
 
 
@@ -76,7 +83,7 @@ def test_a_new_loop_learns_from_an_earlier_one_with_the_same_generator(fresh_pla
     found = estimated("--new", "--max-cost", "3", "-n", "40")
     assert (found["loop_id"], found["exists"], found["passes_made"]) == ("night-2", False, 0)
     assert found["estimate"]["passes"]["typical"] == 12
-    assert found["estimate"]["rows"][0]["source"] == "2 passes of loop 'night', which has the same generator"
+    assert found["estimate"]["rows"][0]["source"] == "2 iterations of loop 'night', which has the same generator"
     other = CONFIG.format(passes=40, more="").replace("echo x", "echo y")
     (fresh_place / "jumar.toml").write_text(other)
     assert estimated("--new", "--max-cost", "3")["estimate"]["passes"]["typical"] is None, "another generator"
@@ -94,7 +101,7 @@ def test_what_cannot_be_is_refused_before_anything_is_estimated(fresh_place: Pat
 
 
 def test_after_the_end_it_says_that_the_loop_has_ended_and_what_is_left(fresh_place: Path):
-    configure(fresh_place, passes=2, more="[budget]\nmax_cost_usd = 3")
+    configure(fresh_place, passes=2, more="[budget]\nmax_cost_usd = 3\nreserve_cost_usd = 0.1")
     call("run", "--quiet", check=0)
     text = call("run", "--estimate", check=0).out
     assert "the loop has ended (2 of 2 iterations done); left are $2.5000 of max_cost_usd, 0 of max_iterations\n" in text

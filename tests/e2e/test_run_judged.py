@@ -18,7 +18,7 @@ from loops import jumar, jumar_json
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "score-with-a-judge.md"
 
-# What pass N makes of the stories: how many criteria each of them has.
+# What iteration N makes of the stories: how many criteria each of them has.
 AGENT = """
 import json, os
 counts = {counts!r}[int(os.environ["JUMAR_ITERATION"]) - 1]
@@ -232,8 +232,8 @@ def test_a_run_that_ends_while_it_judges_goes_on_and_asks_only_what_was_not_answ
     assert ["s0 1", "s1 2", "s2 3", "s2 3", "s2 4"] == asked(tmp_path)
     judged = iterations(tmp_path)[1]["readings"][0]["judgement"]
     assert 2 == judged["cached"]
-    if how == "killed":  # what was in flight may have cost something
-        assert (None, 0.75) == (judged["cost_usd"], judged["known_cost_usd"])
+    if how == "killed":  # what was in flight is charged as much as the dearest
+        assert (1.0, 0.75) == (judged["cost_usd"], judged["known_cost_usd"])
 
 
 def test_another_judge_is_another_loop_and_another_timeout_is_not(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_the_page_shows_what_happens(tmp_path: Path) -> None:
     result = jumar_json(tmp_path, "run")
     records = jumar_json(tmp_path, "show", result["loop_id"])["iterations"]
     scores = ", ".join(f"{round(record['quality_score'], 1):g}" for record in records)
-    assert f"jumar run          # {scores}: the second pass is the best" in page
+    assert f"jumar run          # {scores}: the second iteration is the best" in page
     assert 2 == result["selected_iteration"]
     shown = re.search(r"```markdown\n(.*?)```", page, re.DOTALL)
     assert shown is not None

@@ -94,7 +94,7 @@ def test_finalists_are_scored_again_and_the_choice_is_confirmed(tmp_path: Path) 
     assert "Iterations 1, 2 and 3 were too close to call and were scored again" in report
     assert "The score that won is 64%; read once more, it is 62%: optimism of the selection +2 points" in report
     assert "| 2 ✓ | 68% | 62%, 62% | 64% |" in report
-    assert "| First | 0 (start) | 30% | 30% | its own, which nothing was chosen by |" in report
+    assert "| First | 0 (start) | 30% | 30% | its own, which nothing was selected by |" in report
     read = load_report(store)
     assert "How sure is this" in render_html(read)
     assert 2.0 == report_document(read)["certainty"]["optimism"]
@@ -102,7 +102,7 @@ def test_finalists_are_scored_again_and_the_choice_is_confirmed(tmp_path: Path) 
     assert (2.0, 7) == (again["optimism"], len(readings(tmp_path)))
     status = jumar_json(tmp_path, "status", "t")
     assert (68.0, 64.0, 3) == (status["best"]["quality_score"], status["chosen"]["quality_score"], status["chosen"]["readings"])
-    assert "chosen    ★ 64 (iteration 2, mean of 3 readings)  +34 to the start" in jumar(tmp_path, "watch", "--once").stdout
+    assert "selected  ★ 64 (iteration 2, mean of 3 readings)  +34 to the start" in jumar(tmp_path, "watch", "--once").stdout
 
 
 def test_a_tie_goes_to_the_earlier_in_every_command(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_tie_goes_to_the_earlier_in_every_command(tmp_path: Path) -> None:
         assert "within the noise" in jumar(tmp_path, name, "t", check=0).stdout
     assert "1 point ahead, which is within the noise" in jumar(tmp_path, "report", "t", check=0).stdout
     frame = jumar(tmp_path, "watch", "--once", check=0).stdout
-    assert "chosen    ★ 60 (iteration 1, mean of 3 readings)" in frame
+    assert "selected  ★ 60 (iteration 1, mean of 3 readings)" in frame
     print("\n".join(frame.splitlines()[:4]))
 
 
@@ -149,7 +149,7 @@ def test_a_holdout_works_without_repeats_and_never_changes_the_choice(tmp_path: 
         tmp_path
     )
     assert (1, 60.0, 5.0) == (done["selected_iteration"], done["quality_score"], done["optimism"])
-    # going on: what was read stays, the new last one is read, and no pass hears of it
+    # going on: what was read stays, the new last one is read, and no iteration hears of it
     config.write_text(config.read_text().replace("max_iterations = 2", "max_iterations = 3"))
     jumar_json(tmp_path, "run")
     assert ["0004-holdout-iteration-003.json"] == readings(tmp_path)[3:]
@@ -175,7 +175,7 @@ def test_a_broken_holdout_is_told_and_not_hidden(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ask", [9, 20])
 def test_killed_between_two_readings_nothing_is_read_twice(tmp_path: Path, ask: int) -> None:
-    """The scorer kills jumar at its n-th asking; then the same command goes on with what is missing."""
+    """The scorer kills jumar at its n-th asking; then the same command resumes what is missing."""
     noisy(tmp_path, [0.60, 0.62, 0.61], extra="[noise]\ntie = 0")
     (tmp_path / "kill").write_text(str(ask))
     jumar(tmp_path, "run", check=-9)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -24,6 +21,8 @@ VALUES = {
     "COMMAND_TOKEN": "command-4711-abcdefgh",
 }
 SHAPE = "ghp_" + "a1B2" * 9
+NAMED_SHAPE = "glpat-" + "z9Y8" * 5  # a file has it in its name
+CHOSEN = "geheim-4711"
 
 AGENT = f"""
 import json, os, sys, time
@@ -37,6 +36,8 @@ usage = {{"model": "m-" + os.environ["USAGE_PASSWORD"], "tokens_used": 7, "x": o
 json.dump(usage, open(os.environ["JUMAR_USAGE_FILE"], "w"))
 open("kept.txt", "w").write("pass " + os.environ["JUMAR_ITERATION"] + " " + os.environ["KEPT_TOKEN"])
 open("note-" + os.environ["NAMED_TOKEN"] + ".txt", "w").write("pass")
+open("note_{NAMED_SHAPE}.txt", "w").write(os.environ["JUMAR_ITERATION"])
+print("login: password={CHOSEN}, saved to note_{NAMED_SHAPE}.txt")
 open(os.path.join(os.path.dirname(os.environ["JUMAR_USAGE_FILE"]), "own.log"), "w").write(os.environ["PRINTED_TOKEN"])
 if os.environ["JUMAR_ITERATION"] == "2":
     sys.exit(os.environ["PRINTED_TOKEN"])
@@ -70,7 +71,7 @@ apply = "never"
 include = ["*.txt"]
 [generator]
 command = [{python}, "agent.py", "{VALUES["COMMAND_TOKEN"]}"]
-[[validators]]
+[[checks]]
 name = "c"
 command = [{python}, "check.py"]
 [[scorers]]
@@ -114,12 +115,12 @@ def test_grep_finds_none_but_in_the_files_that_were_kept(planted: tuple[Path, st
     assert len(recorded) == 4, said
     assert "[redacted: PRINTED_TOKEN]" in (recorded[0].parent / "iteration-001" / "logs" / "generator.log").read_text()
     looked = [path for path in loop.rglob("*") if path.is_file()]
-    for name, value in {**VALUES, "a shape": SHAPE}.items():
+    for name, value in {**VALUES, "a shape": SHAPE, "a shape as NAME": NAMED_SHAPE, "a password": CHOSEN}.items():
         found = holding(loop, value)
         if name == "KEPT_TOKEN":
             assert found
             assert {Path(path).name for path in found} == {"kept.txt"}
-        elif name == "NAMED_TOKEN":  # the file has that name: records and manifests say so
+        elif name in {"NAMED_TOKEN", "a shape as NAME"}:  # a file has that name: records and manifests lead to it
             assert {Path(path).name for path in found} <= {"manifest.json", "metrics.json", "best-output-tracking.json"}
         else:
             assert found == [], name
@@ -128,9 +129,12 @@ def test_grep_finds_none_but_in_the_files_that_were_kept(planted: tuple[Path, st
 
 def test_nothing_secret_is_printed_and_a_kept_one_is_told(planted: tuple[Path, str]) -> None:
     directory, said = planted
-    assert [name for name, value in VALUES.items() if value in said and name != "NAMED_TOKEN"] == []
+    asked = [("show", "--iteration", "1"), *(("report", "--format", form) for form in ("md", "html", "csv", "junit"))]
+    printed = [jumar(directory, *command, "t", env=VALUES, check=0).stdout for command in asked]
+    for text in (said, *printed):
+        assert [value for value in (*VALUES.values(), SHAPE, NAMED_SHAPE, CHOSEN) if value in text] == []
     assert "the snapshot holds a secret: kept.txt has the value of KEPT_TOKEN" in said
-    assert "jumar redact t --value-of KEPT_TOKEN" in said
+    assert "delete the snapshot (`jumar cleanup t`) or the loop (`jumar rm t`)" in said
     verified = jumar(directory, "verify", "t", env=VALUES, check=0)
     assert "kept.txt: holds a secret, the value of KEPT_TOKEN" in verified.stdout
     assert VALUES["KEPT_TOKEN"] not in verified.stdout
@@ -148,132 +152,6 @@ def test_a_finished_loop_with_secrets_in_its_configuration_is_still_the_same_loo
     done = jumar(directory, "run", env=VALUES)
     assert "the configuration differs" not in done.stderr
     assert len(list((directory / ".jumar" / "loops" / "t" / "iterations").iterdir())) == 5, done.stderr
-
-
-def test_after_redact_grep_finds_none_at_all(planted: tuple[Path, str]) -> None:
-    directory, _ = planted
-    loop = directory / ".jumar"
-    replies = loop / "replies" / "ab"
-    replies.mkdir(parents=True)
-    (replies / "c.json").write_text(json.dumps({"text": VALUES["KEPT_TOKEN"]}))
-    before = holding(loop, VALUES["KEPT_TOKEN"])
-    dry = jumar_json(directory, "redact", "t", "--value-of", "KEPT_TOKEN", "--dry-run", env=VALUES)
-    assert before == holding(loop, VALUES["KEPT_TOKEN"])
-    assert (dry["dry_run"], dry["replies"]) == (True, 1)
-    assert dry["files"] > 1
-    asked = jumar(directory, "redact", "t", "--value-of", "KEPT_TOKEN", env=VALUES, check=2)
-    assert "can't be undone: --yes says yes" in asked.stderr
-    done = jumar_json(directory, "redact", "t", "--value-of", "KEPT_TOKEN", "--yes", env=VALUES)
-    assert (done["files"], done["places"], done["left"], done["verified"]) == (dry["files"], dry["places"], [], True)
-    (directory / "name").write_text(VALUES["NAMED_TOKEN"] + "\n")
-    said = jumar(directory, "redact", "t", "--value-file", "name", "--yes", check=0).stdout
-    assert "verified: ok" in said
-    assert "revoke the secret" in said
-    for name, value in {**VALUES, "a shape": SHAPE}.items():
-        assert holding(loop, value) == [], name
-    assert [str(path) for path in loop.rglob(f"*{VALUES['NAMED_TOKEN']}*")] == []
-    verified = jumar(directory, "verify", "t", env=VALUES, check=0).stdout
-    assert "secret" not in verified
-    report = jumar(directory, "report", "t", check=0).stdout
-    assert "redact" in report
-    config = directory / "jumar.toml"
-    config.write_text(config.read_text().replace("max_iterations = 3", "max_iterations = 4"))
-    jumar(directory, "run", env=VALUES)
-    assert len(list((loop / "loops" / "t" / "iterations").iterdir())) == 5
-    jumar(directory, "verify", "t", check=0)
-
-
-def test_the_work_directory_is_named_and_left_alone(fresh_place: Path) -> None:
-    write(fresh_place)
-    (fresh_place / "agent.py").write_text('open("kept.txt", "w").write("the value hunter2-hunter2")')
-    (fresh_place / "jumar.toml").write_text((fresh_place / "jumar.toml").read_text().replace('\napply = "never"', ""))
-    jumar(fresh_place, "run", env=VALUES)
-    kept = fresh_place / "kept.txt"
-    kept.write_text("hunter2-hunter2")
-    done = jumar(fresh_place, "redact", "t", "--pattern", "hunter[0-9]-hunter[0-9]", "--yes", check=0)
-    assert "still in the work directory, which is yours to change: kept.txt" in done.stdout
-    assert kept.read_text() == "hunter2-hunter2"
-    assert holding(fresh_place / ".jumar", "hunter2-hunter2") == []
-
-
-@pytest.mark.parametrize("isolation", ["copy", "worktree"])
-def test_the_trees_that_jumar_made_hold_none_either_and_the_loop_goes_on(fresh_place: Path, isolation: str) -> None:
-    write(fresh_place)
-    (fresh_place / "agent.py").write_text('open("kept.txt", "a").write("the value hunter2-hunter2\\n")')
-    config = fresh_place / "jumar.toml"
-    config.write_text(config.read_text().replace("[loop]\n", f'[loop]\nisolation = "{isolation}"\n'))
-    for arguments in (
-        ["init", "-q"],
-        ["add", "-A"],
-        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "start"],
-    ):
-        subprocess.run(["git", *arguments], cwd=fresh_place, check=True)
-    jumar(fresh_place, "run", env=VALUES)
-    tree = fresh_place / ".jumar" / "work" / "t" / "kept.txt"
-    assert "hunter2-hunter2" in tree.read_text()
-    done = jumar(fresh_place, "redact", "t", "--pattern", "hunter[0-9]-hunter[0-9]", "--yes", check=0)
-    assert "and 2 files of the trees that jumar made for the loop" in done.stdout
-    assert holding(fresh_place / ".jumar", "hunter2-hunter2") == []
-    config.write_text(config.read_text().replace("max_iterations = 3", "max_iterations = 4"))
-    jumar(fresh_place, "run", env=VALUES)
-    assert tree.read_text().count("the value [redacted]\n") == 4  # the agent, which lies in the tree, says no more either
-    assert holding(fresh_place / ".jumar", "hunter2-hunter2") == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "what is to be taken out? Name one of --value-of"),
-        (["--value-of", "A", "--pattern", "x"], "--value-of and --pattern both say what the secret is"),
-        (["--value-of", "NOT_SET_AT_ALL"], "there is no variable NOT_SET_AT_ALL"),
-        (["--value-file", "missing"], "missing cannot be read: No such file"),
-        (["--value-file", "short"], "--value-file: the value is shorter than 8 characters"),
-        (["--value-file", "raw"], "the value is not UTF-8 text"),
-        (["--pattern", "("], "is no regular expression"),
-        (["--pattern", "a*"], "also matches nothing at all"),
-        (["--pattern", "metrics"], "names that jumar itself gives"),
-        (["--stdin"], "--stdin: the value is shorter than 8 characters"),
-    ],
-)
-def test_redact_says_what_it_needs(planted: tuple[Path, str], arguments: list[str], message: str) -> None:
-    directory, _ = planted
-    (directory / "short").write_text("abc\n")
-    (directory / "raw").write_bytes(b"\xff\xfe12345678")
-    done = jumar(directory, "redact", "t", "--yes", *arguments, check=2)
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_one_that_was_cut_off_is_completed_without_the_secret(fresh_place: Path) -> None:
-    write(fresh_place)
-    jumar(fresh_place, "run", env=VALUES)
-    loop = fresh_place / ".jumar" / "loops" / "t"
-    killed = """
-import os, signal
-from jumar.cli.entry import main
-real, seen = os.replace, []
-def replace(source, target):
-    seen.append(target)
-    if ".redact" in str(source) and len(seen) > 6:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return real(source, target)
-os.replace = replace
-import sys
-sys.argv = ["jumar", "redact", "t", "--value-of", "KEPT_TOKEN", "--yes"]
-main()
-"""
-    done = subprocess.run([sys.executable, "-c", killed], cwd=fresh_place, env={**os.environ, **VALUES}, check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert (loop / ".redact" / "plan.json").exists()
-    assert (
-        "a redaction of loop 't' was cut off; `jumar redact t` completes it"
-        in jumar(fresh_place, "select", "t", "--use", "1", check=2).stderr
-    )
-    assert ".redact: a redaction was cut off" in jumar(fresh_place, "verify", "t", check=14).stdout
-    said = jumar(fresh_place, "redact", "t", check=0).stdout
-    assert "completed: the value of KEPT_TOKEN taken out of" in said
-    assert holding(fresh_place / ".jumar", VALUES["KEPT_TOKEN"]) == []
-    jumar(fresh_place, "verify", "t", check=0)
 
 
 def test_values_and_patterns_of_ones_own_and_none_at_all(fresh_place: Path) -> None:
@@ -316,7 +194,8 @@ def test_other_commands_take_for_a_secret_what_the_loop_was_recorded_with(fresh_
 loop = {{ id = "t", max_iterations = 1, env = ["ONE_OF_MINE"] }}
 artifacts = {{ include = ["out.txt"] }}
 generator = {{ command = [{json.dumps(sys.executable)}, "-c", {json.dumps(agent)}] }}
-validators = [{{ name = "is there", command = "test -s out.txt" }}]
+checks = [{{ name = "is there", command = "test -s out.txt" }}]
+stop = {{ keep_going = true }}
 redact = {{ values_of = ["ONE_OF_MINE"], patterns = ["acme-[0-9]+"] }}
 """
     )
@@ -329,6 +208,3 @@ redact = {{ values_of = ["ONE_OF_MINE"], patterns = ["acme-[0-9]+"] }}
     decided = "".join(path.read_text() for path in (fresh_place / ".jumar/loops/t/decisions").iterdir())
     assert "it has [redacted: ONE_OF_MINE] and [redacted]" in decided
     assert ("mine-4711" in decided, "acme-42" in decided) == (False, False)
-
-    done = jumar(fresh_place, "redact", "t", "--value-of", "ONE_OF_MINE", "--yes", env=env, check=0)
-    assert "ONE_OF_MINE" not in jumar(fresh_place, "verify", "t", env=env, check=0).stdout, done.stdout

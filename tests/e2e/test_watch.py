@@ -6,15 +6,14 @@ import contextlib
 import itertools
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
-from loops import calls, jumar, jumar_json, started_on_a_terminal, write_loop
+from loops import calls, jumar, jumar_json, read_terminal, started_on_a_terminal, write_loop
 
 RUN = [sys.executable, "-m", "jumar.cli.entry", "run", "--quiet"]
 GENERATOR = """
@@ -145,28 +144,40 @@ def test_watch_draws_on_a_terminal_until_ctrl_c_and_ends_with_the_loop(tmp_path:
     assert 0 == code
     assert "finished: max iterations" in shown
     assert shown.rstrip().endswith("\x1b[0m") or "\x1b[?1049l" in shown
+    while_it_ran = shown[shown.index("\x1b[?1049h") : shown.index("\x1b[?1049l")]
+    assert {"█", "◆", "Δ"} <= set(while_it_ran), "a terminal that says everything gets the drawing"
 
 
-def on_a_terminal(directory: Path, interrupt_after: float | None = None) -> tuple[int, str]:
-    process, ours = started_on_a_terminal(directory, "watch", "--interval", "0.2", term="xterm-256color")
-    out = b""
-    begin = time.monotonic()
-    sent = interrupt_after is None
-    while True:
-        assert time.monotonic() - begin < 120, out
-        if not sent and interrupt_after is not None and b"\x1b[?1049h" in out and time.monotonic() - begin > interrupt_after:
-            process.send_signal(signal.SIGINT)
-            sent = True
-        if select.select([ours], [], [], 0.05)[0]:
-            try:
-                data = os.read(ours, 65536)
-            except OSError:
-                break
-            if not data:
-                break
-            out += data
-    os.close(ours)
-    return process.wait(), out.decode("utf-8", "replace")
+def test_watch_draws_plainly_where_the_encoding_lacks_the_signs(tmp_path: Path) -> None:
+    slow_loop(tmp_path, 8, 0.4)
+    with running(tmp_path):
+        wait_for_calls(tmp_path, 2)
+        code, shown = on_a_terminal(tmp_path, env={"PYTHONIOENCODING": "ascii"})
+    assert 0 == code
+    assert shown.isascii()
+    assert shown.count("\x1b[H") > 2
+    assert "+/-" in shown
+
+
+def test_watch_says_one_frame_where_the_cursor_cannot_move(tmp_path: Path) -> None:
+    write_loop(tmp_path, [0.6])
+    jumar(tmp_path, "run", check=0)
+    process, ours = started_on_a_terminal(tmp_path, "watch", term="dumb")
+    shown = read_terminal(ours, process)
+    assert "\x1b" not in shown
+    assert "finished" in shown
+    assert "stdout is no terminal to draw on" in shown
+
+
+def on_a_terminal(directory: Path, interrupt_after: float | None = None, env: Mapping[str, str] | None = None) -> tuple[int, str]:
+    process, ours = started_on_a_terminal(directory, "watch", "--interval", "0.2", term="xterm-256color", env=env)
+    begun = ""
+    if interrupt_after is not None:
+        begun = read_terminal(ours, process, until="\x1b[?1049h")
+        time.sleep(interrupt_after)
+        process.send_signal(signal.SIGINT)
+    shown = begun + read_terminal(ours, process, seconds=120)
+    return process.returncode, shown
 
 
 def test_a_frame_fits_the_width_and_the_encoding(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ timeout = 2
 {_table(scenario.retries)}
 [budget]
 {_table(budget)}
-[[validators]]
+[[checks]]
 name = "wild"
 command = "sh check.sh"
 [[scorers]]
@@ -129,7 +129,7 @@ def _table(values: dict[str, Any]) -> str:
 def run(directory: Path, kill_after: float | None) -> dict[str, Any] | None:
     """Run the loop; None when it was killed after so many seconds, else the final JSON."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "jumar.cli.entry", "run", "--json"],
+        [sys.executable, "-m", "jumar.cli.entry", "run", "--json", "--allow-broken-start"],
         cwd=directory,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -49,7 +49,7 @@ def trees(draw: st.DrawFn, contents: Any = items) -> dict[str, File | Link]:
 def loop_of(
     before: Mapping[str, File | Link], after: Mapping[str, File | Link], empty: Any = ()
 ) -> Iterator[tuple[LoopStore, Path]]:
-    """A work tree that holds ``before`` and a loop whose iteration 1 is ``after``; calls to sync are not waited for."""
+    """A working directory that holds ``before`` and a loop whose iteration 1 is ``after``; calls to sync are not waited for."""
     with tempfile.TemporaryDirectory() as place, not_waiting():
         work = Path(place) / "work"
         store = new_loop(work)

@@ -124,7 +124,7 @@ def test_passes_shrink_the_text_until_they_change_nothing(text: str):
         assert count_words(done.text) <= count_words(text)
         assert len("".join(done.text.split())) < len("".join(text.split()))
         text = done.text
-    raise AssertionError("200 passes and no end")
+    raise AssertionError("200 iterations and no end")
 
 
 @given(documents())

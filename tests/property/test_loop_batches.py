@@ -26,7 +26,7 @@ from jumar.store.verify import verify
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer, ScriptedGenerator
 
 COUNTS: Counter[str] = Counter()
-TEXTS = ("0.1", "0.3", "0.5", "0.52", "0.7", "0.9", "words", None)
+TEXTS = ("0.1", "0.2 ", "0.3", "0.5", "0.52", "0.7", "0.9", "words", None)
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ def test_full_at_any_change(candidates: int, holdout: bool, number: int) -> None
             assert all(attempt.end is not None for attempt in loop.store.attempts()), at
             outcome = loop_of(directory, generator, candidates=candidates, holdout=holdout).run()
             assert facts(directory, outcome) == expected, at
-            assert generator.calls == once.calls, f"a pass that was paid for was paid for again: {at}"
+            assert generator.calls == once.calls, f"an iteration that was paid for was paid for again: {at}"
             lost = [attempt.start for attempt in loop.store.attempts() if attempt.end and attempt.end.outcome == "lost"]
             assert lost == [], at
             shutil.rmtree(directory)

@@ -22,7 +22,7 @@ from jumar.store.verify import verify
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer, ScriptedGenerator
 
 COUNTS = {"loops": 0, "interruptions": 0}
-TEXTS = ("0.1", "0.3", "0.5", "0.52", "0.7", "0.9", "words", None)
+TEXTS = ("0.1", "0.2 ", "0.3", "0.5", "0.52", "0.7", "0.9", "words", None)
 
 
 class Killed(BaseException):

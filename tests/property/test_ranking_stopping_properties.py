@@ -1,4 +1,4 @@
-"""Stopping, for any trajectory: against a slow reference in whole numbers, replayed pass by pass."""
+"""Stopping, for any trajectory: against a slow reference in whole numbers, replayed pass by iteration."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ def counts(request):
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass in whole numbers: ``units`` are ten-thousandths of a point, so that the reference has no rounding at all."""
+    """One iteration in whole numbers: ``units`` are ten-thousandths of a point, so that the reference has no rounding at all."""
 
     units: int | None
     status: Any = "ok"
     verification: Any = "skipped"
     completed: bool = False
+    tampered: bool = False
 
     def view(self, number):
         return IterationView(
@@ -43,6 +44,7 @@ class Pass:
             status=self.status,
             verification=self.verification,
             completed=self.completed,
+            tampered=self.tampered,
         )
 
 
@@ -77,7 +79,7 @@ def diminishes(scores, window, delta):
 
 
 def failures_in_a_row(passes):
-    """Counted forwards: a pass with a score starts again at 0, an interrupted one changes nothing."""
+    """Counted forwards: an iteration with a score starts again at 0, an interrupted one changes nothing."""
     row = 0
     for one in passes:
         if one.status == "ok" and one.units is not None:
@@ -85,6 +87,13 @@ def failures_in_a_row(passes):
         elif one.status != "interrupted":
             row += 1
     return row
+
+
+def counts_for_target(one, rules):
+    """Whether the checks let an iteration reach the target: none refused it, or only the score is asked for, and it is honest."""
+    if one.verification != "failed":
+        return True
+    return rules.target_unverified and not one.tampered
 
 
 def reference(everything, rules, units, seconds):
@@ -98,7 +107,7 @@ def reference(everything, rules, units, seconds):
     agreed = last is not None and (last.verification == "passed" or (last.verification == "skipped" and target is not None))
     holds = {
         "completed": last in scored and last is not None and last.completed and agreed and reached,
-        "target": target is not None and any(one.units >= target and one.verification != "failed" for one in scored),
+        "target": target is not None and any(one.units >= target and counts_for_target(one, rules) for one in scored),
         "consecutive_failures": failures_in_a_row(passes) >= rules.consecutive_failures,
         "max_iterations": len(passes) >= rules.max_iterations,
         "max_seconds": rules.max_seconds is not None and seconds >= rules.max_seconds,
@@ -111,7 +120,7 @@ def reference(everything, rules, units, seconds):
 
 
 def replay(everything, rules, units, times):
-    """Stop where the loop would have stopped, pass by pass; both must agree at each pass."""
+    """Stop where the loop would have stopped, pass by iteration; both must agree at each iteration."""
     for length in range(1, len(everything) + 1):
         views = [one.view(number) for number, one in enumerate(everything[:length])]
         seconds = sum(times[: length - 1])
@@ -128,6 +137,7 @@ def replay(everything, rules, units, times):
 UNITS = st.sampled_from([600_000, 610_000, 620_000, 660_000, 612_000, 662_000]) | st.integers(590_000, 670_000)
 PASSES = st.one_of(
     st.builds(Pass, UNITS, verification=st.sampled_from(["passed", "failed", "skipped"]), completed=st.booleans()),
+    st.builds(Pass, UNITS, verification=st.just("failed"), tampered=st.booleans()),
     st.builds(Pass, UNITS),
     st.builds(Pass, UNITS),
     st.builds(Pass, st.none(), st.sampled_from([*FAILING, "interrupted"])),
@@ -145,6 +155,7 @@ def rules_and_units(draw):
     units["target"] = draw(st.none() | st.sampled_from([660_000, 662_000]))
     rules = StopRules(
         target=None if units["target"] is None else units["target"] / 10_000,
+        target_unverified=draw(st.booleans()),
         max_iterations=draw(st.integers(3, 20)),
         max_seconds=draw(st.none() | st.integers(1, 40)),
         consecutive_failures=draw(st.integers(1, 4)),
@@ -160,7 +171,7 @@ def rules_and_units(draw):
     times=st.lists(st.integers(0, 9), min_size=14, max_size=14),
 )
 def test_every_prefix_of_a_random_loop_against_the_reference(everything, drawn, times):
-    TRIED["random loops, replayed pass by pass"] += 1
+    TRIED["random loops, replayed pass by iteration"] += 1
     rules, units = drawn
     replay(everything, rules, units, times)
 

@@ -250,7 +250,7 @@ def test_a_prompt_shows_no_control_character_and_one_objective(name, output, rea
             fence = ""
         elif not fence:
             outside.append(line)
-    assert ["# Objective", "# This pass"] == [line for line in outside if re.match("# ", line)]
+    assert ["# Objective", "# This iteration"] == [line for line in outside if re.match("# ", line)]
     assert "" == fence
     feedback = json.loads(render_feedback(loop_id="l", iteration=2, last=last))
     assert output == feedback["last"]["checks"][0]["output_tail"]

@@ -38,7 +38,7 @@ def write_items(path: Path, targets: Sequence[Target], *, shift: float = 0.0) ->
 
 
 def renamed(targets: Sequence[Target]) -> list[Target]:
-    """Items of other groups, so that nothing of them was learned or sealed."""
+    """Items of other groups, so that nothing of them was learned or held out."""
     return [
         Target(replace(one.item, id=f"new-{one.item.id}", group=f"new-{one.item.group}"), one.score, one.readings)
         for one in targets

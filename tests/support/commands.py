@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +25,20 @@ class Called:
     err: str
 
     @property
+    def words(self) -> str:
+        """What is on stdout without line breaks: sentences are wrapped."""
+        return " ".join(self.out.split())
+
+    @property
     def document(self) -> Any:
         """The one JSON document on stdout."""
         return json.loads(self.out)
+
+
+def unwrapped(text: str) -> str:
+    """Return what a command printed with each note and error on one line: they are wrapped below themselves."""
+    notes = re.sub(r"(?m)^note      .*(?:\n {10}\S.*)+", lambda found: re.sub(r"\n +", " ", found[0]), text)
+    return re.sub(r"\n {7}(?=\S)", " ", notes) if "jumar: " in text else notes
 
 
 class _Terminal(io.TextIOWrapper):
@@ -42,7 +54,8 @@ def call(*arguments: object, terminal: bool = False, encoding: str = "utf-8", ch
         code = run_application([str(argument) for argument in arguments])
         out.flush()
         err.flush()
-    called = Called(code, out.buffer.getvalue().decode(encoding), err.buffer.getvalue().decode(encoding))  # type: ignore[attr-defined]
+    printed, told = out.buffer.getvalue().decode(encoding), err.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+    called = Called(code, unwrapped(printed), unwrapped(told))
     if check is not None:
         assert check == called.code, called
     return called

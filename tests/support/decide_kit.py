@@ -115,7 +115,7 @@ def record(
     status_reason: str = "",
     rules: ArtifactRules = RULES,
 ) -> IterationRecord:
-    """Record an iteration whose snapshot is ``tree``, taken from a directory beside the work tree."""
+    """Record an iteration whose snapshot is ``tree``, taken from a directory beside the working directory."""
     assert store.workdir is not None
     source = write_tree(store.workdir.parent / f"{store.workdir.name}-source", tree)
     with store.lock():

@@ -12,14 +12,14 @@ from pathlib import Path
 from loops import jumar, write_loop
 
 SCORES = (0.6, 0.9, 0.7, 0.65)
-"""Of passes 1 to 4; the start has 0.5, and the second one is chosen."""
+"""Of passes 1 to 4; the start has 0.5, and the second one is selected."""
 
 
 @functools.cache
 def _made() -> Path:
     directory = Path(tempfile.mkdtemp(prefix="finished-loop-")) / "here"
     atexit.register(_remove, directory.parent, os.getpid())
-    # pass 3 fails its check; every pass adds a file
+    # pass 3 fails its check; every iteration adds a file
     write_loop(directory, SCORES, check="! grep -q 'pass 3' text.md", loop='isolation = "copy"')
     agent = directory / "agent.py"
     agent.write_text(agent.read_text() + 'open(f"new-{n}.md", "w").write(f"new {n}\\n")\n')
@@ -41,17 +41,11 @@ def finished_loop(place: Path) -> Path:
 
 
 def tree(directory: Path) -> dict[str, str]:
-    """Return the kept files of a work directory by name."""
+    """Return the kept files of a working directory by name."""
     return {path.name: path.read_text() for path in [*sorted(directory.glob("*.md")), directory / "score.txt"]}
 
 
 START = {"score.txt": "0.5", "text.md": "pass 0\n"}
 BEST = {"new-1.md": "new 1\n", "new-2.md": "new 2\n", "score.txt": "0.9", "text.md": "pass 2\n"}
-FOURTH = {
-    "new-1.md": "new 1\n",
-    "new-2.md": "new 2\n",
-    "new-3.md": "new 3\n",
-    "new-4.md": "new 4\n",
-    "score.txt": "0.65",
-    "text.md": "pass 4\n",
-}
+FOURTH = BEST | {"new-4.md": "new 4\n", "score.txt": "0.65", "text.md": "pass 4\n"}
+"""Passes 3 and 4 start from the best, so what the third added is not here."""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
+import select
+import struct
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from commands import unwrapped
 
 AGENT = """
 import os, sys, time
@@ -42,7 +49,7 @@ def write_loop(
     (directory / "score.txt").write_text(str(start))
     (directory / "text.md").write_text("pass 0\n")
     (directory / "agent.py").write_text(AGENT.format(scores=list(scores)))
-    validators = f"[[validators]]\nname = 'text'\ncommand = {json.dumps(check)}\n" if check else ""
+    validators = f"[[checks]]\nname = 'text'\ncommand = {json.dumps(check)}\n" if check else ""
     config = directory / "jumar.toml"
     config.write_text(
         f"""
@@ -86,6 +93,7 @@ def jumar(
     )
     if check is not None:
         assert check == done.returncode, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    done.stdout, done.stderr = unwrapped(done.stdout), unwrapped(done.stderr)
     return done
 
 
@@ -103,13 +111,16 @@ def calls(directory: Path) -> list[int]:
     return [int(line) for line in log.read_text().split()] if log.exists() else []
 
 
-def started_on_a_terminal(directory: Path, *arguments: str, term: str = "xterm") -> tuple[subprocess.Popen[bytes], int]:
+def started_on_a_terminal(
+    directory: Path, *arguments: str, term: str = "xterm", env: Mapping[str, str] | None = None, columns: int = 80
+) -> tuple[subprocess.Popen[bytes], int]:
     """Start jumar on a terminal of its own; return the process and our end of the terminal, to be closed by the caller."""
     ours, theirs = pty.openpty()
+    resize(ours, columns)
     process = subprocess.Popen(
         [sys.executable, "-m", "jumar.cli.entry", *arguments],
         cwd=directory,
-        env={**os.environ, "TERM": term},
+        env={**{name: value for name, value in os.environ.items() if name != "COLUMNS"}, "TERM": term, **(env or {})},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -117,3 +128,27 @@ def started_on_a_terminal(directory: Path, *arguments: str, term: str = "xterm")
     )
     os.close(theirs)
     return process, ours
+
+
+def resize(terminal: int, columns: int) -> None:
+    """Make a terminal so many columns wide."""
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+
+
+def read_terminal(terminal: int, process: subprocess.Popen[bytes], *, until: str | None = None, seconds: float = 60) -> str:
+    """Return what is written until ``until`` stands there, or, without it, until the process has ended; then it is closed."""
+    written, deadline = b"", time.monotonic() + seconds
+    while until is None or until.encode() not in written:
+        assert time.monotonic() < deadline, written
+        if select.select([terminal], [], [], 0.05)[0]:
+            try:
+                data = os.read(terminal, 65536)
+            except OSError:  # everybody on the other side has closed it
+                data = b""
+            if not data:
+                break
+            written += data
+    if until is None:
+        os.close(terminal)
+        process.wait(timeout=seconds)
+    return written.decode("utf-8", "replace")

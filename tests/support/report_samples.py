@@ -19,7 +19,8 @@ from jumar.model import (
     Spend,
     StopDecision,
 )
-from jumar.ranking.choose import choose
+from jumar.ranking.noise import Evidence
+from jumar.ranking.ratchet import select_kept
 from jumar.report.read import LoopReport, build_report
 
 HOSTILE = (
@@ -86,7 +87,7 @@ def report_of(
     """Choose as the engine would and build the report; ``decisions="automatic"`` has the selection written down."""
     rules = criteria or SelectionCriteria()
     try:
-        selection = choose([item.view() for item in records], rules)
+        selection = select_kept(Evidence(views=tuple(item.view() for item in records)), rules)
     except NothingEvaluatedError:
         selection = None
     made: tuple[Decision, ...] = ()
@@ -109,7 +110,7 @@ def report_of(
     )
 
 
-def decision(number: int, best: int, **changes: Any) -> Decision:
+def decision(number: int, best: int | None, **changes: Any) -> Decision:
     """A selection, or what ``changes`` make of it."""
     final = changes.pop("final", best)
     base = Decision(
@@ -127,7 +128,7 @@ def decision(number: int, best: int, **changes: Any) -> Decision:
 
 
 def engine_records() -> list[IterationRecord]:
-    """A run with a start state, several dimensions, checks, a failed pass and a decline."""
+    """A run with a start state, several dimensions, checks, a failed iteration and a decline."""
     table = [
         (0, 61.2, "failed", {"key terms": 0.94, "readability": 0.41, "length": 0.12, "structure": 0.98}, None),
         (1, 72.0, "passed", {"key terms": 0.93, "readability": 0.55, "length": 0.42, "structure": 0.98}, 0.05),

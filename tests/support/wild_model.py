@@ -74,7 +74,7 @@ class Sum:
         return None if self.silent else self.charged
 
     def full(self) -> bool:
-        """Whether another pass cannot begin: the cap is reached, or what is set aside for it does not fit."""
+        """Whether another iteration cannot begin: the cap is reached, or what is set aside for it does not fit."""
         if self.cap is None:
             return False
         reserved = [max(self.reserve(purpose) or 0, self.largest.get(purpose, 0)) for purpose in ("generate", "score")]
@@ -248,11 +248,13 @@ class Model:
     # ---------------------------------------------------------------------------------------------- conclusions
 
     def parent(self, before: list[IterationRecord]) -> int:
-        """Return the iteration to go on from, for one pass after another."""
+        """Return the iteration to go on from, for one iteration after another."""
         if self.scenario.continue_from == "best":
             valid = [one for one in before if one.quality_score is not None]
-            if valid:
-                return max(valid, key=lambda one: (one.quality_score or 0.0, -one.iteration_number)).iteration_number
+            honest = [one for one in valid if not one.tampering] or valid
+            passed = [one for one in honest if one.verification_status == "passed"] if self.scenario.validated else []
+            if valid:  # the latest of equals
+                return max(passed or honest, key=lambda one: (one.quality_score or 0.0, one.iteration_number)).iteration_number
         usable = [one for one in before if one.status not in {"generator_failed", "generator_timeout"}]
         return (usable or before)[-1].iteration_number
 
@@ -307,7 +309,7 @@ class Model:
         return len(ends) > most and set(ends[-most - 1 :]) == {"rate_limited"}
 
     def chosen(self) -> int | None:
-        """Return the best: what passed its validators before what did not, then the score, then the earlier one."""
+        """Return the best: what passed its checks before what did not, then the score, then the earlier one."""
         valid = [one for one in self.records.values() if one.quality_score is not None]
         if not valid:
             return None

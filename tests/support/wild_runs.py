@@ -60,6 +60,7 @@ def loop_of(ran: Ran, fuse: Fuse) -> Loop:
         prepare_root(directory / ".jumar")
         store = LoopStore.create(place, "t", {}, workdir=directory, created_at="2026-01-01T00:00:00Z")
     settings = LoopSettings(
+        allow_broken_start=True,
         loop_id="t",
         workdir=directory,
         continue_from=scenario.continue_from,  # type: ignore[arg-type]

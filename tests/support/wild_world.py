@@ -268,7 +268,7 @@ class WildScorer:
         self._open: dict[int, Ask] = {}
 
     def asked(self, context: StepContext) -> Ask:
-        """Return the ask under way for an iteration, beginning one if there is none: validators are asked first."""
+        """Return the ask under way for an iteration, beginning one if there is none: checks are asked first."""
         world, iteration = self._world, context.iteration
         if iteration not in self._open:
             world.fuse.chance()

@@ -61,6 +61,7 @@ def the_tracker_is_used(directory: Path) -> None:
         assert_type(tracker.get_best(), jumar.IterationRecord | None)
         assert_type(tracker.get_all_iterations(), list[jumar.IterationRecord])
         assert_type(tracker.select_output(), jumar.SelectionResult)
+        assert_type(tracker.apply_output(), jumar.SelectionResult)
         assert_type(tracker.generate_selection_report(), str)
         assert_type(tracker.detect_diminishing_returns(), jumar.DiminishingReturns)
         assert_type(tracker.detect_degradation(), jumar.Degradation)
@@ -130,14 +131,14 @@ def topk_chooses(items: list[topk.ScoredItem[str]]) -> None:
     assert_type(topk.STRATEGIES["otsu"], type[topk.SelectionStrategy])
     topk.ElbowSelectionStrategy(threshold=0.1)  # type: ignore[call-arg]
     topk.OtsuSelectionStrategy().select(items, ties="both")  # type: ignore[arg-type]
-    topk.create_selection_strategy()  # type: ignore[call-arg]
+    assert_type(topk.create_selection_strategy(min_score=0.3), topk.SelectionStrategy)
 
 
 def topk_chooses_for_many(scores: NDArray[np.float64]) -> None:
     assert_type(topk.select_batch(scores, "otsu"), NDArray[np.intp])
     assert_type(topk.select_batch([[0.9, 0.5], [0.4]], "otsu", max_k=3, return_mask=False), NDArray[np.intp])
     assert_type(topk.select_batch(scores, topk.OtsuSelectionStrategy(), return_mask=True), NDArray[np.bool_])
-    topk.select_batch(scores)  # type: ignore[call-overload]
+    assert_type(topk.select_batch(scores), NDArray[np.intp])
     topk.select_batch(scores, "otsu", ties="both")  # type: ignore[call-overload]
 
 

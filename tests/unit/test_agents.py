@@ -75,9 +75,13 @@ CASES = [
         [
             {"type": "init", "session_id": "g1", "model": "m-pro"},
             {"type": "message", "role": "assistant", "content": "ok", "delta": True},
-            {"type": "result", "status": "success", "stats": {"total_tokens": 125, "input_tokens": 100, "output_tokens": 20}},
+            {
+                "type": "result",
+                "status": "success",
+                "stats": {"total_tokens": 125, "input_tokens": 100, "cached": 30, "output_tokens": 20},
+            },
         ],
-        {"input_tokens": 100, "output_tokens": 20, "tokens_used": 125, "model": "m-pro", "session_id": "g1"},
+        {"input_tokens": 100, "cached_tokens": 30, "output_tokens": 20, "tokens_used": 125, "model": "m-pro", "session_id": "g1"},
         id="gemini, its total holds thoughts too",
     ),
     pytest.param(
@@ -138,13 +142,24 @@ def test_the_template_has_the_blocks_and_no_placeholder_for_them():
     assert [] == [line for line in text.splitlines() if len(line) > 130]
 
 
+def test_the_versions_that_the_tests_run_are_those_that_the_table_was_compared_with():
+    pins = (ROOT / "tests/support/npm-agents.txt").read_text() + (ROOT / "tests/support/agent.txt").read_text()
+    pinned = dict(re.findall(r"^(.+?)(?:@|==)([\d.]+)$", pins, re.MULTILINE))
+    assert {agent.install.split()[-1]: agent.checked for agent in AGENTS} | {
+        "jest": pinned["jest"],
+        "vitest": pinned["vitest"],
+    } == pinned
+
+
 def test_the_page_says_of_each_agent_what_the_table_says():
     page = (ROOT / "docs/how-to/agents.md").read_text()
     rows = {cells[1].strip(): cells for cells in (line.split("|") for line in page.splitlines()) if len(cells) > 4}
     for agent in AGENTS:
-        assert [agent.checked, f"`{agent.resume}`", agent.limited] == [cell.strip() for cell in rows[agent.title][2:5]]
-        settings = "\n".join(agent.lines()[len(agent.notes) :])
-        assert settings in page, agent.title
+        cost = "dollars" if agent.reports_cost else f"tokens; ${agent.reserve_usd:.2f} where they have no price"
+        expected = [f"`{agent.program}`", agent.checked, cost, f"`{agent.session}`", agent.limited]
+        assert expected == [cell.strip() for cell in rows[agent.title][2:7]]
+        assert "\n".join(agent.settings()) in page, agent.title
+        assert "\n".join(agent.resume_settings()) in page
     assert len(AGENTS) == len(re.findall(r"^### ", page, re.MULTILINE))
 
 

@@ -312,7 +312,7 @@ def test_evidence_of_audits_keeps_its_level_and_finds_what_has_changed() -> None
     print(f"evidence of 100 in {false} of {runs} runs where nothing changed, in {found} where errors doubled")
 
     assert false <= binom.ppf(1 - CHANCE, runs, 0.01)
-    assert found >= 0.75 * runs  # of so few audits, with so few sealed items
+    assert found >= 0.75 * runs  # of so few audits, with so few held-out items
 
 
 def test_trust_needs_tracks_freshness_and_sealed_decisions_that_hold() -> None:

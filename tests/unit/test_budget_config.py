@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from jumar.app.load import load_config
-from jumar.app.request import command_line_config, configured
+from jumar.app.request import configured
 from jumar.errors import ConfigError
 from jumar.model import Budget
 
-REST = '[generator]\ncommand = "true"\n[[validators]]\nname = "t"\ncommand = "true"\n'
+REST = '[generator]\ncommand = "true"\n[[checks]]\nname = "t"\ncommand = "true"\n'
 
 
 def load(tmp_path: Path, text: str):
@@ -83,7 +83,7 @@ def test_unknown_keys_name_the_nearest(tmp_path: Path):
     [
         (
             "reserve_cost_usd = 2\nmax_cost_usd = 1.5",
-            "reserve_cost_usd = 2 is more than max_cost_usd = 1.5: no pass could ever begin",
+            "reserve_cost_usd = 2 is more than max_cost_usd = 1.5: no iteration could ever begin",
         ),
         ("reserve_tokens = 20\nmax_tokens = 10", "reserve_tokens = 20 is more than max_tokens = 10"),
     ],
@@ -108,5 +108,6 @@ def test_options_are_laid_over_the_file(tmp_path: Path):
     merged, _ = configured(options(config=tmp_path, max_cost=2.5, max_seconds=60.0))
     assert (merged.budget.max_cost_usd, merged.budget.max_tokens, merged.budget.max_seconds) == (2.5, 5, 60.0)
     assert merged.stop.max_seconds is None
-    alone = command_line_config(["true"], {"checks": ["true"], "max_tokens": 7, "max_cost": 0.0})
+    alone, path = configured({"checks": ["true"], "max_tokens": 7, "max_cost": 0.0}, ["true"])
+    assert path is None
     assert alone.budget.limits() == Budget(max_tokens=7, max_cost_usd=0.0)

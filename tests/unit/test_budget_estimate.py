@@ -1,4 +1,4 @@
-"""How many passes a budget buys: against a loop that asks the gate, and what is said when little is known."""
+"""How many iterations a budget buys: against a loop that asks the gate, and what is said when little is known."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def test_what_a_pass_took_is_its_tries_and_its_scoring():
 
 
 def test_the_range_is_that_of_the_passes_seen():
-    found = ask(Budget(max_cost_usd=2.0), 0.5, passes=uses(0.1, 0.2, 0.3), source="3 passes of this loop")
+    found = ask(Budget(max_cost_usd=2.0), 0.5, passes=uses(0.1, 0.2, 0.3), source="3 iterations of this loop")
     assert found is not None
     (row,) = found.rows
-    assert (row.limit, row.left, row.source) == ("max_cost_usd", 1.5, "3 passes of this loop")
+    assert (row.limit, row.left, row.source) == ("max_cost_usd", 1.5, "3 iterations of this loop")
     assert row.a_pass == Range(low=0.1, typical=0.2, high=0.3)
     assert found.passes == Range(low=5, typical=7, high=13)
     assert found.limited_by == "max_cost_usd"
@@ -87,7 +87,7 @@ def test_without_passes_the_reservation_is_taken():
     assert (found.passes, found.rows[0].source) == (Range(low=4, typical=4, high=4), "[budget] reserve_cost_usd")
     seen = ask(Budget(max_cost_usd=2.0, reserve_cost_usd=0.5), passes=uses(0.1), source="seen", expected=expected)
     assert seen is not None
-    assert seen.passes.typical == 16, "0.5 must still be free before each pass of 0.1"
+    assert seen.passes.typical == 16, "0.5 must still be free before each iteration of 0.1"
 
 
 def test_the_price_of_a_prompt_is_only_the_least_that_a_pass_takes():

@@ -79,8 +79,8 @@ def test_the_step_and_its_score_must_fit():
     assert ask(known(0.5), budget, of(0.3), of(0.2)) == Go(reservation=of(0.3))
     refused = ask(known(0.5), budget, of(0.3), of(0.21))
     assert reason(refused) == "max_cost"
-    assert "$0.5000 of $1.0000" in refused.decision.detail
-    assert "$0.5100" in refused.decision.detail
+    assert "$0.50 of $1.00" in refused.decision.detail
+    assert "$0.51" in refused.decision.detail
     assert reason(ask(known(tokens=900), Budget(max_tokens=1000), of(tokens=90), of(tokens=11))) == "max_tokens"
 
 
@@ -332,5 +332,5 @@ def test_the_end_names_the_reservation_that_did_not_fit():
     budget = Budget(max_cost_usd=0.6, reserve_cost_usd=0.5)
     gate = ask(known(0.15), budget, of(0.5, 0))
     assert reason(gate) == "max_cost"
-    assert gate.decision.detail.endswith("and the next pass may take $0.5000 (reserve_cost_usd)")
-    assert ask(known(0.15), replace(budget, reserve_cost_usd=None), of(0.5, 0)).decision.detail.endswith("may take $0.5000")
+    assert gate.decision.detail.endswith("and the next iteration may take $0.50 (reserve_cost_usd)")
+    assert ask(known(0.15), replace(budget, reserve_cost_usd=None), of(0.5, 0)).decision.detail.endswith("may take $0.50")

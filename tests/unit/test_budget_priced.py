@@ -78,9 +78,12 @@ max_iterations = 1
 [generator]
 command = 'echo x >> out.txt; cp "$PWD/report.json" "$JUMAR_USAGE_FILE"'
 
-[[validators]]
+[[checks]]
 name = "there"
 command = "test -s out.txt"
+
+[[scorers]]
+builtin = "checks"
 
 [artifacts]
 include = ["out.txt"]

@@ -102,8 +102,8 @@ def test_what_a_person_names_as_the_work_is_no_check(tmp_path: Path) -> None:
 
 
 def test_files_that_name_nothing_are_refused_with_the_table_and_the_pattern(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"validator 'v': files names 'nothing\*\.py', and there is no such file in "):
-        found(tmp_path, CheckSource(label="validator 'v'", files=("nothing*.py",)))
+    with pytest.raises(ConfigError, match=r"check 'v': files names 'nothing\*\.py', and there is no such file in "):
+        found(tmp_path, CheckSource(label="check 'v'", files=("nothing*.py",)))
 
 
 def test_a_script_elsewhere_is_known_by_its_absolute_path_and_programs_of_the_system_are_not(tmp_path: Path) -> None:

@@ -128,12 +128,12 @@ def test_root_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_pa
         (("select", "t", "--mode", "highest"), 2, "UsageError", "highest"),
         (("select", "t", "--threshold", "101"), 2, "UsageError", "101"),
         (("select", "t", "--threshold", "nan"), 2, "ScoreError", "threshold"),
-        (("select",), 2, "UsageError", "LOOP"),
+        (("rm",), 2, "UsageError", "LOOP"),
         (("show", "t", "--iteration", "9"), 2, "NotFoundError", "no iteration 9"),
-        (("diff", "t", "1"), 2, "UsageError", "two iterations"),
+        (("diff", "t", "1"), 2, "UsageError", "'t' is no iteration"),
         (("diff", "t", "1", "9"), 2, "NotFoundError", "9"),
         (("select", "../t"), 2, "NotFoundError", "no directory ../t"),
-        (("cleanup", "t"), 2, "UsageError", "--keep"),
+        (("cleanup", "t", "--keep", "few"), 2, "UsageError", "--keep"),
         (("report", "t", "--format", "pdf"), 2, "UsageError", "pdf"),
         (("completion", "tcsh"), 2, "UsageError", "tcsh"),
         (("init", "--template", "documnt"), 2, "UsageError", "documnt"),
@@ -250,3 +250,34 @@ def test_quick_answers_need_no_library():
 
 def test_a_command_loads_only_what_it_needs():
     assert "[]\n" == python(LOADED).stderr
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["topk", "--help"], ["list", "--json"]])
+def test_output_that_cannot_be_written_is_an_error_and_no_traceback(words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        program = [sys.executable, "-m", "jumar.cli.entry", *words]
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "ignored" not in done.stderr
+
+
+def test_too_little_memory_is_an_error_and_no_traceback() -> None:
+    refused = 0
+    for kilobytes in (*range(24_000, 44_000, 4_000), 60_000):  # below that the interpreter itself does not start
+        command = f"ulimit -v {kilobytes}; exec {sys.executable} -m jumar.cli.entry run -n 1 --check true -- true"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        if "jumar:" in done.stderr or "jumar ·" in done.stdout:
+            assert "Traceback" not in done.stderr, done.stderr
+            refused += "not enough memory" in done.stderr
+    print(f"too little memory: {refused} runs refused")
+
+
+@pytest.mark.parametrize("name", ["jumar.toml", "topk.toml"])
+def test_toml_that_is_nested_too_deeply_is_an_error_that_names_the_file(name: str) -> None:
+    Path(name).write_text(f"a = {'[' * 20_000}{']' * 20_000}")
+    words = ["run"] if name == "jumar.toml" else ["topk", "select", "-", "--config", name]
+    done = call(*words, check=None)
+    assert done.code == 2
+    assert name in done.err

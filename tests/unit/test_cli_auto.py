@@ -127,9 +127,9 @@ def test_an_old_proof_lets_the_cheap_judge_decide_nothing(here: Path) -> None:
     )
 
     assert "warning: the cheap judge decided nothing: the proof is stale: it is 91 days old" in told.err
-    assert "by  cheap 0 · expensive 180 · audited 0" in told.out
-    assert "saved  0 calls (0% of the items) · $0.0000" in told.out
-    assert "asked  180 calls · $0.0000" in told.out
+    assert "by        cheap judge 0 · expensive judge 180 · audited 0" in told.out
+    assert "saved     0 calls (0% of the items) · $0.00" in told.out
+    assert "asked     180 calls, 0 cached · $0.00" in told.out
     assert "guarantee" not in told.out  # the cheap judge decided nothing
     assert "it would decide" in told.out
     assert told.out.splitlines()[0].startswith("auto  ")
@@ -146,14 +146,14 @@ def test_what_was_asked_and_paid_for_stands_beside_what_was_saved(here: Path) ->
     told = said("--audit", 0.2)
     low, high = own["auto"]["average"]["interval"]
 
-    assert f"[{low:.2f}, {high:.2f}]  180 items scored" in told.splitlines()[0]
-    assert f"asked  {own['expensive']['calls']} calls · $0.0000\nsaved  {own['auto']['calls_saved']} calls" in told
-    assert "no interval" not in told
+    assert f"[{low:.2f}, {high:.2f}] · 180 items scored" in told.splitlines()[0]
+    assert f"asked     {own['expensive']['calls']} calls, 0 cached · $0.00\nsaved     {own['auto']['calls_saved']} calls" in told
+    assert "interval  none" not in told
     promise = own["auto"]["guarantee"]
     known = f"{promise['wrong']} of {promise['audited']} audits wrong"
     assert (
-        f"guarantee  at most 10% of what the cheap judge decides is wrong: too few audits to say; {known}, so it may be up to"
-        in told
+        f"guarantee at most 10% of what the cheap judge decides is wrong: too few audits to say; {known}, so it may be up to"
+        in " ".join(told.split())
     )
     assert said("-q") == ""
 
@@ -198,13 +198,13 @@ def test_the_folder_of_a_learning_run_is_refused_before_anything_is_asked(here: 
 
 def test_without_an_interval_it_says_why_and_what_draws_enough(here: Path) -> None:
     told = said("--audit", 0.02)
-    line = next(line for line in told.splitlines() if line.startswith("no interval"))
+    line = next(line for line in told.splitlines() if line.startswith("interval  none"))
     share = line.partition("--audit ")[2].split()[0]
 
     assert "and fewer than 10 don't say how far the cheap judge errs" in line
     assert "[" not in told.splitlines()[0]
-    assert "no interval" not in said("--audit", share)
-    assert "guarantee  at most 10% of what the cheap judge decides is wrong: nobody knows, because nothing was audited" in said(
+    assert "interval  none" not in said("--audit", share)
+    assert "guarantee at most 10% of what the cheap judge decides is wrong: nobody knows, because nothing was" in said(
         "--audit", 0
     )
 
@@ -263,7 +263,7 @@ def test_a_proof_of_something_else_is_refused_and_a_changed_one_is_damaged(here:
 
 
 def test_intervals_of_the_set_are_taken_and_held_against_the_sealed_items(here: Path) -> None:
-    """Narrow intervals that the sealed items contradict let the cheap judge decide nothing."""
+    """Narrow intervals that the held-out items contradict let the cheap judge decide nothing."""
 
     proof = read_proof(Path("proof.json"))
     rows = proof.rows

@@ -163,10 +163,9 @@ def test_replay_writes_nothing():
 def test_replay_in_words():
     recording()
     shown = call("cases", "replay", "recorded", check=0)
-    assert (
-        "case 1: Iteration 1 is best: accuracy 9, overall 8.75, chain 8. The last, iteration 3, is worse: accuracy 3" in shown.out
-    )
-    assert "Case 2 started from iteration 3 of case 1, not from its best, iteration 1:" in shown.out
+    best = "case 1 Iteration 1 is best: accuracy 9, overall 8.75, chain 8. The last, iteration 3, is worse: accuracy 3"
+    assert best in shown.words
+    assert "carried Case 2 started from iteration 3 of case 1, not from its best, iteration 1:" in shown.words
     assert "" == shown.err
     quiet = call("cases", "replay", "recorded", "-q", check=0).out
     assert 4 == len(quiet.splitlines())
@@ -298,7 +297,7 @@ def test_show_in_words():
     assert lines[0].startswith("jumar cases show · r   3 cases · 8 iterations · 12s · $0.0800")
     assert ["case", "it", "1", "it", "2", "it", "3", "best", "last"] == lines[1].split()[:9]
     assert ["1", "★→9", "9", "3", "1", "3", "max", "iters", "the", "run's", "start"] == lines[2].split()
-    assert "    iteration 1: step failed: step all: exit 1" in lines
+    assert "          iteration 1: step failed: step all: exit 1" in lines
     assert "Case 2 started from iteration 1 of case 1, its best" in shown
     assert 4 == len(call("cases", "show", "r", "-q", check=0).out.splitlines())
 
@@ -461,17 +460,14 @@ def test_damage_is_listed_with_what_to_do():
 
 
 def test_nothing_to_verify():
-    assert "no runs in .jumar/runs; nothing to verify\n" == call("cases", "verify", check=0).out
-    assert {"ok": True, "runs": []} == ask("verify")
+    assert "nothing to verify" in call("cases", "verify", check=2).err
 
 
 def test_the_loops_commands_are_still_there():
     assert "loops" in call_json("list")
 
 
-def test_the_list_of_loops_points_to_runs_of_cases_and_to_the_demo():
+def test_the_list_of_loops_points_to_runs_of_cases():
     make_run({1: [(1, 1, 1)]})
-    Path("jumar-demo/.jumar/loops").mkdir(parents=True)
     shown = call("list", check=0).out
     assert "there are runs of cases here: jumar cases list" in shown
-    assert "jumar list --root jumar-demo/.jumar" in shown

@@ -44,7 +44,7 @@ def command(name: str) -> click.Command:
 def in_help(name: str) -> dict[frozenset[str], str]:
     """The options that `jumar NAME --help` prints, parsed from its text, with the variables that set them."""
     text = call(*name.split(), "--help", check=0).out.partition("\nOptions:\n")[2].partition("\n\n")[0]
-    spelled = re.findall(r"^  ((?:-\w, )?--[\w-]+(?: / --[\w-]+)?)", text, re.MULTILINE)
+    spelled = re.findall(r"^  ((?:-\w, )?--[\w-]+(?:, --[\w-]+)*(?: / --[\w-]+)?)", text, re.MULTILINE)
     printed = {frozenset(re.findall(r"-[\w-]*\w", each)) for each in spelled}
     variables = {
         frozenset([*option.opts, *option.secondary_opts]): str(option.envvar)

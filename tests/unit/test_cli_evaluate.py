@@ -100,8 +100,14 @@ def test_the_folder_of_an_iteration():
 def test_people_get_a_table():
     Path("p.json").write_text(json.dumps({"version": "2.0", "patterns": [pattern("f", "filter")]}))
     out = call("evaluate", rows(*STORIES), "--mode", "cheap", "--patterns", "p.json", "--per-item", "o.jsonl", check=0).out
-    assert out.startswith("cheap  2.70  2 items scored, 1 not · standard deviation 2.40\n")
-    for part in ("4.0–4.5", "good_title", "patterns  1 of 1 fired, 1 are active; on 1 of 2 items", "abstained", "wrote o.jsonl"):
+    assert "cheap     2.70 · 2 items scored, 1 not · standard deviation 2.40\n" in out
+    for part in (
+        "4.0–4.5",
+        "good_title",
+        "patterns  1 of 1 fired, 1 are active; on 1 of 2 items",
+        "abstained",
+        "wrote     o.jsonl",
+    ):
         assert part in out
     quiet = call("evaluate", "in.jsonl", "--mode", "cheap", "-q", check=0)
     assert (quiet.out, quiet.err) == ("", "")
@@ -157,7 +163,7 @@ def test_what_is_printed_of_a_learned_set_is_what_makes_its_scores():
         ["-1.00 says 'google'", "+0.50 says 'thanks'"],
         [],
     ]
-    assert "begins at  3.20" in out
+    assert "base      3.20" in out
     lines = out.splitlines()
     first = next(place for place, line in enumerate(lines) if "what moves the score" in line)
     assert lines[first + 1].split() == ["says", "'google'", "2", "50%", "-1.00", "0.500"]
@@ -184,7 +190,7 @@ def test_nothing_scored_ends_with_12():
         found["cheap"]["gestalt_avg"],
         found["health"]["cheap_evaluator"]["flags"],
     )
-    assert call("evaluate", "in.jsonl", "--mode", "cheap", check=12).out.startswith("cheap  —  0 items scored, 1 not")
+    assert "cheap     — · 0 items scored, 1 not\n" in call("evaluate", "in.jsonl", "--mode", "cheap", check=12).out
 
 
 def test_weights_that_nobody_knows_are_named():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -111,7 +112,7 @@ def test_an_iteration_is_written_whole_and_the_next_knows_it() -> None:
     rows(*STORIES)
     call("evaluate", "in.jsonl", "--judge", "mock:", "-o", "outputs", check=0)
     called = call("evaluate", "in.jsonl", "--judge", "mock:", "-o", "outputs", check=0)
-    assert "=== Iteration 2 Results ===" in called.out
+    assert "\niteration 2: " in called.out
     assert {
         "stories.json",
         "expensive_eval.json",
@@ -122,7 +123,7 @@ def test_an_iteration_is_written_whole_and_the_next_knows_it() -> None:
         "dashboard.txt",
         "gap_report.md",
     } == {one.name for one in Path("outputs/iteration_2").iterdir()}
-    assert ["iteration_1", "iteration_2"] == sorted(one.name for one in Path("outputs").iterdir())
+    assert ["calls.jsonl", "iteration_1", "iteration_2"] == sorted(one.name for one in Path("outputs").iterdir())
     assert [story["id"] for story in STORIES] == [one["id"] for one in read("outputs/iteration_1/stories.json")]
     log = IterationLog.model_validate(read("outputs/iteration_2/iteration_log.json"))
     assert (2, 0.0) == (log.iteration, log.metrics.gap_delta)
@@ -150,7 +151,7 @@ def test_an_unreliable_judge_ends_with_1_and_loses_nothing() -> None:
     called = call("evaluate", "in.jsonl", *options, check=1)
     assert "could not be judged" in called.err
     assert any(one["unscored"] for one in lines_of("o.jsonl"))
-    assert [] == list(Path("outputs").iterdir())
+    assert ["calls.jsonl"] == [one.name for one in Path("outputs").iterdir()]
 
 
 def test_nothing_scored_ends_with_12() -> None:
@@ -244,5 +245,52 @@ def test_what_stopped_or_scattered_is_told() -> None:
     out = call(
         "evaluate", "in.jsonl", "--mode", "expensive", "--judge", "mock:noise=1.5,cost=0.01", "--max-cost", 0.2, check=0
     ).out
-    for word in ("not scored  ", "stopped  ", "health  high_variance"):
+    for word in ("unscored  ", "stopped   ", "health    high_variance"):
         assert any(line.startswith(word) for line in out.splitlines())
+
+
+def test_up_to_fifty_items_are_shown_each() -> None:
+    texts = [f"The answer number {number} says something." for number in range(51)]
+    items = [{"id": f"i{number}", "text": text, "judge_scores": [1 + number % 5]} for number, text in enumerate(texts)]
+    for mode, names in (("dual", "judge cheap gap"), ("expensive", "judge"), ("cheap", "cheap")):
+        judge = () if mode == "cheap" else ("--judge", "replay:in.jsonl")
+        rows(*items[:50])
+        shown = call("evaluate", "in.jsonl", "--mode", mode, *judge, check=0).out.splitlines()
+        assert ["item", *names.split(), "text"] == shown[0].split()
+        assert [f"i{number}" for number in range(50)] == [line.split()[0] for line in shown[1:51]]
+        assert shown[50].endswith(texts[49])
+        rows(*items)
+        assert not [
+            line for line in call("evaluate", "in.jsonl", "--mode", mode, *judge, check=0).out.splitlines() if "i49" in line
+        ]
+    assert "2.00" == call("evaluate", rows(*items[1:2]), "--mode", "expensive", "--judge", "replay:in.jsonl").out.split()[4]
+
+
+def test_an_item_without_a_score_is_shown_with_a_dash() -> None:
+    rows({"id": "a", "text": "One that is scored."}, {"id": "b", "text": "One that\nis not."})
+    shown = call("evaluate", "in.jsonl", "--judge", judged(a=4), check=None).out.splitlines()
+    assert ["b", "—"] == shown[2].split()[:2]
+    assert shown[2].endswith("One that is not.")
+
+
+def test_each_advice_is_true_of_the_items(recorded_data: Path) -> None:
+    """Counted again, with nothing but the texts: who has the phrase, and what both judges say of those."""
+    path = recorded_data / "judged" / "vicuna.jsonl"
+    call("evaluate", path, "--judge", f"replay:{path}", "-o", "outputs", "--per-item", "o.jsonl", check=0)
+    items = {one["id"]: one for one in map(json.loads, path.read_text("utf-8").splitlines())}
+    scores = {one["id"]: one for one in lines_of("o.jsonl")}
+    advised = {
+        one["support"]["phrase"]: one for one in read("outputs/iteration_1/gap_analysis.json")["large_gaps"] if one["support"]
+    }
+    assert advised
+    for phrase, one in advised.items():
+        has = re.compile(rf"\b{re.escape(phrase)}\b", re.IGNORECASE)
+        inside = [scores[name] for name, item in items.items() if has.search(item["text"])]
+        outside = [scores[name] for name, item in items.items() if not has.search(item["text"])]
+        means = [sum(row["expensive"] for row in some) / len(some) for some in (inside, outside)]
+        assert (len(inside), len(outside)) == (one["support"]["items"], one["support"]["others"])
+        assert ("good" if means[0] > means[1] else "bad") == one["support"]["kind"] == ("good" if one["gap"] > 0 else "bad")
+        assert (
+            f"{means[0]:.2f} to the {len(inside)} items with it and {means[1]:.2f} to the {len(outside)} others" in one["action"]
+        )
+        assert (sum(row["gap"] for row in inside) > 0) == (one["gap"] > 0)

@@ -1,4 +1,4 @@
-"""``jumar prove``: a counted look at the sealed items, a proof, and its verification."""
+"""``jumar prove``: a counted look at the held-out items, a proof, and its verification."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_folder_is_proven_with_nothing_but_its_name_and_the_proof_is_verified_
     ]
     assert [] == whole["not_checked"]
     told = call("prove", "--verify", str(proof)).out
-    assert "not      the set of patterns" in told
+    assert "unchecked the set of patterns" in told
 
 
 def test_the_number_of_a_look_is_that_which_was_written_down(out):
@@ -83,9 +83,9 @@ def test_the_number_of_a_look_is_that_which_was_written_down(out):
     (out / "looks.jsonl").write_text("")
     assert "has none at this set with this judge" in call("prove", "--verify", str(proof), check=14).out
     (out / "looks.jsonl").unlink()
-    assert "not      which look it was" in call("prove", "--verify", str(proof)).out
+    assert "unchecked which evaluation it was" in call("prove", "--verify", str(proof)).out
     lost = call("prove", str(out), check=14).err
-    assert "0 looks written down, and proof.json beside it tells of look 1" in lost
+    assert "0 evaluations written down, and proof.json beside it has number 1" in lost
 
 
 def test_other_verdicts_are_another_look(out):
@@ -128,7 +128,7 @@ def test_verdicts_do_not_get_younger_by_proving_again(out):
     (out / "looks.jsonl").write_text(looks)
     proven(out)
     assert "2020" == dated()[:4]
-    assert "stale    it is" in call("prove", "--verify", str(out / "proof.json")).out
+    assert "stale     it is" in call("prove", "--verify", str(out / "proof.json")).out
     (out / "patterns.json").write_bytes(serialised(set_of(EFFECTS, 1.9), out / "patterns.json"))
     assert (2, "2020") == (proven(out)["looks"]["number"], dated()[:4])  # another set, but what the judge said is as old
     (out / "verdicts.jsonl").unlink()
@@ -144,12 +144,12 @@ def test_the_same_set_again_is_the_same_look_and_a_fourth_one_has_to_be_asked_fo
     (out / "patterns.json").write_bytes(serialised(set_of(EFFECTS, 1.7), out / "patterns.json"))
     before = (out / "proof.json").read_bytes()
     refused = call("prove", str(out), check=2)
-    assert "looked at 3 times" in refused.err
+    assert "used for 3 evaluations" in refused.err
     assert "--extra-look" in refused.err
     assert (3, before) == (looks_made(out), (out / "proof.json").read_bytes())
     extra = proven(out, "--extra-look")
     assert {"number": 4, "planned": 3, "extra": True, "false_tracks": 0.1} == extra["looks"]
-    assert "look     4, beyond the plan" in call("prove", str(out), "--extra-look").out
+    assert "in 24 groups, evaluation 4, beyond the plan" in call("prove", str(out), "--extra-look").out
 
 
 def test_a_look_is_counted_before_the_sealed_items_are_asked_about(out):
@@ -193,7 +193,7 @@ def test_other_items_and_patterns_than_the_proven_ones_are_told(out):
     [
         ([], "name the folder"),
         (["out", "--verify", "p.json"], "asks no judge"),
-        (["--verify", "p.json", "--extra-look"], "makes no look"),
+        (["--verify", "p.json", "--extra-look"], "evaluates nothing"),
         (["--verify", "nothing.json"], "nothing.json cannot be read"),
         (["out", "--patterns", "p.json"], "goes with --verify"),
         (["empty"], "give --items FILE"),
@@ -273,5 +273,5 @@ def test_a_group_that_has_another_name_is_known_beside_the_run_and_can_be_given(
     moved = out.parent / "proof.json"
     moved.write_bytes((out / "proof.json").read_bytes())
     told = call("prove", "--verify", str(moved), *whole, check=14).out
-    assert "differs  the texts and the split of the items" in told
+    assert "differs   the texts and the split of the items" in told
     assert "holds" in call("prove", "--verify", str(moved), *whole, "--group", "ticket").out

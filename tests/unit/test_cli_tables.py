@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from commands import CONTROL, call, record
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from jumar.cli.common import command_for, shown_path, writable
 from jumar.cli.state import age_text, seconds_since
-from jumar.cli.tabular import Column, Row, cell_width, print_table
+from jumar.cli.tabular import Column, Row, print_table
+from jumar.text import cell_width
 
 COLUMNS = (Column(name="left"), Column(name="right", right=True), Column(name=""))
 WIDE = "日本語"
@@ -80,16 +82,20 @@ def test_a_diff_is_coloured_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_that_lacks_a_sign_gets_its_escape(encoding: str):
+def test_a_terminal_that_lacks_a_sign_gets_a_plain_one_and_the_columns_stay(encoding: str):
     record([0.8, 0.5])
     for arguments in (("list",), ("show", "t"), ("report", "t"), ("select", "t"), ("diff", "t", "1", "2")):
         for terminal in (False, True):
             assert 0 == call(*arguments, encoding=encoding, terminal=terminal).code
-    assert "\\u2605 best" in call("show", "t", encoding=encoding).out
+    shown = call("show", "t", encoding=encoding).out
+    assert "* best" in shown
+    rich, plain = (next(line for line in text.splitlines() if "score" in line) for text in (call("show", "t").out, shown))
+    assert rich.index("checks") == plain.index("checks")
 
 
-def test_what_an_encoding_lacks_is_written_as_an_escape():
-    assert "a\\u2605\\xe9" == writable("a★é", "ascii")
+def test_what_an_encoding_lacks_is_written_plainly_or_as_an_escape():
+    assert "a * -> \\xe9" == writable("a ★ → é", "ascii")
+    assert "a * -> é" == writable("a ★ → é", "latin-1")
     assert "a★\\udcff" == writable("a★\udcff", "utf-8")
     assert "★" == writable("★", None)
 
@@ -125,4 +131,7 @@ def test_paths_are_shown_from_here(fresh_place, tmp_path):
 
 
 def test_a_command_to_copy_outside_of_any_command_names_no_root():
-    assert "jumar apply t --undo" == command_for("apply", "t", "--undo")
+    record([0.5])
+    loop = Path(".jumar/loops/t")
+    assert "jumar apply --undo" == command_for("apply", loop, "--undo")
+    assert "jumar apply t --undo" == command_for("apply", loop, "--undo", named=True)

@@ -14,7 +14,7 @@ TABLES = {
     "[loop]": config.LoopConfig,
     "[artifacts]": config.ArtifactsConfig,
     "[generator]": config.GeneratorConfig,
-    "[[validators]]": config.ValidatorConfig,
+    "[[checks]]": config.ValidatorConfig,
     "[[scorers]]": config.ScorerConfig,
     "[selection]": config.SelectionConfig,
     "[stop]": config.StopConfig,
@@ -43,7 +43,7 @@ def test_the_page_lists_the_keys_of_every_table(table: str) -> None:
 def test_every_table_has_its_section() -> None:
     fields = set(config.JumarConfig.model_fields) - {"weights"}
 
-    assert fields == {table.strip("[]") for table in TABLES}
+    assert fields == {table.strip("[]").replace("checks", "validators") for table in TABLES}
 
 
 CASES_PAGE = PAGE.with_name("cases.md")

@@ -1,4 +1,4 @@
-"""What a pass used, of an agent that reports its whole session each time."""
+"""What an iteration used, of an agent that reports its whole session each time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from loops import jumar, jumar_json
 
@@ -29,6 +29,7 @@ def spent(tokens: int | None, cost: float | None = None, session: str | None = "
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 10**9), st.booleans()), max_size=20))
+@example([("a", 1, True), ("a", 2520, True), ("a", 0, True)])  # 0.000001 + 0.00252 is a little more than 0.002521
 def test_what_passes_are_charged_adds_up_to_the_last_report_of_each_session(passes: list[tuple[str, int, bool]]) -> None:
     totals = {"a": 0, "b": 0}
     reported: dict[str, int] = {}
@@ -105,8 +106,8 @@ def test_a_loop_charges_each_pass_of_a_session_that_goes_on(fresh_place: Path, u
         f"""
 loop = {{ id = "t", max_iterations = 3 }}
 artifacts = {{ include = ["out.txt"] }}
-validators = [{{ name = "there", command = "test -s out.txt" }}]
-stop = {{ plateau = false }}
+checks = [{{ name = "there", command = "test -s out.txt" }}]
+stop = {{ plateau = false, keep_going = true }}
 [generator]
 command = [{json.dumps(sys.executable)}, "agent.py"]
 session = "resume"

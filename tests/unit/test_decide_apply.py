@@ -44,7 +44,7 @@ def work(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(work: Path) -> LoopStore:
-    """A work tree that holds START, and a loop with START as iteration 0 and BETTER as iteration 1."""
+    """A working directory that holds START, and a loop with START as iteration 0 and BETTER as iteration 1."""
     store = new_loop(work)
     record(store, 0, START, score=50)
     record(store, 1, BETTER, score=80)
@@ -84,6 +84,12 @@ def test_apply_makes_the_tree_equal_to_the_snapshot(store, work):
     assert (BY, AT, "best") == (decision.by, decision.at, decision.reason)
     assert ["apply", "apply-end"] == [one.kind for one in store.decisions()]
     assert unfinished(store) is None
+
+
+def test_a_file_that_is_put_in_has_another_time_than_the_one_it_replaces(store, work):
+    before = int((work / "a.txt").stat().st_mtime)
+    put_in(store)
+    assert before < int((work / "a.txt").stat().st_mtime)
 
 
 def test_the_plan_says_what_happens_and_writes_nothing(store, work):
@@ -729,7 +735,7 @@ def test_temporary_files_on_another_file_system_are_gone_after_the_recovery(stor
         elif read_tree(work) == BETTER:
             undo(later, by=BY, at=AT)
         assert START == read_tree(work)
-    print(f"died {total - total // 2} times, {leftovers} times with a temporary file in the work tree")
+    print(f"died {total - total // 2} times, {leftovers} times with a temporary file in the working directory")
     assert leftovers > 3
 
 

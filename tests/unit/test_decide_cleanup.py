@@ -76,7 +76,7 @@ def test_named_iterations_stay(store):
 def test_the_one_that_stands_stays(store):
     override(store, 1, reason="simpler", by=BY, at=AT, criteria=CRITERIA)
     result = cleanup(store, keep=0, by=BY, at=AT)
-    assert "stands" == result.kept[1]
+    assert "selected" == result.kept[1]
     assert store.has_snapshot(1)
 
 
@@ -91,7 +91,15 @@ def test_what_was_applied_stays_until_it_is_taken_back(store, tmp_path):
 def test_what_the_next_step_would_go_on_from_stays(store):
     with store.lock():
         store.begin_attempt(8, 4, "nonce", AT)
-    assert "the last attempt went on from it" == plan_cleanup(store, keep=0).kept[4]
+    assert "the last step started from it" == plan_cleanup(store, keep=0).kept[4]
+
+
+def test_the_latest_of_the_best_stays_because_the_next_iteration_starts_from_it(store):
+    for number, score in ((8, 90.0), (9, 30.0)):
+        record(store, number, tree(number), score=score)
+    found = cleanup(store, keep=0, by=BY, at=AT)
+    assert {6: "best", 8: "the next iteration starts from it"} == {key: why for key, why in found.kept.items() if key in (6, 8)}
+    assert store.has_snapshot(8)
 
 
 def test_a_plan_deletes_nothing(store):

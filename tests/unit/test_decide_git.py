@@ -14,6 +14,7 @@ from decide_kit import AT, BY, RULES, File, Link, Tree, new_loop, put, read_tree
 
 from jumar.decide.apply import apply, plan_apply
 from jumar.decide.git import make_branch, make_commit, make_patch
+from jumar.decide.gitcall import find_repository
 from jumar.decide.undo import undo
 from jumar.errors import ConflictError, StoreWriteError, UsageError
 from jumar.store.loop_store import LoopStore
@@ -84,7 +85,7 @@ def as_git(tree: Tree, prefix: str = "") -> dict[str, tuple[str, bytes]]:
 
 
 def untouched(top: Path) -> tuple[object, ...]:
-    """HEAD, the index and the work tree."""
+    """HEAD, the index and the working directory."""
     index = top / ".git/index"
     return (
         (top / ".git/HEAD").read_bytes(),
@@ -124,7 +125,7 @@ def test_the_commit_says_what_it_is_and_carries_the_persons_name_and_the_callers
         "2026-01-25T10:00:00+00:00",
         "Iteration 1 of polish",
         "",
-        "Score 85.2%, verification passed; chosen by ada.",
+        "Score 85.2%, verification passed; selected by ada.",
     ]
 
 
@@ -221,6 +222,12 @@ def test_a_repository_without_a_commit_gets_one_on_the_branch_alone(tmp_path):
     assert made.created
     assert "1" == line(top, "rev-list", "--count", "best")
     assert "refs/heads/best" == line(top, "for-each-ref", "--format=%(refname)")
+
+
+def test_a_bare_repository_has_no_working_directory(tmp_path):
+    bare = tmp_path / "bare"
+    subprocess.run(["git", "init", "-q", "--bare", str(bare)], check=True)
+    assert find_repository(bare) is None
 
 
 def test_a_repository_with_sha256(tmp_path):

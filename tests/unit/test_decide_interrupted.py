@@ -43,7 +43,7 @@ def quick_disk():
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A work tree in state BEFORE, and a loop whose iteration 1 is AFTER."""
+    """A working directory in state BEFORE, and a loop whose iteration 1 is AFTER."""
     work = tmp_path_factory.mktemp("scene") / "work"
     store = new_loop(work)
     record(store, 0, BEFORE)

@@ -207,7 +207,7 @@ def test_code_and_tables_go_whole_or_not_at_all():
         text = after
         seen.add((code in text, table in text))
         assert ("gauge --" in text, "Wend |" in text) == (code in text, table in text)
-    assert seen  # and at least one pass was looked at
+    assert seen  # and at least one iteration was looked at
 
 
 @pytest.mark.parametrize(

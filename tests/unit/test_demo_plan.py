@@ -130,7 +130,7 @@ def test_a_child_process_loads_little():
 
 
 def _trajectory(plan: DemoPlan) -> list[float]:
-    """Return the qualities of the start and of every pass of ``plan``, measured in this process; all checks must pass."""
+    """Return the qualities of the start and of every iteration of ``plan``, measured in this process; all checks must pass."""
     text = decode(plan.content).text
     reference = parse(text).blocks
     qualities: list[float] = []

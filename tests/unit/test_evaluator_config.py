@@ -59,7 +59,7 @@ def test_prices_and_a_scale_are_two_numbers(tmp_path: Path):
         ("items = 's'\n", "jumar.toml:4: evaluator: mode 'dual' needs a judge: set judge = 'openai:MODEL'"),
         ("items = 's'\nmode = 'cheep'\n", "jumar.toml:6: evaluator.mode: input should be 'cheap', 'expensive', 'dual' or 'auto'"),
         ("items = 's'\njugde = 'mock:'\n", "jumar.toml:6: unknown key 'evaluator.jugde' (did you mean 'judge'?)"),
-        ("items = '/s'\n", "jumar.toml:5: evaluator.items: the path '/s' should lie below the work directory"),
+        ("items = '/s'\n", "jumar.toml:5: evaluator.items: the path '/s' should lie below the working directory"),
         ("items = '../s'\n", "jumar.toml:5: evaluator.items: the path '../s' should lie below"),
         ("items = []\n", "jumar.toml:5: evaluator.items"),
         (

@@ -10,7 +10,7 @@ import typing
 
 import pytest
 
-from jumar.cli.display import PlainDisplay
+from jumar.cli.display import TableDisplay
 from jumar.loop import events
 from jumar.model import IterationRecord, StopRules, Usage
 from jumar.model.attempts import Spend
@@ -73,7 +73,7 @@ def test_what_is_unknown_is_null_and_tokens_add_up() -> None:
 
 def test_the_plain_display_takes_every_event_and_tells_of_waiting() -> None:
     stream = io.StringIO()
-    display = PlainDisplay(stream)
+    display = TableDisplay(stream)
     for event in EVERY:
         display.hear(event)
     assert r"waiting   up to 30s (rate limited: try again\x1b in 30 seconds)" in stream.getvalue()

@@ -39,6 +39,7 @@ HEAVY = (
 PUBLIC = [
     "ArtifactError",
     "BestOutputTracker",
+    "BrokenStartError",
     "CheckResult",
     "ConfigError",
     "ConflictError",
@@ -82,7 +83,9 @@ PUBLIC = [
 
 EXIT_CODES = {
     "MissingExtraError": 2,
+    "ForgedError": 14,
     "ArtifactError": 2,
+    "BrokenStartError": 2,
     "ConfigError": 2,
     "ConflictError": 2,
     "DuplicateIterationError": 2,

@@ -301,3 +301,9 @@ def test_a_cell_with_boxes_to_tick_is_lines_and_one_that_only_opens_brackets_is_
         (item,) = read_items(file)
         assert item.story is not None
         assert expected == item.story.acceptance_criteria
+
+
+@pytest.mark.parametrize("text", ['{"id": "a", "text": "x", "text": "y"}\n', '[{"id": "a", "text": "x", "text": "y"}]'])
+def test_a_key_that_is_there_twice_is_refused(text: str):
+    with pytest.raises(ItemError, match=r"the key 'text' is there twice in one object"):
+        read(write(text, "in.json" if text.startswith("[") else "in.jsonl"))

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -144,9 +145,32 @@ def test_an_entry_cut_off_anywhere_is_none_or_whole(tmp_path: Path):
     cache.put("ab12", REPLY, {"judge": "j"})
     whole = cache.path("ab12").read_bytes()
 
-    for length in range(len(whole)):
+    for length in range(len(whole) - 1):  # the last byte is a line feed
         cache.path("ab12").write_bytes(whole[:length])
         assert cache.get("ab12") is None, length
+
+
+@pytest.mark.parametrize("way", ["edited", "edited without its mark", "of another question"])
+def test_a_reply_that_somebody_else_wrote_is_not_taken_but_one_that_was_there_is(tmp_path: Path, way: str):
+    cache = ReplyCache(tmp_path)
+    cache.put("ab12", REPLY, {})
+    cache.put("ab34", JudgeReply(text='{"gestalt": 5}', usage=Usage()), {})
+    path, data = cache.path("ab12"), cache.path("ab12").read_bytes()
+    if way == "of another question":
+        path.write_bytes(cache.path("ab34").read_bytes().replace(b'"ab34"', b'"ab12"'))
+    else:
+        data = re.sub(rb',\s*"mark": "[^"]*"', b"", data) if "without" in way else data
+        path.write_bytes(data.replace(b'gestalt\\": 4', b'gestalt\\": 5'))
+    forged: list[str] = []
+
+    assert ReplyCache(tmp_path, since=cache_start(path) - 1, forged=forged.append).get("ab12") is None
+    assert forged == [path.name]
+    found = ReplyCache(tmp_path, since=cache_start(path) + 1).get("ab12")
+    assert (found is not None) is (way == "edited without its mark"), "one of an older jumar, when the run began"
+
+
+def cache_start(path: Path) -> int:
+    return path.stat().st_ctime_ns
 
 
 def test_what_is_read_has_no_cost_of_its_own(tmp_path: Path):

@@ -170,7 +170,7 @@ def test_stopping_gives_what_there_is_and_asks_nothing_more(tmp_path: Path) -> N
             on_result=lambda _: runs[0].stop(),
         )
 
-    with pytest.raises(JudgeInterruptedError, match="run it again to go on") as raised:
+    with pytest.raises(JudgeInterruptedError, match="run it again to resume") as raised:
         asyncio.run(work())
     assert 130 == raised.value.exit_code
     assert raised.value.evaluation is not None

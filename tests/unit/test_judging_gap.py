@@ -62,6 +62,9 @@ def test_exactly_half_a_point_is_no_large_gap_and_the_largest_comes_first() -> N
     assert ["large", "small"] == [one.story_id for one in summary.large]
 
 
+UNSUPPORTED = "Read the item: no phrase that it shares with the judge's words is supported by other items"
+
+
 @pytest.mark.parametrize(
     ("result", "text", "issue", "action"),
     [
@@ -69,19 +72,19 @@ def test_exactly_half_a_point_is_no_large_gap_and_the_largest_comes_first() -> N
             dual("a", 4.5, 3.2, strengths=("Names the failing Export Button in the story",)),
             "When I press the failing export button, nothing happens.",
             "Cheap mode was too strict; the expensive judge saw: Names the failing Export Button in the story",
-            'Add a good pattern for "failing export button"',
+            UNSUPPORTED,
         ),
         (
             dual("a", 1.5, 4.0, weaknesses=("mixes billing and login",), strengths=("short",)),
             "Change billing. Also repair login. It is short.",
             "Cheap mode was too generous; the expensive judge saw: mixes billing and login",
-            'Add a bad pattern for "billing"',
+            UNSUPPORTED,
         ),
         (
             dual("a", 4.5, 3.2),
             "anything",
             "Cheap mode was too strict; the expensive judge gave no reason",
-            "Read the item: there is nothing to look for in its text",
+            "Read the item: without the judge's reasons there is nothing to look for",
         ),
         (
             dual("a", 4.5, 3.2, strengths=("well shaped",)),
@@ -129,23 +132,19 @@ def view(
 def test_the_dashboard_has_the_lines_of_the_design() -> None:
     text = render_dashboard(view([dual("s1", 4.5, 3.2, strengths=("nuanced value",)), dual("s2", 4.0, 4.1)]))
     for line in (
-        "=== Iteration 5 Results ===",
-        "EXPENSIVE MODE:",
-        "  Gestalt avg: 4.25",
-        "  Cost: unknown · 0 calls, 0 from the cache",
-        "CHEAP MODE:",
-        "  Gestalt avg: 3.65 (target: >= 4.0) ✗",
-        "  Pattern match: 92%",
-        "GAP ANALYSIS:",
-        "  Scored by both: 2 of 3 items (1 unscored in expensive mode)",
-        "  Gap: 0.70 (target: <= 0.5) ✗",
-        "  Signed gap: +0.60 (positive: cheap mode is too strict)",
-        "  Stories with large gap (> 0.5):",
-        "    - s1: exp=4.50, cheap=3.20 (gap=+1.30)",
-        "      Issue: Cheap mode was too strict; the expensive judge saw: nuanced value",
-        "  Verdict: not proven",
-        "DECISION: Gap over its target: look at the items that are far apart, and learn",
-        "          patterns from them",
+        "iteration 5: 2 of 3 items scored by both judges (1 unscored in expensive mode)",
+        "judge     4.25 · 0 calls, 0 cached · cost not reported",
+        "cheap     3.65 · target: at least 4.0, missed · a pattern fired on 92% of the",
+        "          items",
+        "gap       MAE 0.70 · target: at most 0.5, missed · signed +0.60: the cheap judge",
+        "          is too strict on average",
+        "far apart 1 of 3 items by more than 0.5, the farthest first",
+        "  s1: judge 4.50, cheap 3.20, gap +1.30",
+        "    Issue: Cheap mode was too strict; the expensive judge saw: nuanced value",
+        "    Action: Read the item: none of the judge's words stand in its text, so no",
+        "verdict   not proven: these items leave open whether it agrees with the judge",
+        "DECISION: Gap over its target: read the items that are far apart; `jumar learn`",
+        "          makes a cheap judge from these verdicts",
     ):
         assert line in text.splitlines()
 
@@ -190,10 +189,10 @@ def test_a_judge_that_tracks_is_told_whether_the_items_are_good_too() -> None:
     ("flag", "word"), [("all_same_score", "says the same of everything"), ("high_variance", "differs from itself")]
 )
 def test_a_judge_that_is_none_decides_nothing(flag: str, word: str) -> None:
-    shown = replace(view([dual("a", 4.0, 3.0)]), flags=(flag,), stopped="the next call could exceed the limit", stories=False)
+    shown = replace(view([dual("a", 4.0, 3.0)]), flags=(flag,), stopped="the next call could exceed the limit")
     text = render_dashboard(shown)
     assert word in decided(text)
-    for line in (f"  Health: {flag}", "  Stopped: the next call could exceed the limit", "  Items with large gap (> 0.5):"):
+    for line in (f"health    {flag}", "stopped   the next call could exceed the limit"):
         assert line in text.splitlines()
 
 
@@ -205,12 +204,62 @@ def test_every_line_fits_a_terminal() -> None:
 def test_very_many_gaps_are_cut_and_control_characters_shown() -> None:
     results = [dual(f"s\x1b{n}", 5.0, 2.0) for n in range(14)]
     text = render_dashboard(view(results, match=None, cost=0.25))
-    assert "    … and 4 more in gap_analysis.json" in text.splitlines()
+    assert "  … and 9 more: gap_analysis.json has them all (-o DIR)" in text.splitlines()
+    assert 1 == text.count("Issue:") == text.count("Action:")
     assert "\x1b" not in text
-    assert "  Pattern match: no patterns" in text.splitlines()
-    assert "  Cost: $0.2500 · 0 calls, 0 from the cache" in text.splitlines()
+    assert "cheap     2.00 · target: at least 4.0, missed · no patterns" in text.splitlines()
+    assert "judge     5.00 · 0 calls, 0 cached · $0.25" in text.splitlines()
 
 
 def test_a_summary_says_when_its_targets_are_met() -> None:
     summary = GapSummary(1, 4.4, 4.0, 0.4, 0.5, ())
     assert (True, True) == (summary.gap_met, summary.quality_met)
+
+
+# ------------------------------------------------------------------------------------------------------- advice
+
+
+def judged_items(scores: dict[str, tuple[float, float, str]]) -> tuple[list[DualModeResult], dict[str, Item]]:
+    """Items by id: what the expensive and the cheap judge gave them, and their text. The judge's words are the text's own."""
+    results = [dual(name, one, other, strengths=(text,), weaknesses=(text,)) for name, (one, other, text) in scores.items()]
+    return results, {name: Item(name, text, group=name[0] + name[-1]) for name, (_, _, text) in scores.items()}
+
+
+def test_a_pattern_is_advised_where_the_other_items_speak_for_it() -> None:
+    low = {f"l{n}": (1.0 + n % 2 / 4, 3.0, f"clearly mentions lorem ipsum number{n}") for n in range(6)}
+    high = {f"h{n}": (4.0 + n % 3 / 4, 4.2, f"other words altogether{n}") for n in range(12)}
+    summary = summarise_gaps(*judged_items({**low, **high}))
+    support = summary.large[0].support
+    assert support is not None
+    assert ("clearly mentions lorem ipsum", "bad", 6, 12) == (support.phrase, support.kind, support.items, support.others)
+    said = (
+        'Add a bad pattern for "clearly mentions lorem ipsum": the judge gives 1.12 to the 6 items with it and 4.25 to the '
+        "12 others, and the cheap judge is 1.88 too high on those with it"
+    )
+    assert said == summary.large[0].action
+    assert said in " ".join(render_dashboard(view_of(summary)).split())
+
+
+@pytest.mark.parametrize(
+    ("why", "scores", "groups"),
+    [
+        ("the judge rewards it", [(2.0, 4.5)] + 5 * [(5.0, 4.8)], 6),
+        ("too few items", 4 * [(1.0, 3.0)], 4),
+        ("all of one group", 6 * [(1.0, 3.0)], 1),
+        ("the cheap judge is right on average", [(1.5, 3.0)] + 5 * [(1.5, 1.5)], 6),
+        ("scattered", 3 * [(1.0, 3.0), (5.0, 4.0)], 6),
+    ],
+)
+def test_no_pattern_is_advised_that_the_items_do_not_speak_for(why: str, scores: list[tuple[float, float]], groups: int) -> None:
+    phrase = "clearly mentions lorem ipsum"
+    low = {f"l{n}": (*pair, f"{phrase} number{n}") for n, pair in enumerate(scores)}
+    high = {f"h{n}": (4.0 + n % 3 / 4, 4.2, f"other words altogether{n}") for n in range(12)}
+    results, items = judged_items({**low, **high})
+    items |= {name: replace(items[name], group=f"g{n % groups}") for n, name in enumerate(low)}
+    large = summarise_gaps(results, items).large
+    assert [one for one in large if phrase in one.phrases], why
+    assert not [one for one in large if one.support is not None], why
+
+
+def view_of(summary: GapSummary) -> DualView:
+    return DualView(1, summary.scored, summary, None, None, {}, 0.0)

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from report_samples import record
-from rich.console import Console
 
-from jumar.cli.learn.display import LiveLearning, PlainLearning, SilentLearning, learning_words
+from jumar.cli.learn.display import LearningDisplay, SilentLearning, learning_words
 from jumar.judging.models import ExpensiveModeResult
 from jumar.loop.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted
 from jumar.model import IterationRecord, ScoreReading, StopRules
@@ -66,7 +65,7 @@ def events() -> list[Event]:
 
 def test_plain_lines_have_the_figures_of_learning():
     stream = io.StringIO()
-    display = PlainLearning(stream, TOLD.get)
+    display = LearningDisplay(stream, TOLD.get)
     with display:
         for event in events():
             display.hear(event)
@@ -83,7 +82,7 @@ def test_plain_lines_have_the_figures_of_learning():
 
 def test_plain_lines_say_at_each_quarter_how_far_the_judge_is_and_begin_anew():
     stream = io.StringIO()
-    display = PlainLearning(stream, TOLD.get)
+    display = LearningDisplay(stream, TOLD.get)
     for total in (10, 3):
         for _ in range(total):
             display.judged(ANSWER, total)
@@ -91,28 +90,23 @@ def test_plain_lines_say_at_each_quarter_how_far_the_judge_is_and_begin_anew():
     assert ["3", "5", "8", "10", "1", "2", "3"] == told
 
 
-def test_on_a_terminal_the_judge_the_table_and_the_best_are_shown():
-    display = LiveLearning(TOLD.get, colour=False)
-    seen = Console(file=io.StringIO(), width=120, record=True)
+def test_the_status_says_what_is_done_how_far_the_judge_is_and_what_it_was_paid():
+    display = LearningDisplay(io.StringIO(), TOLD.get)
 
-    def shown() -> str:
-        seen.print(display.render())
-        return seen.export_text()
+    def status() -> str:
+        (line,) = display.status(80)
+        return line.strip()
 
+    assert [] == list(display.status(80))
     display.hear(events()[0])
     for _ in range(2):
         display.judged(ANSWER, 8)
-    assert "judging 2 of 8 items · $0.50" in shown()
+    assert "judging 2 of 8 items · $0.50 · 0s" == status()
     for event in events()[1:]:
         display.hear(event)
-    text = shown()
-    assert 1 == text.count("★ best")
-    assert "start ·" not in text
-    assert "jumar learn   2 of 2 iterations" in text
-    assert "rolled back" in text
-    assert "proving" in text
+    assert "the last set: fitting, probing, proving · 0s" == status()
     display.hear(PhaseStarted(phase="generate", iteration=3))
-    assert "iteration 3: proposing and fitting" in shown()
+    assert "iteration 3: proposing and fitting · 0s" == status()
 
 
 def test_quiet_says_nothing(capsys: Any):
@@ -125,7 +119,8 @@ def test_quiet_says_nothing(capsys: Any):
 
 def test_notices_of_the_engine_are_said_in_words_of_learning():
     differed = (
-        "the work tree differed from iteration 1, which the loop goes on from: patterns.json; what was there is in a/b/0001"
+        "the working directory differed from iteration 1, from which the loop resumes: patterns.json; "
+        "what was there is in a/b/0001"
     )
     generated = "iteration {} was generated before the interruption; it is scored now, not generated again"
     told = [learning_words(one) for one in (differed, generated.format(0), generated.format(7), "something else")]
@@ -134,4 +129,4 @@ def test_notices_of_the_engine_are_said_in_words_of_learning():
     assert "the start was not measured" in told[1]
     assert "iteration 7 was learned before" in told[2]
     assert "something else" == told[3]
-    assert not [one for one in told if "generated" in one or "work tree" in one]
+    assert not [one for one in told if "generated" in one or "working directory" in one]

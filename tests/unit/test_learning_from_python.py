@@ -35,7 +35,7 @@ def test_the_example_of_learning_runs(capsys: pytest.CaptureFixture[str], fresh_
     run, proving, decided = found["run"], found["proving"], found["decided"]
     assert lines[0] == f"{run.document()['verdict']} {run.document()['heldout']['mae']}"
     assert (run.exit_code, proving.calls) == (0, 0)
-    assert lines[1] == f"{run.document()['verdict']} look 1"
+    assert lines[1] == f"{run.document()['verdict']} evaluation 1"
     assert lines[2] == "True ()"
     asked = decided.outcome.escalated + decided.outcome.audited
     assert decided.outcome.cheaply + asked == len(decided.items) == 40

@@ -134,7 +134,7 @@ def test_claims_are_covered_by_the_hash_of_the_content():
         (lambda it: it["rows"][0].update(cheap=5.0), "statistics.figures.mae"),
         (lambda it: it["rows"].pop(), "items.sealed: 72 in the proof, 71 computed"),
         (lambda it: it["rows"].append(it["rows"][0]), "is there twice"),
-        (lambda it: it["opened"][0].update(group=it["rows"][0]["group"]), "is sealed and open"),
+        (lambda it: it["opened"][0].update(group=it["rows"][0]["group"]), "is held out and open"),
         (lambda it: it["looks"].update(number=4), "looks.extra: False in the proof, True computed"),
         (lambda it: it["baselines"].update(constant=1.0), "baselines.constant"),
         (lambda it: it["statistics"]["intervals"].update(mae=None), "statistics.intervals.mae"),
@@ -175,7 +175,7 @@ def forged(rows: Any = None, opened: Any = None, **unscored: int) -> Proof:
         (lambda: forged(opened=PROOF.opened[:20]), "items.unscored.open: 0 in the proof, 88 computed"),
         (lambda: forged(opened=PROOF.opened[:20], open=88), "scored 20 of 108 open items; it may leave out 20%"),
         (lambda: forged(rows=PROOF.rows[:40]), "together: 0 in the proof, 32 computed"),
-        (lambda: forged(rows=PROOF.rows[:40], judge=32), "scored 40 of 72 sealed items; it may leave out 20%"),
+        (lambda: forged(rows=PROOF.rows[:40], judge=32), "scored 40 of 72 held-out items; it may leave out 20%"),
         (lambda: forged(rows=PROOF.rows[:40], cheap=32), "items.unscored.cheap: 32 in the proof, and 0 without a cheap score"),
     ],
 )
@@ -222,7 +222,7 @@ def test_items_of_the_wrong_part_prove_nothing():
         "looks": look_at(1),
         "created_at": MADE,
     }
-    with pytest.raises(ItemError, match="is not among the sealed items"):
+    with pytest.raises(ItemError, match="is not among the held-out items"):
         make_proof(sealed=opened, opened=sealed, **common)
     with pytest.raises(ItemError, match="is not among the open items"):
         make_proof(sealed=sealed, opened=[*opened, sealed[0]], **common)

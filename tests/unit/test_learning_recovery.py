@@ -1,4 +1,4 @@
-"""Every action of the first design's table, and how one of them is chosen."""
+"""Every action of the first design's table, and how one of them is selected."""
 
 from __future__ import annotations
 

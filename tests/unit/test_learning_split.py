@@ -161,7 +161,7 @@ def test_a_share_or_a_number_of_folds_that_makes_no_sense_is_refused(options, na
 
 def test_too_few_sealed_groups_to_prove_anything_are_told():
     few, enough = in_groups(30), in_groups(60)
-    assert "12 groups are sealed" in (split_items(few).why_unprovable(few) or "")
+    assert "12 groups are held out" in (split_items(few).why_unprovable(few) or "")
     assert split_items(enough).why_unprovable(enough) is None
 
 

@@ -46,21 +46,26 @@ def items(count: int, first: int = 0) -> list[Item]:
 
 
 def verdicts(path: Path, judge: CountingJudge, stop: Callable[[], bool] = lambda: False) -> Verdicts:
-    settings = JudgeSettings(repeat=1, concurrency=1)
-    return Verdicts(path, Asking(judge=judge, question=builtin_rubric("text").judge, settings=settings, stop=stop))
+    return Verdicts(path, asking(judge, repeat=1, stop=stop))
+
+
+def asking(judge: CountingJudge, *, repeat: int | None = None, stop: Callable[[], bool] = lambda: False) -> Asking:
+    settings = JudgeSettings(repeat=repeat, concurrency=1)
+    return Asking(judge=judge, question=builtin_rubric("text").judge, settings=settings, stop=stop)
 
 
 def test_nobody_is_asked_twice_and_what_was_paid_is_in_the_verdicts(tmp_path: Path) -> None:
     path, judge = tmp_path / "verdicts.jsonl", CountingJudge()
     found = verdicts(path, judge)
-    paid = found.ask(items(4))
-    assert (4, pytest.approx(0.04)) == (paid.calls, paid.cost_usd)
-    assert 0 == found.ask(items(4)).calls
+    found.ask(items(4))
+    assert (4, pytest.approx(0.04)) == (found.calls.calls, found.calls.total_usd)
+    found.ask(items(4))
+    assert 4 == found.calls.calls
     later = verdicts(path, judge)
-    assert 2 == later.ask(items(6)).calls
+    later.ask(items(6))
+    assert 2 == later.calls.calls
     assert [f"item-{number}" for number in range(6)] == judge.asked
     assert [4.0] * 6 == [one.score for one in later.targets(items(6))]
-    assert 6 == later.calls
     assert 0.06 == pytest.approx(sum(one.cost_usd or 0 for one in later.results(items(6))))
 
 
@@ -115,8 +120,7 @@ def test_somebody_who_stops_keeps_what_was_answered(tmp_path: Path) -> None:
     with pytest.raises(JudgeInterruptedError):
         stopping.ask(items(20_000))
     kept = verdicts(path, CountingJudge())
-    assert 0 < kept.calls < 20_000
-    assert len(judge.asked) == kept.calls
+    assert 0 < len(kept.targets(items(20_000))) == len(judge.asked) == stopping.calls.calls < 20_000
 
 
 class TwoMindedJudge(CountingJudge):
@@ -138,8 +142,7 @@ class TwoMindedJudge(CountingJudge):
 @pytest.mark.parametrize(("apart", "others"), [(0, 1), (1, 3)], ids=["steady", "noisy"])
 def test_an_interrupted_run_reads_each_item_as_often_as_the_whole_one(apart: int, others: int, tmp_path: Path) -> None:
     def asked_by(path: Path, judge: CountingJudge) -> Verdicts:
-        settings = JudgeSettings(repeat=None, concurrency=1)
-        return Verdicts(path, Asking(judge=judge, question=builtin_rubric("text").judge, settings=settings))
+        return Verdicts(path, asking(judge))
 
     whole = TwoMindedJudge(apart)
     asked_by(tmp_path / "whole.jsonl", whole).ask(items(12))
@@ -157,21 +160,19 @@ def test_an_interrupted_run_reads_each_item_as_often_as_the_whole_one(apart: int
 
 
 def test_the_budget_holds_over_the_first_items_and_the_others(tmp_path: Path) -> None:
-    settings = JudgeSettings(repeat=None, concurrency=1)
-    asking = Asking(judge=CountingJudge(), question=builtin_rubric("text").judge, settings=settings)
-    paid = Verdicts(tmp_path / "verdicts.jsonl", asking).ask(items(40), max_cost=0.2)
-    assert 20 == paid.calls
+    paid = Verdicts(tmp_path / "verdicts.jsonl", asking(CountingJudge()))
+    paid.ask(items(40), max_cost=0.2)
+    assert (20, pytest.approx(0.2)) == (paid.calls.calls, paid.calls.total_usd)
     assert "the limit of $0.2 is reached: $0.2000 spent" in str(paid.stopped)
-    assert 0.2 == pytest.approx(paid.cost_usd)
-    few = Verdicts(tmp_path / "few.jsonl", asking).ask(items(40), items(40, 50), max_cost=0.03)
-    assert 3 == few.calls
+    few = Verdicts(tmp_path / "few.jsonl", asking(CountingJudge()))
+    few.ask(items(40), items(40, 50), max_cost=0.03)
+    assert 3 == few.calls.calls
     assert "the limit of $0.03 is reached: $0.0300 spent" in str(few.stopped)
 
 
 def test_a_judge_that_fails_on_all_of_the_first_is_not_asked_about_the_others(tmp_path: Path) -> None:
     judge = CountingJudge()
-    asking = Asking(judge=judge, question=builtin_rubric("text").judge, settings=JudgeSettings(repeat=None, concurrency=1))
-    found = Verdicts(tmp_path / "verdicts.jsonl", asking)
+    found = Verdicts(tmp_path / "verdicts.jsonl", asking(judge))
     with pytest.raises(EvaluationUnreliableError):
         found.ask([*(Item(f"bad-{number}", "x") for number in range(5)), *items(30)])
     assert {f"bad-{number}" for number in range(5)} == set(judge.asked)
@@ -191,7 +192,6 @@ def test_names_that_look_like_secrets_are_not_paid_for_twice(tmp_path: Path) -> 
     later.ask(named)
     assert 6 == len(judge.asked)
     assert named == [one.item for one in later.targets(named)]
-    assert (pytest.approx(0.06), pytest.approx(0.06)) == later.spent(named)
 
 
 class DearJudge(CountingJudge):
@@ -201,18 +201,27 @@ class DearJudge(CountingJudge):
         return replace(await super().judge(request), text="no answer")
 
 
-def test_what_was_paid_for_nothing_is_remembered(tmp_path: Path) -> None:
-    asked = verdicts(tmp_path / "verdicts.jsonl", DearJudge())
+def test_what_was_paid_for_nothing_counts_and_is_asked_again(tmp_path: Path) -> None:
+    dear = asking(DearJudge(), repeat=1)
     with pytest.raises(EvaluationUnreliableError):
-        asked.ask(items(2))
-    spent = asked.spent(items(2))[1]
-    assert spent >= 0.01
-    later = verdicts(tmp_path / "verdicts.jsonl", CountingJudge())
+        Verdicts(tmp_path / "verdicts.jsonl", dear).ask(items(2))
+    assert dear.calls.known_usd >= 0.01
+    later = Verdicts(tmp_path / "verdicts.jsonl", replace(asking(CountingJudge(), repeat=1), calls=dear.calls))
     assert items(2) == later.missing(items(2))
-    assert (spent, spent) == later.spent(items(2))
-    assert (0.0, 0.0) == later.spent(items(4, first=10))
     told: list[str] = []
-    later.ask(items(30), max_cost=0.05, spent=spent, hear=lambda result, total: told.append(f"{result.story_id} of {total}"))
-    assert later.spent(items(30))[1] <= 0.05 + 1e-9
+    later.ask(items(30), max_cost=0.05, hear=lambda result, total: told.append(f"{result.story_id} of {total}"))
+    assert later.calls.known_usd <= 0.05 + 1e-9
     assert [f"item-{number} of 30" for number in range(len(told))] == told
     assert 0 < len(told) <= 4  # those that nobody asked about are not told of
+
+
+def test_a_run_that_was_begun_before_calls_were_counted_has_paid_for_its_verdicts(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    verdicts(path, CountingJudge()).ask(items(3))
+    line = json.loads(path.read_text().splitlines()[0])
+    lost = {name: line[name] for name in ("item", "judge")} | {"id": "item-9", "paid": 0.05}
+    path.write_text(path.read_text() + json.dumps(lost) + "\n")
+    later = verdicts(path, CountingJudge())
+    later.count_before()
+    later.count_before()
+    assert (4, pytest.approx(0.08), 0.05) == (later.calls.calls, later.calls.total_usd, later.calls.largest)

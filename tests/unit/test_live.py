@@ -87,10 +87,10 @@ def test_a_frame_says_what_is_so() -> None:
         "now       generating iteration 5 for 12s",
         "best      ◆ 80 (iteration 3)  +30 to the start",
         "objective first line",
-        "passes   ██░░░░░░░░ 4 of 20",
-        "time     █░░░░░░░░░ 1m 31s of 1h 00m",
-        "cost     ██░░░░░░░░ $1.75 of $10.00 ($0.25 reserved, $0.50 assumed, 2 unknown)",
-        "tokens   — (some unknown)",
+        "iterations ██░░░░░░░░ 4 of 20",
+        "time       █░░░░░░░░░ 1m 31s of 1h 00m",
+        "cost       ██░░░░░░░░ $1.75 of $10.00\n             ($0.25 reserved, $0.50 estimated, 2 not reported)",
+        "tokens     — (some not reported)",
         "generate 1m 15s 75% · verify 5.0s 5% · score 10s 10% · wait 10s 10%",
         "2 rate limited",
         "✓ tests",
@@ -103,7 +103,7 @@ def test_a_frame_says_what_is_so() -> None:
 
 
 def test_a_new_loop_has_a_frame_too() -> None:
-    assert ["x   new", "", "budget", "  passes   0", "  time     0.0s", "  tokens   0", "  cost     $0.00"] == text_of(
+    assert ["x   new", "", "budget", "  iterations 0", "  time       0.0s", "  tokens     0", "  cost       $0.00"] == text_of(
         LiveView(loop_id="x", state="new")
     )
 
@@ -123,7 +123,7 @@ def test_ascii_is_ascii() -> None:
     shown = "\n".join(text_of(VIEW, ascii_only=True))
     assert shown.isascii()
     assert "* 80 (iteration 3)" in shown
-    assert " diff " in shown
+    assert " +/- " in shown
     rich = text_of(VIEW)
     plain = text_of(VIEW, ascii_only=True)
     head = next(index for index, line in enumerate(rich) if "Δ" in line)

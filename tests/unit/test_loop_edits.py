@@ -1,4 +1,4 @@
-"""What a person changes in the work tree while candidates work in trees of their own is kept, and said."""
+"""What a person changes in the working directory while candidates work in trees of their own is kept, and said."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
 from jumar.testing import ManualClock, ReadingScorer, ScriptedGenerator
 
-TOLD = "the work tree was changed while the loop ran"
+TOLD = "the working directory was changed while the loop ran"
 
 
 class Killed(BaseException):

@@ -68,7 +68,7 @@ def test_the_mean_gestalt_becomes_the_score(work: Path):
     (reading,) = read(work, mode="expensive", judge=judged(work, {"s1": 2, "s2": 4}))
     assert 0.5 == reading.score
     assert "correctness" == reading.dimension
-    assert reading.reason.startswith("gestalt 3.00 of 5 over 2 items (expensive: replay:judged.jsonl@")
+    assert reading.reason.startswith("overall score 3.00 of 5 over 2 items (expensive: replay:judged.jsonl@")
     found = judgement((reading,))
     assert (2, 2, 3.0, 0.0, {}) == (found.items, found.scored, found.gestalt, found.cost_usd, dict(found.unscored))
     assert (None, None, None) == (found.cheap, found.gap, found.tracks)
@@ -96,7 +96,6 @@ def test_in_dual_mode_the_expensive_judge_counts_and_the_cheap_one_stands_beside
         "expensive_eval.json",
         "gap_analysis.json",
         "gap_report.md",
-        "spent.jsonl",
         "verdicts.jsonl",
     } == {path.name for path in folder.iterdir()}
     assert "logs/evaluation" == found.details
@@ -200,7 +199,7 @@ def test_two_files_with_one_id_are_invalid(work: Path):
 def test_a_link_that_leads_out_and_a_fifo_are_not_read(work: Path):
     (work.parent / "secret.jsonl").write_text('{"id": "a", "text": "key"}\n')
     (work / "s.jsonl").symlink_to("../secret.jsonl")
-    assert "leads out of the work directory" in (read(work, mode="cheap")[0].invalid or "")
+    assert "leads out of the working directory" in (read(work, mode="cheap")[0].invalid or "")
     (work / "s.jsonl").unlink()
     os.mkfifo(work / "s.jsonl")
     assert "'s.jsonl' cannot be read: it is not a regular file" == read(work, mode="cheap")[0].invalid
@@ -224,7 +223,7 @@ def test_emptying_the_worst_item_does_not_help(work: Path):
 @pytest.mark.parametrize(
     ("judge", "options", "why"),
     [
-        ("mock:fail=1", {"max_retries": 0}, "could not be judged (5 unavailable), more than 20%"),
+        ("mock:fail=1", {"max_retries": 0}, "could not be judged (5 unavailable), 3 in a row without an answer"),
         ("mock:fail=1,kind=rejected", {}, "the judge rejects the questions"),
         ("mock:prose=1", {}, "(5 unparseable)"),
         ("mock:cost=0.4", {"max_cost": 1, "repeat": 1}, "the judge was not asked about every item: the limit of $1 is reached"),
@@ -285,7 +284,7 @@ def test_what_did_not_change_is_not_paid_for_twice(work: Path):
     first = judgement(read(work, **options))
     assert (0.75, 3, 0) == (first.cost_usd, first.calls, first.cached)
     stories(work, {}, {"title": "Add b"}, {"title": "Add d"})
-    (context(work).log_directory / "evaluation" / "spent.jsonl").unlink()  # the next iteration has logs of its own
+    (context(work).log_directory / "evaluation" / "calls.jsonl").unlink()  # the next iteration has logs of its own
     second = judgement(read(work, **options))
     assert (0.25, 1, 2) == (second.cost_usd, second.calls, second.cached)
     assert "*\n" == (work.parent / "root" / "replies" / ".gitignore").read_text()
@@ -296,7 +295,7 @@ def test_a_try_that_was_cut_off_was_paid_for_too(work: Path):
     stories(work, {}, {"title": "Add b"})
     read(work, **options)
     again = judgement(read(work, **options))
-    assert (None, 0.5) == (again.cost_usd, again.known_cost_usd)
+    assert (0.5, 0.5, 2) == (again.cost_usd, again.known_cost_usd, again.calls)
     assert 2 == again.cached
 
 
@@ -309,8 +308,8 @@ def test_a_disk_that_refuses_ends_the_run_and_blames_no_judge(work: Path):
 
 def test_no_cache_asks_again(work: Path):
     stories(work, {})
-    for _ in range(2):
-        assert 1 == judgement(read(work, mode="expensive", judge="mock:", repeat=1, cache=False)).calls
+    for tries in (1, 2):
+        assert tries == judgement(read(work, mode="expensive", judge="mock:", repeat=1, cache=False)).calls
     assert not (work.parent / "root").exists()
 
 

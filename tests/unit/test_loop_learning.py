@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pytest
 from steps_kit import context
+from store_kit import unmarked
 
 from jumar.app.config import JumarConfig
 from jumar.app.evaluator_config import EvaluatorConfig, JudgeOptions
@@ -21,6 +22,7 @@ from jumar.learning.known import read_known
 from jumar.learning.split import FOLDS
 from jumar.model import IterationView, Judgement, LearnedSoFar
 from jumar.model.codec import Fields
+from jumar.store.loop_store import LoopStore
 
 WORDS = ("river", "stone", "paper", "window", "garden", "copper", "market", "bridge", "winter", "pencil", "harbor", "kettle")
 
@@ -115,6 +117,19 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (folder(tmp_path, 0).parent / "verdicts.jsonl").write_text("{]\n")
     with pytest.raises(StoreDamagedError, match=r"verdicts\.jsonl is damaged"):
         learn(tmp_path, 1)
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_verdicts_that_somebody_else_wrote_teach_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture, *, ours: bool) -> None:
+    store = LoopStore.create(tmp_path / "loops/loop", "loop", {}, workdir=None, created_at="2026-01-01T00:00:00Z")
+    if not ours:
+        unmarked(store.paths.directory)
+    learn(tmp_path, 0, 20)
+    own = folder(tmp_path, 0).parent / "verdicts.jsonl"
+    own.write_text(own.read_text().replace('"gestalt": 2.0', '"gestalt": 5.0'))
+    found = learn(tmp_path, 1, 20)
+    assert (found.items <= 20) is ours, "the verdicts of iteration 0 too, where nobody can tell who wrote them"
+    assert ("jumar.learned_forged" in caplog.text) is ours
 
 
 def test_a_record_holds_what_was_learned() -> None:

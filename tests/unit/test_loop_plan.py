@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from jumar.loop.plan import choose_parent, missing_of_batch, plan_next
-from jumar.model import IterationView, StopRules, TrendRule
+from collections.abc import Sequence
+
+from jumar.loop.plan import Plan, choose_parent, missing_of_batch, plan_next
+from jumar.model import IterationView, SelectionCriteria, StopRules, TrendRule
+from jumar.ranking.noise import Evidence
 from jumar.ranking.stopping import evaluate_stop
 
 
 def made(
     number: int, score: float | None, *, batch: int | None = None, candidate: int | None = None, **fields: object
 ) -> IterationView:
-    status = "ok" if score is not None else "generator_failed"
-    return IterationView(number=number, score=score, status=status, batch=batch, candidate=candidate, **fields)  # type: ignore[arg-type]
+    fields = {"status": "ok" if score is not None else "generator_failed"} | fields
+    return IterationView(number=number, score=score, batch=batch, candidate=candidate, **fields)  # type: ignore[arg-type]
+
+
+CRITERIA = SelectionCriteria(mode="highest_quality", threshold=None)
+
+
+def planned(views: Sequence[IterationView], *, candidates: int, max_iterations: int = 9, continue_from: str) -> Plan:
+    evidence = Evidence(views=tuple(views))
+    return plan_next(evidence, CRITERIA, candidates=candidates, max_iterations=max_iterations, continue_from=continue_from)
+
+
+def parent(views: Sequence[IterationView], continue_from: str) -> int:
+    return choose_parent(Evidence(views=tuple(views)), CRITERIA, continue_from)
 
 
 START = made(0, 10.0)
@@ -19,42 +34,48 @@ BATCH = (made(1, 30.0, batch=1, candidate=1), made(2, 50.0, batch=1, candidate=2
 
 
 def test_a_lone_pass_goes_on_from_the_last_that_did_not_fail() -> None:
-    views = (START, made(1, 50.0), made(2, None))
-    plan = plan_next(views, candidates=1, max_iterations=9, continue_from="previous", best=views[1])
+    plan = planned((START, made(1, 50.0), made(2, None)), candidates=1, continue_from="previous")
     assert (plan.numbers, plan.parent, plan.batch, plan.candidates) == ((3,), 1, None, (None,))
 
 
 def test_a_batch_goes_on_from_the_best_of_the_one_before() -> None:
-    plan = plan_next((START, *BATCH), candidates=3, max_iterations=9, continue_from="previous", best=BATCH[1])
+    plan = planned((START, *BATCH), candidates=3, continue_from="previous")
     assert (plan.numbers, plan.parent, plan.batch, plan.candidates) == ((4, 5, 6), 2, 2, (1, 2, 3))
 
 
 def test_the_last_batch_is_as_short_as_the_limit_says() -> None:
-    plan = plan_next((START, *BATCH), candidates=3, max_iterations=5, continue_from="best", best=BATCH[1])
+    plan = planned((START, *BATCH), candidates=3, max_iterations=5, continue_from="best")
     assert plan.numbers == (4, 5)
     views = (START, *BATCH, made(4, 1.0, batch=2, candidate=1), made(5, 2.0, batch=2, candidate=2))
     assert missing_of_batch(views, candidates=3, max_iterations=5) == ()
 
 
 def test_a_batch_that_was_cut_off_is_completed_from_the_same_parent() -> None:
-    views = (START, *BATCH, made(5, 90.0, batch=2, candidate=2))
+    views = (START, *BATCH, made(5, 90.0, batch=2, candidate=2, parent=1))
     assert missing_of_batch(views, candidates=3, max_iterations=9) == (4, 6)
     for continue_from in ("previous", "best"):
-        plan = plan_next(views, candidates=3, max_iterations=9, continue_from=continue_from, best=views[-1])
-        assert (plan.numbers, plan.parent, plan.batch, plan.candidates) == ((4, 6), 2, 2, (1, 3))
+        plan = planned(views, candidates=3, continue_from=continue_from)
+        assert (plan.numbers, plan.parent, plan.batch, plan.candidates) == ((4, 6), 1, 2, (1, 3))
 
 
 def test_a_loop_that_goes_on_with_fewer_candidates_completes_nothing() -> None:
     views = (START, *BATCH, made(5, 90.0, batch=2, candidate=2))
     assert missing_of_batch(views, candidates=1, max_iterations=9) == ()
-    assert plan_next(views, candidates=1, max_iterations=9, continue_from="previous", best=None).numbers == (6,)
+    assert planned(views, candidates=1, continue_from="previous").numbers == (6,)
 
 
 def test_where_all_of_a_batch_failed_the_next_goes_on_from_before_it() -> None:
     failed = tuple(made(number, None, batch=2, candidate=number - 3) for number in (4, 5, 6))
-    assert choose_parent((START, *BATCH, *failed), "previous") == 2
-    assert choose_parent((made(0, None), made(1, None)), "previous") == 1
-    assert choose_parent((START, made(1, 5.0)), "best") == 0
+    for continue_from in ("previous", "best"):
+        assert parent((START, *BATCH, *failed), continue_from) == 2
+        assert parent((made(0, None), made(1, None)), continue_from) == 1
+        assert parent((made(0, None, status="scorer_broken"), made(1, None)), continue_from) == 0
+
+
+def test_the_best_is_gone_on_from_and_the_latest_of_equals() -> None:
+    views = (START, made(1, 5.0), made(2, 10.0), made(3, 9.9))
+    assert [0, 0, 2, 2] == [parent(views[: end + 1], "best") for end in range(4)]
+    assert [0, 1, 2, 3] == [parent(views[: end + 1], "previous") for end in range(4)]
 
 
 def test_trends_go_from_batch_to_batch() -> None:

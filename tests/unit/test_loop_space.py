@@ -1,4 +1,4 @@
-"""Room on the disk: looked at before a pass, and a ballast that makes the end of an attempt writable on a full one."""
+"""Room on the disk: looked at before an iteration, and a ballast that makes the end of an attempt writable on a full one."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ store = new_store(place / "loop", work)
 space = Space(store, work, ballast_bytes=64 * 1024, margin_bytes=200_000)
 seen = {"room": space.check(), "laid_in": space.rebuild()}
 number = store.begin_attempt(1, 0, "n", AT).start.number
-with open(work / "flood", "wb", buffering=0) as flood:  # the generator fills the disk in the middle of its pass
+with open(work / "flood", "wb", buffering=0) as flood:  # the generator fills the disk in the middle of its iteration
     try:
         while True:
             flood.write(b"z" * 1000)

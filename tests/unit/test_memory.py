@@ -56,14 +56,15 @@ def test_notes_are_newest_first_each_text_once_and_those_of_other_loops_come_las
     (loops_directory(tmp_path) / "broken").mkdir()
     (loops_directory(tmp_path) / "broken" / "loop.json").write_text("{")
 
-    def texts(*, parent, everywhere):
-        return [(one.loop_id, one.iteration, one.text) for one in Notebook().gather(store, parent, everywhere=everywhere)]
+    def texts(*numbers, everywhere):
+        return [(one.loop_id, one.iteration, one.text) for one in Notebook().gather(store, numbers, everywhere=everywhere)]
 
-    assert [("mine", 2, "b"), ("mine", 1, "a"), ("mine", 0, "start")] == texts(parent=3, everywhere=False)
-    assert [("mine", 2, "b"), ("mine", 1, "a"), ("mine", 0, "start"), ("other", 0, "x")] == texts(parent=3, everywhere=True)
-    assert [] == texts(parent=None, everywhere=False)
+    assert [("mine", 2, "b"), ("mine", 1, "a"), ("mine", 0, "start")] == texts(0, 1, 2, everywhere=False)
+    assert [("mine", 2, "b"), ("mine", 1, "a"), ("mine", 0, "start"), ("other", 0, "x")] == texts(0, 1, 2, everywhere=True)
+    assert [("mine", 3, "last"), ("mine", 0, "start")] == texts(0, 3, everywhere=False)
+    assert [] == texts(everywhere=False)
     reader = LoopReader(store.paths.directory)
-    assert [10.0, 0.0] == [one.score for one in Notebook().gather(reader, 2, everywhere=False) if one.text != "b"]
+    assert [10.0, 0.0] == [one.score for one in Notebook().gather(reader, (0, 1), everywhere=False) if one.text != "b"]
 
 
 def added(store: LoopStore, root: Path, number: int, text: str) -> None:
@@ -83,7 +84,7 @@ def test_a_record_is_read_once_in_a_run_and_what_is_new_is_read_when_it_comes(tm
     notebook = Notebook()
 
     def texts():
-        return [one.text for one in notebook.gather(store, 2, everywhere=True)]
+        return [one.text for one in notebook.gather(store, (0, 1), everywhere=True)]
 
     assert ["a", "start", "y", "x"] == texts() == texts()
     assert [("mine", 1), ("mine", 0), ("other", 1), ("other", 0)] == reads
@@ -224,7 +225,7 @@ def test_the_prompt_and_the_feedback_carry_the_notes():
     feedback = json.loads(render_feedback(loop_id="t", iteration=1, memory=notes))
 
     assert (
-        "## From earlier passes, what fits best first\n\n"
+        "## From earlier iterations, what fits best first\n\n"
         "- shorter sentences (loop `doc's`, iteration 3)\n- no tables (loop `t`, iteration 1)\n"
     ) in prompt
     assert [
@@ -242,11 +243,11 @@ def prompts(directory: Path, loop: str = "t") -> list[str]:
 def test_a_run_remembers_what_another_loop_learned(tmp_path):
     write_loop(tmp_path, [0.5, 0.6], extra="[memory]\nenabled = true\n")
     root = tmp_path / ".jumar"
-    recorded(root, "earlier", [["check 'text' fails because a pass must make it better"], ["invoices as PDF"]])
+    recorded(root, "earlier", [["check 'text' fails because an iteration must make it better"], ["invoices as PDF"]])
     jumar_json(tmp_path, "run")
     start, *passes = prompts(tmp_path)
 
-    assert "From earlier passes" not in start
+    assert "From earlier iterations" not in start
     assert [True, True] == ["make it better (loop `earlier`, iteration 0)" in one for one in passes]
     assert [False, False] == ["invoices" in one for one in passes]
 
@@ -260,7 +261,7 @@ def test_a_memory_that_fails_is_told_and_the_passes_go_on(tmp_path):
     assert "the memory failed and the prompt goes without: RuntimeError: out of memory; see [memory] embedder" in " ".join(
         (done.stdout + done.stderr).split()
     )
-    assert ["From earlier passes" in one for one in prompts(tmp_path)] == [False, False]
+    assert ["From earlier iterations" in one for one in prompts(tmp_path)] == [False, False]
 
 
 def test_the_page_shows_what_happens(tmp_path):
@@ -279,4 +280,4 @@ def test_the_page_shows_what_happens(tmp_path):
     for loop in ("march", "april"):
         assert f"jumar run --id {loop}          # {scores(loop)}:" in page
     assert shown.strip() in prompts(tmp_path, "april")[1]
-    assert "From earlier passes" not in prompts(tmp_path, "march")[1]
+    assert "From earlier iterations" not in prompts(tmp_path, "march")[1]

@@ -27,6 +27,6 @@ def test_redirected_output_survives_the_loop_and_a_later_apply(tmp_path: Path) -
     subprocess.run([*jumar, "apply", "t"], cwd=tmp_path, capture_output=True, check=True)
 
     shown = (tmp_path / "run.log").read_text()
-    assert "chosen    iteration 1" in shown
+    assert "at iteration 1 (all checks pass), applied here" in shown
     assert "pass 1\n" == (tmp_path / "text.md").read_text()
     assert config.exists()

@@ -1,4 +1,4 @@
-"""Choosing: each mode, each fallback, each sentence, and the inputs that are never chosen."""
+"""Choosing: each mode, each fallback, each sentence, and the inputs that are never selected."""
 
 from __future__ import annotations
 

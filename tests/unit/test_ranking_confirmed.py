@@ -1,4 +1,4 @@
-"""What is read after the last pass and in which order, what confirms the choice, and what optimism is."""
+"""What is read after the last iteration and in which order, what confirms the choice, and what optimism is."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_finalists_in_rounds_then_the_holdout_then_one_more_reading() -> None:
 def test_what_asks_for_nothing() -> None:
     assert [] == played(Evidence(views=()), held_out=True)
     assert [] == played(Evidence(views=(view(0, 0.5), view(1, 0.6))), held_out=False)
-    assert [] == played(Evidence(views=(view(0, 0.5, 0.6),)), held_out=False)  # nothing was chosen from
+    assert [] == played(Evidence(views=(view(0, 0.5, 0.6),)), held_out=False)  # nothing was selected from
     assert [] == played(Evidence(views=(view(0, 0.5, 0.5), view(1, 0.6, 0.6))), held_out=False)
     assert [] == played(Evidence(views=NOISY, rules=NoiseRules(rescore=0)), held_out=False)
     clear = Evidence(views=(view(0, 0.20, 0.22), view(1, 0.80, 0.82)))

@@ -57,7 +57,7 @@ def test_stopping_examples_end_as_the_page_says_and_not_earlier(row):
     for length in range(1, len(views)):
         assert evaluate_stop(views[:length], rules_from(rule), seconds=0) is None
     decision = evaluate_stop(views, rules_from(rule), seconds=0)
-    assert after == (decision.detail if decision else "goes on")
+    assert after == (decision.detail if decision else "continues")
 
 
 def test_trend_rules_in_the_configuration_have_the_sizes_in_their_comments():

@@ -1,4 +1,4 @@
-"""Noise: who is within it, who is chosen among those, and that nothing changes where nothing is known of it."""
+"""Noise: who is within it, who is selected among those, and that nothing changes where nothing is known of it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_finalists_are_those_within_the_noise_of_the_leader_the_leader_first() -
 
 
 def test_only_peers_are_finalists() -> None:
-    """One that lacks what the leader has (verification, the threshold) cannot be chosen instead of it, noise or not."""
+    """One that lacks what the leader has (verification, the threshold) cannot be selected instead of it, noise or not."""
     checked = [
         view(0, 0.70, 0.80, verification="passed"),
         view(1, 0.72, 0.82, verification="failed"),

@@ -66,6 +66,14 @@ def test_target_needs_a_valid_score_that_no_check_refused():
     assert stop([*refused, IterationView(number=4, score=95)], target=90) is not None
 
 
+def test_where_the_score_alone_is_asked_for_a_refused_iteration_reaches_the_target_but_not_one_that_tampered():
+    refused = [IterationView(number=1, score=91.2, verification="failed")]
+    detail = "target 90% reached by iteration 1 (91.2%)"
+    assert StopDecision(reason="target", detail=detail) == stop(refused, target=90, target_unverified=True)
+    tampered = [replace(one, tampered=True) for one in refused]
+    assert stop(tampered, target=90, target_unverified=True) is None
+
+
 def completed(number=1, score: float | None = 80.0, verification: Any = "passed", **fields):
     return IterationView(number=number, score=score, verification=verification, completed=True, **fields)
 
@@ -105,7 +113,7 @@ def test_iteration_0_completes_nothing():
 
 def test_failures_in_a_row_stop_and_name_the_last():
     views = [*trajectory(50, 60), failed(2), failed(3, "generator_timeout"), failed(4, "validator_broken")]
-    expected = StopDecision(reason="consecutive_failures", detail="3 passes failed in a row; the last: validator broken")
+    expected = StopDecision(reason="consecutive_failures", detail="3 iterations failed in a row; the last: validator broken")
     assert expected == stop(views)
     assert stop(views[:-1]) is None
     assert stop([*views, IterationView(number=5, score=50)]) is None
@@ -116,19 +124,19 @@ def test_every_failing_status_counts_and_so_does_an_ok_without_a_score():
         decision = stop([failed(1, status)], consecutive_failures=1)
         assert (
             StopDecision(
-                reason="consecutive_failures", detail=f"1 pass failed in a row; the last: {status.replace(chr(95), chr(32))}"
+                reason="consecutive_failures", detail=f"1 iteration failed in a row; the last: {status.replace(chr(95), chr(32))}"
             )
             == decision
         )
     decision = stop([failed(1, "ok")], consecutive_failures=1)
-    assert StopDecision(reason="consecutive_failures", detail="1 pass failed in a row; the last: invalid score") == decision
+    assert StopDecision(reason="consecutive_failures", detail="1 iteration failed in a row; the last: invalid score") == decision
 
 
 def test_interrupted_passes_neither_count_as_failures_nor_end_the_row():
     interrupted = [failed(number, "interrupted") for number in (1, 2, 3)]
     assert stop(interrupted) is None
     views = [failed(1), failed(2), failed(3, "interrupted"), failed(4)]
-    assert StopDecision(reason="consecutive_failures", detail="3 passes failed in a row; the last: generator failed") == stop(
+    assert StopDecision(reason="consecutive_failures", detail="3 iterations failed in a row; the last: generator failed") == stop(
         views
     )
 
@@ -207,13 +215,13 @@ def test_a_step_of_nothing_is_no_swing_even_with_delta_0():
 
 def test_plateau_of_the_example():
     scores = (61.2, 72.0, 85.3, 83.1)
-    expected = StopDecision(reason="plateau", detail="plateau: two passes within 5 points")
+    expected = StopDecision(reason="plateau", detail="plateau: two iterations within 5 points")
     assert expected == stop(trajectory(*scores), plateau=DEFAULT_PLATEAU)
     assert stop(trajectory(*scores[:3]), plateau=DEFAULT_PLATEAU) is None
 
 
 def test_plateau_says_so_when_the_start_is_part_of_it():
-    expected = StopDecision(reason="plateau", detail="plateau: the start and one pass within 5 points")
+    expected = StopDecision(reason="plateau", detail="plateau: the start and one iteration within 5 points")
     assert expected == stop(trajectory(61.2, 62), plateau=DEFAULT_PLATEAU)
 
 
@@ -237,7 +245,7 @@ def test_diminishing_returns():
 
 def test_long_windows_are_counted_in_digits_and_one_in_the_singular():
     assert stop(trajectory(*[50] * 12), plateau=trend(12, 1), max_iterations=50) == StopDecision(
-        reason="plateau", detail="plateau: the start and 11 passes within 1 point"
+        reason="plateau", detail="plateau: the start and 11 iterations within 1 point"
     )
     assert stop(trajectory(50, 51), diminishing_returns=trend(1, 2)) == StopDecision(
         reason="diminishing_returns", detail="diminishing returns: one step in a row below 2 points"

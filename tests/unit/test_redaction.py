@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-import time
-from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -15,79 +12,12 @@ from hypothesis import strategies as st
 
 from jumar.redaction import NOTHING, Redactor, environment_secrets, redacted_json, unfit
 
-A, B, C = "A" + "b3" * 20, "s" + "X9" * 24, "0123456789abcdef" * 2
-JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0." + A
-KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow" + A + "\n" + B + "==\n-----END RSA PRIVATE KEY-----"
-TOKENS = {
-    "openai": f"sk-proj-{A}",
-    "anthropic": f"sk-ant-api03-{A}",
-    "openrouter": f"sk-or-v1-{C}",
-    "stripe": "sk_" + f"live_{A}",
-    "groq": f"gsk_{A}",
-    "xai": f"xai-{A}",
-    "google": "AIza" + A[:35],
-    "huggingface": f"hf_{A[:34]}",
-    "github": f"ghp_{A[:36]}",
-    "github app": f"ghs_{A[:36]}",
-    "github fine": f"github_pat_{A}_{A}",
-    "gitlab": f"glpat-{A[:20]}",
-    "npm": f"npm_{A[:36]}",
-    "pypi": f"pypi-AgEIcHlwaS5vcmc{A}{A}",
-    "aws": "AKIAIOSFODNN7EXAMPLE",
-    "slack": "xo" + f"xb-123456789012-{A[:24]}",
-    "slack app": f"xapp-1-A123-{A}",
-    "jwt": JWT,
-}
-LED = {
-    f"Authorization: Bearer {A}": A,
-    "authorization: basic dXNlcjpwYXNz": "dXNlcjpwYXNz",
-    f'{{"Authorization": "Bearer {C}"}}': C,
-    f"curl -H 'bearer {A}'": A,
-    f"aws_secret_access_key = {A[:40]}": A[:40],
-    f'"SecretAccessKey": "{A[:40]}"': A[:40],
-    f"AccountKey={A}{A}==;EndpointSuffix=x": A + A,
-    f"https://hooks.slack.com/services/T123/B456/{A}": A,
-    "postgres://app:pa55w0rd@db.internal/x": "pa55w0rd",
-    KEY: "MIIEow",
-    KEY.replace("\n", "\\n"): "MIIEow",
-    KEY.partition("==")[0] + "\nthe key ended early": B,
-}
-PROSE = [
-    "the task-force-of-the-unknown and disk-usage-statistics-per-project-folder",
-    "sk-this-is-a-long-class-name-without-any-number-in-it",
-    "basic misunderstandings, bearer of internationalization",
-    "https://user@example.com/path and https://example.com:8080/a/b?c=d@e",
-    "commit 2d1568b0c6f4a9b7d3e2f1a0b9c8d7e6f5a4b3c2 sha256:" + C * 2,
-    "ghp_short AKIA_NOT eyJhbGciOiJIUzI1NiJ9 hf_hub_download xoxo-hugs",
-    "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----",
-    "def test_a_function_with_a_very_long_name_indeed_for_42_reasons(): ...",
-    "api_key = None  # the secret_access_key is read from the environment",
-]
+LINES = b"def a_function(x): # the usage, and https://example.com/a/b?c=1, line of normal output, 12345\n"
+KEY = "-----BEGIN RSA PRIVATE~KEY-----\nMIIEow{}\n-----END RSA PRIVATE~KEY-----".format("aB3" * 14).replace("~", " ")
 
 
-@pytest.mark.parametrize("kind", TOKENS)
-@pytest.mark.parametrize(
-    "around", ["{}", "key={}", '"{}"', "x: {},", "see {}.", "é{}\n", "({})", "a.{}", "{}\\n", "\\n{}", "\x1b[1;32m{}\x1b[0m"]
-)
-def test_well_known_tokens_are_found_wherever_they_stand(kind: str, around: str) -> None:
-    text = around.format(TOKENS[kind])
-    done = Redactor().redact(text)
-    assert TOKENS[kind] not in done
-    assert "[redacted]" in done
-    assert done == Redactor().redact(done)
-
-
-@pytest.mark.parametrize("text", LED)
-def test_what_leads_to_a_secret_stays_and_the_secret_goes(text: str) -> None:
-    done = Redactor().redact(f"before {text} after")
-    assert LED[text] not in done
-    assert done.startswith("before ")
-    assert done.endswith(" after")
-    assert "[redacted]" in done
-
-
-@pytest.mark.parametrize("text", PROSE)
-def test_ordinary_text_is_left_alone_and_comes_back_as_it_is(text: str) -> None:
+def test_a_text_without_secrets_comes_back_as_the_same_object() -> None:
+    text = LINES.decode()
     assert Redactor({"T": "hunter2hunter2"}).redact(text) is text
 
 
@@ -103,18 +33,6 @@ def test_a_known_value_is_replaced_by_its_name_in_every_form() -> None:
     assert redactor.redact_bytes(raw) == b"<[redacted: MY_TOKEN]>"
     assert redactor.known_in(raw) == {"MY_TOKEN"}
     assert redactor.known_in(b"nothing") == frozenset()
-
-
-def test_thorough_finds_base64_and_utf_16_wherever_they_begin() -> None:
-    value = "hunter2-hunter3"
-    plain, thorough = Redactor({"T": value}), Redactor({"T": value}, thorough=True)
-    for before in ("", "u", "us", "usr"):
-        for after in ("", "x", "xy"):
-            encoded = base64.b64encode(f"{before}{value}{after}".encode())
-            assert plain.redact_bytes(encoded) is encoded
-            assert b"[redacted: T]" in thorough.redact_bytes(encoded), (before, after)
-    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
-        assert thorough.finds(f"a {value} b".encode(encoding))
 
 
 def test_a_name_does_not_give_its_value_away() -> None:
@@ -157,6 +75,20 @@ def test_patterns_are_a_persons_own_and_meet_no_replacement() -> None:
     assert done == greedy.redact(done) == "[redacted] [redacted: T] [redacted]"
     assert Redactor(patterns=["\xc3"]).redact("ü Ã") is not None
     assert NOTHING.redact(KEY) is KEY
+
+
+def test_what_a_key_of_json_says_is_a_secret_goes() -> None:
+    key = "".join(f"{number:x}" for number in range(7, 7_000, 300))
+    data = {"password": "geheim-4711", "api_key": key, "n": {"token": 12345678, "key": key}, "keyed": "geheim-4711", "l": [key]}
+    assert redacted_json(data, Redactor().redact, frozenset({"key"})) == {
+        "password": "[redacted]",
+        "api_key": "[redacted]",
+        "n": {"token": 12345678, "key": key},
+        "keyed": "geheim-4711",
+        "l": [key],
+    }
+    document = json.dumps({"password": 1.5e17, "secret": None, "pwd": 123456789, "passwd": [1], "x": {"secret": True}}).encode()
+    assert Redactor().redact_bytes(document) is document
 
 
 def test_json_keeps_its_form_and_what_must_stay_exact() -> None:
@@ -203,26 +135,14 @@ def test_a_stream_leaves_nothing_known_wherever_its_chunks_end(
         assert out == text
 
 
-def test_a_stream_finds_every_shape_at_every_split() -> None:
-    tried = 0
-    for text in [f"log {token}, done\n" for token in TOKENS.values()] + [f"log {text}\nnext\n" for text in LED]:
-        whole = Redactor().redact_bytes(text.encode())
-        raw = text.encode()
-        for split in range(len(raw) + 1):
-            stream = Redactor().stream()
-            assert stream.feed(raw[:split]) + stream.feed(raw[split:]) + stream.finish() == whole, (text, split)
-            tried += 1
-        stream = Redactor().stream()
-        assert b"".join([stream.feed(raw[at : at + 1]) for at in range(len(raw))]) + stream.finish() == whole
-    print(f"splits tried: {tried}")
-    assert tried > 1_000
-
-
 def test_a_stream_lets_lines_through_and_holds_no_more_than_it_needs() -> None:
     stream = Redactor({"T": "hunter2hunter2"}).stream()
     assert stream.feed(b"first line\nprogress 5 %\n") == b"first line\nprogress 5 %\n"
-    assert stream.feed(b"half hunter2") == b"half "
-    assert stream.feed(b"hunter3 ") == b"hunter2hunter3 "
+    assert stream.feed(b"progress 6 %\rhalf hunter2") == b"progress 6 %\r"
+    assert stream.feed(b"hunter3 ") == b""
+    assert stream.feed(b"\n") == b"half hunter2hunter3 \n"
+    assert Redactor({"T": "hunter2hunter2"}, shapes=False).stream().feed(b"half hunter2") == b"half "
+    assert NOTHING.stream().feed(b"password=4711abcd") == b"password=4711abcd"
     out = 0
     for _ in range(40):
         out += len(stream.feed(b"x" * 65_536))
@@ -230,30 +150,8 @@ def test_a_stream_lets_lines_through_and_holds_no_more_than_it_needs() -> None:
     assert out + len(stream.finish()) == 40 * 65_536
     endless = Redactor().stream()
     done = (
-        endless.feed(b"-----BEGIN PRIVATE KEY-----\n")
+        endless.feed(KEY.encode().partition(b"MII")[0])
         + b"".join(endless.feed(b"QUJD" * 16_384) for _ in range(5))
         + endless.finish()
     )
     assert b"BEGIN" not in done
-
-
-def test_a_text_without_secrets_costs_about_a_scan() -> None:
-    """No time is asserted: the figure is printed beside that of a bare search for the same letters."""
-    values = {f"K{number}": f"{number}{B}{number}" for number in range(8)}
-    text = (b"def a_function(x): # the usage, and https://example.com/a/b?c=1, line of normal output, 12345\n" * 800)[:65_536]
-    bare = re.compile(
-        b"|".join([value.encode() for value in values.values()] + [b"skx-", b"ghp_", b"AKIA", b"xox", b"eyJ", b"AIza"])
-    )
-    redactor = Redactor(values)
-    assert redactor.redact_bytes(text) is text
-
-    def best(action: Callable[[bytes], object]) -> float:
-        times: list[float] = []
-        for _ in range(20):
-            began = time.perf_counter()
-            action(text)
-            times.append(time.perf_counter() - began)
-        return min(times)
-
-    ours, scan = best(redactor.redact_bytes), best(bare.search)
-    print(f"64 KiB: {ours * 1e6:.0f} µs redacted, {scan * 1e6:.0f} µs for a bare search: {ours / scan:.2f} times")

@@ -62,13 +62,13 @@ def test_the_rendering(tracker: BestOutputTracker):
     write("run.sh", "echo\n", 0o755)
     write("b.txt", "b\n")
     assert render_diff(diff_snapshots(snapshot(tracker, 2, 0.85), 1, 2)) == (
-        "iteration 1 → 2: 72% → 85% (+13)\n"
-        "  validation    0.72 → 0.85  +0.13\n"
-        "  completeness  0.72 → 0.85  +0.13\n"
-        "  correctness   0.72 → 0.85  +0.13\n"
-        "  readability   0.72 → 0.85  +0.13\n"
-        "  efficiency    0.72 → 0.85  +0.13\n"
-        "1 added, 0 removed, 2 changed, 0 unchanged\n"
+        "compared  iteration 1 → 2, score 72 → 85 (+13)\n"
+        "          validation    0.72 → 0.85  +0.13\n"
+        "          completeness  0.72 → 0.85  +0.13\n"
+        "          correctness   0.72 → 0.85  +0.13\n"
+        "          readability   0.72 → 0.85  +0.13\n"
+        "          efficiency    0.72 → 0.85  +0.13\n"
+        "files     1 added, 0 removed, 2 changed, 0 unchanged\n"
         "\n"
         "A tree/b.txt\n"
         "M tree/a.txt\n"
@@ -93,7 +93,7 @@ def test_equal_snapshots(tracker: BestOutputTracker):
     snapshot(tracker, 1)
     diff = diff_snapshots(snapshot(tracker, 2), 1, 2)
     assert diff.is_empty
-    assert render_diff(diff) == "iteration 1 → 2: 80% → 80% (0)\nno difference in 1 path\n"
+    assert render_diff(diff) == "compared  iteration 1 → 2, score 80 → 80 (0)\nfiles     no difference in 1 path\n"
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="patch is not installed")

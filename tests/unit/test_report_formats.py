@@ -12,6 +12,7 @@ import pytest
 from report_samples import AUTOMATIC, decision, engine_report, hostile_report, record, report_of, seed_records
 
 from jumar import BestOutputTracker, DiminishingReturns, NotFoundError
+from jumar.decide.recorded import criteria_of
 from jumar.model import CheckResult, SelectionCriteria, Spend
 from jumar.report import figures
 from jumar.report.checklist import checklist
@@ -19,7 +20,7 @@ from jumar.report.csv_export import COLUMNS, export_csv, render_csv, safe_cell
 from jumar.report.json_export import render_json, report_document
 from jumar.report.junit import render_junit
 from jumar.report.plot import NARROW, WIDE, sparklines, trajectory_plot
-from jumar.report.read import LoopReport, build_report, criteria_of, load_report, weights_of
+from jumar.report.read import LoopReport, build_report, load_report, weights_of
 from jumar.report.rows import trajectory_rows
 from jumar.report.summary import quality_trajectory, spend_of_records, summary
 
@@ -86,6 +87,7 @@ def test_the_document_has_everything():
         "format", "loop_id", "created_at", "storage_path", "selected_iteration", "reason", "selection", "override", "order",
         "criteria", "weights", "stop", "spend", "summary", "trajectory", "degradation", "diminishing_returns", "rationale",
         "ranking", "budget", "course",
+        "rechecked", "rechecked_because",
         "recommendations", "checklist", "certainty", "artifacts_complete", "records", "decisions", "config",
     }  # fmt: skip
     assert document["selected_iteration"] == 2
@@ -188,7 +190,7 @@ def test_rows_are_those_of_the_picture():
         ("1", "72.0", "+10.8", "3/3 ✓", "$0.05", "29s", ""),
         ("2", "78.4", "+6.4", "3/3 ✓", "$0.05", "29s", ""),
         ("3", "—", "", "✗", "—", "30s", "generator timeout"),
-        ("4", "85.3", "", "3/3 ✓", "$0.06", "31s", "★ chosen"),
+        ("4", "85.3", "", "3/3 ✓", "$0.06", "31s", "★ selected"),
         ("5", "86.1", "+0.8", "2/3", "$0.06", "32s", "highest score"),
         ("6", "83.1", "−3.0", "3/3 ✓", "$0.05", "32s", "readability −6.0"),
         ("7", "74.6", "−8.5", "3/3 ✓", "$0.05", "33s", "structure −17.0"),
@@ -331,10 +333,10 @@ def test_the_end_of_a_loop_is_read_until_something_follows():
     tracker = BestOutputTracker("loop-001")
     five = {"validation": 0.8, "completeness": 0.8, "correctness": 0.8, "readability": 0.8, "efficiency": 0.8}
     tracker.record_iteration(iteration_number=1, dimensions=five)
-    tracker.store.add_decision("end", final_iteration=1, reason="two passes within 5 points", data={"stop_reason": "plateau"})
+    tracker.store.add_decision("end", final_iteration=1, reason="two iterations within 5 points", data={"stop_reason": "plateau"})
     stop = load_report(tracker.store).stop
     assert stop is not None
-    assert (stop.reason, stop.detail) == ("plateau", "two passes within 5 points")
+    assert (stop.reason, stop.detail) == ("plateau", "two iterations within 5 points")
     tracker.record_iteration(iteration_number=2, dimensions=five)
     assert load_report(tracker.store).stop is None
 
@@ -409,7 +411,7 @@ def test_an_invalid_iteration_breaks_the_line_and_is_bridged():
     assert [mark.kind for mark in plot.marks] == [
         "failed", "passed", "passed", "invalid", "passed", "failed", "passed", "passed",
     ]  # fmt: skip
-    assert plot.marks[4].title == "iteration 4: 85.3%, verified, chosen"
+    assert plot.marks[4].title == "iteration 4: 85.3%, verified, selected"
 
 
 def test_the_running_best_never_goes_down():
@@ -455,7 +457,7 @@ def test_duration(seconds: float | None, text: str):
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_940, "999.9 kB"), (999_950, "1.0 MB"), (5e12, "5,000.0 GB")],
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_940, "999.9 kB"), (999_950, "1.0 MB"), (5e12, "5.0 TB")],
 )
 def test_size(number: float, text: str):
     assert figures.size(int(number)) == text

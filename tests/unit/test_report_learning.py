@@ -73,7 +73,7 @@ def test_the_three_forms_say_the_same(report: LearningReport):
     assert document["proof"]["statistics"]["figures"]["mae"] == mae
     for form in (page, text):
         assert f"{mae:.2f} (" in form
-        assert "look 1 of 3 planned" in form
+        assert "evaluation 1 of 3 planned" in form
         assert "differs from itself" in form
         for one in checks(report):
             assert one.says in form
@@ -194,7 +194,7 @@ def test_the_report_of_the_loop_says_what_its_scores_are(output: Path):
 def test_too_few_sealed_groups_prove_nothing_and_that_is_said(report: LearningReport):
     assert report.proof is not None
     assert 20 > report.proof["statistics"]["groups"]
-    assert "too few to prove anything: 30 sealed items in 20 groups are the least" in " ".join(verdict_lines(report))
+    assert "too few to prove anything: 30 held-out items in 20 groups are the least" in " ".join(verdict_lines(report))
     assert "--heldout" in " ".join(next_steps(report))
 
 
@@ -273,7 +273,7 @@ def test_commits_of_next_to_nothing_are_counted_and_not_listed():
 def test_a_set_that_is_a_constant_says_first_that_nothing_was_learned(report: LearningReport):
     flat = replace(report, sealed_scores=(4.0, 4.001))
     assert "Nothing was learned." == lead(flat)
-    assert "the same score (from 4.00 to 4.00 on the sealed items)" in verdict_lines(flat)[0]
+    assert "the same score (from 4.00 to 4.00 on the held-out items)" in verdict_lines(flat)[0]
     text = render_markdown(flat)
     assert "### Phrases" not in text
     assert "### Features" not in text
@@ -315,7 +315,7 @@ def test_what_convergence_lacks_is_said(report: LearningReport):
     told = converged_text({**report.summary, "converged": False, "verdict": "not_proven"}, logs)
     assert told.startswith("no: the items' cheap average is below 4.0")
     assert "gap" not in told
-    assert told.endswith("the sealed items don't prove that it tracks")
+    assert told.endswith("the held-out items don't prove that it tracks")
     assert converged_text({**report.summary, "converged": True}, logs).startswith("yes")
 
 
@@ -327,7 +327,7 @@ def test_the_judges_noise_rests_on_all_items_read_twice_and_says_only_what_the_f
     assert report.proof is not None
     mae = float(report.proof["statistics"]["figures"]["mae"])
     few = replace(report, noise={**report.noise, "mean": mae + 0.2, "items": 5, "sealed": 5})
-    assert "2 readings each of 5 items, 5 of them sealed. So few items" in noise_text(few)
+    assert "2 readings each of 5 items, 5 of them held out. So few items" in noise_text(few)
     assert "much closer" not in noise_text(few)
     refuted = replace(report, noise={**report.noise, "mean": mae + 0.2, "items": 200})
     assert "much closer" not in noise_text(refuted), "the set is closer than that"

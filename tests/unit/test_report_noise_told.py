@@ -73,7 +73,7 @@ def test_the_choice_is_told_by_the_mean_of_its_readings_everywhere():
     assert "- Below the threshold (70.7% < 71%)" in text
     assert "| Meets Threshold | No (71% wanted) |" in text
     junit = render_junit(made)
-    assert "chosen: iteration 1, 70.7% (mean of 2 readings; 72.3% as recorded)" in junit
+    assert "selected: iteration 1, 70.7% (mean of 2 readings; 72.3% as recorded)" in junit
     page = render_html(made)
     assert re.search(r"1\.[67] points below, within the noise", page)
 
@@ -94,11 +94,11 @@ def test_a_fall_beyond_the_noise_is_degradation():
     assert made.degraded
     text = render_markdown(made)
     assert "| Degradation Detected | Yes |" in text
-    assert "Quality degraded by 31.3%" in text
+    assert "Quality degraded from iteration" in text
 
 
 def night(*pairs: tuple[float, float], failed: tuple[int, ...] = ()) -> LoopReport:
-    """A loop in which every pass was asked about twice, and nobody later; some fail a check."""
+    """A loop in which every iteration was asked about twice, and nobody later; some fail a check."""
     records = [
         replace(record(number, *pair), verification_status="failed" if number in failed else "passed")
         for number, pair in enumerate(pairs)

@@ -86,21 +86,27 @@ def told() -> LoopReport:
 def test_a_report_says_where_it_went_once() -> None:
     report = told()
     assert [
-        ("Passes, as in the table of scores", "3", "$3.2500 ($0.75 assumed, 1 unknown)", "2,500 (1 unknown)", "3.0s"),
+        (
+            "Iterations, as in the table of scores",
+            "3",
+            "$3.2500 ($0.75 estimated, 1 not reported)",
+            "2,500 (1 not reported)",
+            "3.0s",
+        ),
         ("Refused by the provider", "1", "$0", "0", "1.0s"),
         ("Failed and tried again", "1", "$0.5000", "500", "1.0s"),
-        ("In all", "5", "$3.7500 of $4.00 ($0.75 assumed, 1 unknown)", "3,000 (1 unknown)", "5.0s of 1m 00s"),
+        ("In all", "5", "$3.7500 of $4.00 ($0.75 estimated, 1 not reported)", "3,000 (1 not reported)", "5.0s of 1m 00s"),
     ] == list(took_rows(report))
     text, page = render_markdown(report), render_html(report)
     assert 1 == text.count("## What the Run Took") == page.count("What the run took</h2>")
-    assert "| Spent | 3 passes in 5 runs of the generator, 5.0s, $3.7500 of $4.00 ($0.75 assumed, 1 unknown) |" in text
+    assert "| Spent | 3 iterations in 5 runs of the generator, 5.0s, $3.7500 of $4.00 ($0.75 estimated, 1 not reported) |" in text
     for line in ("Went wrong: 1 generator failed, 1 rate limited", "Asked to wait by the provider: 30s in all"):
         assert f"- {line}\n" in text
         assert f"{line}." in page
-    way = "To go on: raise [budget] max_cost_usd (jumar run --max-cost); a pass took $1.2500 on average"
+    way = "To resume: raise [budget] max_cost_usd (jumar run --max-cost); an iteration took $1.25 on average"
     assert f"- {way}\n" in text
     assert way in page
-    assert "1 attempt did not report it" in text
+    assert "The cost of 1 attempt was not reported and is estimated" in text
     document = report_document(report)
     assert 4.0 == document["budget"]["max_cost_usd"]
     assert [("passes", 3), ("rate-limited", 1), ("tried again", 1)] == [
@@ -119,9 +125,9 @@ def test_without_attempts_there_is_no_such_section() -> None:
 @pytest.mark.parametrize(
     ("reason", "passes", "way"),
     [
-        ("max_cost", 4, "raise [budget] max_cost_usd (jumar run --max-cost); a pass took $0.2500 on average"),
-        ("max_tokens", 4, "raise [budget] max_tokens (jumar run --max-tokens); a pass took 500 tokens on average"),
-        ("max_seconds", 4, "raise [budget] max_seconds (jumar run --max-seconds); a pass took 15s on average"),
+        ("max_cost", 4, "raise [budget] max_cost_usd (jumar run --max-cost); an iteration took $0.25 on average"),
+        ("max_tokens", 4, "raise [budget] max_tokens (jumar run --max-tokens); an iteration took 500 tokens on average"),
+        ("max_seconds", 4, "raise [budget] max_seconds (jumar run --max-seconds); an iteration took 15s on average"),
         ("max_cost", 0, "raise [budget] max_cost_usd (jumar run --max-cost)"),
         ("max_attempts", 4, "raise [budget] max_iterations"),
         ("disk_full", 4, "free some space, then jumar run"),
@@ -134,5 +140,5 @@ def test_what_it_takes_to_go_on(reason: str, passes: int, way: str | None) -> No
 
 
 def test_passes_are_told_from_runs() -> None:
-    assert ("1 pass", "3 passes") == (passes_text(1, 1), passes_text(3, 3))
-    assert "3 passes in 5 runs of the generator" == passes_text(3, 5)
+    assert ("1 iteration", "3 iterations") == (passes_text(1, 1), passes_text(3, 3))
+    assert "3 iterations in 5 runs of the generator" == passes_text(3, 5)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from types import MappingProxyType
+
 import pytest
+from report_samples import record as recorded
+from report_samples import report_of
 
 from jumar.app.differences import told_differences
-from jumar.model import IterationRecord, IterationView, Usage
+from jumar.model import CheckResult, IterationRecord, IterationView, SelectionCriteria, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Outcome, Spend
 from jumar.model.budget import Budget
+from jumar.model.checks import SuiteCounts
 from jumar.model.records import Analysis
 from jumar.ranking.degradation import detect_degradation, detect_diminishing_returns
-from jumar.report.figures import relaxed_text, runner_up_text
+from jumar.report.figures import relaxed_text
+from jumar.report.json_export import render_json
+from jumar.report.markdown import render_markdown
 from jumar.report.money import beside, beside_line, spent_money
-from jumar.report.rows import compared_with, trajectory_row
+from jumar.report.rows import checks_head, compared_with, started_from, trajectory_row, trajectory_rows
 from jumar.text import cut
 
 AT = "2026-01-01T00:00:00+00:00"
@@ -38,10 +47,10 @@ def record(number: int, score: float | None = 50.0, **fields: object) -> Iterati
         (
             Spend(cost_usd=None, known_cost_usd=0.1, assumed_cost_usd=0.8, unknown_costs=8),
             Budget(max_cost_usd=5),
-            "$0.90 of $5.00 ($0.80 assumed, 8 unknown)",
+            "$0.90 of $5.00 ($0.80 estimated, 8 not reported)",
         ),
-        (Spend(cost_usd=None, unknown_costs=3), Budget(), "cost unknown (3 attempts did not say)"),
-        (Spend(cost_usd=None, unknown_costs=1), Budget(max_cost_usd=2), "cost unknown, limit $2.00"),
+        (Spend(cost_usd=None, unknown_costs=3), Budget(), "cost not reported"),
+        (Spend(cost_usd=None, unknown_costs=1), Budget(max_cost_usd=2), "cost not reported, limit $2.00"),
     ],
 )
 def test_money_is_told_with_what_is_assumed_and_unknown(spend: Spend, budget: Budget, told: str):
@@ -61,7 +70,7 @@ def test_attempts_without_a_row_are_counted_by_kind_and_add_up():
     found = beside(attempts, records, Budget())
     assert dict(found.kinds) == {"lost": 1, "rate-limited": 2, "tried again": 1}
     assert dict(found.refused) == {1: 2}
-    assert beside_line(found) == "and 1 lost, 2 rate-limited, 1 tried again (attempts without a row): $0.40 ($0.30 assumed)"
+    assert beside_line(found) == "and 1 lost, 2 rate-limited, 1 tried again (attempts without a row): $0.40 ($0.30 estimated)"
     assert beside_line(beside(attempts[2:3], records, Budget())) is None
 
 
@@ -81,11 +90,66 @@ def test_a_pass_with_a_finding_has_a_remark():
     assert note_of(record(1)) == ""
 
 
-def test_a_candidate_is_compared_with_its_parent_and_a_pass_after_a_failed_one_too():
+def counted(name: str, passed: int, *failing: str, ok: bool = False) -> CheckResult:
+    counts = SuiteCounts(passed=passed, failed=len(failing), missing=0, total=passed + len(failing), known=passed + len(failing))
+    return CheckResult(name=name, passed=ok, tests=counts, failures=failing)
+
+
+def test_tests_are_shown_and_what_was_repaired_and_broken():
+    parent = record(1, checks=(counted("a", 2, "m::x", "m::y"), CheckResult(name="lint", passed=True)))
+    fell = record(
+        2,
+        40.0,
+        parent=1,
+        quality_delta=-10.0,
+        dimensions={"validation": 0.4},
+        checks=(counted("a", 3, "m::z"), CheckResult(name="lint", passed=False)),
+    )
+    row = trajectory_row(fell, parent, best=1)
+    assert ("3/4", "fixed x, y · broke lint, z") == (row.checks, row.said())
+    alone = trajectory_row(replace(fell, dimensions={"a": 0.4, "b": 1}), replace(parent, dimensions={"a": 0.5}), best=1)
+    assert "a −10.0 · fixed x, y · broke lint, z" == alone.said()
+    both = record(3, verification_status="passed", checks=(counted("a", 3, ok=True), counted("b", 4, ok=True)))
+    assert "7/7 ✓" == trajectory_row(both, None, best=3).checks
+    assert ("tests", "checks") == (checks_head([record(0), parent]), checks_head([record(0)]))
+
+
+def test_an_iteration_is_compared_with_the_one_that_it_started_from():
     known = {number: record(number) for number in range(4)} | {2: record(2, None)}
     assert compared_with(record(2, parent=0, batch=1), known[1], known) is known[0]
-    assert compared_with(record(2, parent=0), known[1], known) is known[1]
+    assert compared_with(record(2, parent=0), known[1], known) is known[0]
     assert compared_with(record(3, parent=1), known[2], known) is known[1]
+    assert compared_with(record(3), known[2], known) is known[2], "of a program's own records nobody knows that"
+    assert compared_with(record(9, parent=7), known[3], known) is None
+
+
+def test_the_change_in_every_table_is_against_the_parent_and_the_row_says_which_one_that_is():
+    scores = {0: 50.0, 1: 80.0, 2: 60.0, 3: 85.0, 4: None, 5: 40.0}
+    parents = {1: 0, 2: 1, 3: 1, 4: 3, 5: 0}
+    made = [
+        recorded(
+            number,
+            score,
+            parent=parents.get(number),
+            quality_delta=99.0,
+            status="ok" if score else "scorer_broken",
+            dimensions=MappingProxyType({"a": (score or 0) / 100, "b": 1.0}),
+        )
+        for number, score in scores.items()
+    ]
+    report = report_of(made, SelectionCriteria(threshold=None))
+    rows = trajectory_rows(report)
+    assert ["", "+30.0", "\N{MINUS SIGN}20.0", "+5.0", "", "\N{MINUS SIGN}10.0"] == [one.delta for one in rows]
+    origins = ["", "", "", "from 1", "", "from the start"]
+    assert origins == [next((part for part in one.said().split(" · ") if part.startswith("from")), "") for one in rows]
+    assert "a \N{MINUS SIGN}10.0 · from the start" == rows[5].said(), "the fall that is named is from there too"
+    table = render_markdown(report).partition("## Quality Scores")[2]
+    assert "| 3 (from 1) ✓ | 85% | +5.0% |" in table
+    assert "| 5 (from the start) | 40% | -10.0% |" in table
+    batch = [replace(record(number, parent=1), batch=2, candidate=number - 2) for number in (3, 4)]
+    assert ["from 1", "from 1"] == [started_from(one) for one in batch]
+    assert ["", ""] == [started_from(replace(one, parent=2)) for one in batch]
+    assert [99.0] * 6 == [one["quality_delta"] for one in json.loads(render_json(report))["records"]]
 
 
 def test_siblings_of_a_batch_are_no_fall():
@@ -118,5 +182,3 @@ def test_a_long_text_is_cut_after_a_word():
 
 def test_the_closing_line_is_in_plain_words():
     assert relaxed_text("verification") == "no iteration meets every rule, so the checks were set aside"
-    assert runner_up_text(1, 0.0, tied=False) == "runner-up iteration 1, equally good"
-    assert runner_up_text(0, -1.8, tied=True) == "runner-up iteration 0 (start), 1.8 points higher, within the noise"

@@ -439,7 +439,7 @@ def test_load_report_keeps_long_lists_of_artifacts_within_a_bound(monkeypatch: p
 
 def test_best_document_without_any_valid_score():
     tracker = recorded(())
-    assert best_document(load_report(tracker.store), derived_from={}, final_output=None)["current_best"] is None
+    assert best_document(load_report(tracker.store), derived_from={}, output={})["current_best"] is None
 
 
 # -------------------------------------------------------------------------------------------- read by another tool

@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from jumar.loop.analyzer import MAX_ERRORS, analyze, error_lines, promises_completion, without_escapes
+from jumar.loop.analyzer import MAX_ERRORS, analyze, error_lines, promises_completion
 from jumar.model import Analysis, AttemptEnd, Usage
+from jumar.text import without_escapes
 
 ERRORS = [
     "error: expected ';'",

@@ -222,7 +222,7 @@ def functions(work: Path, tmp_path: Path) -> Path:
     beside = tmp_path / "configuration"
     beside.mkdir()
     (beside / "steps.py").write_text(MODULE)
-    (work / "helper.py").write_text("NAME = 'from the work directory'\n")
+    (work / "helper.py").write_text("NAME = 'from the working directory'\n")
     (work / "steps.py").write_text("raise RuntimeError('the candidate took the place of the module')\n")
     return beside
 
@@ -231,7 +231,7 @@ def test_a_function_gets_the_context_and_returns_usage(work, functions):
     step = context(work, objective="better", iteration=3)
     outcome = PythonGenerator("steps:good", search=(functions,)).generate(step)
     assert (0, None, Usage(tokens_used=3, input_tokens=1, output_tokens=2)) == (outcome.exit_code, outcome.failure, outcome.usage)
-    assert "3 better from the work directory" == (work / "made").read_text()
+    assert "3 better from the working directory" == (work / "made").read_text()
     assert 'printed {"value": {"usage": {}}}\n' == outcome.output_tail, "what it prints is no answer"
     assert "" == outcome.stdout
     assert not list(work.rglob("__pycache__"))

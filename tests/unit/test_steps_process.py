@@ -144,7 +144,7 @@ def test_a_command_that_cannot_be_started_says_why(tmp_path):
 
 def test_a_work_directory_that_is_gone_is_named(tmp_path):
     gone = tmp_path / "gone"
-    assert f"the work directory {str(gone)!r} does not exist" == run(["true"], tmp_path, cwd=gone).error
+    assert f"the working directory {str(gone)!r} does not exist" == run(["true"], tmp_path, cwd=gone).error
 
 
 def test_checks_of_configuration():

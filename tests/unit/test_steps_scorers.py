@@ -21,6 +21,7 @@ from jumar.loop.scorers.readability import FORMULAS, TextCounts, band_score, cou
 from jumar.loop.scorers.required_sections import missing_sections
 from jumar.loop.workfiles import UnreadableFileError
 from jumar.model import CheckResult, ScoreReading
+from jumar.model.checks import SuiteCounts
 from jumar.model.codec import Fields
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +69,7 @@ def test_a_dimension_can_be_told():
         ("length", {"pth": "a"}, "scorer 'length': unknown option 'pth' (did you mean 'path'?); it has path, unit, min, max"),
         ("checks", {"path": "a"}, "scorer 'checks': unknown option 'path'; it has none"),
         ("length", {}, "scorer 'length': set 'min', 'max' or both"),
-        ("length", {"min": 1}, "scorer 'length': option 'path' should be a path below the work directory, such as"),
+        ("length", {"min": 1}, "scorer 'length': option 'path' should be a path below the working directory, such as"),
         ("length", {"path": "a", "min": -1}, "scorer 'length': option 'min' should be a number of at least 0, is -1"),
         ("length", {"path": "a", "min": True}, "scorer 'length': option 'min' should be a number of at least 0, is True"),
         ("length", {"path": "a", "max": float("nan")}, "scorer 'length': option 'max' should be a number of at least 0, is nan"),
@@ -79,7 +80,7 @@ def test_a_dimension_can_be_told():
             {"path": "a", "min": 1, "unit": "word"},
             "should be one of words, chars, lines, is 'word' (did you mean 'words'?)",
         ),
-        ("length", {"path": "../a", "min": 1}, "scorer 'length': the path '../a' should lie below the work directory"),
+        ("length", {"path": "../a", "min": 1}, "scorer 'length': the path '../a' should lie below the working directory"),
         ("length", {"path": ["a", 3], "min": 1}, "scorer 'length': option 'path' should be a list of texts"),
         ("length", {"path": 3, "min": 1}, "scorer 'length': option 'path' should be a list of texts"),
         ("readability", {"path": "a", "target": [12, 8]}, "option 'target' should be two numbers, the lower one first"),
@@ -234,8 +235,11 @@ def test_a_callable_scores_in_this_process(function, expected, work):
 # ---------------------------------------------------------------------------------------------------- checks, exit
 
 
-def check(name: str, *, passed: bool = False, broken: str | None = None) -> CheckResult:
-    return CheckResult(name=name, passed=passed, broken=broken)
+def check(
+    name: str, *, passed: bool = False, broken: str | None = None, tests: tuple[int, int, int] | None = None
+) -> CheckResult:
+    counts = None if tests is None else SuiteCounts(passed=tests[0], failed=tests[1], missing=tests[2], total=sum(tests))
+    return CheckResult(name=name, passed=passed, broken=broken, tests=counts)
 
 
 @pytest.mark.parametrize(
@@ -248,8 +252,20 @@ def check(name: str, *, passed: bool = False, broken: str | None = None) -> Chec
             "1 of 4 checks passed; failing: b, c, d",
         ),
         ([check("a"), check("b", broken="x")], (0.0, None, None), "0 of 1 check passed; failing: a"),
-        ([], (None, "there are no validators to count", None), ""),
-        ([check("a", broken="x")], (None, None, "every validator is broken"), ""),
+        ([], (None, "there are no checks to count", None), ""),
+        ([check("a", broken="x")], (None, None, "every check is broken"), ""),
+        ([check("a", tests=(3, 1, 0))], (0.75, None, None), "3 of 4 tests pass"),
+        ([check("a", passed=True, tests=(1, 1, 0))], (0.5, None, None), "1 of 2 tests pass"),
+        (
+            [check("a", tests=(3, 0, 1)), check("b", passed=True), check("c"), check("d", broken="x")],
+            (pytest.approx(1.75 / 3), None, None),
+            "a: 3 of 4 tests pass, 1 missing; 1 of 2 checks passed; failing: c",
+        ),
+        (
+            [check(f"c{n:02}", passed=True, tests=(1, 0, 0)) for n in range(12)],
+            (1.0, None, None),
+            "; ".join([*(f"c{n:02}: 1 of 1 test pass" for n in range(10)), "2 more"]),
+        ),
     ],
 )
 def test_the_share_of_checks(checks, expected, reason, work):
@@ -290,7 +306,7 @@ def test_a_missing_document_scores_0_and_an_unreadable_one_is_invalid(work, tmp_
     (tmp_path / "secret").write_text("words")
     (work / "a.md").symlink_to(tmp_path / "secret")
     reading = build_scorer("length", {"path": "a.md", "min": 1}).score(step)
-    assert (None, "'a.md' leads out of the work directory", None) == outcome(reading)
+    assert (None, "'a.md' leads out of the working directory", None) == outcome(reading)
     (work / "a.md").unlink()
     os.mkfifo(work / "a.md")
     assert None is build_scorer("length", {"path": "a.md", "min": 1}).score(step).score

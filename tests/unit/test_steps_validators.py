@@ -14,7 +14,7 @@ from steps_kit import context, wild
 
 from jumar.errors import ConfigError
 from jumar.loop import validators
-from jumar.loop.junit import parse_junit
+from jumar.loop.runners import read_junit
 from jumar.loop.validators import CallableValidator, CommandValidator, PythonValidator
 from jumar.loop.workfiles import UnreadableFileError
 from jumar.model import CheckResult
@@ -69,10 +69,10 @@ def test_a_validator_that_hangs_or_is_interrupted_is_broken(work):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"command": ""}, "validator 'tests': the command is empty"),
-        ({"command": "x", "timeout": 0}, "validator 'tests': timeout = 0 should be"),
-        ({"command": "x", "junit": "../r.xml"}, r"validator 'tests': the path '\.\./r.xml' should lie below"),
-        ({"command": "x", "failures": "("}, r"validator 'tests': failures = '\(' is not a regular expression"),
+        ({"command": ""}, "check 'tests': the command is empty"),
+        ({"command": "x", "timeout": 0}, "check 'tests': timeout = 0 should be"),
+        ({"command": "x", "junit": "../r.xml"}, r"check 'tests': the path '\.\./r.xml' should lie below"),
+        ({"command": "x", "failures": "("}, r"check 'tests': failures = '\(' is not a regular expression"),
     ],
 )
 def test_wrong_configuration_is_refused(options, message):
@@ -176,10 +176,11 @@ def test_a_pattern_of_one_s_own(pattern, expected, work):
     assert expected == CommandValidator("tests", command, failures=pattern).validate(context(work)).failures
 
 
-def test_output_over_the_cap_names_no_tests(work):
+def test_output_that_is_not_read_whole_names_no_tests(work, monkeypatch):
+    monkeypatch.setattr(validators, "READ_OUTPUT", 0)
     check = from_start(work, (TWO, 1), (TWO + "x\n" * 10_000, 1), output_cap=5_000)
     assert not check.passed
-    assert "it printed more than output_cap allows" in check.output_tail
+    assert "it printed more than is read" in check.output_tail
 
 
 def test_hostile_output_takes_bounded_time(work):
@@ -205,9 +206,12 @@ def test_a_real_pytest_run(work):
     ]
     step = context(work, iteration=0, base={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
     start = CommandValidator("tests", command, baseline="no_new_failures").validate(step)
-    assert (True, ("test_it.py::test_bad[2]", "test_it.py::test_error")) == (start.passed, start.failures)
+    assert (True, ("test_it::test_bad[2]", "test_it::test_error")) == (start.passed, start.failures)
     by_report = CommandValidator("tests", command, junit="report.xml").validate(step)
-    assert (False, ("test_it::test_bad[2]", "test_it::test_error")) == (by_report.passed, by_report.failures)
+    assert (False, start.failures) == (by_report.passed, by_report.failures)
+    by_output = CommandValidator("tests", command, known="none").validate(step)
+    assert (False, ("test_it.py::test_bad[2]", "test_it.py::test_error")) == (by_output.passed, by_output.failures)
+    assert by_output.tests is None
 
 
 # ----------------------------------------------------------------------------------------------------------- JUnit
@@ -271,7 +275,7 @@ def test_a_report_that_leads_out_or_is_too_long_names_no_tests(work, tmp_path, m
     step = replace(context(work), baseline_checks=(CheckResult(name="tests", passed=False, exit_code=1, failures=("x",)),))
     check = CommandValidator("tests", "exit 1", junit="report.xml", baseline="no_new_failures").validate(step)
     assert (False, ()) == (check.passed, check.failures)
-    assert "'report.xml' leads out of the work directory; it fails" in check.output_tail
+    assert "'report.xml' leads out of the working directory; it fails" in check.output_tail
     monkeypatch.setattr(validators, "_MAX_FAILURES", 2)
     check = CommandValidator("tests", printing(work, TWO, 1), baseline="no_new_failures").validate(step)
     assert (False, ()) == (check.passed, check.failures)
@@ -282,13 +286,13 @@ def test_junit_counts():
     content = b"""<testsuites xmlns="urn:x"><testsuite><testcase name="a"/><testcase classname="k" name="b"><skipped/></testcase>
       <testcase file="f.py" name="c"><error/></testcase><testcase name="d"><failure/><error/></testcase>
       <testsuite><testcase classname="k" name="e"><system-out>x</system-out></testcase></testsuite></testsuite></testsuites>"""
-    found = parse_junit(content)
-    assert (5, 2, 1, ("d", "f.py::c")) == (found.total, found.failed, found.skipped, found.failures)
+    found = read_junit([content])
+    assert (2, 2, 1, ("d", "f.py::c")) == (found.passed, found.failed, found.skipped, found.named("failed"))
 
 
 def test_a_long_identity_keeps_its_difference():
     names = [f"{'x' * 1_000}{number}" for number in range(3)]
-    failures = parse_junit(report(*names).encode()).failures
+    failures = read_junit([report(*names).encode()]).named("failed")
     assert 3 == len(failures)
     assert {False} == {len(name) > 300 for name in failures}
 
@@ -303,12 +307,12 @@ BOMB = (
 def test_entities_are_never_expanded(encoding):
     content = f'<?xml version="1.0" encoding="{encoding}"?>{BOMB}'.encode(encoding)
     with pytest.raises(UnreadableFileError, match="declares a document type"):
-        parse_junit(content)
+        read_junit([content])
     external = b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>'
     with pytest.raises(UnreadableFileError, match="declares a document type"):
-        parse_junit(external)
+        read_junit([external])
     with pytest.raises(UnreadableFileError, match="not readable as XML"):
-        parse_junit(b'<?xml version="1.0" encoding="no-such-encoding"?><a/>')
+        read_junit([b'<?xml version="1.0" encoding="no-such-encoding"?><a/>'])
 
 
 # ------------------------------------------------------------------------------------------------ Python functions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_a_link_may_lead_to_another_file_of_the_tree_but_not_out_of_it(tmp_path)
     assert "docs/real.md" == read_text(work, ("alias.md",))
     assert None is read_text(work, ("dead.md",))
     for pattern in ("out.md", "up/secret", "up/*", "circle.md"):
-        with pytest.raises(UnreadableFileError, match="leads out of the work directory"):
+        with pytest.raises(UnreadableFileError, match="leads out of the working directory"):
             find_files(work, pattern)
 
 
@@ -93,14 +94,29 @@ def test_a_configured_path_is_kept_as_it_is():
     assert "docs/**/*.md" == check_relative("docs/**/*.md", where="x")
 
 
-def test_a_file_that_was_written_again_has_another_identity(tmp_path):
+def test_a_file_is_known_to_be_written_again(tmp_path):
     path = tmp_path / "report"
     assert None is identity(path)
     path.write_text("one")
     first = identity(path)
-    assert first == identity(path)
-    os.utime(path, ns=(1, 1))
-    assert first != identity(path)
+    assert first is not None
+    assert (True, False) == (first.written_since(None), first.written_since(first))
+
+    def changed(write: Callable[[], object]) -> bool:
+        os.utime(path, ns=(1, 1))
+        before = identity(path)
+        write()
+        now = identity(path)
+        return now is not None and now.written_since(before)
+
+    assert not changed(path.touch)
+    assert not changed(lambda: path.chmod(0o600))
+    assert changed(lambda: path.write_text("one"))
+    assert changed(lambda: path.write_text("two"))
+    path.write_bytes(b"\0" * (workfiles.FILE_LIMIT + 1))
+    large = identity(path)
+    assert large is not None
+    assert large.digest is None
 
 
 def test_log_names_are_file_names_and_differ():

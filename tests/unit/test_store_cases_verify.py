@@ -217,7 +217,7 @@ def rehash(data: dict[str, Any], role: str, other: str) -> None:
         ("case_01/best/best.json", lambda d: d["files"].pop("judge"), "judge is not what iteration 1 wrote"),
         ("case_01/case.json", lambda d: d.update(best_iter=2), "names iteration 2 as the best, best.json names 1"),
         ("case_01/case.json", lambda d: d.update(case=3), "is about case 3: was it renamed by hand?"),
-        ("case_01/case.json", lambda d: d.update(best_iter=None), "is there, but case.json says that no iteration was chosen"),
+        ("case_01/case.json", lambda d: d.update(best_iter=None), "is there, but case.json says that no iteration was selected"),
         ("inputs/inputs_case_02.json", lambda d: d.update(case=1), "is about case 1: was it renamed by hand?"),
         (
             "inputs/inputs_case_02.json",
@@ -320,7 +320,7 @@ def test_a_run_under_way_is_sound():
     run = make_run({1: [(5, 5, 5)], 2: [(6, 6, 6)], 3: [(7, 7, 7)]}, begun=2, ended=False)
     with run.store(2).lock() as store:
         add_iteration(store, 2, (1, 1, 1), commit=False)
-    assert ["case_02/pending/iter_0002: an iteration that is being made; if nothing runs, --resume goes on with it"] == notes()
+    assert ["case_02/pending/iter_0002: an iteration that is being made; if nothing runs, --resume resumes it"] == notes()
 
 
 def test_between_the_best_and_the_end():

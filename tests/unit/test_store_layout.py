@@ -17,6 +17,8 @@ from jumar.store.layout import (
     list_loops,
     loops_directory,
     prepare_root,
+    root_of,
+    runs_directory,
 )
 from jumar.store.loop_store import LoopStore
 
@@ -101,6 +103,55 @@ def test_loops_are_directories_with_an_identity(fresh_place: Path) -> None:
     (fresh_place / "other").mkdir()
     (fresh_place / "other" / "loops").write_bytes(b"")
     assert list_loops(fresh_place / "other") == ()
+
+
+@pytest.mark.parametrize("package", ["package.json", "packages/a/package.json", "a/package.json", "../package.json"])
+def test_among_packages_of_npm_a_new_root_has_its_loops_where_runners_look_for_no_tests(fresh_place: Path, package: str) -> None:
+    (fresh_place / ".git").mkdir()
+    place, file = fresh_place / "x", fresh_place / "x" / package
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{}")
+    place.mkdir(exist_ok=True)
+    root = place / ".jumar"
+    assert loops_directory(root) == root / "node_modules" / "loops"
+    assert runs_directory(root) == root / "node_modules" / "runs"
+    store = LoopStore.create(loops_directory(root) / "t", "t", {}, workdir=place, created_at="t")
+    file.unlink()
+    assert loops_directory(root) == root / "node_modules" / "loops"
+    assert list_loops(root) == ("t",)
+    assert sorted(path.name for path in root.iterdir()) == [".gitignore", "locks", "node_modules"]
+    assert store.paths.root == root
+    assert store.paths.lock == root / "locks" / "t"
+    assert store.paths.stop_files() == (root / "STOP", root / "node_modules" / "loops" / "t" / "STOP")
+    place.rename(fresh_place / "y")
+    assert LoopStore.open(fresh_place / "y" / ".jumar/node_modules/loops/t").workdir == fresh_place / "y"
+
+
+@pytest.mark.parametrize(
+    "package", ["../../package.json", "a/b/c/package.json", "node_modules/a/package.json", ".a/package.json"]
+)
+def test_packages_further_away_say_nothing(fresh_place: Path, package: str) -> None:
+    place = fresh_place / "w" / "x"
+    (place / ".git").mkdir(parents=True)
+    (place / package).parent.mkdir(parents=True, exist_ok=True)
+    (place / package).write_text("{}")
+    assert loops_directory(place / ".jumar") == place / ".jumar" / "loops"
+
+
+def test_a_root_keeps_its_loops_where_they_are_and_a_package_is_no_place_for_them(fresh_place: Path) -> None:
+    prepare_root(fresh_place / ".jumar")
+    (fresh_place / "package.json").write_text("{}")
+    prepare_root(fresh_place / ".jumar")
+    assert loops_directory(fresh_place / ".jumar") == fresh_place / ".jumar" / "loops"
+    assert not (fresh_place / ".jumar" / "node_modules").exists()
+    assert loops_directory(fresh_place) == fresh_place / "loops"  # npm ci empties node_modules
+    LoopStore.create("new/loops/t", "t", {}, workdir=fresh_place, created_at="t")  # where the caller says
+    assert list_loops(Path("new")) == ("t",)
+
+
+def test_the_root_of_a_loop() -> None:
+    roots = {"a/.jumar/loops/t": "a/.jumar", "a/.jumar/node_modules/loops/t": "a/.jumar", "loops/t": ".", "a/t": "a/t"}
+    assert {path: str(root_of(Path(path))) for path in roots} == roots
 
 
 def test_every_path_lies_in_the_loop_and_has_a_name_of_its_own(fresh_place: Path) -> None:

@@ -10,11 +10,12 @@ import time
 from pathlib import Path
 
 import pytest
-from store_kit import AT, end, new_store, put, record, score, stored_tree
+from store_kit import AT, end, new_store, put, record, score, stored_tree, unmarked
 
 from jumar.errors import (
     ArtifactError,
     DuplicateIterationError,
+    ForgedError,
     FormatTooNewError,
     NotFoundError,
     StoreDamagedError,
@@ -228,6 +229,9 @@ def test_a_scored_pending_snapshot_keeps_its_score(work: Path) -> None:
     pending = store.stage(1, source=work, paths=["a.txt"], nonce="n", attempt=None, stage={}, logs=None)
     record(new_store("other", work), 1, ("a.txt",), work, quality=33)
     shutil.copy("other/iterations/iteration-001/metrics.json", pending.directory / "metrics.json")
+    with pytest.raises(ForgedError, match=r"pending/iteration-001/metrics\.json was not written by jumar"):
+        store.pending()
+    store = LoopStore.open(unmarked("x"))
     found = store.pending()
     assert found is not None
     assert found.record is not None
@@ -322,6 +326,8 @@ def test_decisions_are_numbered_and_named(work: Path) -> None:
     assert (second.kind, dict(second.data), second.reason) == ("cleanup", {"iterations": [1]}, "")
     with pytest.raises(TypeError, match="no field why"):
         store.add_decision("select", why="because")
+    store.add_decision("redact", data={"files": 3})  # written by older versions, and read for ever
+    assert LoopStore.open("x").decisions()[2].kind == "redact"
 
 
 def test_what_was_set_aside_is_numbered(work: Path) -> None:
@@ -408,7 +414,7 @@ def test_a_directory_that_did_not_change_is_not_listed_again(work: Path, monkeyp
     old = time.time() - 10
     os.utime(store.paths.iterations, (old, old))
     reader = LoopReader("x")
-    assert len(reader.views()) == 2
+    assert len(reader.views()) == len(store.views()) == 2
     with monkeypatch.context() as patch:
         patch.setattr(os, "listdir", lambda _: pytest.fail("was listed"))
         assert len(reader.views()) == 2
@@ -441,6 +447,9 @@ def test_a_decision_that_was_renamed_by_hand_is_damage(work: Path) -> None:
     store.add_decision("select")
     put(store.paths.decisions, {"notes.txt": b""})
     os.rename(store.paths.decisions / "0001-select.json", store.paths.decisions / "0002-select.json")
+    with pytest.raises(ForgedError, match=r"0002-select\.json was not written by jumar"):
+        LoopStore.open("x").decisions()
+    unmarked("x")
     with pytest.raises(StoreDamagedError, match="holds decision 1; was it renamed by hand"):
         LoopStore.open("x").decisions()
 
@@ -474,6 +483,7 @@ def test_reading_works_where_writing_does_not(work: Path) -> None:
 def test_a_damaged_record_is_named_by_file_and_field(work: Path, change: dict[str, object], message: str) -> None:
     store = new_store("x", work)
     record(store, 1, ("a.txt",), work)
+    unmarked("x")
     path = store.paths.iteration(1) / "metrics.json"
     path.write_text(json.dumps(json.loads(path.read_bytes()) | change))
     with pytest.raises(StoreDamagedError, match=message) as caught:
@@ -488,11 +498,12 @@ def test_a_damaged_record_is_named_by_file_and_field(work: Path, change: dict[st
 
 def test_a_view_is_what_the_record_says(work: Path) -> None:
     from jumar.model import Analysis, CheckResult
+    from jumar.model.checks import SuiteCounts
 
     store = new_store("x", work)
     checks = (
         CheckResult(name="a", passed=True),
-        CheckResult(name="b", passed=False),
+        CheckResult(name="b", passed=False, tests=SuiteCounts(passed=1, failed=1, missing=0, total=2)),
         CheckResult(name="c", passed=False, broken="x"),
     )
     record(store, 1, (), work, checks=checks, analysis=Analysis(completed=True), verification_status="failed")
@@ -501,6 +512,7 @@ def test_a_view_is_what_the_record_says(work: Path) -> None:
     read = LoopStore.open("x")
     assert read.views() == store.views() == tuple(item.view() for item in read.records())
     assert [view.failed_checks for view in read.views()] == [1, None, None]
+    assert [view.counted for view in read.views()] == [("b",), (), ()]
 
 
 def test_a_directory_that_is_renamed_while_it_is_read_is_read_again(work: Path) -> None:

@@ -14,7 +14,8 @@ from store_kit import new_store, put
 
 from jumar.errors import ArtifactError, ConfigError
 from jumar.store.loop_store import Pending
-from jumar.store.matching import ArtifactRules, human_size
+from jumar.store.matching import ArtifactRules
+from jumar.text import human_size
 
 
 @pytest.fixture
@@ -212,7 +213,7 @@ def test_a_tree_over_the_quota_is_shown_before_it_is_taken(work: Path) -> None:
         "  [artifacts]",
         '  include = ["src/", "*.md"]',
         (
-            'or leave out what it is not: exclude = ["/data/", "/bigger\\x1b.bin"]; '
+            'or leave out what it is not: exclude = ["data/", "/bigger\\x1b.bin", "/big.bin"]; '
             "or raise max_files, max_file_mb, max_total_mb there"
         ),
     ]

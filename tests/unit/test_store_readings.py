@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from store_kit import unmarked
 
 from jumar.errors import NotFoundError, StoreDamagedError
 from jumar.files import remove_tree
@@ -72,6 +73,7 @@ def test_verify_finds_every_damage(store: LoopStore) -> None:
 
 def test_verify_finds_what_nothing_else_speaks_of(store: LoopStore) -> None:
     first = store.add_reading("rescore", 1, at="t", attempt=None, score=50.0)
+    store = LoopStore.open(unmarked(store.paths.directory))
     store.paths.reading_file(1, "holdout", 1).write_bytes(store.paths.reading_file(1, first.kind, 1).read_bytes())
     remove_tree(store.paths.iteration(1))
     found = [problem.what for problem in verify(store).problems if problem.path.startswith("readings/")]
@@ -85,5 +87,7 @@ def test_a_reading_that_was_renamed_is_damage(store: LoopStore) -> None:
     store.add_reading("rescore", 1, at="t", attempt=None, score=50.0)
     directory = store.paths.readings
     (directory / "0001-rescore-iteration-001.json").rename(directory / "0007-rescore-iteration-001.json")
-    with pytest.raises(StoreDamagedError, match="renamed by hand"):
+    with pytest.raises(StoreDamagedError, match="was not written by jumar"):
         LoopReader(store.paths.directory).readings()
+    with pytest.raises(StoreDamagedError, match="renamed by hand"):
+        LoopReader(unmarked(store.paths.directory)).readings()

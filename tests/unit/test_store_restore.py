@@ -1,10 +1,11 @@
-"""Bringing a work tree back: copies, real modes, never through a link."""
+"""Bringing a working directory back: copies, real modes, never through a link."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +240,18 @@ def test_a_link_that_goes_with_the_plan_is_not_asked(fresh_place: Path, target: 
     refuse_leading_out(plan, target)
     restore(plan)
     assert stored_tree(target) == {"d/x": b"", "e": "d/x"}
+
+
+@pytest.mark.parametrize("seconds", [0, -100, 100])
+def test_a_restored_file_has_another_time_than_the_one_it_replaces(manifest: Manifest, target: Path, seconds: int) -> None:
+    restore(planned(manifest, target))
+    path = target / "sub/b.txt"
+    path.write_bytes(b"owt")  # as long, and written in the same second: bytecode of the one would do for the other
+    now = int(time.time()) + seconds
+    os.utime(path, (now, now))
+
+    restore(planned(manifest, target))
+
+    assert path.read_bytes() == b"two"
+    assert int(path.stat().st_mtime) != now
+    assert path.stat().st_mtime >= time.time() - 60

@@ -26,7 +26,7 @@ from jumar.store.verify import verify
 
 TREES: tuple[dict[str, bytes | str], ...] = (
     {"a.txt": b"start", "sub/b.txt": b"bee", "link": "a.txt"},
-    {"a.txt": b"first pass", "sub/b.txt": b"bee", "link": "sub"},
+    {"a.txt": b"first iteration", "sub/b.txt": b"bee", "link": "sub"},
     {f"many/{number}.txt": b"%d" % number for number in range(26)},
 )
 

@@ -83,14 +83,14 @@ WAYS: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda root: ((root / "decisions/0001-accept.json").unlink(), (root / "decisions/0001-accept.json").mkdir()),
         "decisions/0001-accept.json was deleted",
     ),
-    "plants an iteration": (plant_an_iteration, "iterations/iteration-099 was put there; it lies in planted/ now"),
+    "plants an iteration": (plant_an_iteration, "iterations/iteration-099 was put there; it lies in quarantine/ now"),
     "plants a snapshot to be scored": (
         lambda root: shutil.copytree(root / "iterations/iteration-003", root / "pending/iteration-004"),
-        "pending/iteration-004 was put there; it lies in planted/ now",
+        "pending/iteration-004 was put there; it lies in quarantine/ now",
     ),
     "plants a decision": (
         lambda root: (root / "decisions/0002-override.json").write_text("{}"),
-        "decisions/0002-override.json was put there; it lies in planted/ now",
+        "decisions/0002-override.json was put there; it lies in quarantine/ now",
     ),
     "changes the configuration": (lambda root: (root / "loop.json").write_text("{}"), "loop.json was changed"),
 }
@@ -170,7 +170,7 @@ def test_a_record_laid_beside_a_pending_snapshot_is_not_believed(store: LoopStor
     found = [str(item) for item in watch.look()]
 
     assert found == [
-        "pending/iteration-004/metrics.json was put there; it lies in planted/ now",
+        "pending/iteration-004/metrics.json was put there; it lies in quarantine/ now",
         "pending/iteration-004/stage.json was changed",
     ]
     assert json.loads((pending.directory / "stage.json").read_text())["nonce"] == "n"

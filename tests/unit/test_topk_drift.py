@@ -139,7 +139,7 @@ def test_what_select_prints_is_read(fresh_place: Path):
     Path("in.jsonl").write_text("\n".join(scores))
     Path("out.jsonl").write_text(call("topk", "select", "in.jsonl", "--json", check=0).out)
     out = call("topk", "drift", "out.jsonl", check=0).out
-    assert "adaptive_k: 5 selections, at least 20 are needed" in out
+    assert "entropy_normalized: 5 selections, at least 20 are needed" in out
 
 
 def test_a_log_without_selections(fresh_place: Path):

@@ -127,7 +127,7 @@ def test_gate_selector_and_budget_report_as_one():
 
 
 def test_no_gate_and_no_budget_are_the_selector_alone():
-    result = StagedSelection().select(items(PROBLEM))
+    result = StagedSelection("adaptive_k").select(items(PROBLEM))
     assert [{"name": "selector", "given": 5, "kept": 3, "reason": "adaptive_k"}] == result.metadata["stages"]
     assert StagedSelection(gate=Gate(0.5)).select([]).abstained
     with pytest.raises(ValueError, match="min_top is None"):

@@ -1,4 +1,4 @@
-"""The figures of README and docs are those that the public runs give today, and the README's code runs."""
+"""The figures of the docs are those that the public runs give today, and the code of the page of strategies runs."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def cells_of(text: str, row: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_the_readme_has_the_figures_of_every_strategy(figures: Any, runs: list[Any]):
-    readme = read("README.md")
-    assert figures.table(runs) in readme, AGAIN
-    assert figures.verdict(runs) in readme, AGAIN
+def test_the_page_has_the_skill_of_every_strategy(figures: Any, runs: list[Any]):
+    page = read("docs", "concepts", "topk-skill.md")
+    assert figures.table(runs) in page, AGAIN
+    assert figures.verdict(runs) in page, AGAIN
     assert set(STRATEGIES) == set(figures.ranked(runs))
 
 
@@ -77,8 +77,8 @@ def test_shares_are_written_without_a_leading_zero(figures: Any):
     ]
 
 
-def test_the_code_of_the_readme_runs(capsys: pytest.CaptureFixture[str]):
-    blocks: list[str] = re.findall(r"```python\n(.*?)```", read("README.md"), flags=re.DOTALL)
+def test_the_code_of_the_page_runs(capsys: pytest.CaptureFixture[str]):
+    blocks: list[str] = re.findall(r"```python\n(.*?)```", read("docs", "topk", "index.md"), flags=re.DOTALL)
     code = next(block for block in blocks if "jumar.topk" in block)
     names: dict[str, Any] = {}
     exec(code, names)

@@ -78,7 +78,7 @@ def test_what_is_said_holds_on_any_scale():
 
 def test_fused_scores_are_cut_where_they_break():
     path = scores_file({"query_id": "a", "scores": FUSED})
-    silent = call("topk", "select", path, "--scale", "rrf", "--json", check=0)
+    silent = call("topk", "select", path, "--scale", "rrf", "--strategy", "adaptive_k", "--json", check=0)
     assert (2, "") == (json.loads(silent.out)["kept"], silent.err)
     assert "jumar: note: no score is above 0.033: if they are fused ranks, say --scale rrf" in call("topk", "select", path).err
     refused = call("topk", "select", path, "--scale", "rrf", "--strategy", "score_threshold", check=2)
@@ -89,9 +89,8 @@ def test_comparing_leaves_out_what_has_no_default_and_says_so():
     rows = [{"query_id": "a", "scores": FUSED, "relevant": [1, 1, 0, 0, 0]}]
     found = compare(rows, scale="rrf")
     assert sorted(NEEDED) == sorted(found.refused)
-    assert "without score_threshold: score_threshold has no default threshold" in (
-        call("topk", "compare", scores_file(*rows), "--scale", "rrf", check=0).out
-    )
+    said = " ".join(call("topk", "compare", scores_file(*rows), "--scale", "rrf", check=0).out.split())
+    assert "without score_threshold: score_threshold has no default threshold" in said
     with pytest.raises(StrategyError, match="no default threshold for scale 'rrf'"):
         compare(rows, ["score_threshold"], scale="rrf")
     with pytest.raises(StrategyError, match="there are no strategies to compare"):
@@ -125,13 +124,16 @@ def test_no_minimum_can_be_asked_for_everywhere():
     path = scores_file({"query_id": "a", "scores": low})
 
     def kept(*options: object) -> int:
-        return json.loads(call("topk", "select", path, "--json", *options, check=0).out)["kept"]
+        return json.loads(call("topk", "select", path, "--json", "--strategy", "adaptive_k", *options, check=0).out)["kept"]
+
+    def configured(path_of_settings: str) -> int:
+        return json.loads(call("topk", "select", path, "--json", "--config", path_of_settings, check=0).out)["kept"]
 
     assert (1, 3) == (kept(), kept("--param", "min_score=none"))
     Path("topk.toml").write_text('[selection]\nstrategy = "adaptive_k"\nmin_score = "none"\n')
-    assert 3 == kept("--config", "topk.toml")
+    assert 3 == configured("topk.toml")
     Path("settings.toml").write_text('[pipeline.retrieval.rule_selection]\nstrategy = "adaptive_k"\nmin_score = "none"\n')
-    assert 3 == kept("--config", "settings.toml")
+    assert 3 == configured("settings.toml")
     place = "JUMAR_PIPELINE__RETRIEVAL__RULE_SELECTION__MIN_SCORE"
     assert load_retrieval(environ={place: "none"}).rule_selection.min_score is None  # pyright: ignore[reportAttributeAccessIssue]
 

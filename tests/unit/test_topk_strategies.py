@@ -20,6 +20,7 @@ from jumar.topk import (
     FixedKSelectionStrategy,
     ScoredItem,
     SelectionStrategy,
+    StagedSelection,
     create_selection_strategy,
     select_batch,
 )
@@ -153,6 +154,16 @@ def test_errors_say_what_and_where(scores: list[Any], options: dict[str, Any], m
 def test_what_cannot_be_built_says_why(name: Any, params: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=message):
         create_selection_strategy(name, **params)
+
+
+def test_without_a_name_it_is_the_one_that_is_recommended_everywhere():
+    named = create_selection_strategy("entropy_normalized")
+    assert named == create_selection_strategy() == StagedSelection().selector
+    assert create_selection_strategy("entropy_normalized", low_entropy_k=2) == create_selection_strategy(low_entropy_k=2)
+    scores = [[0.9, 0.88, 0.5, 0.2, 0.1, 0.1, 0.1, 0.1], [0.5] * 8]
+    assert select_batch(scores, "entropy_normalized").tolist() == select_batch(scores).tolist()
+    with pytest.raises(ValueError, match="entropy_normalized has no parameter 'alpha'"):
+        create_selection_strategy(alpha=2)
 
 
 def test_a_strategy_comes_from_a_name_a_mapping_an_object_or_itself():

@@ -84,7 +84,7 @@ def test_the_same_again_and_another_order_of_draws():
 
 
 def test_held_out_figures_do_not_flatter():
-    """Labels that are coin flips: the best of a thousand candidates looks good on what it was chosen on, not on the rest."""
+    """Labels that are coin flips: the best of a thousand candidates looks good on what it was selected on, not on the rest."""
     draw = np.random.default_rng(4)
     gaps: list[float] = []
     for _ in range(8):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import call
 
 from jumar import BestOutputTracker
 from jumar.errors import (
@@ -420,3 +421,31 @@ def test_two_processes_recording_the_same_numbers(here: Path) -> None:
     assert len(numbers) == sum(made for made, _ in counts)
     assert len(numbers) == sum(refused for _, refused in counts)
     assert numbers == [record.iteration_number for record in BestOutputTracker("t").get_all_iterations()]
+
+
+def test_the_best_is_put_back_and_running_again_adds_to_it(here: Path) -> None:
+    """What the README does, twice."""
+    for run in (1, 2):
+        tracker = BestOutputTracker("again")
+        for number, quality in enumerate([0.6, 0.9, 0.7], start=len(tracker.get_all_iterations()) + 1):
+            Path("output.md").write_text(f"draft {number}")
+            scores = dict.fromkeys(tracker.quality_weights, quality)
+            tracker.record_iteration(iteration_number=number, dimensions=scores, artifacts=["output.md"])
+        assert 2 == tracker.apply_output().selected_iteration
+        assert "draft 2" == Path("output.md").read_text()
+        assert 3 * run == len(tracker.get_all_iterations())
+    tracker.override(3, reason="shorter")
+    tracker.apply_output()
+    assert "draft 3" == Path("output.md").read_text()
+    call("apply", "again", "--undo", check=0)
+    assert "draft 2" == Path("output.md").read_text()
+    shown = " ".join(call("show", "again", check=0).out.split())
+    assert "score 70 at iteration 3" in shown
+
+
+def test_what_nothing_checks_is_not_said_to_miss_the_required_score(here: Path) -> None:
+    tracker = BestOutputTracker("plain")
+    tracker.record_iteration(iteration_number=1, dimensions=dict.fromkeys(tracker.quality_weights, 0.9))
+    tracker.select_output()
+    shown = " ".join(call("show", "plain", check=0).out.split())
+    assert "Why No iteration was verified; selected by score alone, which reaches the required score of 70." in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_a_finished_loop_shows_what_stands_an_override_included(fresh_place: Pat
     status = observer.look().document
     assert (2, 90.0, 1, None) == tuple(status["chosen"][key] for key in ("iteration", "quality_score", "readings", "by"))
     frame = call("watch", "--once", check=0).out
-    assert "chosen    ★ 90 (iteration 2)  +40 to the start" in frame
+    assert "selected  ★ 90 (iteration 2)  +40 to the start" in frame
     assert "highest" not in frame
     override(store_of(here), 4, reason="keeps the API stable", by="kim", at=AT, criteria=SelectionCriteria(threshold=None))
     status = observer.look().document
@@ -56,11 +57,11 @@ def test_a_finished_loop_shows_what_stands_an_override_included(fresh_place: Pat
         *(status["chosen"][key] for key in ("iteration", "quality_score", "by")),
     )
     shown = call("watch", "--once", check=0).out
-    assert "chosen    ★ 65 (iteration 4, by choice of kim)  +15 to the start" in shown
+    assert "selected  ★ 65 (iteration 4, selected by kim)  +15 to the start" in shown
     assert "highest   ◆ 90 (iteration 2)" in shown
-    assert "★ chosen" in next(line for line in shown.splitlines() if line.strip().startswith("4 "))
-    assert "chosen    65 (it 4, by choice of kim)" in call("status", "t", check=0).out
-    assert "65 (it 4)" in call("status", check=0).out
+    assert "★ selected" in next(line for line in shown.splitlines() if line.strip().startswith("4 "))
+    assert "selected  65 (it 4, selected by kim)" in call("status", "t", check=0).out
+    assert re.search(r"90 \(it 2\) +4 ", call("status", check=0).out)
 
 
 def test_a_selection_of_an_earlier_state_is_not_shown_as_the_choice(fresh_place: Path) -> None:
@@ -84,8 +85,12 @@ def test_a_long_state_is_told_whole() -> None:
     [
         (Spend(tokens=1500, known_tokens=1500), Budget(), "1,500"),
         (Spend(tokens=1500, known_tokens=1500), Budget(max_tokens=2000), "1,500 of 2,000"),
-        (Spend(tokens=None, known_tokens=1500, assumed_tokens=500, unknown_tokens=1), Budget(), "2,000 (500 assumed, 1 unknown)"),
-        (Spend(tokens=None, unknown_tokens=3), Budget(max_tokens=2000), "unknown, limit 2,000"),
+        (
+            Spend(tokens=None, known_tokens=1500, assumed_tokens=500, unknown_tokens=1),
+            Budget(),
+            "2,000 (500 estimated, 1 not reported)",
+        ),
+        (Spend(tokens=None, unknown_tokens=3), Budget(max_tokens=2000), "not reported, limit 2,000"),
         (Spend(), Budget(), "0"),
     ],
 )

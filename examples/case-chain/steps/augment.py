@@ -1,4 +1,4 @@
-"""Learn a little more from an expert's report: at most LIMIT facts a pass, what the feedback misses first.
+"""Learn a little more from an expert's report: at most LIMIT facts an iteration, what the feedback misses first.
 
 What the report states comes first. When that is used up, relations are supposed between terms that are named together, and then
 between terms that are only named in one sentence: an expert tells a story from the symptom to its cause, so the later term is

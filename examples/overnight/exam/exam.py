@@ -1,4 +1,4 @@
-"""The hold-out: questions that no pass has seen, all of them."""
+"""The hold-out: questions that no iteration has seen, all of them."""
 
 import importlib
 import sys

@@ -1,6 +1,6 @@
 """Plays the agent: it adds customers' words to articles, and when it finds none that are missing it goes on "improving".
 
-What happens to real agents at night happens to it as well: two rate limits, one crash, one pass without an idea, one report that
+What happens to real agents at night happens to it as well: two rate limits, one crash, one idle iteration, one report that
 never came, and one attempt to make a check easier. It draws by JUMAR_SEED, so every night is the same.
 """
 
@@ -24,7 +24,7 @@ CRASHED, SILENT, IDLE, CHEATING = 3, 8, 9, 13
 
 
 def first_time(what: str) -> bool:
-    """The provider's memory, not the agent's: it refuses or fails a pass once."""
+    """The provider's memory, not the agent's: it refuses or fails an iteration once."""
     mark = Path(f".{what}-{ITERATION}")
     try:
         mark.touch(exist_ok=False)

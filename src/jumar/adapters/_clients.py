@@ -10,9 +10,10 @@ from typing import Any, Final, Generic, TypeVar
 from jumar.judging.expensive.endpoint import kind_of_status, retry_after_seconds
 from jumar.judging.expensive.keys import scrub
 from jumar.model.judges import FailureKind, JudgeFailure
+from jumar.model.records import Usage
 from jumar.text import escape
 
-__all__ = ["MAX_TOKENS", "Clients", "Features", "describe", "failure_of_status"]
+__all__ = ["MAX_TOKENS", "Clients", "Features", "describe", "failure_of_status", "usage_unless_refused"]
 
 MAX_TOKENS: Final = 2000
 """Of an answer, where nobody says otherwise."""
@@ -75,6 +76,11 @@ def failure_of_status(status: int, body: object, message: str, headers: Any, key
         kind = "rejected"
     shown = escape(scrub(message, (key,) if key else ()))[:_SHOWN]
     return JudgeFailure(kind, f"HTTP {status}: {shown}", retry_after=retry_after_seconds(headers))
+
+
+def usage_unless_refused(error: Exception) -> Usage | None:
+    """Return that nobody knows what the call cost, as it may have been answered; None where no connection came about."""
+    return None if type(error.__cause__).__name__.startswith("Connect") else Usage()
 
 
 def describe(max_tokens: int | None, *, structured: bool) -> str:

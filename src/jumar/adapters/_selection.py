@@ -8,7 +8,7 @@ from typing import Any, cast
 from jumar.errors import StrategyError
 from jumar.topk.base import SelectionStrategy, parameters
 from jumar.topk.contract import check_limits, shown
-from jumar.topk.registry import CLASSES, strategy_class
+from jumar.topk.registry import CLASSES, DEFAULT_STRATEGY, strategy_class
 
 __all__ = ["check_pair", "refuse_parameters", "written_strategy"]
 
@@ -35,11 +35,11 @@ def refuse_parameters(given: Any, fields: Container[str]) -> Any:
         return given
     told = cast("dict[str, Any]", given)
     others = [name for name in told if name not in fields]
-    known = {name for strategy in CLASSES for name in parameters(strategy_class(strategy))} if others else set[str]()
     for name in others:
-        if name in known:
-            chosen = told.get("strategy", "adaptive_k")
-            named = chosen if isinstance(chosen, str) else "adaptive_k"
+        having = [one for one in (DEFAULT_STRATEGY, *CLASSES) if name in parameters(strategy_class(one))]
+        if having:
+            chosen = told.get("strategy")
+            named = chosen if isinstance(chosen, str) else having[0]
             raise StrategyError(
                 f"{name} is a parameter of the strategy: strategy={{'strategy': {named!r}, {name!r}: {shown(told[name])}}}, or "
                 "a strategy that was built with it"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
-from jumar.adapters._clients import MAX_TOKENS, Clients, Features, describe, failure_of_status
+from jumar.adapters._clients import MAX_TOKENS, Clients, Features, describe, failure_of_status, usage_unless_refused
 from jumar.errors import ConfigError
 from jumar.judging.expensive.keys import scrub
 from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
@@ -81,7 +81,7 @@ class AnthropicJudge:
             except anthropic.AnthropicError as error:
                 raise self._failure(error) from None
             except ValueError:
-                raise JudgeFailure("unavailable", "the answer of the server is no message") from None
+                raise JudgeFailure("unavailable", "the answer of the server is no message", usage=Usage()) from None
             return self._reply(message)
 
     def _optional(self, request: JudgeRequest) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class AnthropicJudge:
             text = "".join(block.text for block in message.content if block.type == "text")
             reason = message.stop_reason
         except (AttributeError, TypeError):
-            raise JudgeFailure("unavailable", "the answer of the server is no message") from None
+            raise JudgeFailure("unavailable", "the answer of the server is no message", usage=Usage()) from None
         usage = _usage(message, cut=reason == "max_tokens")
         if reason == "refusal":
             raise JudgeFailure("refused", "the judge declines to judge the item", usage=usage)
@@ -104,10 +104,10 @@ class AnthropicJudge:
             return JudgeFailure("timed_out", "no answer in time")
         if isinstance(error, anthropic.APIConnectionError):
             reason = escape(scrub(str(error.__cause__ or error), (self._key,)))[:200]
-            return JudgeFailure("unavailable", f"cannot reach the judge: {reason}")
+            return JudgeFailure("unavailable", f"cannot reach the judge: {reason}", usage=usage_unless_refused(error))
         if isinstance(error, anthropic.APIStatusError):
             return failure_of_status(error.status_code, error.body, error.message, error.response.headers, self._key)
-        return JudgeFailure("unavailable", "the answer of the server is no message")
+        return JudgeFailure("unavailable", "the answer of the server is no message", usage=Usage())
 
     async def aclose(self) -> None:
         """Close the connections; the judge may be used again."""

@@ -23,7 +23,7 @@ from jumar.errors import ScoreError, StrategyError
 from jumar.text import escape
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import shown
-from jumar.topk.registry import create_selection_strategy
+from jumar.topk.registry import DEFAULT_STRATEGY, create_selection_strategy
 from jumar.topk.retrieval import log_selection
 from jumar.topk.types import ScoredItem
 
@@ -37,8 +37,8 @@ __all__ = ["TopkCompressor"]
 class TopkCompressor(BaseDocumentCompressor):
     """Keeps ``min_k`` … ``max_k`` of the documents, best first, by a strategy of :mod:`jumar.topk`.
 
-    ``strategy`` is a name, ``{"strategy": "adaptive_k", "alpha": 3}``, a configuration or a strategy. ``adaptive_k``, the
-    default, is for short lists with one clear break; for longer ones, and without labels, take ``entropy_normalized``.
+    ``strategy`` is a name, ``{"strategy": "adaptive_k", "alpha": 3}``, a configuration or a strategy; ``entropy_normalized``
+    when absent.
 
     Scores are read from ``document.metadata[score_key]``, where rerankers
     put them; with ``embeddings`` they are the cosine similarities of query and documents instead, and are put there. Errors, in
@@ -55,7 +55,7 @@ class TopkCompressor(BaseDocumentCompressor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", validate_assignment=True)
 
-    strategy: Any = Field(default="adaptive_k", validate_default=True)
+    strategy: Any = Field(default=DEFAULT_STRATEGY, validate_default=True)
     max_k: int = Field(default=20, ge=1)
     min_k: int = Field(default=1, ge=0)
     score_key: str = "relevance_score"

@@ -23,7 +23,7 @@ except ImportError as error:
 from jumar.adapters._selection import check_pair, refuse_parameters, written_strategy
 from jumar.errors import ScoreError
 from jumar.topk.base import SelectionStrategy
-from jumar.topk.registry import create_selection_strategy
+from jumar.topk.registry import DEFAULT_STRATEGY, create_selection_strategy
 from jumar.topk.retrieval import log_selection
 from jumar.topk.types import ScoredItem
 
@@ -36,8 +36,8 @@ __all__ = ["TopkPostprocessor"]
 class TopkPostprocessor(BaseNodePostprocessor):
     """Keeps ``min_k`` … ``max_k`` of the nodes, best first, by a strategy of :mod:`jumar.topk`.
 
-    ``strategy`` is a name, ``{"strategy": "adaptive_k", "alpha": 3}``, a configuration or a strategy. ``adaptive_k``, the
-    default, is for short lists with one clear break; for longer ones, and without labels, take ``entropy_normalized``.
+    ``strategy`` is a name, ``{"strategy": "adaptive_k", "alpha": 3}``, a configuration or a strategy; ``entropy_normalized``
+    when absent.
 
     Errors, in :meth:`postprocess_nodes`: :class:`jumar.errors.ScoreError`,
     a ValueError, for a node without a score.
@@ -51,7 +51,7 @@ class TopkPostprocessor(BaseNodePostprocessor):
 
     model_config = ConfigDict(validate_assignment=True)
 
-    strategy: Any = Field(default="adaptive_k", validate_default=True)
+    strategy: Any = Field(default=DEFAULT_STRATEGY, validate_default=True)
     max_k: int = Field(default=20, ge=1)
     min_k: int = Field(default=1, ge=0)
     log_as: str = "nodes"

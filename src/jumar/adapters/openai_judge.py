@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from jumar.adapters._clients import MAX_TOKENS, Clients, Features, describe, failure_of_status
+from jumar.adapters._clients import MAX_TOKENS, Clients, Features, describe, failure_of_status, usage_unless_refused
 from jumar.errors import ConfigError
 from jumar.judging.expensive.keys import scrub
 from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
@@ -96,7 +96,7 @@ class OpenAIJudge:
             except openai.OpenAIError as error:
                 raise self._failure(error) from None
             except ValueError:
-                raise JudgeFailure("unavailable", "the answer of the server is no chat completion") from None
+                raise JudgeFailure("unavailable", "the answer of the server is no chat completion", usage=Usage()) from None
             return self._reply(completion)
 
     def _optional(self, request: JudgeRequest) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class OpenAIJudge:
             choice = completion.choices[0]
             text, refusal, reason = choice.message.content, getattr(choice.message, "refusal", None), choice.finish_reason
         except (AttributeError, IndexError, TypeError):
-            raise JudgeFailure("unavailable", "the answer of the server is no chat completion") from None
+            raise JudgeFailure("unavailable", "the answer of the server is no chat completion", usage=Usage()) from None
         usage = _usage(completion, cut=reason == "length")
         if refusal or reason == "content_filter":
             said = escape(scrub(str(refusal or "the provider's filter stopped the answer"), (self._key,) if self._key else ()))
@@ -128,10 +128,10 @@ class OpenAIJudge:
             return JudgeFailure("timed_out", "no answer in time")
         if isinstance(error, openai.APIConnectionError):
             reason = escape(scrub(str(error.__cause__ or error), (self._key,) if self._key else ()))[:200]
-            return JudgeFailure("unavailable", f"cannot reach the judge: {reason}")
+            return JudgeFailure("unavailable", f"cannot reach the judge: {reason}", usage=usage_unless_refused(error))
         if isinstance(error, openai.APIStatusError):
             return failure_of_status(error.status_code, error.body, error.message, error.response.headers, self._key)
-        return JudgeFailure("unavailable", "the answer of the server is no chat completion")
+        return JudgeFailure("unavailable", "the answer of the server is no chat completion", usage=Usage())
 
     async def aclose(self) -> None:
         """Close the connections; the judge may be used again."""

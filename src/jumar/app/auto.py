@@ -14,26 +14,26 @@ from jumar.app.auto_model import AutoEvaluation, AutoRequest
 from jumar.app.auto_proof import Basis, read_basis, trust_of
 from jumar.app.evaluation_files import check_per_item
 from jumar.app.items import read_items
-from jumar.app.judged import Hear, interruptible, reply_cache
-from jumar.app.judged_files import check_outputs, row_of, write_rows
+from jumar.app.judged import Hear, call_log, cut_short, interruptible, reply_cache
+from jumar.app.judged_files import check_outputs
 from jumar.app.judges import make_judge
 from jumar.app.learned_from import learned_from
 from jumar.app.proving import rubric_of_items
 from jumar.app.rubrics import kind_of_items, load_rubric
-from jumar.errors import EvaluationUnreliableError, ItemError
+from jumar.errors import ItemError
 from jumar.judging.auto import AutoRules, outcome, plan
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.expensive.call_log import CallLog
 from jumar.judging.expensive.evaluate import judge_items
-from jumar.judging.expensive.settings import JudgeSettings
-from jumar.judging.expensive.summary import Evaluation, JudgeInterruptedError, JudgeRejectedError, Result, Tally
+from jumar.judging.expensive.summary import Evaluation, Result, Tally
 from jumar.judging.items import Item
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult
 from jumar.text import escape
 
 __all__ = ["Ask", "decide", "evaluate_auto"]
 
-Ask = Callable[[Sequence[Item], Evaluation | None], Awaitable[Evaluation]]
-"""Asks the expensive judge about items; the second time it is given what came of the first."""
+Ask = Callable[[Sequence[Item]], Awaitable[Evaluation]]
+"""Asks the expensive judge about items; what was called and paid is that of all questions so far."""
 
 
 def evaluate_auto(request: AutoRequest, now: datetime, hear: Hear | None = None) -> AutoEvaluation:
@@ -58,10 +58,10 @@ def evaluate_auto(request: AutoRequest, now: datetime, hear: Hear | None = None)
     known = basis.check_judge(judge, rubric, judged.settings)
     cache = reply_cache(judged.cache, judge)
 
-    async def work() -> AutoEvaluation:
+    async def work(calls: CallLog) -> AutoEvaluation:
         async with contextlib.aclosing(judge):
 
-            async def ask(asked: Sequence[Item], before: Evaluation | None) -> Evaluation:
+            async def ask(asked: Sequence[Item]) -> Evaluation:
                 def told(result: Result) -> None:
                     if hear is not None:
                         hear(result, len(asked))
@@ -71,29 +71,28 @@ def evaluate_auto(request: AutoRequest, now: datetime, hear: Hear | None = None)
                         asked,
                         judge,
                         rubric.judge,
-                        left_of(judged.settings, before),
+                        judged.settings,
                         on_result=told,
                         cache=cache,
                         prices=judged.prices,
+                        calls=calls,
                         total=len(asked),
                         started=lambda run: inner.enter_context(interruptible(run)),
                     )
 
             return await decide(items, basis, evaluator, request.rules, now, ask, judge_known=known, log=log)
 
-    try:
-        found = asyncio.run(work())
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
-    except (EvaluationUnreliableError, JudgeRejectedError, JudgeInterruptedError) as error:
-        if judged.per_item is not None and error.evaluation is not None:
-            write_rows(judged.per_item, [row_of(one, None) for one in error.evaluation.results])
-        raise
-    if judged.per_item is not None:
-        write_auto_rows(judged.per_item, found)
-    if request.audits is not None:
-        write_audits(request.audits, found.log)
-    return found if judged.output is None else write_auto(judged.output, request, found)
+    with call_log(judged, judge, items, rubric.judge) as calls, cut_short(judged):
+        found = asyncio.run(work(calls))
+        if judged.per_item is not None:
+            write_auto_rows(judged.per_item, found)
+        if request.audits is not None:
+            write_audits(request.audits, found.log)
+        if judged.output is not None:
+            found = write_auto(judged.output, request, found)
+        if found.expensive.stopped is None:
+            calls.done()
+    return found
 
 
 async def decide(
@@ -121,13 +120,13 @@ async def decide(
     ids = [item.id for item in items]
     planned = plan(zip(ids, scores, strict=True), basis.intervals, rules, trusted=not trust.reasons)
     asked = [item for item, one in zip(items, planned, strict=True) if one.asked]
-    expensive = await ask(asked, None)
+    expensive = await ask(asked)
     after = before.added(new_audits(items, planned, _scores(expensive), before.patterns))
     later = trust_of(basis, rules, now, judge_known=judge_known, scores=known, groups=groups, log=after)
     rest = [item for item, one in zip(items, planned, strict=True) if not one.asked]
     failed = bool(later.reasons) and not trust.reasons and bool(rest)
     if failed:
-        expensive = joined(expensive, await ask(rest, expensive), ids)
+        expensive = joined(expensive, await ask(rest), ids)
     return AutoEvaluation(
         items=tuple(items),
         rules=rules,
@@ -144,34 +143,26 @@ async def decide(
     )
 
 
-def left_of(settings: JudgeSettings, before: Evaluation | None) -> JudgeSettings:
-    """Return the settings with what an earlier evaluation left of the money."""
-    if before is None or settings.max_cost is None:
-        return settings
-    return replace(settings, max_cost=max(0.0, settings.max_cost - before.known_cost_usd))
-
-
 def joined(one: Evaluation, other: Evaluation, order: Sequence[str]) -> Evaluation:
-    """Return two evaluations of different items by the same judge as one, with its results in ``order``."""
+    """Return two evaluations of different items by the same judge as one, with its results in ``order``.
+
+    What was called and paid is in the ``other``, the later one, for both.
+    """
     place = {name: number for number, name in enumerate(order)}
     results = tuple(sorted((*one.results, *other.results), key=lambda result: place[result.story_id]))
     tally = Tally()
     for result in results:
         tally.add(result)
-    costs = (one.cost_usd, other.cost_usd)
     tokens = tally.tokens
     return replace(
-        one,
+        other,
         results=results,
         story_count=tally.story_count,
         scored=tally.scored,
         unscored_kinds={str(kind): count for kind, count in tally.kinds.items()},
         gestalt_avg=tally.average,
-        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
-        known_cost_usd=one.known_cost_usd + other.known_cost_usd,
         input_tokens=tokens[0],
         output_tokens=tokens[1],
-        calls=one.calls + other.calls,
         retries=one.retries + other.retries,
         cached=one.cached + other.cached,
         repeat=max(one.repeat, other.repeat),

@@ -42,7 +42,7 @@ class AutoRequest:
 class Trust:
     """What the proof allows. ``reasons`` are why the cheap judge decides nothing, empty where it may.
 
-    ``intervals`` says what the intervals were made of; ``check`` is None where that is the sealed items themselves.
+    ``intervals`` says what the intervals were made of; ``check`` is None where that is the held-out items themselves.
     ``judge_known`` is False where one of the two judges is a file of recorded verdicts, which does not say whose they are.
     """
 

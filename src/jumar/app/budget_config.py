@@ -54,7 +54,7 @@ class BudgetConfig(BaseModel):
         )
         for reserve, needed, limit, most in pairs:
             if needed is not None and most is not None and needed > most:
-                raise ValueError(f"{reserve} = {needed:g} is more than {limit} = {most:g}: no pass could ever begin")
+                raise ValueError(f"{reserve} = {needed:g} is more than {limit} = {most:g}: no iteration could ever begin")
         return self
 
     def limits(self) -> Budget:

@@ -34,6 +34,7 @@ class Asking(TypedDict, total=False):
 
     repeat: int | None
     max_cost: float | None
+    reserve_cost: float | None
     price: tuple[float, float] | None
     concurrency: int
     timeout: float
@@ -45,6 +46,7 @@ class Asking(TypedDict, total=False):
 _ASKING: Final[Asking] = {
     "repeat": None,
     "max_cost": None,
+    "reserve_cost": None,
     "price": None,
     "concurrency": 8,
     "timeout": 120.0,
@@ -77,7 +79,7 @@ def learn(
     """Learn a cheap judge as ``jumar learn`` does: until it has arrived, within the budget, into ``output``.
 
     ``judge`` is a spec such as ``openai:MODEL``; ``group`` the key of what belongs together, ``fields`` our names to the records'
-    keys, ``cache`` the folder of the judge's replies (None: none are kept). Called again it goes on. ``document()`` of the result
+    keys, ``cache`` the folder of the judge's replies (None: none are kept). Called again it resumes. ``document()`` of the result
     is what ``--json`` prints; ``summary`` is None where there is no verdict.
 
     Not to be called where an event loop is running. Errors: those of :func:`jumar.app.learning.learn`,
@@ -117,7 +119,7 @@ def learn(
 
 
 def prove(output: AnyPath, *, max_cost: float | None = None, extra_look: bool = False) -> Proving:
-    """Hold the set in ``output`` against its sealed items, with the judge and options of the learning run: a counted look.
+    """Hold the set in ``output`` against its held-out items, with the judge and options of the learning run: a counted look.
 
     ``proof`` of the result has the verdict and its figures; ``proof.json`` is written. Not to be called where an event loop is
     running. Errors: those of :func:`jumar.app.proving.prove`, :class:`jumar.errors.UsageError` for a folder of something else.

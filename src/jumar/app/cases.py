@@ -98,7 +98,7 @@ def chain_of(request: CasesRequest) -> ChainSettings:
         recorded=recorded,
     )
     if not settings.workdir.is_dir():
-        raise ConfigError(f"the work directory {escape(str(settings.workdir))} does not exist; see [run] workdir")
+        raise ConfigError(f"the working directory {escape(str(settings.workdir))} does not exist; see [run] workdir")
     if settings.dry_run is None:
         _refuse_missing_programs(settings)
     return replace(settings, run_id=request.run_id or config.run.run_id or new_run_id())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -19,6 +19,7 @@ from jumar.app.place_config import Command, PlaceConfig, Seconds
 from jumar.app.redact_config import RedactConfig
 from jumar.app.retry_config import RetryConfig
 from jumar.app.seeing_config import HooksConfig, TelemetryConfig
+from jumar.model.checks import Known
 from jumar.model.selection import SelectionCriteria
 from jumar.model.stopping import StopRules, TrendRule
 from jumar.ranking.stopping import DEFAULT_DECLINE, DEFAULT_DIMINISHING, DEFAULT_OSCILLATION, DEFAULT_PLATEAU, SMALLEST_WINDOW
@@ -48,6 +49,7 @@ __all__ = [
 
 _MEGABYTE = 1_000_000
 Count = Annotated[int, Field(ge=1, strict=True)]
+Megabytes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 PythonName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
 
@@ -65,7 +67,7 @@ class LoopConfig(PlaceConfig):
     objective: str = ""
     objective_file: str | None = None
     max_iterations: Count | None = None
-    continue_from: Literal["previous", "best"] = "previous"
+    continue_from: Literal["previous", "best"] = "best"
     apply: Literal["auto", "never"] | None = None
     workdir: str = "."
     env: list[str] = Field(default_factory=list)
@@ -86,22 +88,24 @@ class ArtifactsConfig(_Section):
 
     include: list[str] = Field(default_factory=list)
     exclude: list[str] = Field(default_factory=list)
-    max_files: Count = 20_000
-    max_file_mb: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 100
-    max_total_mb: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1000
+    max_files: Count | None = None
+    max_file_mb: Megabytes | None = None
+    max_total_mb: Megabytes | None = None
 
-    def rules(self) -> ArtifactRules:
+    def rules(self, otherwise: ArtifactRules | None = None) -> ArtifactRules:
+        """Return what is kept; the limits that are not set are those of ``otherwise``, by default the usual ones."""
+        given = otherwise or ArtifactRules()
         return ArtifactRules(
             include=tuple(self.include),
             exclude=tuple(self.exclude),
-            max_files=self.max_files,
-            max_file_bytes=int(self.max_file_mb * _MEGABYTE),
-            max_total_bytes=int(self.max_total_mb * _MEGABYTE),
+            max_files=given.max_files if self.max_files is None else self.max_files,
+            max_file_bytes=given.max_file_bytes if self.max_file_mb is None else int(self.max_file_mb * _MEGABYTE),
+            max_total_bytes=given.max_total_bytes if self.max_total_mb is None else int(self.max_total_mb * _MEGABYTE),
         )
 
 
 class GeneratorConfig(_Section):
-    """``[generator]``: the program that changes the work directory."""
+    """``[generator]``: the program that changes the working directory."""
 
     command: Command | None = None
     python: PythonName | None = None
@@ -126,7 +130,7 @@ class GeneratorConfig(_Section):
 
 
 class ValidatorConfig(_Section):
-    """``[[validators]]``: a check that passes or not."""
+    """``[[checks]]``, also written ``[[checks]]``: passes or not, and how many of its tests pass."""
 
     name: Annotated[str, Field(min_length=1)]
     command: Command | None = None
@@ -135,6 +139,7 @@ class ValidatorConfig(_Section):
     baseline: Literal["no_new_failures"] | None = None
     junit: str | None = None
     failures: str | None = None
+    known: Known = "start"
     files: list[Annotated[str, Field(min_length=1)]] | None = None
 
     @model_validator(mode="after")
@@ -180,14 +185,14 @@ class ScorerConfig(BaseModel):
 
 
 class HoldoutConfig(_Section):
-    """``[holdout]``: scorers that no pass hears of, and that confirm the choice once at the end."""
+    """``[holdout]``: scorers that no iteration hears of, and that confirm the choice once at the end."""
 
     scorers: Annotated[list[ScorerConfig], Field(min_length=1)]
     weights: dict[str, float] = Field(default_factory=dict)
 
 
 class SelectionConfig(_Section):
-    """``[selection]``: which iteration is chosen. Without a threshold there is no gate."""
+    """``[selection]``: which iteration is selected. Without a threshold there is no gate."""
 
     mode: Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"] = "highest_quality_verified"
     threshold: Score | None = None
@@ -224,6 +229,7 @@ class StopConfig(_Section):
     """``[stop]``: when the loop ends. A trend rule is ``true``, a number of steps, or ``{window, delta}``."""
 
     target: Score | None = None
+    keep_going: Annotated[bool, Field(strict=True)] = False
     max_iterations: Count | None = None
     max_seconds: Seconds | None = None
     diminishing_returns: Trend = None
@@ -242,9 +248,14 @@ class StopConfig(_Section):
             raise ValueError(f"a window of {window} would end every loop at once; give {smallest} or more")
         return value
 
-    def rules(self, max_iterations: int) -> StopRules:
+    def rules(self, max_iterations: int, *, default_target: float | None = None) -> StopRules:
+        """Return the rules. ``default_target`` holds where no target is set, unless the loop is told to keep going.
+
+        Where there is such a default, the checks make the score: a target that is set asks for the score alone.
+        """
         return StopRules(
-            target=self.target,
+            target=default_target if self.target is None and not self.keep_going else self.target,
+            target_unverified=self.target is not None and default_target is not None,
             max_iterations=max_iterations,
             max_seconds=self.max_seconds,
             diminishing_returns=_trend(self.diminishing_returns, DEFAULT_DIMINISHING),
@@ -309,6 +320,7 @@ class OverrideConfig(_Section):
 
 
 DEFAULT_MAX_ITERATIONS = 10
+DONE = 100.0
 
 
 class JumarConfig(_Section):
@@ -333,13 +345,26 @@ class JumarConfig(_Section):
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
     redact: RedactConfig = Field(default_factory=RedactConfig)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _checks(cls, data: object) -> object:
+        """Take ``checks`` as what older configurations and the records of loops call ``validators``."""
+        if not isinstance(data, dict):
+            return data
+        found = dict(cast("dict[str, Any]", data))
+        if "checks" in found and "validators" in found:
+            raise ValueError("[[checks]] and [[validators]] are one table under two names; call it [[checks]] everywhere")
+        if "checks" in found:
+            found["validators"] = found.pop("checks")
+        return found
+
     @field_validator("validators")
     @classmethod
     def _names_differ(cls, validators: list[ValidatorConfig]) -> list[ValidatorConfig]:
         names = [validator.name for validator in validators]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
-            raise ValueError(f"two validators are called {repeated[0]!r}")
+            raise ValueError(f"two checks are called {repeated[0]!r}")
         return validators
 
     @model_validator(mode="after")
@@ -347,13 +372,19 @@ class JumarConfig(_Section):
         if self.loop.max_iterations is not None and self.stop.max_iterations is not None:
             raise ValueError("[loop] max_iterations and [stop] max_iterations are one limit; keep one")
         check_one_time_limit(self.budget, self.stop.max_seconds)
+        target, threshold = self.stop.target, self.selection.threshold
+        if target is not None and threshold is not None and target < threshold:
+            raise ValueError(
+                f"[stop] target = {target:g} (--target) would end the loop below the score required for exit code 0, [selection] "
+                f"threshold = {threshold:g} (--threshold): raise the target to {threshold:g}, or lower the threshold"
+            )
         if self.stop.converged and not any(one.learns for one in self.judges()):
             raise ValueError(
                 "[stop] converged needs a cheap judge that learns: [evaluator] with mode = 'dual', and learn not false"
             )
         if not self.validators and not self.scorers and self.evaluator is None:
             raise ValueError(
-                "nothing would be evaluated: add [[validators]], [[scorers]] or [evaluator] (or --check 'COMMAND'), "
+                "nothing would be evaluated: add [[checks]], [[scorers]] or [evaluator] (or --check 'COMMAND'), "
                 "so that there is something to choose by"
             )
         return self
@@ -363,9 +394,14 @@ class JumarConfig(_Section):
         own = [check_judge_scorer(scorer.judge_options())[0] for scorer in self.scorers if scorer.builtin == "judge"]
         return [*own, *(() if self.evaluator is None else (self.evaluator.options(),))]
 
+    def stop_rules(self) -> StopRules:
+        """Return when the loop ends. Without scorers of one's own it has arrived where every check passes: at a score of 100."""
+        own = bool(self.scorers) or self.evaluator is not None
+        return self.stop.rules(self.max_iterations, default_target=None if own else DONE)
+
     @property
     def max_iterations(self) -> int:
-        """The one limit on passes, from wherever it is set."""
+        """The one limit on iterations, from wherever it is set."""
         return self.loop.max_iterations or self.stop.max_iterations or DEFAULT_MAX_ITERATIONS
 
     @property
@@ -381,5 +417,5 @@ class JumarConfig(_Section):
         return [base / cache for cache in named if isinstance(cache, str)]
 
     def directory(self, base: Path) -> Path:
-        """The work directory: relative to the configuration's own."""
+        """The working directory: relative to the configuration's own."""
         return (base / self.loop.workdir).resolve()

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from jumar.app.agents import installed_agents
 from jumar.app.config import JumarConfig
 from jumar.app.load import find_config, load_config
 from jumar.app.machine import Row, disk_row, machine_rows
 from jumar.app.parts import sandbox_of
-from jumar.app.rehearsal import generator_row, rehearse, throw_away_copy
+from jumar.app.preflight import cost_row, generator_row, size_row
+from jumar.app.rehearsal import rehearse, throw_away_copy
 from jumar.app.shortfalls import limit_rows, listener_rows, protect_rows
+from jumar.app.suites import likely_check
 from jumar.errors import ConfigError, JumarError
 from jumar.loop.worktrees import check_repository
-from jumar.report.figures import size
 from jumar.store.lock import who_holds
+from jumar.store.tree_size import TreeSize
 from jumar.text import escape
 
 __all__ = ["DEFAULT_TIMEOUT", "Examination", "Row", "examine"]
@@ -50,7 +52,9 @@ def examine(examination: Examination) -> Iterator[Row]:
     path = find_config(examination.config)
     if path is None:
         yield disk_row(root)
-        fix = "`jumar init` writes one; or run without: jumar run --check 'pytest -q' -- AGENT -p '…'"
+        name = next(iter(installed_agents()), "NAME")
+        run = f"jumar run --agent {name} -p '…' --check {likely_check(Path())}"
+        fix = f"`jumar init --agent {name}` writes one; or run without: {run}"
         yield Row(name="configuration", state="yellow", detail="there is no jumar.toml here", fix=fix)
         return
     try:
@@ -73,27 +77,33 @@ def _with_config(examination: Examination, config: JumarConfig, base: Path, root
     if not workdir.is_dir():
         yield disk_row(root)
         fix = "create it, or edit workdir in [loop]"
-        yield Row(name="work directory", state="red", detail=f"{workdir} does not exist", fix=fix)
+        yield Row(name="working directory", state="red", detail=f"{workdir} does not exist", fix=fix)
         return
     yield from _objective_rows(config, base)
-    yield from limit_rows(config)
+    cost = cost_row(config)
+    yield from limit_rows(config) if cost is None else (cost,)
     yield from protect_rows(config, base, workdir, find_config(examination.config) or base / "jumar.toml")
     yield from listener_rows(config, base)
     yield from _lock_rows(root, workdir, config)
-    snapshot, artifacts = _snapshot(config, workdir, root)
-    yield disk_row(root, snapshot)
-    if artifacts is None:
-        yield _quota_row(config, workdir, root)
+    try:
+        kept = _size(config, workdir, root)
+    except (JumarError, OSError) as error:
+        yield disk_row(root)
+        yield Row(name="snapshot", state="red", detail=str(error), fix="leave it out with [artifacts] exclude")
         return
-    yield _snapshot_row(artifacts, snapshot or 0)
+    yield disk_row(root, kept.bytes)
+    snapshot = size_row(config, kept)
+    yield snapshot
+    if snapshot.state == "red":
+        return
     yield generator_row(config, workdir)
     yield from _isolation_rows(config, base, root, workdir)
     try:
-        with throw_away_copy(workdir, root, artifacts, config) as rehearsal:
+        with throw_away_copy(workdir, root, tuple(kept.sizes), config) as rehearsal:
             runnable = generator_row(config, workdir).state != "red"
             yield from rehearse(rehearsal, base, run=examination.run and runnable, timeout=examination.timeout)
     except OSError as error:
-        detail = f"the work directory could not be copied: {error}"
+        detail = f"the working directory could not be copied: {error}"
         yield Row(name="rehearsal", state="red", detail=detail, fix="free some space in TMPDIR, or set it to a larger disk")
 
 
@@ -148,31 +158,6 @@ def _lock_rows(root: Path, workdir: Path, config: JumarConfig) -> Iterator[Row]:
     yield Row(name="lock", state="green", detail=f"nobody writes loop '{escape(name)}'{others}")
 
 
-def _snapshot(config: JumarConfig, workdir: Path, root: Path) -> tuple[int | None, tuple[str, ...] | None]:
-    """Return the size of the first snapshot in bytes and its paths; both None when it is over the quota or unreadable."""
-    rules = config.artifacts.rules()
-    try:
-        paths = rules.list(workdir, never=(root,))
-        total = sum(os.lstat(workdir / path).st_size for path in paths)
-        rules.check_quota(workdir, paths)
-    except (JumarError, OSError):
-        return None, None
-    return total, paths
-
-
-def _quota_row(config: JumarConfig, workdir: Path, root: Path) -> Row:
-    rules = config.artifacts.rules()
-    try:
-        rules.check_quota(workdir, rules.list(workdir, never=(root,)))
-    except (JumarError, OSError) as error:
-        fix = 'say in [artifacts] what the loop is about, for instance include = ["src/", "*.md"]'
-        return Row(name="snapshot", state="red", detail=str(error), fix=fix)
-    return Row(name="snapshot", state="yellow", detail="files come and go while they are listed", fix="run the check again")
-
-
-def _snapshot_row(artifacts: tuple[str, ...], total: int) -> Row:
-    if not artifacts:
-        fix = "edit include and exclude in [artifacts]; a new loop in an empty directory is fine"
-        return Row(name="snapshot", state="yellow", detail="no file is kept: nothing matches [artifacts]", fix=fix)
-    shown = f"{len(artifacts):,} {'file' if len(artifacts) == 1 else 'files'}, {size(total)}"
-    return Row(name="snapshot", state="green", detail=f"the first one holds {shown}; later ones share what did not change")
+def _size(config: JumarConfig, workdir: Path, root: Path) -> TreeSize:
+    """Return the size of the first snapshot. Errors: :class:`JumarError`, ``OSError``."""
+    return TreeSize.of(workdir, config.artifacts.rules().list(workdir, never=(root,)))

@@ -1,43 +1,40 @@
-"""``jumar run --estimate``: how many passes the budget buys. Reads what is on disk; writes, runs and pays nothing."""
+"""``jumar run --estimate``: how many iterations the budget buys. Reads what is on disk; writes, runs and pays nothing."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
+from jumar.app.earlier import earlier_passes
 from jumar.app.prepare import RunRequest, limits_of_run, loop_to_run, prompt_of
 from jumar.app.prices import load_prices
 from jumar.budget.estimate import Estimate, Expected, PassUse, estimate, passes_of
 from jumar.budget.ledger import spend
 from jumar.budget.prices import PriceTable
-from jumar.errors import JumarError
 from jumar.model.attempts import Spend
 from jumar.model.budget import Budget
 from jumar.model.records import Usage
 from jumar.model.stopping import REQUESTED_REASONS
-from jumar.store.layout import list_loops, loops_directory
+from jumar.store.layout import loops_directory
 from jumar.store.loop_reader import LoopReader
 from jumar.text import plural
 
 __all__ = ["SET_ASIDE", "RunEstimate", "estimate_run"]
 
-SET_ASIDE: Final = "what [budget] sets aside for a pass"
+SET_ASIDE: Final = "what [budget] sets aside for an iteration"
 
 _CHARACTERS_A_TOKEN: Final = 4
 _GOES_ON: Final = REQUESTED_REASONS | {
     *("max_iterations", "max_cost", "max_tokens", "max_seconds", "max_attempts"),
     *("unknown_cost", "disk_full", "blocked"),
 }
-_LOOKED_AT: Final = 20  # earlier loops, the newest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEstimate:
-    """What ``--estimate`` says. ``made`` counts the passes so far; ``estimate`` is None when no limit says anything.
+    """What ``--estimate`` says. ``made`` counts the iterations so far; ``estimate`` is None when no limit says anything.
 
-    ``ended`` says why the loop has come to its end, None while it is not begun, under way, or would go on.
+    ``ended`` says why the loop has come to its end, None while it is not begun, under way, or would be resumed.
     """
 
     loop_id: str
@@ -61,9 +58,9 @@ class RunEstimate:
 
 
 def estimate_run(request: RunRequest) -> RunEstimate:
-    """Return the estimate for the loop that ``request`` would start or go on with.
+    """Return the estimate for the loop that ``request`` would start or resume.
 
-    A pass takes what the passes of this loop took, else those of the newest earlier loop below the same root with the same
+    An iteration takes what those of this loop took, else those of the newest earlier loop below the same root with the same
     generator, else what is set aside for one, else at least what its prompt costs. Errors: :class:`jumar.errors.ConfigError`.
     """
     loop_id = loop_to_run(request)
@@ -76,9 +73,10 @@ def estimate_run(request: RunRequest) -> RunEstimate:
     numbers = () if store is None else store.iteration_numbers()
     made = sum(number > 0 for number in numbers)
     used = passes_of(attempts)
-    source = f"{_passes(len(used))} of this loop"
+    source = f"{plural(len(used), 'iteration')} of this loop"
     if not used:
-        used, source = _earlier(request, loop_id)
+        used, other = earlier_passes(request.config, request.root, besides=loop_id)
+        source = f"{plural(len(used), 'iteration')} of loop '{other}', which has the same generator" if used else ""
     total = spend(attempts, budget)
     found = estimate(
         budget=budget,
@@ -100,32 +98,8 @@ def _ended(store: LoopReader, *, none_left: bool) -> str | None:
     return end.reason
 
 
-def _earlier(request: RunRequest, loop_id: str) -> tuple[tuple[PassUse, ...], str]:
-    """Return the passes of the newest other loop with the same generator that made any, and where they come from."""
-    generator = request.config.generator.model_dump(mode="json", exclude_defaults=True)
-    found: list[LoopReader] = []
-    for name in list_loops(request.root):
-        directory = loops_directory(request.root) / name
-        if name == loop_id or not (directory / "loop.json").is_file():
-            continue
-        with contextlib.suppress(JumarError):  # a loop that cannot be read says nothing
-            found.append(LoopReader(directory))
-    newest_first = sorted(found, key=lambda store: store.created_at, reverse=True)
-    for store in [store for store in newest_first if _generator(store) == generator][:_LOOKED_AT]:
-        with contextlib.suppress(JumarError):
-            used = passes_of(store.attempts())
-            if used:
-                return used, f"{_passes(len(used))} of loop '{store.loop_id}', which has the same generator"
-    return (), ""
-
-
-def _generator(store: LoopReader) -> object:
-    run = store.config.get("run")
-    return cast("Mapping[str, Any]", run).get("generator") if isinstance(run, Mapping) else None
-
-
 def _expected(request: RunRequest, budget: Budget, prices: PriceTable) -> Expected | None:
-    """Return what a pass may take where none was made: what is set aside for it, else at least its prompt."""
+    """Return what an iteration may take where none was made: what is set aside for it, else at least its prompt."""
     if budget.reserve_cost_usd is not None or budget.reserve_tokens is not None:
         use = PassUse(cost_usd=budget.reserve_cost_usd, tokens=budget.reserve_tokens)
         return Expected(use=use, source=SET_ASIDE)
@@ -137,7 +111,3 @@ def _expected(request: RunRequest, budget: Budget, prices: PriceTable) -> Expect
     cost = row[1].prices.cost(Usage(input_tokens=tokens, output_tokens=0))
     source = f"at least its prompt: about {plural(tokens, 'token')} to '{row[0]}'"
     return Expected(use=PassUse(cost_usd=cost, tokens=tokens), source=source, at_least=True)
-
-
-def _passes(count: int) -> str:
-    return "1 pass" if count == 1 else f"{count:,} passes"

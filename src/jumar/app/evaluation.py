@@ -1,4 +1,4 @@
-"""``jumar evaluate``: items through the judges, in one pass over the file, in as many processes as asked for."""
+"""``jumar evaluate``: items through the judges, in one iteration over the file, in as many processes as asked for."""
 
 from __future__ import annotations
 
@@ -30,10 +30,14 @@ from jumar.judging.rubric import StoryRubric, TextRubric
 from jumar.patterns.calibration import Scorecard
 from jumar.patterns.models import PatternSet
 
-__all__ = ["CheapEvaluation", "CheapRequest", "Mode", "Moved", "check_mode", "evaluate_cheaply"]
+__all__ = ["FEW", "CheapEvaluation", "CheapRequest", "ItemScore", "Mode", "Moved", "check_mode", "evaluate_cheaply"]
 
 Mode = Literal["cheap", "expensive", "dual", "auto"]
 
+FEW: Final = 50
+"""Up to so many items, people are shown each of them."""
+
+_BEGINNING: Final = 200
 _SPECS: Final = "openai:MODEL, anthropic:MODEL, http://HOST:PORT/v1#MODEL, replay:FILE or command:PROGRAM"
 
 
@@ -70,9 +74,20 @@ class Moved(NamedTuple):
     mean: float
 
 
+class ItemScore(NamedTuple):
+    """An item as people are shown it: ``score`` is None where it has none; ``text`` is the beginning of its text."""
+
+    id: str
+    score: float | None
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheapEvaluation:
-    """What came out: figures over all items, and with what they were made. ``directory`` is where ``-o`` wrote to."""
+    """What came out: figures over all items, and with what they were made. ``directory`` is where ``-o`` wrote to.
+
+    ``few`` are the single items where there are at most :data:`FEW` of them, else empty.
+    """
 
     tally: CheapTally
     rubrics: tuple[StoryRubric | TextRubric, ...]
@@ -81,6 +96,7 @@ class CheapEvaluation:
     unused_weights: tuple[str, ...]
     patterns: PatternSet | None
     directory: Path | None
+    few: tuple[ItemScore, ...] = ()
 
     @property
     def card(self) -> Scorecard | None:
@@ -182,12 +198,14 @@ def evaluate_cheaply(request: CheapRequest, hear: Callable[[int, int], None] | N
         evaluator.patterns, None if request.rubric is None else evaluator.rubrics[0], reader, details, request.output is not None
     )
     tally, seen = CheapTally(), SeenIds()
+    few: list[ItemScore] = []
     with EvaluationFiles(request.per_item, request.output) as files:
         with contextlib.closing(_done(request, task, evaluator, _chain(first, chunks))) as finished:
             for chunk, done in finished:
                 seen.add((item_id, chunk.where(number)) for item_id, (number, _) in zip(done.ids, chunk.records, strict=True))
                 tally.merge(done.tally)
                 files.add(done.rows)
+                few += done.few if tally.items <= FEW else ()
                 if hear is not None:
                     hear(chunk.end, tally.items)
         evidence = evaluator.evidence
@@ -199,6 +217,7 @@ def evaluate_cheaply(request: CheapRequest, hear: Callable[[int, int], None] | N
             unused_weights=evaluator.unused_weights,
             patterns=evaluator.patterns,
             directory=files.directory,
+            few=tuple(few) if tally.items <= FEW else (),
         )
         files.finish(found.document(), request.items, request.patterns)
     return found
@@ -231,25 +250,29 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """A chunk's figures, its ids in order, and for files ``(row of the item, result, item)`` as JSON each."""
+    """A chunk's figures, its ids in order, and for files ``(row of the item, result, item)`` as JSON each; ``few``: its items."""
 
     tally: CheapTally
     ids: list[str]
     rows: list[tuple[str, str, str]]
+    few: list[ItemScore]
 
 
 def _work(task: _Task, evaluator: CheapModeEvaluator, chunk: Chunk) -> _Done:
     items = task.reader.items(chunk)
     tally = CheapTally()
     rows: list[tuple[str, str, str]] = []
+    few: list[ItemScore] = []
     for item in items:
         reading = evaluator.read(item)
         tally.add(reading)
+        if len(items) <= FEW:
+            few.append(ItemScore(item.id, None if isinstance(reading, Unscored) else reading.gestalt, item.text[:_BEGINNING]))
         if task.details:
             result = reading if isinstance(reading, Unscored) else evaluator.result(reading)
             whole, judged = (result.model_dump_json(), item_row(item)) if task.stories else ("", "")
             rows.append((_row(result), whole, judged))
-    return _Done(tally, [item.id for item in items], rows)
+    return _Done(tally, [item.id for item in items], rows, few)
 
 
 def _row(result: CheapModeResult | Unscored) -> str:

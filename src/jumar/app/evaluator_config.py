@@ -54,6 +54,7 @@ class JudgeOptions(BaseModel):
     fields: dict[str, Text] = Field(default_factory=dict[str, str])
     repeat: Annotated[int, Field(ge=1, le=99, strict=True)] | None = None
     max_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    reserve_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     price: Pair | None = None
     concurrency: Annotated[int, Field(ge=1, le=1024, strict=True)] = 8
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120
@@ -150,7 +151,8 @@ class JudgeOptions(BaseModel):
             raise ValueError(f"there is no part '{escape(part)}'{nearest(part, PARTS)}; there are {', '.join(PARTS)}")
         if self.mode == "expensive" and part != "gestalt":
             raise ValueError(
-                f"'{part}' comes from the cheap judge: it needs mode 'dual', 'cheap' or 'auto'; mode 'expensive' has gestalt"
+                f"'{part}' comes from the cheap judge: it needs mode 'dual', 'cheap' or 'auto'; "
+                "mode 'expensive' has the overall score alone, 'gestalt'"
             )
 
 

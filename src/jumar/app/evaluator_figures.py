@@ -271,7 +271,7 @@ def _parts(found: Findings) -> dict[str, float]:
 
 def _reason(judged: Judgement, empty: int) -> str:
     who = judged.mode if judged.judge is None else f"{judged.mode}: {judged.judge}"
-    words = [f"gestalt {judged.gestalt:.2f} of 5 over {plural(judged.items, 'item')} ({who})"]
+    words = [f"overall score {judged.gestalt:.2f} of 5 over {plural(judged.items, 'item')} ({who})"]
     left = judged.items - judged.scored - empty
     if empty:
         words.append(f"{empty} empty, counted as 1")

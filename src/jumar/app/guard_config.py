@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.decide.recorded import config_now
 from jumar.errors import JumarError
 from jumar.loop.checkfiles import CheckFile, CheckSource, GuardRules, check_files, shadows
 from jumar.loop.checkwords import runs_tests
-from jumar.loop.guard import CONTROL
+from jumar.loop.runners.configuration import is_own
 from jumar.model.codec import Fields
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["as_recorded", "changed_checks", "check_protect", "guard_rules"]
 
+_TEST_DIRECTORIES: Final = ("tests", "test", "spec", "__tests__")
+_TEST_FILES: Final = (
+    *("test_*.py", "*_test.py", "*_test.go", "*_test.rb", "*_spec.rb", "*Test.java", "*Test.kt", "*Test.php", "*_test.exs"),
+    *(f"*.{kind}.{language}" for kind in ("test", "spec") for language in ("js", "ts", "jsx", "tsx", "mjs", "cjs", "mts")),
+)
 _UNFINISHED: Final = frozenset({"lost", "interrupted"})
 
 
@@ -52,7 +59,7 @@ def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | 
         protect=tuple(config.loop.protect),
         files=files,
         config=None if path is None else path.resolve(),
-        notices=(*_notices(config, sources), *_unmatched(config.loop.protect, workdir)),
+        notices=(*_notices(config, sources, workdir, path), *_unmatched(config.loop.protect, workdir)),
         absent=shadows(sources, workdir=workdir),
     )
 
@@ -60,7 +67,7 @@ def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | 
 def _sources(config: JumarConfig, base: Path) -> Iterator[CheckSource]:
     for validator in config.validators:
         yield CheckSource(
-            label=f"validator '{validator.name}'",
+            label=f"check '{validator.name}'",
             command=_command(validator.command),
             reference=validator.python,
             files=None if validator.files is None else tuple(validator.files),
@@ -96,29 +103,46 @@ def _command(command: str | list[str] | None) -> str | tuple[str, ...] | None:
     return tuple(command) if isinstance(command, list) else command
 
 
-def _notices(config: JumarConfig, sources: list[CheckSource]) -> Iterator[str]:
+def _notices(config: JumarConfig, sources: list[CheckSource], workdir: Path, path: Path | None) -> Iterator[str]:
     if config.loop.protect:
         return
     for source in sources:
         runner = None if source.command is None or source.files is not None else runs_tests(source.command)
         if runner is not None:
-            yield (
-                f"{escape(source.label)} runs {runner}, and nothing keeps the generator from weakening the tests; "
-                '[loop] protect = ["tests/**"] puts them back before they run'
-            )
+            places = _where_tests_are(workdir)
+            options = " ".join(f"--protect {shlex.quote(escape(place))}" for place in places)
+            way = options if path is None else f"[loop] protect = {json.dumps(places)}"
+            told = f"{escape(source.label)} runs {runner}, and nothing keeps the generator from weakening the tests"
+            yield f"{told}; {way} puts them back before they run"
             return
+
+
+def _where_tests_are(workdir: Path) -> tuple[str, ...]:
+    """Return patterns for ``protect``, two at most: the directories that hold tests, and what else is named like one."""
+    try:
+        paths = [PurePosixPath(path) for path in ArtifactRules().list(workdir)]
+    except JumarError:
+        paths = []
+    found = [f"{name}/**" for name in _TEST_DIRECTORIES if any(path.parts[0] == name for path in paths if len(path.parts) > 1)]
+    beside = [path for path in paths if path.parts[0] not in _TEST_DIRECTORIES]
+    for pattern in _TEST_FILES:
+        tops = {path.parts[0] if len(path.parts) > 1 else "" for path in beside if path.match(pattern)}
+        if tops:
+            (top,) = tops if len(tops) == 1 else ("",)
+            found.append(f"{top}/**/{pattern}" if top else pattern)
+    return tuple(found[:2]) or ("tests/**",)
 
 
 def _unmatched(protect: list[str], workdir: Path) -> Iterator[str]:
     """Yield a notice for each pattern that names no file: one that was mistyped keeps nothing from being weakened."""
-    wanted = [one for one in protect if not one.startswith("!") and one.rpartition("/")[2] not in CONTROL]
+    wanted = [one for one in protect if not one.startswith("!") and not is_own(one)]
     if not wanted:
         return
     from pathspec import GitIgnoreSpec
 
     try:
         paths = ArtifactRules(include=tuple(wanted)).list(workdir)
-    except JumarError:  # a directory that cannot be read: the first pass says so
+    except JumarError:  # a directory that cannot be read: the first iteration says so
         return
     for pattern in wanted:
         if not any(GitIgnoreSpec.from_lines([pattern]).match_files(paths)):

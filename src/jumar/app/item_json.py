@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 from jumar.app.item_chunks import CHUNK_BYTES, Chunk, Record, grouped
 from jumar.errors import ItemError
+from jumar.text import TwiceError, once
 
 __all__ = ["decode", "read_array"]
 
@@ -22,7 +23,7 @@ def _refuse(constant: str) -> NoReturn:
     raise _NotFiniteError(f"{constant} is no number of JSON; leave it out or write null")
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=once)
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -35,7 +36,7 @@ def decode(line: bytes, where: str) -> dict[str, Any]:
         raise ItemError(f"{where}: not UTF-8 at byte {error.start + 1} of the line") from None
     try:
         found: Any = _DECODER.decode(text)
-    except _NotFiniteError as error:
+    except (_NotFiniteError, TwiceError) as error:
         raise ItemError(f"{where}: {error}") from None
     except (ValueError, RecursionError) as error:
         raise ItemError(f"{where}: not JSON ({error}); one JSON object a line") from None
@@ -92,7 +93,7 @@ class _Array:
         while True:
             try:
                 found, end = _DECODER.raw_decode(self._text, self._at)
-            except _NotFiniteError as error:
+            except (_NotFiniteError, TwiceError) as error:
                 raise ItemError(f"{self._where()}: {error}") from None
             except (ValueError, RecursionError) as error:
                 if self._ended or isinstance(error, RecursionError):

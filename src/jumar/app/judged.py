@@ -10,7 +10,7 @@ import contextlib
 import logging
 import signal
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 from jumar.app.items import read_items
@@ -22,17 +22,20 @@ from jumar.app.rubrics import kind_of_items, load_rubric
 from jumar.errors import EvaluationUnreliableError, ItemError, StoreWriteError
 from jumar.files import write_once
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.digests import digest_of, item_digest
 from jumar.judging.dual import combine
 from jumar.judging.expensive.cache import ReplyCache
+from jumar.judging.expensive.call_log import FILE, CallLog
 from jumar.judging.expensive.evaluate import JudgeRun, judge_items
 from jumar.judging.expensive.given import rubric_of
 from jumar.judging.expensive.summary import Evaluation, JudgeInterruptedError, JudgeRejectedError, Result
+from jumar.judging.items import Item
 from jumar.judging.rubric import JudgeRubric
 from jumar.judging.tracking import require_statistics
 from jumar.model.judges import Judge
 from jumar.text import escape
 
-__all__ = ["Hear", "evaluate_judged", "interruptible", "reply_cache"]
+__all__ = ["Hear", "call_log", "cut_short", "evaluate_judged", "interruptible", "reply_cache"]
 
 _log = logging.getLogger("jumar.judging.expensive")
 
@@ -66,7 +69,7 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
         if hear is not None:
             hear(result, len(items))
 
-    async def ask() -> Evaluation:
+    async def ask(calls: CallLog) -> Evaluation:
         async with contextlib.aclosing(judge), contextlib.AsyncExitStack() as stack:
             return await judge_items(
                 items,
@@ -76,22 +79,52 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
                 on_result=told,
                 cache=cache,
                 prices=request.prices,
+                calls=calls,
                 total=len(items),
                 started=lambda run: stack.enter_context(interruptible(run)),
             )
 
+    with call_log(request, judge, items, question) as calls, cut_short(request):
+        expensive = asyncio.run(ask(calls))
+        dual = None if evaluator is None else combine(items, expensive, list(evaluator.evaluate(items)), evaluator.patterns)
+        known = None if evaluator is None else learned_from(items, proof_beside(request.patterns, evaluator.patterns))
+        found = JudgedEvaluation(items=tuple(items), expensive=expensive, dual=dual, directory=None, learned_from=known)
+        written = _written(request, question, found)
+        if expensive.stopped is None:
+            calls.done()
+    return written
+
+
+def call_log(request: JudgedRequest, judge: Judge, items: Sequence[Item], question: JudgeRubric) -> CallLog:
+    """Return what counts the calls of an evaluation over all its starts: in its folder, beside its rows, or with the replies.
+
+    With the replies it is found by what is judged and by whom, because they serve many evaluations. Where nothing is kept, and
+    for a judge whose answers are on file, it is in memory. Errors: those of :class:`CallLog`.
+    """
+    path = None
+    if getattr(judge, "recorded", False):
+        return CallLog()
+    if request.output is not None:
+        path = request.output / FILE
+    elif request.per_item is not None:
+        path = request.per_item.with_name(f"{request.per_item.name}.{FILE}")
+    elif request.cache is not None:
+        what = [judge.identity, question.model_dump(mode="json"), sorted(item_digest(item) for item in items)]
+        path = request.cache / "calls" / f"{digest_of(what)}.jsonl"
+    return CallLog(path, reserve=request.settings.reserve_cost)
+
+
+@contextlib.contextmanager
+def cut_short(request: JudgedRequest) -> Generator[None]:
+    """Write the rows of what was judged when the asking ends early, and raise what it ended by."""
     try:
-        expensive = asyncio.run(ask())
+        yield
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except (EvaluationUnreliableError, JudgeRejectedError, JudgeInterruptedError) as error:
         if request.per_item is not None and error.evaluation is not None:
             write_rows(request.per_item, [row_of(one, None) for one in error.evaluation.results])
         raise
-    dual = None if evaluator is None else combine(items, expensive, list(evaluator.evaluate(items)), evaluator.patterns)
-    known = None if evaluator is None else learned_from(items, proof_beside(request.patterns, evaluator.patterns))
-    found = JudgedEvaluation(items=tuple(items), expensive=expensive, dual=dual, directory=None, learned_from=known)
-    return _written(request, question, found)
 
 
 @contextlib.contextmanager
@@ -121,12 +154,14 @@ def interruptible(run: JudgeRun) -> Generator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def reply_cache(directory: Path | None, judge: Judge) -> ReplyCache | None:
+def reply_cache(
+    directory: Path | None, judge: Judge, *, since: int | None = None, forged: Callable[[str], object] | None = None
+) -> ReplyCache | None:
     """Return where replies are kept, with a ``.gitignore`` in it; None for a judge whose answers are on file anyway."""
     if directory is None or getattr(judge, "recorded", False):
         return None
     try:
-        cache = ReplyCache(directory)
+        cache = ReplyCache(directory, since=since, forged=forged)
     except StoreWriteError as error:
         raise StoreWriteError(
             f"{error}; name another folder for the judge's replies with --cache DIR, in a loop with `cache` of [evaluator]"

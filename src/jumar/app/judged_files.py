@@ -159,8 +159,8 @@ def _log(number: int, dual: DualEvaluation, history: Sequence[Mapping[str, Any]]
 
 
 def _plan(dual: DualEvaluation) -> dict[str, Any]:
-    phrases = [phrase for one in dual.summary.large for phrase in one.phrases[:1]]
-    return {"focus": "items with a large gap" if dual.summary.large else "none", "proposed_patterns": len(set(phrases))}
+    phrases = {one.support.phrase for one in dual.summary.large if one.support is not None}
+    return {"focus": "items with a large gap" if dual.summary.large else "none", "proposed_patterns": len(phrases)}
 
 
 def _about(request: JudgedRequest, found: JudgedEvaluation) -> tuple[tuple[str, str], ...]:
@@ -198,7 +198,6 @@ def dual_view(number: int, dual: DualEvaluation, history: Sequence[Mapping[str, 
         calls=dual.expensive.calls,
         cached=dual.expensive.cached,
         stopped=dual.expensive.stopped,
-        stories=any(item.story is not None for item in dual.items),
     )
 
 

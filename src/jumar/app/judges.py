@@ -109,7 +109,7 @@ def judge_settings(options: Mapping[str, Any], *, explain: bool = True) -> tuple
     from jumar.judging.expensive.settings import JudgeSettings
     from jumar.model.prices import Prices
 
-    taken = ("repeat", "max_cost", "concurrency", "timeout", "max_retries", "backoff_base")
+    taken = ("repeat", "max_cost", "reserve_cost", "concurrency", "timeout", "max_retries", "backoff_base")
     low, high = options["judge_scale"] or (1.0, 5.0)
     settings = JudgeSettings(**{name: options[name] for name in taken}, scale=(low, high), explain=explain)
     price = options["price"]

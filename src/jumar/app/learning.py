@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.app.judges import make_judge
-from jumar.app.learning_data import LearnData, check_output, read_learning_items, split_of, warn_of_few
+from jumar.app.learning_data import LearnData, check_output, open_share, read_learning_items, split_of, warn_of_few
 from jumar.app.learning_files import publish
 from jumar.app.learning_finish import finish
 from jumar.app.learning_model import LOOP, ROOT, LearnRequest, LearnResult, prove_request
@@ -19,6 +19,8 @@ from jumar.app.prove_request import remember
 from jumar.app.redact_config import RedactConfig, install_redaction
 from jumar.errors import ConfigError, EvaluationUnreliableError
 from jumar.files import sha256_file
+from jumar.judging.expensive.call_log import FILE as CALLS
+from jumar.judging.expensive.call_log import CallLog
 from jumar.judging.expensive.summary import JudgeInterruptedError
 from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.judging.tracking import require_statistics
@@ -29,7 +31,6 @@ from jumar.loop.engine import Loop
 from jumar.loop.events import Listener
 from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.model import SelectionCriteria, StopRules
-from jumar.model.budget import Budget
 from jumar.model.codec import flat
 from jumar.model.stopping import UNENDED_REASONS
 from jumar.patterns.models import PatternSet
@@ -45,7 +46,7 @@ __all__ = ["learn"]
 def learn(
     request: LearnRequest, *, switch: StopSwitch, listener: Listener | None = None, hear: Hear | None = None
 ) -> LearnResult:
-    """Learn, or go on learning; at the end make the final set and prove it, which is one look at the sealed items.
+    """Learn, or resume learning; at the end make the final set and prove it, which is one look at the held-out items.
 
     ``listener`` is told of the loop, ``hear`` of each answer of the judge.
 
@@ -66,19 +67,25 @@ def learn(
     judge = make_judge(request.judge, max_tokens=request.max_tokens)
     store = _store(root, request, _recorded(request, split.items_hash, judge.identity))
     remember(prove_request(request))
-    made = datetime.fromisoformat(store.created_at)
-    data = LearnData(
-        request=request,
-        items=items,
-        split=split,
-        judge=judge,
-        made=made,
-        proposer=proposer_of(request, judge, items),
-        stop=lambda: switch.requested,
-        halt=lambda: switch.now(switch.reason),
-        hear=hear,
-    )
-    outcome = _loop(request, store, data, switch, listener, start).run()
+    durable = not getattr(judge, "recorded", False)
+    with CallLog(request.output / CALLS, "learn", reserve=request.settings.reserve_cost, durable=durable) as calls:
+        data = LearnData(
+            request=request,
+            items=items,
+            split=split,
+            judge=judge,
+            made=datetime.fromisoformat(store.created_at),
+            proposer=proposer_of(request, judge, items, open_share(request, split, items), calls),
+            stop=lambda: switch.requested,
+            halt=lambda: switch.now(switch.reason),
+            hear=hear,
+            calls=calls,
+        )
+        return _learned(request, data, _loop(request, store, data, switch, listener, start), switch)
+
+
+def _learned(request: LearnRequest, data: LearnData, loop: Loop, switch: StopSwitch) -> LearnResult:
+    outcome = loop.run()
     if data.problem is not None:
         raise EvaluationUnreliableError(data.problem)
     if outcome.stop.reason in UNENDED_REASONS or (outcome.stop.reason == "consecutive_failures" and outcome.passes_ok == 0):
@@ -111,7 +118,7 @@ def _store(root: Path, request: LearnRequest, recorded: Mapping[str, Any]) -> Lo
         shown = "\n".join(f"  {name}: {escape(str(known.get(name)))}, now {escape(str(now.get(name)))}" for name in differ)
         raise ConfigError(
             f"{escape(str(request.output))} was begun with other options:\n{shown}\n"
-            "give the same ones to go on, or learn into another folder"
+            "give the same ones to resume, or learn into another folder"
         )
     return store
 
@@ -131,7 +138,7 @@ def _recorded(request: LearnRequest, items: str, judge: str) -> dict[str, Any]:
         "seed": request.seed,
         "profile": request.profile,
         "propose": request.proposer,
-        # runs of before it could be chosen have none
+        # runs of before it could be selected have none
         "min_iterations": None if request.min_iterations == FEWEST_ITERATIONS else request.min_iterations,
     }
 
@@ -154,7 +161,6 @@ def _loop(
         artifacts=ArtifactRules(include=ARTIFACTS),
         criteria=SelectionCriteria(mode="highest_quality", threshold=None),
         stop=StopRules(max_iterations=request.max_iterations),
-        budget=Budget(max_cost_usd=request.settings.max_cost, on_unknown_cost="allow"),
         seed=request.seed,
     )
     return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from jumar.app.items import read_items
 from jumar.app.learning_model import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest
 from jumar.app.learning_verdicts import FILE as VERDICTS
-from jumar.app.learning_verdicts import Asking, Hear, Paid, Verdicts
+from jumar.app.learning_verdicts import Asking, Hear, Verdicts
 from jumar.app.rubrics import kind_of_items, load_rubric
 from jumar.errors import EvaluationUnreliableError, ExistsError, ItemError
 from jumar.files import as_write_error, make_directory, write_once
+from jumar.judging.expensive.call_log import CallLog
 from jumar.judging.expensive.given import rubric_of
 from jumar.judging.expensive.summary import JudgeInterruptedError, JudgeRejectedError
 from jumar.judging.items import Item
@@ -33,7 +34,7 @@ from jumar.model.judges import Judge
 from jumar.store.layout import loops_directory
 from jumar.text import escape, plural
 
-__all__ = ["SPLIT", "LearnData", "check_output", "read_learning_items", "split_of", "warn_of_few"]
+__all__ = ["SPLIT", "LearnData", "check_output", "open_share", "read_learning_items", "split_of", "warn_of_few"]
 
 SPLIT: Final = "split.json"
 
@@ -90,12 +91,12 @@ def split_of(request: LearnRequest, items: Sequence[Item]) -> Split:
 
 
 def warn_of_few(split: Split, items: Sequence[Item]) -> None:
-    """Warn of too few sealed items or groups, before anybody is paid: whatever is learned, nothing of it can be proven."""
+    """Warn of too few held-out items or groups, before anybody is paid: whatever is learned, nothing of it can be proven."""
     sealed = split.part(items, "sealed")
     groups = len({group_key(item) for item in sealed})
     if len(sealed) < FEWEST_ITEMS or groups < FEWEST_GROUPS:
         warnings.warn(
-            f"{plural(len(sealed), 'item')} in {plural(groups, 'group')} are sealed for the proof, and {FEWEST_ITEMS} in "
+            f"{plural(len(sealed), 'item')} in {plural(groups, 'group')} are held out for the proof, and {FEWEST_ITEMS} in "
             f"{FEWEST_GROUPS} are the least: the verdict will be 'not proven' whatever is learned; give more items",
             stacklevel=2,
         )
@@ -118,6 +119,7 @@ class LearnData:
     stop: Callable[[], bool]
     halt: Callable[[], None]
     hear: Hear | None = None
+    calls: CallLog = field(default_factory=CallLog)
     problem: str | None = None
     _material: Material | None = None
     _untold: Judgement | None = None
@@ -133,8 +135,10 @@ class LearnData:
             cache=request.cache,
             prices=request.prices,
             stop=self.stop,
+            calls=self.calls,
         )
         self.verdicts = Verdicts(request.output / VERDICTS, asking)
+        self.verdicts.count_before()
 
     def material(self) -> Material:
         """Return what is learned from; the first call asks the judge.
@@ -144,13 +148,13 @@ class LearnData:
         """
         if self._material is None:
             opened = self.split.part(self.items, "open")
-            paid = self._judged(opened)
+            unscored = self._judged(opened)
             targets = tuple(self.verdicts.targets(opened))
             if len(targets) < (1 - self.request.settings.max_unscored) * len(opened):
+                stopped = "" if self.verdicts.stopped is None else f" ({self.verdicts.stopped})"
                 raise self._given_up(
-                    f"the judge scored {len(targets):,} of the {len(opened):,} open items"
-                    f"{'' if paid.stopped is None else f' ({paid.stopped})'}; that is too few to learn from. What was said is "
-                    f"kept: {_way_out(paid, self.request.settings.max_cost)}"
+                    f"the judge scored {len(targets):,} of the {len(opened):,} open items{stopped}; too few to learn from. "
+                    f"What was said is kept: {self._way_out(unscored)}"
                 )
             self._material = Material(
                 targets=targets,
@@ -163,12 +167,12 @@ class LearnData:
                 seed=self.request.seed,
                 min_iterations=self.request.min_iterations,
             )
-            self._untold = _judgement(paid, len(opened), self.verdicts.results(opened), self.judge.identity)
+            self._untold = _judgement(unscored, len(opened), self.verdicts.results(opened), self.judge.identity, self.calls)
         return self._material
 
-    def _judged(self, opened: Sequence[Item]) -> Paid:
+    def _judged(self, opened: Sequence[Item]) -> Mapping[str, int]:
         try:
-            return self.verdicts.ask(opened, max_cost=self._share(opened), spent=self.verdicts.spent(opened)[1], hear=self.hear)
+            return self.verdicts.ask(opened, max_cost=open_share(self.request, self.split, self.items), hear=self.hear)
         except JudgeInterruptedError as error:
             self.halt()
             judged = len(self.verdicts.results(opened))
@@ -187,10 +191,13 @@ class LearnData:
         told, self._untold = self._untold, None
         return told
 
-    def _share(self, opened: Sequence[Item]) -> float | None:
-        """Return the open items' part of the budget: the sealed ones are judged from the same."""
+    def _way_out(self, unscored: Mapping[str, int]) -> str:
         most = self.request.settings.max_cost
-        return None if most is None else most * len(opened) / len(self.items)
+        if most is not None and self.verdicts.stopped is not None:
+            return f"give more than --max-cost {most:g}, of which a part is kept for the held-out items, and run it again"
+        if unscored.get("missing"):
+            return "the recorded judge has no verdict of the others; add them to its file, and learn into another folder"
+        return "the same command asks about the others"
 
     def _maker(self) -> Maker:
         kind = "story" if all(item.story is not None for item in self.items) else "text"
@@ -199,29 +206,28 @@ class LearnData:
         return ScorecardMaker(made=self.made, rubric=kind, seed=self.request.seed)
 
 
-def _way_out(paid: Paid, most: float | None) -> str:
-    if most is not None and paid.stopped is not None:
-        return f"give more than --max-cost {most:g}, of which a part is kept for the sealed items, and it goes on"
-    if paid.unscored.get("missing"):
-        return "the recorded judge has no verdict of the others; add them to its file, and learn into another folder"
-    return "the same command asks about the others"
+def open_share(request: LearnRequest, split: Split, items: Sequence[Item]) -> float | None:
+    """Return what may be spent before the held-out items are judged, in USD, proposals included: their part is left for them."""
+    most = request.settings.max_cost
+    return None if most is None else most * len(split.part(items, "open")) / len(items)
 
 
-def _judgement(paid: Paid, items: int, results: Sequence[ExpensiveModeResult], judge: str) -> Judgement:
+def _judgement(
+    unscored: Mapping[str, int], items: int, results: Sequence[ExpensiveModeResult], judge: str, calls: CallLog
+) -> Judgement:
     """Return what the judge said and was paid for it, in this process and in those that were killed before."""
-    costs, known = [one.cost_usd for one in results], [one.cost_usd for one in results if one.cost_usd is not None]
     return Judgement(
         mode="expensive",
         items=items,
         scored=len(results),
         gestalt=math.fsum(one.gestalt for one in results) / len(results) if results else None,
-        unscored=paid.unscored,
+        unscored=unscored,
         judge=judge,
-        cost_usd=None if None in costs else math.fsum(known),
-        known_cost_usd=math.fsum(known),
+        cost_usd=calls.total_usd,
+        known_cost_usd=calls.known_usd,
         input_tokens=_total([one.input_tokens for one in results]),
         output_tokens=_total([one.output_tokens for one in results]),
-        calls=sum(len(one.readings) or 1 for one in results if not one.cached),
+        calls=calls.calls,
         cached=sum(one.cached for one in results),
     )
 

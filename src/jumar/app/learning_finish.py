@@ -1,4 +1,4 @@
-"""The end of a learning run: the final set, fitted on all open items, and what the sealed ones say of it."""
+"""The end of a learning run: the final set, fitted on all open items, and what the held-out ones say of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from jumar.app.learning_model import RESULT, SEALED_TESTS, LearnRequest, prove_r
 from jumar.app.proving import prove_set
 from jumar.files import replace_file
 from jumar.judging.gap import QUALITY_TARGET
-from jumar.judging.items import Item
 from jumar.learning.learner import PATTERNS, known_in, save_set
 from jumar.learning.ledger import Ledger
 from jumar.learning.making import final_set, probe_set
@@ -30,7 +29,7 @@ __all__ = ["finish"]
 
 
 def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict[str, Any]:
-    """Make the final set from the best iteration, hold it against the sealed items, and write ``result.json``; return that.
+    """Make the final set from the best iteration, hold it against the held-out items, and write ``result.json``; return that.
 
     Made again after a kill, it comes to the same: everything follows from the best iteration and from verdicts that are on file.
     A look that was counted for this very set is not counted again. Errors: those of :func:`jumar.app.proving.prove_set`.
@@ -51,7 +50,6 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
         datetime.now(UTC),
         data.hear,
         parts=("sealed",),
-        spent=_spent(outcome, data, sealed),
     )
     average = fmean(row.cheap for row in proven.proof.rows)
     verdict = proven.proof.verdict
@@ -70,9 +68,9 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
         "heldout": proven.heldout,
         "probes": probes.to_json(),
         "looks": proven.proof.looks.model_dump(),
-        "judge_calls": data.verdicts.calls,
+        "judge_calls": data.calls.calls,
         "members": [one.to_json() for one in members],
-        "cost_usd": _cost(outcome, data, sealed),
+        "cost_usd": data.calls.total_usd,
     }
     replace_file(request.output / RESULT, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode())
     return summary
@@ -81,17 +79,12 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
 def _members(
     output: Path, patterns: PatternSet, proposals: Sequence[PatternProposal], sealed: Sequence[Target], look: int
 ) -> tuple[Member, ...]:
-    """Test the proposals on the sealed items, all tests of earlier looks being counted, and keep the tests for the next look."""
+    """Test the proposals on the held-out items, all earlier tests being counted, and keep the tests for the next time."""
     path = output / SEALED_TESTS
     before = Ledger.from_json(path.read_bytes(), str(path)) if path.exists() else Ledger()
     found = sealed_tests(patterns, proposals, sealed, known=before, look=look)
     replace_file(path, json_rows(found.ledger.to_json()).encode())
     return found.members
-
-
-def _spent(outcome: LoopOutcome, data: LearnData, sealed: Sequence[Item]) -> float:
-    """Return what of the budget is spent: in the loop, and for sealed items by a run that was interrupted after it."""
-    return outcome.spend.charged_cost_usd + data.verdicts.spent(sealed)[1]
 
 
 def _course(logs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -111,9 +104,3 @@ def _course(logs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "rolled_back": sum(action["action"] == "rolled_back" for action in actions),
         "recoveries": [action for action in actions if action["action"] == "recovery" and action["kept"]],
     }
-
-
-def _cost(outcome: LoopOutcome, data: LearnData, sealed: Sequence[Item]) -> float | None:
-    """Return what was paid in all runs: in the loop, and for the sealed items after it. None where somebody did not say."""
-    paid, later = outcome.spend.cost_usd, data.verdicts.spent(sealed)[0]
-    return None if paid is None or later is None else paid + later

@@ -21,7 +21,7 @@ LOOP: Final = "learn"
 ROOT: Final = ".jumar"
 RESULT: Final = "result.json"
 SEALED_TESTS: Final = "sealed_tests.json"
-"""Tests of single proposals on the sealed items, of all looks; their ``iteration`` is the number of the look."""
+"""Tests of single proposals on the held-out items, of all looks; their ``iteration`` is the number of the look."""
 
 Proposer = Literal["terms", "judge"]
 
@@ -30,7 +30,7 @@ Proposer = Literal["terms", "judge"]
 class LearnRequest:
     """A learning run into ``output``.
 
-    ``heldout`` is the share of groups that is sealed. ``patterns`` is the set to begin with, None for none. ``proposer`` says who
+    ``heldout`` is the share of groups held out. ``patterns`` is the set to begin with, None for none. ``proposer`` says who
     proposes: statistics of ``terms``, or the model of the ``judge``. ``cache`` is the folder of replies, None for none.
     Before ``min_iterations`` a run is not converged, whatever it found.
     """
@@ -72,7 +72,7 @@ def prove_request(request: LearnRequest) -> ProveRequest:
 class LearnResult:
     """How a run ended. ``summary`` is what ``result.json`` holds; None when the run was stopped before there was a verdict.
 
-    ``cut_off`` says how it was stopped while the sealed items were being judged, None when it was not.
+    ``cut_off`` says how it was stopped while the held-out items were being judged, None when it was not.
     """
 
     output: Path

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from jumar.app.judged import reply_cache
 from jumar.app.learning_model import LearnRequest
 from jumar.errors import ConfigError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.expensive.call_log import CallLog
 from jumar.judging.items import Item
 from jumar.judging.models import CheapModeResult
 from jumar.learning.asking import ask_for_proposals
@@ -22,13 +24,16 @@ _A_LINE, _SET = 4, 10
 """Questions in one iteration: along each line that only tests, and for the set itself."""
 
 
-def proposer_of(request: LearnRequest, judge: Judge, items: Sequence[Item]) -> Proposer:
-    """Return the proposer that was asked for. Errors: :class:`jumar.errors.ConfigError` for a judge that cannot propose."""
+def proposer_of(request: LearnRequest, judge: Judge, items: Sequence[Item], most: float | None, calls: CallLog) -> Proposer:
+    """Return the proposer that was asked for; a model is asked while all ``calls`` have cost less than ``most``, in USD.
+
+    Errors: :class:`jumar.errors.ConfigError` for a judge that cannot propose.
+    """
     if request.proposer == "terms":
         return by_terms
     if getattr(judge, "recorded", False):
         raise ConfigError(f"--propose judge: {judge.identity} has scores on file and proposes nothing; leave --propose out")
-    return by_model(request, judge, items)
+    return by_model(request, judge, items, most, calls)
 
 
 def by_terms(asked: Asked) -> Proposing:
@@ -46,7 +51,7 @@ def by_terms(asked: Asked) -> Proposing:
     return Proposing(proposals=tuple(found))
 
 
-def by_model(request: LearnRequest, judge: Judge, items: Sequence[Item]) -> Proposer:
+def by_model(request: LearnRequest, judge: Judge, items: Sequence[Item], most: float | None, calls: CallLog) -> Proposer:
     """Return a proposer that shows the largest gaps to the judge's model, one at a time."""
     by_id = {item.id: item for item in items}
 
@@ -59,12 +64,13 @@ def by_model(request: LearnRequest, judge: Judge, items: Sequence[Item]) -> Prop
                 patterns=asked.known,
                 signals=_signals(asked, by_id),
                 tried=asked.tried,
-                settings=request.settings,
+                settings=replace(request.settings, max_cost=most),
                 limit=_SET if asked.whole else _A_LINE,
                 iteration=asked.iteration,
                 diversity=asked.diversity,
                 cache=reply_cache(request.cache, judge),
                 prices=request.prices,
+                calls=calls,
                 at=asked.at,
             )
             await judge.aclose()

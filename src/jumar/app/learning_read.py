@@ -148,7 +148,7 @@ def _proof(path: Path) -> tuple[dict[str, Any] | None, Spread | None, dict[str, 
 
 
 def _noise(proof: Proof) -> dict[str, Any] | None:
-    """Return how far the judge is from itself over all items that were read more than once, open and sealed, by groups."""
+    """Return how far the judge is from itself over all items that were read more than once, open and held out, by groups."""
     again = [row for row in (*proof.opened, *proof.rows) if len(row.readings) > 1]
     if not again:
         return None

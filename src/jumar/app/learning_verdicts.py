@@ -1,4 +1,4 @@
-"""What the judge said in a learning run, kept as it is said: nothing is asked or paid for twice, whenever the run was killed.
+"""What the judge said in a learning run, kept as it is said: nothing that was answered is asked again, whenever it was killed.
 
 ``verdicts.jsonl`` holds one object a line: the result of an item, as ``evaluate`` writes it, with the digests of the item's text
 and of the judge and how it is asked. A line that was cut off by a kill is no verdict.
@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -22,6 +21,7 @@ from jumar.app.judged import reply_cache
 from jumar.errors import ConfigError, ItemError, StoreDamagedError
 from jumar.files import as_write_error, make_directory
 from jumar.judging.digests import digest_of, item_digest
+from jumar.judging.expensive.call_log import CallLog
 from jumar.judging.expensive.evaluate import PROBED, JudgeRun, judge_items, readings_for
 from jumar.judging.expensive.prompt import TEMPLATE_VERSION
 from jumar.judging.expensive.settings import JudgeSettings
@@ -33,63 +33,17 @@ from jumar.judging.rubric import JudgeRubric
 from jumar.learning.targets import Target, targets_of
 from jumar.model.judges import Judge
 from jumar.model.prices import Prices
-from jumar.redaction import current
+from jumar.redaction import current, redacted_json
 from jumar.text import escape
 
-__all__ = ["FILE", "Asking", "Hear", "Paid", "Verdicts", "judge_of_proof"]
+__all__ = ["FILE", "Asking", "Hear", "Verdicts", "judge_of_proof"]
 
 FILE: Final = "verdicts.jsonl"
-_Number = TypeVar("_Number", int, float)
 Hear = Callable[[Result, int], None]
 """Told of each answer: the result, and how many items are asked about."""
 
 _HOPELESS: Final = 0.9  # of the first few; whether too many of all have no verdict is seen with the others
 _LOOK: Final = 0.1  # seconds between two looks at the request to stop
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paid:
-    """What some questions cost. ``cost_usd`` is None when an answer did not say; ``known_cost_usd`` is what the others cost."""
-
-    calls: int = 0
-    cached: int = 0
-    cost_usd: float | None = 0.0
-    known_cost_usd: float = 0.0
-    input_tokens: int | None = 0
-    output_tokens: int | None = 0
-    unscored: Mapping[str, int] = field(default_factory=dict[str, int])
-    stopped: str | None = None
-
-    @classmethod
-    def of(cls, found: Evaluation) -> Paid:
-        return cls(
-            calls=found.calls,
-            cached=found.cached,
-            cost_usd=found.cost_usd,
-            known_cost_usd=found.known_cost_usd,
-            input_tokens=found.input_tokens,
-            output_tokens=found.output_tokens,
-            unscored=dict(found.unscored_kinds),
-            stopped=found.stopped,
-        )
-
-    def plus(self, other: Paid) -> Paid:
-        """Return what this and what was asked next cost together."""
-        return Paid(
-            calls=self.calls + other.calls,
-            cached=self.cached + other.cached,
-            cost_usd=_sum(self.cost_usd, other.cost_usd),
-            known_cost_usd=self.known_cost_usd + other.known_cost_usd,
-            input_tokens=_sum(self.input_tokens, other.input_tokens),
-            output_tokens=_sum(self.output_tokens, other.output_tokens),
-            unscored=Counter(self.unscored) + Counter(other.unscored),
-            stopped=other.stopped,
-        )
-
-
-def _sum(one: _Number | None, other: _Number | None) -> _Number | None:
-    """Return the sum; unknown when one of both is."""
-    return None if one is None or other is None else one + other
 
 
 def _never() -> bool:
@@ -98,7 +52,10 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """How the judge is asked. ``cache`` is the folder of replies, None for none; ``stop`` ends the asking."""
+    """How the judge is asked. ``cache`` is the folder of replies, None for none; ``stop`` ends the asking.
+
+    ``calls`` counts what is asked and paid, by default in memory.
+    """
 
     judge: Judge
     question: JudgeRubric
@@ -106,6 +63,7 @@ class Asking:
     cache: Path | None = None
     prices: Prices | None = None
     stop: Callable[[], bool] = _never
+    calls: CallLog = field(default_factory=CallLog)
 
     @property
     def claims(self) -> ProofJudge:
@@ -125,14 +83,6 @@ def judge_of_proof(judge: Judge, question: JudgeRubric, settings: JudgeSettings)
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
-    """An answer that was paid for and is no verdict; ``item`` is the digest of what was asked about."""
-
-    item: str
-    cost_usd: float
-
-
 class Verdicts:
     """The verdicts of one run.
 
@@ -145,8 +95,14 @@ class Verdicts:
         self._asking = asking
         self._judge = digest_of(asking.claims.model_dump(mode="json"))
         self._ids: dict[str, str] = {}
-        self._lost: list[Lost] = []
+        self._costs: list[float | None] = []
+        self.stopped: str | None = None
         self._known = self._read()
+
+    @property
+    def calls(self) -> CallLog:
+        """What was asked and paid."""
+        return self._asking.calls
 
     @property
     def claims(self) -> ProofJudge:
@@ -164,10 +120,12 @@ class Verdicts:
                 entry = json.loads(line)
                 judge: str = entry["judge"]
                 self._ids[str(entry["id"])] = str(entry["item"])
-                if "paid" in entry:
-                    self._lost.append(Lost(item=str(entry["item"]), cost_usd=float(entry["paid"])))
+                if "paid" in entry:  # of before calls were counted: an answer that was no verdict
+                    self._costs.append(float(entry["paid"]))
                 else:
-                    found[str(entry["item"])] = ExpensiveModeResult.model_validate(entry["result"])
+                    result = found[str(entry["item"])] = ExpensiveModeResult.model_validate(entry["result"])
+                    readings = 0 if result.cached else len(result.readings) or 1
+                    self._costs += [None if result.cost_usd is None else result.cost_usd / readings] * readings
             except (ValueError, KeyError, TypeError, ValidationError) as error:
                 raise StoreDamagedError(
                     f"{escape(str(self._path))}:{number}: not a verdict ({type(error).__name__}); "
@@ -217,33 +175,23 @@ class Verdicts:
     def _pairs(self, items: Sequence[Item]) -> list[tuple[Item, ExpensiveModeResult]]:
         return [(item, found) for item in items if (found := self._of(item)) is not None]
 
-    def spent(self, items: Sequence[Item]) -> tuple[float | None, float]:
-        """Return what was paid for these items in all runs: None where somebody did not say; and what is known of it."""
-        own = {item_digest(item) for item in items}
-        costs = [one.cost_usd for one in self.results(items)] + [one.cost_usd for one in self._lost if one.item in own]
-        known = math.fsum(cost for cost in costs if cost is not None)
-        return (None if None in costs else known), known
+    def count_before(self) -> None:
+        """Count what was asked before calls were counted: of a run that an earlier version began."""
+        calls = self._asking.calls
+        for cost in self._costs if not calls.calls else ():
+            calls.end(calls.begin(), cost)
 
-    def _dearest(self) -> float | None:
-        """Return the most that a reading took so far, None when nobody said."""
-        costs = [one.cost_usd / (len(one.readings) or 1) for one in self._known.values() if one.cost_usd]
-        return max((*costs, *(one.cost_usd for one in self._lost)), default=None)
+    def ask(self, *parts: Sequence[Item], max_cost: float | None = None, hear: Hear | None = None) -> Counter[str]:
+        """Ask about the items that have no verdict yet, one part after the other; keep what is said, count what got no verdict.
 
-    @property
-    def calls(self) -> int:
-        """How many readings of the judge the verdicts are made of, without those that came from its cache."""
-        return sum(len(one.readings) or 1 for one in self._known.values() if not one.cached)
-
-    def ask(self, *parts: Sequence[Item], max_cost: float | None = None, spent: float = 0.0, hear: Hear | None = None) -> Paid:
-        """Ask about the items that have no verdict yet, one part after the other, and keep what is said.
-
-        ``max_cost`` is in USD, for all these questions and what was ``spent`` before. Where nobody said how often an item is
+        ``max_cost`` is in USD, for all that ``calls`` of the asking has. Where nobody said how often an item is
         read, the first of each part are read twice, and these readings decide about the others: of the same items the same ones,
-        so that a run that was interrupted asks what the whole one would have asked.
+        so that a run that was interrupted asks what the whole one would have asked. :attr:`stopped` says why not all were asked.
         Errors: those of :func:`jumar.judging.judge_items`; what was judged before them is kept.
         """
         asked = replace(self._asking.settings, max_cost=max_cost)
-        paid = Paid()
+        unscored: Counter[str] = Counter()
+        self.stopped = None
         for part in parts:
             wanted = len(self.missing(part))
             if not wanted:
@@ -257,20 +205,17 @@ class Verdicts:
             settings = replace(asked, max_unscored=min(1.0, asked.max_unscored * len(part) / wanted))
             if settings.repeat is None and not getattr(self._asking.judge, "recorded", False):
                 twice = replace(settings, repeat=2, max_unscored=max(settings.max_unscored, _HOPELESS))
-                paid = self._ask(part[:PROBED], twice, paid, spent, told)
+                unscored += self._ask(part[:PROBED], twice, told)
                 read = [one.readings for one in self.results(part[:PROBED])]
-                paid = self._ask(part, replace(settings, repeat=readings_for(read)), paid, spent, told)
-            else:
-                paid = self._ask(part, settings, paid, spent, told)
-        return paid
+                settings = replace(settings, repeat=readings_for(read))
+            unscored += self._ask(part, settings, told)
+        return unscored
 
-    def _ask(
-        self, items: Sequence[Item], settings: JudgeSettings, paid: Paid, spent: float, told: Callable[[Result], None]
-    ) -> Paid:
-        """Ask about ``items`` unless the budget has ended before, and return all that was paid, ``paid`` included."""
+    def _ask(self, items: Sequence[Item], settings: JudgeSettings, told: Callable[[Result], None]) -> Counter[str]:
+        """Ask about ``items`` unless the budget has ended before, and return how many got no verdict, by kind."""
         wanted = self.missing(items)
-        if not wanted or paid.stopped is not None:
-            return paid
+        if not wanted or self.stopped is not None:
+            return Counter()
         with as_write_error("write", self._path):
             make_directory(self._path.parent)
             by_id, repeat = {item.id: item for item in wanted}, settings.repeat or 1
@@ -278,38 +223,30 @@ class Verdicts:
 
                 def keep(result: Result) -> None:
                     told(result)
+                    if not isinstance(result, ExpensiveModeResult) or (self._asking.stop() and len(result.readings) < repeat):
+                        return  # whoever stops it cuts an item's readings short: what was said is in the cache, and is no verdict
                     digest = item_digest(by_id[result.story_id])
-                    line: dict[str, Any] = {"id": result.story_id, "item": digest, "judge": self._judge}
-                    # whoever stops it cuts an item's readings short: what was said is in the cache, and is no verdict yet
-                    cut = self._asking.stop() and len(result.readings if isinstance(result, ExpensiveModeResult) else ()) < repeat
-                    if isinstance(result, ExpensiveModeResult) and not cut:
-                        self._known[digest], self._ids[result.story_id] = result, digest
-                        line["result"] = result.model_dump(mode="json")
-                    elif result.cost_usd:
-                        self._lost.append(Lost(item=digest, cost_usd=result.cost_usd))
-                        line["paid"] = result.cost_usd
-                    if "result" in line or "paid" in line:
-                        stream.write(_line(line))
-                        stream.flush()
+                    self._known[digest], self._ids[result.story_id] = result, digest
+                    entry = {
+                        "id": result.story_id,
+                        "item": digest,
+                        "judge": self._judge,
+                        "result": result.model_dump(mode="json"),
+                    }
+                    stream.write(_line(entry))
+                    stream.flush()
 
-                asking = replace(self._asking, settings=settings)
-                return paid.plus(
-                    Paid.of(_asked(asking, wanted, keep, spent=spent + paid.known_cost_usd, dearest=self._dearest()))
-                )
+                found = _asked(replace(self._asking, settings=settings), wanted, keep)
+        self.stopped = found.stopped
+        return Counter(found.unscored_kinds)
 
 
 def _line(entry: dict[str, Any]) -> str:
     """Return a line: what was said redacted, the digests as they are, since verdicts are found by them."""
-    text = current().redact(json.dumps(entry, ensure_ascii=False))
-    with contextlib.suppress(ValueError):
-        kept = {**json.loads(text), "item": entry["item"], "judge": entry["judge"]}
-        text = json.dumps(kept, ensure_ascii=False)
-    return text + "\n"
+    return json.dumps(redacted_json(entry, current().redact, frozenset({"item", "judge"})), ensure_ascii=False) + "\n"
 
 
-def _asked(
-    asking: Asking, items: Sequence[Item], keep: Callable[[Result], None], *, spent: float, dearest: float | None
-) -> Evaluation:
+def _asked(asking: Asking, items: Sequence[Item], keep: Callable[[Result], None]) -> Evaluation:
     async def work() -> Evaluation:
         async with contextlib.aclosing(asking.judge), contextlib.AsyncExitStack() as stack:
             return await judge_items(
@@ -320,9 +257,8 @@ def _asked(
                 on_result=keep,
                 cache=reply_cache(asking.cache, asking.judge),
                 prices=asking.prices,
+                calls=asking.calls,
                 total=len(items),
-                spent=spent,
-                dearest=dearest,
                 started=lambda run: stack.push_async_callback(_watching(run, asking.stop)),
             )
 

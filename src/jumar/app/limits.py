@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["OPTIONS", "GivenLimits", "LimitsInForce", "limits_in", "limits_in_force"]
 
 OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
-    {"max_cost_usd": "--max-cost", "max_tokens": "--max-tokens", "max_seconds": "--max-seconds"}
+    {
+        "max_cost_usd": "--max-cost",
+        "reserve_cost_usd": "--reserve-cost",
+        "max_tokens": "--max-tokens",
+        "max_seconds": "--max-seconds",
+    }
 )
 """Keys of ``[budget]`` that the command line can set, and its option for each."""
 
@@ -60,7 +65,7 @@ def limits_in_force(config: JumarConfig, given: GivenLimits, store: LoopReader |
     """Return the limits that hold for a run of the loop in ``store``, None for one that is not there yet.
 
     A limit from an earlier command line holds until another command line gives one, or somebody edits that key of the file.
-    Errors: :class:`jumar.errors.ConfigError` when it leaves no room for what ``[budget]`` sets aside for a pass.
+    Errors: :class:`jumar.errors.ConfigError` when it leaves no room for what ``[budget]`` sets aside for an iteration.
     """
     before = None if store is None else _recorded(store)
     if before is None:  # a new loop, or one of an earlier version
@@ -127,6 +132,6 @@ def _figures(section: object) -> dict[str, float]:
 def _value(key: str, value: float | None) -> str:
     if value is None:
         return "none"
-    if key == "max_cost_usd":
+    if key.endswith("cost_usd"):
         return dollars(value, places=2 if round(value, 2) == value else 4)
     return f"{value:,.10g} s" if key == "max_seconds" else f"{value:,} tokens"

@@ -12,7 +12,7 @@ from typing import Any, Final
 from jumar.budget import budget_left
 from jumar.budget.failures import count_failures
 from jumar.decide.evidence import evidence_of
-from jumar.decide.recorded import config_now
+from jumar.decide.recorded import config_now, criteria_of
 from jumar.decide.standing import current
 from jumar.loop.control import stop_file
 from jumar.loop.event_log import EventTail
@@ -26,7 +26,6 @@ from jumar.report.decided import decided_document
 from jumar.report.learned import learned_document
 from jumar.report.live import Chosen, LiveView
 from jumar.report.live_timeline import Running, Timeline, elapsed
-from jumar.report.read import criteria_of
 from jumar.store.lock import Holder, holder_of
 from jumar.store.loop_reader import LoopReader
 from jumar.text import escape, points
@@ -48,13 +47,16 @@ class LoopStatus:
 
 
 class LoopObserver:
-    """Looks at one loop; :meth:`look` reads only what changed since the last look.
+    """Looks at one loop; :meth:`look` reads only what changed since the last look. ``resume`` spells the command that resumes it.
 
     Errors: :class:`jumar.errors.NotFoundError`, :class:`jumar.errors.StoreDamagedError`.
     """
 
-    def __init__(self, directory: Path, *, now: Callable[[], datetime] | None = None) -> None:
+    def __init__(
+        self, directory: Path, *, now: Callable[[], datetime] | None = None, resume: Callable[[LoopReader], str] | None = None
+    ) -> None:
         self.reader = LoopReader(directory)
+        self._resume = (lambda: "jumar run") if resume is None else lambda: resume(self.reader)
         self.timeline = Timeline()
         self._now = now or (lambda: datetime.now(UTC))
         self._tail = EventTail(self.reader.paths.events)
@@ -173,11 +175,15 @@ class LoopObserver:
             return "new", "", None
         if attempts and attempts[-1].end is None:
             who = f"process {attempts[-1].start.pid or (holder and holder.pid) or ''}".strip()
-            return "dead", f"{who} ended in the middle of iteration {attempts[-1].start.iteration}; jumar run goes on", None
-        return "interrupted", "jumar run goes on", None
+            return (
+                "dead",
+                f"{who} ended in the middle of iteration {attempts[-1].start.iteration}; {self._resume()} resumes it",
+                None,
+            )
+        return "interrupted", f"{self._resume()} resumes it", None
 
     def _chosen(self, config: Mapping[str, Any], best: IterationView | None) -> Chosen | None:
-        """Return the iteration that stands, with the score that it was chosen by; ``best`` is the running best."""
+        """Return the iteration that stands, with the score that it was selected by; ``best`` is the running best."""
         decision = current(self.reader)
         if decision is None or decision.best_iteration is None:
             return None
@@ -242,14 +248,14 @@ class LoopObserver:
         found: list[str] = []
         asked = stop_file(self.reader.paths.stop_files())
         if asked is not None:
-            found.append(f"{asked} asks it to stop; remove it to go on")
+            found.append(f"{asked} asks it to stop; remove it to resume")
         decisions = self.reader.decisions()
         begun = [one for one in decisions if one.kind in {"apply", "undo"}]
         ended = sum(one.kind in {"apply-end", "undo-end"} for one in decisions)
         if len(begun) > ended and state not in {"running", "waiting"}:
-            found.append("an apply was interrupted; the next jumar run completes it")
+            found.append(f"an apply was interrupted; {self._resume()} completes it")
         if state in {"dead", "interrupted"} and self.reader.pending() is not None:
-            found.append("a snapshot waits to be scored; the next jumar run does that")
+            found.append(f"a snapshot waits to be scored; {self._resume()} does that")
         if state == "dead" and holder is not None and holder.held:
             found.append("end that process: nothing can write the loop while it has the lock")
         if self.timeline.notices and state in {"running", "waiting"}:

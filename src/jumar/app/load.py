@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jumar.errors import ConfigError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="BaseModel")
 
-__all__ = ["find_config", "load_cases_config", "load_config", "parse_config", "parse_model", "read_toml"]
+__all__ = ["find_config", "load_cases_config", "load_config", "model_in", "parse_config", "parse_model", "read_toml"]
 
 DEFAULT_NAME = "jumar.toml"
 
@@ -45,7 +46,7 @@ def parse_config(data: dict[str, Any], where: str, text: str = "") -> JumarConfi
     """Check ``data``; ``text`` is its source, from which line numbers are found."""
     from jumar.app.config import JumarConfig
 
-    return parse_model(JumarConfig, data, where, text)
+    return parse_model(JumarConfig, data, where, text, {} if "validators" in data else {"validators": "checks"})
 
 
 def load_cases_config(path: Path) -> CasesConfig:
@@ -74,36 +75,44 @@ def read_toml(path: Path, maker: str) -> tuple[dict[str, Any], str]:
         return tomllib.loads(text), text
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: not valid TOML: it is nested too deeply") from None
 
 
-def parse_model(model: type[M], data: dict[str, Any], where: str, text: str = "") -> M:
-    """Check ``data`` against ``model``; ``text`` is its source, for line numbers. Errors: :class:`ConfigError`."""
+def parse_model(
+    model: type[M], data: dict[str, Any], where: str, text: str = "", called: Mapping[str, str] = MappingProxyType({})
+) -> M:
+    """Check ``data`` against ``model``; ``text`` is its source, for line numbers. Errors: :class:`ConfigError`.
+
+    ``called`` is how ``data`` calls tables that the model has under another name.
+    """
     from pydantic import ValidationError
 
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(_explain(error, model, where, text)) from None
+        raise ConfigError(_explain(error, model, where, text, called)) from None
 
 
-def _explain(error: ValidationError, model: type[BaseModel], where: str, text: str) -> str:
+def _explain(error: ValidationError, model: type[BaseModel], where: str, text: str, called: Mapping[str, str]) -> str:
     seen: set[str] = set()
     lines: list[str] = []
     for detail in error.errors(include_url=False):
-        line = _explain_one(detail, model, where, text)
+        line = _explain_one(detail, model, where, text, called)
         if line not in seen:
             seen.add(line)
             lines.append(line)
     return "\n".join(lines)
 
 
-def _explain_one(detail: ErrorDetails, model: type[BaseModel], where: str, text: str) -> str:
-    location = _without_union_tags(detail["loc"])
+def _explain_one(detail: ErrorDetails, model: type[BaseModel], where: str, text: str, called: Mapping[str, str]) -> str:
+    found_at = _without_union_tags(detail["loc"])
+    location = tuple(called.get(part, part) if isinstance(part, str) else part for part in found_at[:1]) + found_at[1:]
     line = _line_of(location, text)
     place = f"{where}:{line}" if line else where
     key = escape(_dotted(location)) if location else ""
     if detail["type"] == "extra_forbidden":
-        known = _keys_at(model, location[:-1])
+        known = sorted(called.get(name, name) for name in _keys_at(model, found_at[:-1]))
         return f"{place}: unknown key '{key}'{nearest(str(location[-1]), known)}; known here: {', '.join(known)}"
     if detail["type"] == "missing":
         return f"{place}: '{key}' is missing"
@@ -132,17 +141,18 @@ def _keys_at(model: type[BaseModel], location: Sequence[int | str]) -> list[str]
     for part in location:
         if isinstance(part, int) or part not in current.model_fields:  # an index, or the name of a table that a person chose
             continue
-        current = _model_in(current.model_fields[part].annotation)
+        current = model_in(current.model_fields[part].annotation)
     return sorted(current.model_fields)
 
 
-def _model_in(annotation: Any) -> Any:
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """Return the model that an annotation names, also as one of several or as what a list holds; None when there is none."""
     from typing import get_args
 
     if hasattr(annotation, "model_fields"):
         return annotation
     for argument in get_args(annotation):
-        found = _model_in(argument)
+        found = model_in(argument)
         if found is not None:
             return found
     return None

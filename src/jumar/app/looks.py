@@ -1,4 +1,4 @@
-"""``looks.jsonl``: every look at the sealed items, written down before it is made, so that no crash hides one."""
+"""``looks.jsonl``: every look at the held-out items, written down before it is made, so that no crash hides one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Look:
 
 
 def looks_made(output: Path) -> int:
-    """Return how many looks at the sealed items of ``output`` were begun."""
+    """Return how many looks at the held-out items of ``output`` were begun."""
     try:
         return len(_read((output / FILE).read_bytes()))
     except FileNotFoundError:
@@ -44,7 +44,7 @@ def looks_made(output: Path) -> int:
 
 
 def look_known(output: Path, subject: dict[str, Any]) -> int | None:
-    """Return which look at the sealed items of ``output`` this one was, from 1; None where none was written down.
+    """Return which look at the held-out items of ``output`` this one was, from 1; None where none was written down.
 
     Errors: :class:`jumar.errors.NotFoundError` where no look was.
     """
@@ -59,10 +59,10 @@ def look_known(output: Path, subject: dict[str, Any]) -> int | None:
 def count_look(
     output: Path, subject: dict[str, Any], *, at: datetime, extra: bool = False, known: str | None = None, told: int = 0
 ) -> tuple[ProofLooks, datetime]:
-    """Write a look down, and return which one it is and when the first was begun; only then may the sealed items be looked at.
+    """Write a look down, and return which one it is and when the first was begun; only then may the held-out items be looked at.
 
     ``subject`` is all that decides what will be seen: patterns, split, judge, rubric. The same one again, as after a crash, shows
-    nothing new and is the same look, unless what the judge said of the sealed items is not what was seen then: ``known`` is the
+    nothing new and is the same look, unless what the judge said of the held-out items is not what was seen then: ``known`` is the
     hash of the verdicts that are on file, None when there are none. ``told`` is how many looks a proof tells of.
 
     Errors: :class:`jumar.errors.StoreDamagedError` when fewer than these are written down,
@@ -83,7 +83,7 @@ def count_look(
 
 
 def record_seen(output: Path, subject: dict[str, Any], verdicts: str) -> None:
-    """Write down what was seen at the last look at ``subject``: the hash of the sealed items' verdicts.
+    """Write down what was seen at the last look at ``subject``: the hash of the held-out items' verdicts.
 
     Errors: :class:`jumar.errors.StoreWriteError`.
     """
@@ -108,8 +108,8 @@ def _counted(
     looks = _read(data)
     if len(looks) < told:
         raise StoreDamagedError(
-            f"{escape(str(path))}: {plural(len(looks), 'look')} written down, and proof.json beside it tells of look {told}; put "
-            "the file back, or learn into another folder: nobody knows any more how often the sealed items were looked at"
+            f"{escape(str(path))}: {plural(len(looks), 'evaluation')} written down, and proof.json beside it has number {told}; "
+            "put the file back, or learn into another folder: nobody knows any more how often the held-out items were used"
         )
     first = min((one.at for one in looks if one.at is not None), default=at)
     for number, one in reversed(list(enumerate(looks, start=1))):
@@ -118,9 +118,9 @@ def _counted(
     number = len(looks) + 1
     if number > PLANNED_LOOKS and not extra:
         raise ConflictError(
-            f"{escape(str(path))}: the sealed items were looked at {len(looks)} times, and {PLANNED_LOOKS} looks were planned: "
-            "each one more is another chance for luck. Learn from new items, or look all the same with --extra-look, which the "
-            "proof tells"
+            f"{escape(str(path))}: the held-out items were used for {plural(len(looks), 'evaluation')}, and {PLANNED_LOOKS} were "
+            "planned: each one more is another chance for luck. Learn from new items, or evaluate all the same with "
+            "--extra-look, which the proof tells"
         )
     line = {"format": _FORMAT, "number": number, "at": at.isoformat(), "extra": number > PLANNED_LOOKS, "key": key, **subject}
     cut = b"\n" if data and not data.endswith(b"\n") else b""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import threading
 import time
 from collections.abc import Coroutine, Generator, Mapping, Sequence
@@ -36,7 +35,9 @@ if TYPE_CHECKING:
     from jumar.app.loop_auto import LoopAuto
     from jumar.judging.cheap.evaluator import CheapModeEvaluator
     from jumar.judging.dual import CheapResult, DualEvaluation
-    from jumar.judging.expensive.summary import Evaluation, Result
+    from jumar.judging.expensive.cache import ReplyCache
+    from jumar.judging.expensive.call_log import CallLog
+    from jumar.judging.expensive.summary import Evaluation
     from jumar.judging.items import Item
     from jumar.judging.rubric import StoryRubric, TextRubric
 
@@ -122,6 +123,8 @@ class LoopEvaluator:
         self._options = options
         self._place = place
         self._folder = folder
+        self._since = time.time_ns()  # no program of the loop runs yet
+        self._forged: list[str] = []
         self._rubric = _rubric(options.rubric, place.base, where)
         self._patterns = None if options.patterns is None else place.base / options.patterns
         self._cheap: CheapModeEvaluator | None = None
@@ -198,7 +201,8 @@ class LoopEvaluator:
         """Judge the items; see :class:`jumar.model.evaluators.Evaluator`."""
         began = time.monotonic()
         found = self._evaluated(context)
-        return replace(found, seconds=time.monotonic() - began)
+        forged, self._forged[:] = tuple(self._forged), ()
+        return replace(found, seconds=time.monotonic() - began, forged=forged)
 
     def _items(self, context: StepContext) -> list[Item] | None:
         from jumar.app.evaluator_items import collect_items
@@ -232,6 +236,7 @@ class LoopEvaluator:
 
     def _judged(self, items: Sequence[Item], context: StepContext) -> Evaluated:
         from jumar.app.evaluator_figures import Findings, summarise, unreliable
+        from jumar.judging.expensive.call_log import FILE, CallLog
         from jumar.judging.expensive.summary import JudgeRejectedError
 
         folder = context.log_directory / self._folder
@@ -242,18 +247,16 @@ class LoopEvaluator:
         learned = self._patterns_for(context)
         found = Findings(mode=self._options.mode, read=read, empty=empty, recorded=self._recorded(learned))
         if self._judge is not None and read:
-            tally = _Spending(folder / "spent.jsonl")
             try:
-                if self._auto is not None:
-                    auto = self._decided(self._auto, self._judge, read, tally, fresh=context.fresh)
-                    found, expensive = replace(found, auto=auto), auto.expensive
-                else:
-                    expensive = self._ask(self._judge, read, tally, fresh=context.fresh)
+                log = None if getattr(self._judge, "recorded", False) else folder / FILE  # an earlier try was paid for, too
+                with CallLog(log, reserve=self._settings.reserve_cost) as calls:
+                    if self._auto is not None:
+                        auto = self._decided(self._auto, self._judge, read, calls, fresh=context.fresh)
+                        found = replace(found, auto=auto, expensive=auto.expensive)
+                    else:
+                        found = replace(found, expensive=self._ask(self._judge, read, calls, fresh=context.fresh))
             except (EvaluationUnreliableError, JudgeRejectedError) as error:
-                given = cast("Evaluation | None", error.evaluation)
-                found = replace(found, expensive=given, recorded={**found.recorded, **tally.correction(given)})
-                return unreliable(found, str(error))
-            found = replace(found, expensive=expensive, recorded={**found.recorded, **tally.correction(expensive)})
+                return unreliable(replace(found, expensive=cast("Evaluation | None", error.evaluation)), str(error))
         found = self._with_cheap(found, learned)
         self._write(folder, found, context.iteration)
         return self._with_learned(summarise(found), found, context)
@@ -281,39 +284,38 @@ class LoopEvaluator:
         found: dict[str, Any] = {"rubric": digest, "patterns": patterns, "details": f"logs/{self._folder}"}
         return found if self._judge is None else {**found, "judge": self._judge.identity}
 
-    def _ask(self, judge: Judge, items: Sequence[Item], tally: _Spending, *, fresh: str) -> Evaluation:
-        from jumar.app.judged import reply_cache
+    def _ask(self, judge: Judge, items: Sequence[Item], calls: CallLog, *, fresh: str) -> Evaluation:
         from jumar.judging.expensive.evaluate import judge_items, run_async
         from jumar.judging.expensive.given import rubric_of
 
-        cache = reply_cache(self._cache_directory(fresh), judge)
+        cache = self._cache(judge, fresh)
         question = rubric_of(self._rubric, items)
 
         async def work() -> Evaluation:
             async with contextlib.aclosing(judge):
-                return await judge_items(
-                    items, judge, question, self._settings, on_result=tally.add, cache=cache, prices=self._prices
-                )
+                return await judge_items(items, judge, question, self._settings, cache=cache, prices=self._prices, calls=calls)
 
         return run_async(lambda: _until_stopped(work(), self._place.stop))
 
-    def _decided(self, auto: LoopAuto, judge: Judge, items: Sequence[Item], tally: _Spending, *, fresh: str) -> AutoEvaluation:
-        from jumar.app.auto import left_of
-        from jumar.app.judged import reply_cache
+    def _decided(self, auto: LoopAuto, judge: Judge, items: Sequence[Item], calls: CallLog, *, fresh: str) -> AutoEvaluation:
         from jumar.judging.expensive.evaluate import judge_items, run_async
 
-        cache = reply_cache(self._cache_directory(fresh), judge)
+        cache = self._cache(judge, fresh)
 
-        async def ask(asked: Sequence[Item], before: Evaluation | None) -> Evaluation:
-            settings = left_of(self._settings, before)
+        async def ask(asked: Sequence[Item]) -> Evaluation:
             question = auto.rubric.judge
-            return await judge_items(asked, judge, question, settings, on_result=tally.add, cache=cache, prices=self._prices)
+            return await judge_items(asked, judge, question, self._settings, cache=cache, prices=self._prices, calls=calls)
 
         async def work() -> AutoEvaluation:
             async with contextlib.aclosing(judge):
                 return await auto.decide(items, ask)
 
         return run_async(lambda: _until_stopped(work(), self._place.stop))
+
+    def _cache(self, judge: Judge, fresh: str) -> ReplyCache | None:
+        from jumar.app.judged import reply_cache
+
+        return reply_cache(self._cache_directory(fresh), judge, since=self._since, forged=self._forged.append)
 
     def _cache_directory(self, fresh: str) -> Path | None:
         """Return where replies are kept, None for nowhere. A fresh reading has its own folder, and goes on when it was killed."""
@@ -417,35 +419,3 @@ async def _until_stopped(work: Coroutine[Any, Any, _T], stop: threading.Event | 
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-class _Spending:
-    """What each item cost, written down as it becomes known: a run that is killed has been paid for, too.
-
-    What was in flight then may have cost something: after a try that was cut off the whole cost is unknown, unless every judge's
-    answer so far was free.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._earlier = _costs(path)
-
-    def add(self, result: Result) -> None:
-        with as_write_error("write", self._path), self._path.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps({"id": result.story_id, "cost_usd": result.cost_usd}) + "\n")
-
-    def correction(self, given: Evaluation | None) -> dict[str, Any]:
-        """Return the cost with that of earlier tries; nothing where there were none."""
-        paid = [cost for cost in self._earlier if cost != 0.0]
-        if given is None or not paid:
-            return {}
-        return {"cost_usd": None, "known_cost_usd": given.known_cost_usd + sum(cost or 0.0 for cost in paid)}
-
-
-def _costs(path: Path) -> list[float | None]:
-    found: list[float | None] = []
-    with contextlib.suppress(FileNotFoundError):
-        for line in path.read_text("utf-8", "replace").splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                found.append(json.loads(line)["cost_usd"])
-    return found

@@ -8,7 +8,8 @@ asked, and the configured patterns stay as they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.util import find_spec
@@ -21,7 +22,7 @@ from jumar.model.codec import FORMAT
 from jumar.model.judgement import LearnedSoFar
 from jumar.model.protocols import StepContext
 from jumar.redaction import current
-from jumar.store.layout import LoopPaths, loops_directory
+from jumar.store.layout import LoopPaths, iteration_name, loops_directory
 from jumar.text import escape
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from jumar.learning.known import Known
     from jumar.learning.material import Material
     from jumar.learning.step import Learned
+    from jumar.store.trust import Trust
 
 __all__ = ["LEARNED", "PATTERNS", "VERDICTS", "LoopLearning"]
 
@@ -40,6 +42,7 @@ VERDICTS: Final = "verdicts.jsonl"
 LEARNED: Final = "learned"
 PATTERNS: Final = "patterns.json"
 _SUMMARY: Final = "learned.json"
+_log = logging.getLogger("jumar.judging")
 
 Profile = Literal["evidence", "seed"]
 
@@ -91,8 +94,16 @@ class LoopLearning:
     def learn(self, context: StepContext, items: Sequence[Item], results: Sequence[Result]) -> LearnedSoFar:
         """Keep the verdicts of an iteration, learn one step, and return what is known now.
 
-        Errors: :class:`jumar.errors.StoreDamagedError` for files of an earlier iteration that cannot be read.
+        What an earlier iteration left is taken where jumar vouches for it. Errors: :class:`jumar.errors.StoreDamagedError` for
+        files of one that cannot be read.
         """
+        learned = self._learn(context, items, results)
+        trust = self._trust(context)
+        if trust is not None:
+            trust.vouch(context.log_directory / self._folder, self._place(context.iteration))
+        return learned
+
+    def _learn(self, context: StepContext, items: Sequence[Item], results: Sequence[Result]) -> LearnedSoFar:
         from jumar.learning.growing import gather
 
         own = context.log_directory / self._folder
@@ -115,10 +126,27 @@ class LoopLearning:
     def _logs(self, context: StepContext, number: int) -> Path:
         return LoopPaths(loops_directory(self._root) / context.loop_id).iteration(number) / "logs" / self._folder
 
-    def _earlier(self, context: StepContext) -> list[int]:
-        """Return the iterations that this one may know of and that have a score, the newest first."""
+    def _trust(self, context: StepContext) -> Trust | None:
+        from jumar.store.loop_reader import LoopReader
+
+        directory = loops_directory(self._root) / context.loop_id
+        if not LoopPaths(directory).loop_json.exists():  # an evaluator that is asked outside of a loop
+            return None
+        return LoopReader(directory).trust
+
+    def _place(self, number: int) -> str:
+        return f"{iteration_name(number)}/{self._folder}"
+
+    def _earlier(self, context: StepContext) -> Iterator[int]:
+        """Yield the iterations that this one may know of, that have a score and whose files are jumar's, the newest first."""
         views = [view for view in context.history if view.number < context.iteration and view.score is not None]
-        return sorted((view.number for view in views), reverse=True)
+        trust = self._trust(context)
+        for number in sorted((view.number for view in views), reverse=True):
+            folder = self._logs(context, number)
+            if trust is None or not folder.is_dir() or trust.vouches(folder, self._place(number)):
+                yield number
+            else:
+                _log.warning("jumar.learned_forged: %s was not written by jumar; nothing is learned from it", escape(str(folder)))
 
     def _newest(self, context: StepContext) -> Path | None:
         folders = (self._logs(context, number) / LEARNED for number in self._earlier(context))
@@ -298,5 +326,5 @@ def _bytes(text: str) -> bytes:
 def _damaged(path: Path, error: Exception) -> StoreDamagedError:
     return StoreDamagedError(
         f"{escape(str(path))} is damaged ({escape(f'{type(error).__name__}: {error}')[:100]}); "
-        "restore it from a backup, or go on with learn = false"
+        "restore it from a backup, or resume with learn = false"
     )

@@ -146,7 +146,7 @@ def disk_row(root: Path, snapshot: int | None = None) -> Row:
         detail = f"{size(free)} free, {size(needed)} are needed at least"
         return Row(name="disk space", state="red", detail=detail, fix="free some space, or choose another disk with --root")
     if snapshot is not None and free < _PASSES * snapshot:
-        detail = f"{size(free)} free; {_PASSES} passes that change everything would need {size(_PASSES * snapshot)}"
+        detail = f"{size(free)} free; {_PASSES} iterations that change everything would need {size(_PASSES * snapshot)}"
         return Row(
             name="disk space", state="yellow", detail=detail, fix="free some space, or leave files out with [artifacts] exclude"
         )

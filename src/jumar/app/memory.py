@@ -1,4 +1,4 @@
-"""``[memory]``: the reflections that fit a pass, by embedding, exact search and a selection strategy (:mod:`jumar.topk`)."""
+"""``[memory]``: the reflections that fit an iteration, by embedding, exact search and a strategy (:mod:`jumar.topk`)."""
 
 from __future__ import annotations
 

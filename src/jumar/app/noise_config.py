@@ -14,7 +14,7 @@ _DEFAULT: Final = NoiseRules()
 
 
 class NoiseConfig(BaseModel):
-    """``[noise]``: who is scored again after the last pass, how often, and which differences count as none."""
+    """``[noise]``: who is scored again after the last iteration, how often, and which differences count as none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

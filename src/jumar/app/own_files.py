@@ -1,6 +1,6 @@
-"""Files in the work directory that are jumar's own business: the configuration in use, judges' replies, where output goes.
+"""Files in the working directory that are jumar's own business: the configuration in use, judges' replies, where output goes.
 
-Neither is the work of a pass. Were they artifacts, putting a pass back would undo an edit of the configuration, and would
+Neither is the work of an iteration. Were they artifacts, putting one back would undo an edit of the configuration, and would
 take away the log that ``jumar run > run.log`` is writing at that moment.
 """
 

@@ -1,4 +1,4 @@
-"""From the configuration's tables to programs: the generator, the validators and the scorers."""
+"""From the configuration's tables to programs: the generator, the checks and the scorers."""
 
 from __future__ import annotations
 
@@ -102,6 +102,7 @@ def _validator(config: ValidatorConfig, base: Path, switch: StopSwitch) -> Valid
         baseline=config.baseline,
         junit=config.junit,
         failures=config.failures,
+        known=config.known,
         stop=switch.immediate,
     )
 

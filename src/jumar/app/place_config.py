@@ -20,10 +20,12 @@ class PlaceConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     isolation: Literal["none", "copy", "worktree", "sandbox"] = "none"
+    final_output: Literal["auto", "full", "changed"] = "auto"
     network: bool = True
     sandbox_writable: list[str] = Field(default_factory=list)
     setup: Command | None = None
     setup_timeout: Seconds = 600
+    recheck: Literal["clean", "strict", "off"] = "clean"
     reset: Command | None = None
     reset_timeout: Seconds = 120
     on_stop: Command | None = None

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import re
-import secrets
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from jumar.app.config import JumarConfig
+from jumar.app.defaults import config_with, defaults_of, said_otherwise
 from jumar.app.differences import told_differences
+from jumar.app.earlier import earlier_passes
 from jumar.app.guard_config import as_recorded, changed_checks, guard_rules
 from jumar.app.limits import GivenLimits, LimitsInForce, limits_in_force
+from jumar.app.naming import LoopChoice, choose_loop
 from jumar.app.own_files import own_files
 from jumar.app.parts import build_parts, evaluator_warnings, sandbox_of
+from jumar.app.preflight import fitting_rules, refuse_generator
 from jumar.app.redact_config import install_redaction
-from jumar.app.rehearsal import generator_row
 from jumar.app.seeing_config import load_listeners
-from jumar.app.templates import AGENT
-from jumar.decide.recorded import artifact_rules, config_now
+from jumar.decide.recorded import MADE_UP, artifact_rules, config_now
 from jumar.decide.treelock import refuse_busy_tree
-from jumar.errors import ConfigError, UsageError
+from jumar.errors import ConfigError, ForgedError, UsageError
+from jumar.loop.aside import complete
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch, refuse_stop_file
 from jumar.loop.engine import Loop, check_settings
@@ -31,14 +32,18 @@ from jumar.loop.events import Listener
 from jumar.loop.identity import current_user
 from jumar.loop.prompt import check_template
 from jumar.loop.settings import LoopSettings, achievable
+from jumar.loop.start import never_begun
+from jumar.loop.workspace import remove_trees
 from jumar.loop.worktrees import check_repository
 from jumar.model.codec import flat
-from jumar.model.stopping import LIMIT_REASONS
 from jumar.redaction import current, redacted_json
-from jumar.store.layout import LoopPaths, check_loop_id, list_loops, loops_directory, prepare_root
+from jumar.store.layout import LoopPaths, check_loop_id, loops_directory, prepare_root
 from jumar.store.loop_reader import LoopReader
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
+from jumar.store.quarantine import set_aside
+from jumar.store.removal import tidy_removed
+from jumar.store.tree_size import TreeSize
 from jumar.text import escape
 
 __all__ = ["RunRequest", "limits_of_run", "loop_to_run", "prepare", "prompt_of"]
@@ -47,14 +52,12 @@ _FREE = (
     "loop.max_iterations",
     "loop.id",
     "loop.workers",
-    *(f"loop.{key}" for key in ("on_stop", "on_stop_timeout", "setup_timeout", "reset_timeout", "sandbox_writable")),
-    *(f"evaluator.{key}" for key in ("cache", "concurrency", "timeout", "max_retries", "backoff_base", "max_cost", "price")),
+    *(f"loop.{key}" for key in ("recheck", "on_stop", "on_stop_timeout", "setup_timeout", "reset_timeout", "sandbox_writable")),
+    *(f"evaluator.{key}" for key in ("cache", "concurrency", "timeout", "max_retries", "backoff_base", "price")),
+    *("evaluator.max_cost", "evaluator.reserve_cost"),
 )
 """Keys that a resume may change freely: the limit, the name by which the loop was found, and how a judge is asked. So is all of
 ``[stop]``, ``[budget]``, ``[retry]`` and ``[redact]``: none of them changes a score."""
-
-_TO_GO_ON_FROM = LIMIT_REASONS | {"blocked"}
-"""How a loop ends that is not at its end: with a higher limit, or once the reason is gone, the same command goes on."""
 
 _FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.")
 
@@ -69,7 +72,8 @@ class RunRequest:
     ``base`` is the directory that relative paths of the configuration start from, ``path`` its file. ``named`` is False
     when the configuration came from the command line alone, so that the loop has no name of its own. ``exact`` is True when
     a person named the loop itself: then it is that one, and not the newest of its configuration. ``resume`` "never" refuses
-    to go on with a loop that is there, "require" to start one where none is. ``limits`` says which limits come from where.
+    to resume a loop that is there, "require" to start one where none is. ``limits`` says which limits come from where.
+    ``ask`` puts a question to the person and returns whether the answer is yes; None where nobody is there to answer.
     """
 
     config: JumarConfig
@@ -80,6 +84,9 @@ class RunRequest:
     exact: bool = False
     new: bool = False
     accept_changes: bool = False
+    allow_broken_start: bool = False
+    accept_size: bool = False
+    ask: Callable[[str], bool] | None = None
     resume: Resume = "auto"
     limits: GivenLimits = field(default_factory=GivenLimits)
 
@@ -87,17 +94,30 @@ class RunRequest:
 def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | None) -> Loop:
     """Find or create the loop's store and put the loop together. Nothing is run and nothing is paid for.
 
-    Errors: :class:`ConfigError` when the configuration differs from the recorded one, and whatever the parts refuse.
+    What lies in the store and jumar did not write is set aside, and the loop tells it. Errors: :class:`ConfigError` when the
+    configuration differs from the recorded one, and whatever the parts refuse.
     """
+    told = [*complete(request.root)]
+    while True:
+        try:
+            return _prepared(request, switch, listener, told)
+        except ForgedError as error:
+            told.append(set_aside(error))
+
+
+def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None, told: Sequence[str]) -> Loop:
     install_redaction(request.config.redact)
     workdir = request.config.directory(request.base)
     if not workdir.is_dir():
-        raise ConfigError(f"the work directory {escape(str(workdir))} does not exist; see [loop] workdir")
-    loop_id = loop_to_run(request)
-    _check_resume(request, loop_id)
+        raise ConfigError(f"the working directory {escape(str(workdir))} does not exist; see [loop] workdir")
+    choice = _choice(request)
+    loop_id = choice.loop_id
+    _check_resume(request, choice)
+    defaults = defaults_of(_reader(request, loop_id))
     limits = limits_of_run(request, loop_id)
     config = limits.config
-    _refuse_missing_program(config, workdir)
+    known = functools.partial(_cost_known, config, request.root, loop_id)
+    refuse_generator(config, workdir, configured=request.path is not None, cost_known=known)
     if config.loop.isolation == "worktree":
         check_repository(workdir)
     sandbox = sandbox_of(config, request.base, request.root)
@@ -105,6 +125,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         sandbox.check(workdir)
     parts = build_parts(config, request.base, switch, root=request.root)
     refuse_stop_file(LoopPaths(loops_directory(request.root) / loop_id).stop_files())
+    artifacts, said = _artifacts(request, config, loop_id)
     settings = LoopSettings(
         loop_id=loop_id,
         workdir=workdir,
@@ -112,15 +133,16 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         continue_from=config.loop.continue_from,
         isolation=config.loop.isolation,
         apply=config.apply,
-        artifacts=_rules(config, own_files(workdir, request.path, config.reply_directories(request.base))),
+        artifacts=artifacts,
         weights=config.weights,
         criteria=config.selection.criteria(),
-        stop=config.stop.rules(config.max_iterations),
+        stop=config.stop_rules(),
         environment=tuple(config.loop.env),
         prompt_template=_prompt_template(config, request.base),
         completion_promise=config.generator.completion_promise,
         resume_session=config.generator.session == "resume",
-        recorded=_recorded(config),
+        recorded=_recorded(config, defaults),
+        defaults=defaults,
         guard=guard_rules(config, workdir=workdir, base=request.base, path=request.path),
         candidates=config.loop.candidates,
         workers=config.loop.workers or config.loop.candidates,
@@ -128,69 +150,113 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
         retries=config.retry.retries(),
         budget=config.budget.limits(),
         holdout_weights={} if config.holdout is None else config.holdout.weights,
-        notices=(*limits.notices, *evaluator_warnings(parts)),
+        allow_broken_start=request.allow_broken_start,
+        recheck=config.loop.recheck,
+        own=own_files(workdir, request.path, config.reply_directories(request.base)),
+        notices=(*said, *limits.notices, *evaluator_warnings(parts)),
     )
     check_patterns(config.loop.env)
     check_settings(settings, parts)
     listeners = load_listeners(config.hooks, config.telemetry, request.base)
-    store, settings = _store(request, settings, limits)
+    store, settings = _store(request, choice, settings, limits)
+    settings = replace(settings, notices=(*([choice.told] if choice.told else []), *told, *settings.notices))
     return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener, listeners=listeners)
 
 
-def _check_resume(request: RunRequest, loop_id: str) -> None:
+def _check_resume(request: RunRequest, choice: LoopChoice) -> None:
     """Refuse, before anything is created, what the person said that a run must not do."""
-    there = (loops_directory(request.root) / loop_id).exists()
-    if request.resume == "never" and there:
-        raise UsageError(
-            f"loop '{loop_id}' is there already, and --resume never says not to go on with it; --new starts another one"
-        )
-    if request.resume == "require" and not there:
+    loop_id = choice.loop_id
+    if request.resume == "never" and not (choice.fresh or choice.unbegun):
+        raise UsageError(f"loop '{loop_id}' is there already, and --resume never says not to resume it; --new starts another one")
+    if request.resume == "require" and choice.fresh:
         named = f"loop '{loop_id}' is not there" if request.named else "no unfinished loop of this command is there"
-        raise UsageError(
-            f"{named}, so there is nothing to go on with; --resume auto starts one (root: {escape(str(request.root))})"
-        )
+        raise UsageError(f"{named}, so there is nothing to resume; --resume auto starts one (root: {escape(str(request.root))})")
 
 
 def loop_to_run(request: RunRequest) -> str:
-    """Return the id of the loop that :func:`prepare` would go on with, or create."""
-    return check_loop_id(_loop_id(request, _recorded(request.config), request.config.directory(request.base)))
+    """Return the id of the loop that :func:`prepare` would resume, or create."""
+    return _choice(request).loop_id
+
+
+def _choice(request: RunRequest) -> LoopChoice:
+    def same(store: LoopReader) -> bool:
+        defaults = defaults_of(store)
+        recorded = _recorded(config_with(defaults, request.config), defaults)
+        before, now = flat(store.config["run"]), flat(recorded)
+        keep_going = request.named or before.get("stop.keep_going") == now.get("stop.keep_going")
+        return keep_going and not _differences(before, now)
+
+    choice = choose_loop(request, request.config.directory(request.base), same)
+    check_loop_id(choice.loop_id)
+    return choice
 
 
 def limits_of_run(request: RunRequest, loop_id: str) -> LimitsInForce:
-    """Return the limits that a run of ``loop_id`` has, with those that were given to it before."""
+    """Return the limits that a run of ``loop_id`` has, with those that were given to it before.
+
+    Their configuration is the whole one that holds: what it leaves unset is as it was when the loop began.
+    """
+    store = _reader(request, loop_id)
+    return limits_in_force(config_with(defaults_of(store), request.config), request.limits, store)
+
+
+def _reader(request: RunRequest, loop_id: str) -> LoopReader | None:
     directory = loops_directory(request.root) / loop_id
-    store = LoopReader(directory) if (directory / "loop.json").is_file() else None
-    return limits_in_force(request.config, request.limits, store)
+    found = LoopReader(directory) if (directory / "loop.json").is_file() else None
+    return None if found is not None and never_begun(found) else found
+
+
+def _cost_known(config: JumarConfig, root: Path, loop_id: str) -> bool:
+    """Whether this loop has run its generator before, or an earlier one with the same generator learned what it costs."""
+    directory = loops_directory(root) / loop_id
+    if (directory / "loop.json").is_file() and any(one.start.purpose == "generate" for one in LoopReader(directory).attempts()):
+        return True
+    return any(use.cost_usd is not None for use in earlier_passes(config, root, besides=loop_id)[0])
 
 
 def prompt_of(request: RunRequest) -> str:
-    """Return the words of the prompt that do not change from pass to pass: its template and the objective."""
+    """Return the words of the prompt that do not change from iteration to iteration: its template and the objective."""
     return f"{_prompt_template(request.config, request.base) or ''}{_objective(request.config, request.base)}"
 
 
-def _refuse_missing_program(config: JumarConfig, workdir: Path) -> None:
-    """Refuse, before anything is created, a command without a shell whose program is not there."""
-    command = config.generator.command
-    if isinstance(command, list) or (command is not None and AGENT in command.split()):
-        row = generator_row(config, workdir)
-        if row.state == "red":
-            raise ConfigError(f"[generator] {row.detail}; {row.fix}")
+def _artifacts(request: RunRequest, config: JumarConfig, loop_id: str) -> tuple[ArtifactRules, tuple[str, ...]]:
+    """Return what the loop keeps, and what is to be said of a large directory before it begins.
+
+    A loop that is there has its limits on record where the configuration sets none.
+    """
+    workdir, store = config.directory(request.base), _reader(request, loop_id)
+    own = own_files(workdir, request.path, config.reply_directories(request.base))
+    rules = config.artifacts.rules(None if store is None else artifact_rules(store))
+    rules = replace(rules, exclude=tuple(dict.fromkeys((*rules.exclude, *own))))
+    if store is not None:
+        return rules, ()
+    size = TreeSize.of(workdir, rules.list(workdir, never=(request.root,)))
+    rules, said = fitting_rules(config, rules, size, accept=request.accept_size, ask=request.ask)
+    return rules, () if said is None else (said,)
 
 
-def _rules(config: JumarConfig, own: Iterable[str]) -> ArtifactRules:
-    rules = config.artifacts.rules()
-    return replace(rules, exclude=tuple(dict.fromkeys((*rules.exclude, *own))))
-
-
-def _store(request: RunRequest, settings: LoopSettings, limits: LimitsInForce) -> tuple[LoopStore, LoopSettings]:
-    directory = loops_directory(request.root) / settings.loop_id
+def _store(
+    request: RunRequest, choice: LoopChoice, settings: LoopSettings, limits: LimitsInForce
+) -> tuple[LoopStore, LoopSettings]:
+    """Make the loop, or open the one to go on with. Where another process takes the name meanwhile, it is chosen anew."""
     prepare_root(request.root)
-    if not directory.exists():
-        if settings.in_place:
-            refuse_busy_tree(request.root, settings.workdir)
-        document, at = _document(settings, limits), SystemClock().now()
-        return LoopStore.create(directory, settings.loop_id, document, workdir=settings.workdir, created_at=at), settings
-    store = LoopStore.open(directory)
+    tidy_removed(request.root)
+    if choice.fresh and settings.in_place:
+        refuse_busy_tree(request.root, settings.workdir)
+    document = {**_document(settings, limits), MADE_UP: not request.named}
+    while choice.fresh:
+        directory, at = loops_directory(request.root) / choice.loop_id, SystemClock().now()
+        settings = replace(settings, loop_id=choice.loop_id)
+        try:
+            return LoopStore.create(directory, choice.loop_id, document, workdir=settings.workdir, created_at=at), settings
+        except UsageError:
+            earlier, choice = choice, _choice(request)
+            if choice == earlier:
+                raise
+    if choice.unbegun:
+        return _begun_again(request, choice, settings, document)
+    store = LoopStore.open(loops_directory(request.root) / choice.loop_id)
+    settings = replace(settings, loop_id=choice.loop_id)
     left_out = (*artifact_rules(store).exclude, *settings.artifacts.exclude)
     settings = replace(settings, artifacts=replace(settings.artifacts, exclude=tuple(dict.fromkeys(left_out))))
     _check_unchanged(
@@ -201,6 +267,18 @@ def _store(request: RunRequest, settings: LoopSettings, limits: LimitsInForce) -
     )
     _record_limits(store, limits)
     return store, replace(settings, guard=as_recorded(store, settings.guard))
+
+
+def _begun_again(
+    request: RunRequest, choice: LoopChoice, settings: LoopSettings, document: Mapping[str, Any]
+) -> tuple[LoopStore, LoopSettings]:
+    """Make a loop anew that never began: its start is taken and judged again, with what was mended."""
+    directory = loops_directory(request.root) / choice.loop_id
+    before = LoopStore.open(directory)
+    with before.lock():
+        remove_trees(request.root, before.loop_id, settings.workdir)
+    settings, at = replace(settings, loop_id=choice.loop_id), SystemClock().now()
+    return LoopStore.begin_again(directory, document, workdir=settings.workdir, created_at=at), settings
 
 
 def _record_limits(store: LoopStore, limits: LimitsInForce) -> None:
@@ -226,6 +304,7 @@ def _document(settings: LoopSettings, limits: LimitsInForce) -> dict[str, Any]:
         "override_enabled": config.override.enabled,
         "isolation": settings.isolation,
         "apply": settings.apply,
+        "final_output": config.loop.final_output,
         "artifacts": {
             "include": list(rules.include),
             "exclude": list(rules.exclude),
@@ -234,13 +313,14 @@ def _document(settings: LoopSettings, limits: LimitsInForce) -> dict[str, Any]:
             "max_total_bytes": rules.max_total_bytes,
         },
         "run": dict(settings.recorded),
+        "defaults": dict(settings.defaults),
         "checks": settings.guard.recorded(),
         "limits": limits.given.to_json(),
     }
 
 
-def _recorded(config: JumarConfig) -> dict[str, Any]:
-    recorded = config.model_dump(mode="json", exclude_defaults=True)
+def _recorded(config: JumarConfig, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    recorded = said_otherwise(defaults, config)
     return {**redacted_json(recorded, current().redact), **({"redact": recorded["redact"]} if "redact" in recorded else {})}
 
 
@@ -258,7 +338,7 @@ def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[st
         shown = "\n".join(f"  {line}" for line in differences)
         raise ConfigError(
             f"the configuration differs from the one that loop '{store.loop_id}' was recorded with:\n{shown}\n"
-            "Scores before and after would not compare. Go on with --accept-changes, or start another loop with --new."
+            "Scores before and after would not compare. Resume with --accept-changes, or start another loop with --new."
         )
     with store.lock():
         store.add_decision(
@@ -281,69 +361,16 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
 
 
 def _told(key: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    shown = "checks" if key == "validators" else key
     if key in before and key in after:
-        return told_differences(key, before[key], after[key])
+        return told_differences(shown, before[key], after[key])
     if isinstance(before.get(key, after.get(key)), list):  # an empty list is how nothing is written
-        return told_differences(key, before.get(key, []), after.get(key, []))
-    return [f"{key}: {_value(before, key)} → {_value(after, key)}"]
+        return told_differences(shown, before.get(key, []), after.get(key, []))
+    return [f"{shown}: {_value(before, key)} → {_value(after, key)}"]
 
 
 def _value(settings: Mapping[str, Any], key: str) -> str:
     return repr(settings[key]) if key in settings else "its default"
-
-
-def _loop_id(request: RunRequest, recorded: Mapping[str, Any], workdir: Path) -> str:
-    """Return the loop to go on with, or the name of a new one.
-
-    A named configuration goes on with the newest of its loops. A command line without a name goes on with a loop that was started
-    with the same words in the same directory and is unfinished, or is the newest of them and was ended by a limit: its budget is
-    not to be had a second time by running the command again. Otherwise the name is made up.
-    """
-    existing = list_loops(request.root)
-    if not request.named:
-        same = None if request.new else _unfinished_twin(request.root, existing, recorded, workdir)
-        return same or f"{_slug(workdir.name)}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    name = request.config.loop.id or _slug(workdir.name)
-    if request.exact and not request.new and name in existing:
-        return name
-    numbers = [number for loop in existing if (number := _generation(loop, name)) is not None]
-    if not numbers:
-        return name
-    newest = max(numbers)
-    return _numbered(name, newest + 1 if request.new else newest)
-
-
-def _unfinished_twin(root: Path, existing: tuple[str, ...], recorded: Mapping[str, Any], workdir: Path) -> str | None:
-    wanted, newest = flat(dict(recorded)), True
-    for loop in reversed(existing):
-        directory = loops_directory(root) / loop
-        if not (directory / "loop.json").exists():
-            continue
-        store = LoopStore.open(directory)
-        run = store.config.get("run")
-        if run is None or store.workdir != workdir or _differences(flat(run), wanted):
-            continue
-        end = store.last_end()
-        if end is None or (newest and end.data.get("stop_reason") in _TO_GO_ON_FROM):
-            return loop
-        newest = False
-    return None
-
-
-def _generation(loop: str, name: str) -> int | None:
-    """Return 1 for ``name``, N for ``name-N``, None for another loop."""
-    if loop == name:
-        return 1
-    match = re.fullmatch(re.escape(name) + r"-(\d{1,6})", loop)
-    return int(match.group(1)) if match and int(match.group(1)) > 1 else None
-
-
-def _numbered(name: str, number: int) -> str:
-    return name if number == 1 else f"{name}-{number}"
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.")[:60] or "loop"
 
 
 def _objective(config: JumarConfig, base: Path) -> str:

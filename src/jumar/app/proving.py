@@ -1,4 +1,4 @@
-"""``jumar prove``: the final set of a learning run against the sealed items, and the checks of a proof that is there."""
+"""``jumar prove``: the final set of a learning run against the held-out items, and the checks of a proof that is there."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from jumar.errors import (
 )
 from jumar.files import as_write_error, replace_file
 from jumar.judging.digests import digest_of, patterns_digest
+from jumar.judging.expensive.call_log import FILE as CALLS
+from jumar.judging.expensive.call_log import CallLog
 from jumar.judging.expensive.settings import MAX_UNSCORED
 from jumar.judging.items import Item
 from jumar.judging.proofs import Proof, ProofJudge, read_proof
@@ -70,12 +72,12 @@ def rubric_of_items(spec: str | None, items: Sequence[Item]) -> StoryRubric | Te
 
 
 def look_subject(patterns: str, split: str, judge: ProofJudge, rubric: str) -> dict[str, Any]:
-    """Return all that decides what a look at the sealed items shows, by hashes; for :func:`jumar.app.looks.count_look`."""
+    """Return all that decides what a look at the held-out items shows, by hashes; for :func:`jumar.app.looks.count_look`."""
     return {"patterns": patterns, "split": split, "judge": digest_of(judge.model_dump(mode="json")), "rubric": rubric}
 
 
 def prove(request: ProveRequest, now: datetime, hear: Hear | None = None, *, stop: Callable[[], bool] = lambda: False) -> Proving:
-    """Count a look, judge the sealed items, and write ``proof.json``.
+    """Count a look, judge the held-out items, and write ``proof.json``.
 
     Scores are those of ``verdicts.jsonl``; what is missing there is asked, and kept there. ``stop`` ends the asking. Errors:
     :class:`jumar.errors.ConfigError` of judge, rubric and files, :class:`ItemError` for other items than those that were split,
@@ -87,16 +89,21 @@ def prove(request: ProveRequest, now: datetime, hear: Hear | None = None, *, sto
     items = _items(request)
     split.check(items)
     judge = make_judge(request.judge, max_tokens=request.max_tokens)
-    asking = Asking(
-        judge=judge,
-        question=rubric_of_items(request.rubric, items).judge,
-        settings=request.settings,
-        cache=request.cache,
-        prices=request.prices,
-        stop=stop,
-    )
-    with _ended(request.output):
-        return prove_set(request, patterns, split, items, Verdicts(request.output / VERDICTS, asking), now, hear)
+    durable = not getattr(judge, "recorded", False)
+    reserve = request.settings.reserve_cost
+    with _ended(request.output), CallLog(request.output / CALLS, "prove", reserve=reserve, durable=durable) as calls:
+        asking = Asking(
+            judge=judge,
+            question=rubric_of_items(request.rubric, items).judge,
+            settings=request.settings,
+            cache=request.cache,
+            prices=request.prices,
+            stop=stop,
+            calls=calls,
+        )
+        proven = prove_set(request, patterns, split, items, Verdicts(request.output / VERDICTS, asking), now, hear)
+        calls.done()
+        return proven
 
 
 def prove_set(
@@ -109,11 +116,10 @@ def prove_set(
     hear: Hear | None = None,
     *,
     parts: Sequence[Part] = ("open", "sealed"),
-    spent: float = 0.0,
 ) -> Proving:
     """Do what :func:`prove` does, with what its caller has read already.
 
-    Only items of these ``parts`` are asked about. ``spent`` (USD) counts against the budget of ``request`` already.
+    Only items of these ``parts`` are asked about.
     """
     rubric = rubric_of_items(request.rubric, items)
     claims = verdicts.claims
@@ -129,14 +135,14 @@ def prove_set(
         told=_told(request.output / PROOF),
     )
     asked = [split.part(items, part) for part in parts]
-    paid = verdicts.ask(*asked, max_cost=request.settings.max_cost, spent=spent, hear=hear)
+    verdicts.ask(*asked, max_cost=request.settings.max_cost, hear=hear)
     targets = {part: verdicts.targets(one) for part, one in (("sealed", sealed), ("opened", opened))}
     for part, one in (("sealed", sealed), ("opened", opened)):
         if len(targets[part]) < (1 - min(MAX_UNSCORED, request.settings.max_unscored)) * len(one):
             raise EvaluationUnreliableError(
                 f"the judge scored {len(targets[part]):,} of {len(one):,} {part} items"
-                f"{'' if paid.stopped is None else f' ({paid.stopped})'}; a proof would be of another kind of "
-                "items. Run it again: what was answered is kept, and it is the same look"
+                f"{'' if verdicts.stopped is None else f' ({verdicts.stopped})'}; a proof would be of another kind of "
+                "items. Run it again: what was answered is kept, and it is the same evaluation"
             )
     record_seen(request.output, subject, verdicts.digest(sealed) or "")
     proof = make_proof(
@@ -155,7 +161,7 @@ def prove_set(
     path = request.output / PROOF
     with as_write_error("write", path):
         replace_file(path, proof.to_bytes())
-    return Proving(proof=proof, path=path, calls=paid.calls, cost_usd=paid.cost_usd)
+    return Proving(proof=proof, path=path, calls=verdicts.calls.calls, cost_usd=verdicts.calls.total_usd)
 
 
 def _told(path: Path) -> int:
@@ -179,8 +185,8 @@ def _ended(output: Path) -> Generator[None]:
             raise LockedError(f"{shown} is being learned into; `jumar learn` proves at its end")
         if not (output / RESULT).exists():
             raise ConflictError(
-                f"the run of learning in {shown} has not ended, and a look at the sealed items would be wasted: the same "
-                "`jumar learn` command goes on, and proves at its end"
+                f"the run of learning in {shown} has not ended, and an evaluation on the held-out items would be wasted: "
+                "the same `jumar learn` command resumes it, and proves at its end"
             )
     with LoopLock(output / _LOCK, what=f"the proof of {shown}"):
         yield
@@ -236,8 +242,8 @@ def _with_looks(path: Path, proof: Proof, found: Verification) -> Verification:
     try:
         number = look_known(path.parent, subject)
     except NotFoundError:
-        return replace(found, not_checked=(*found.not_checked, f"which look it was: {LOOKS} is not beside the proof"))
-    step = f"the look, in {LOOKS}"
+        return replace(found, not_checked=(*found.not_checked, f"which evaluation it was: {LOOKS} is not beside the proof"))
+    step = f"the number of the evaluation, in {LOOKS}"
     checked = replace(found, checked=(*found.checked, step))
     if number == proof.looks.number:
         return checked

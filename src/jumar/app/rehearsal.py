@@ -1,11 +1,10 @@
-"""The programs of a configuration, each tried once in a throw-away copy of the work directory before a night is spent on them."""
+"""The programs of a configuration, each tried once in a throw-away copy of the tree before a night is spent on them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-import shlex
 import shutil
 import stat
 import tempfile
@@ -18,10 +17,10 @@ from jumar.app.agents import AGENTS
 from jumar.app.config import JumarConfig
 from jumar.app.machine import Row
 from jumar.app.parts import build_parts, evaluator_warnings
-from jumar.app.shortfalls import found_by_passes, missing_row, not_found_by_passes, of_the_copy
-from jumar.app.templates import AGENT
+from jumar.app.shortfalls import of_the_copy
 from jumar.errors import JumarError
 from jumar.files import remove_tree
+from jumar.loop.broken import trouble_of_check, trouble_of_scorer
 from jumar.loop.control import StopSwitch
 from jumar.loop.environment import build_environment, left_out, step_variables
 from jumar.loop.scorers import JudgeScorer, SharedEvaluation
@@ -32,7 +31,7 @@ from jumar.ranking.score import resolve_weights
 from jumar.report.figures import dollars, duration
 from jumar.text import escape, last_line, plural, points
 
-__all__ = ["PROMPT", "Rehearsal", "generator_row", "rehearse", "throw_away_copy"]
+__all__ = ["PROMPT", "Rehearsal", "rehearse", "throw_away_copy"]
 
 PROMPT: Final = "Hello\n"
 """What the generator is asked: one word, so that trying costs next to nothing."""
@@ -53,12 +52,11 @@ _REFUSALS: Final = (
 _WAITING: Final = re.compile("|".join(_QUESTIONS), re.IGNORECASE)
 _LOGIN: Final = re.compile("|".join(_REFUSALS), re.IGNORECASE)
 _WORDS_OF_SECRETS: Final = re.compile(r"KEY|TOKEN|SECRET|AUTH", re.IGNORECASE)
-_SHELL_WORDS: Final = frozenset({"if", "for", "while", "until", "case", "{", "(", "!", "[[", "function", "time"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
-    """Where the programs are tried: a copy of the work directory, and a directory for their prompt and logs."""
+    """Where the programs are tried: a copy of the working directory, and a directory for their prompt and logs."""
 
     workdir: Path
     scratch: Path
@@ -130,89 +128,11 @@ def _tree_size(workdir: Path) -> int:
     return total
 
 
-# -------------------------------------------------------------------------------------------------- is the program there
-
-
-def generator_row(config: JumarConfig, workdir: Path) -> Row:
-    """Return whether the generator's program can be found, without running it."""
-    generator = config.generator
-    if generator.python is not None:
-        return Row(name="generator", state="green", detail=f"the Python function {generator.python}")
-    command = generator.command or ""
-    word = _program(command)
-    shown = command if isinstance(command, str) else shlex.join(command)
-    if word is None:
-        return Row(name="generator", state="green", detail=f"a shell script: {shown:.60}")
-    environment = build_environment(os.environ, config.loop.env, {})
-    if _found(word, workdir, environment.get("PATH"), in_shell=isinstance(command, str)):
-        if "/" in word and not found_by_passes(word, workdir, config):
-            detail = f"{word} is there, and not where passes run"
-            return Row(name="generator", state="red", detail=detail, fix=not_found_by_passes(word))
-        return Row(name="generator", state="green", detail=f"{word} is there")
-    if word == AGENT:
-        fix = "write your agent's command there"
-        return Row(
-            name="generator",
-            state="red",
-            detail=f"the placeholder '{AGENT}' still stands in [generator] command",
-            fix=fix + _installed(),
-        )
-    fix = f"install {word}, or edit `command` in [generator]"
-    return Row(name="generator", state="red", detail=f"'{word}' is not on PATH", fix=fix + _installed())
-
-
-def _installed() -> str:
-    installed = [agent.unattended for agent in AGENTS if shutil.which(agent.program)]
-    return f"; on this machine there is: {', or '.join(installed)}" if installed else ""
-
-
-def _program(command: str | list[str]) -> str | None:
-    """Return the first program that a command runs; None when only a shell can tell."""
-    if not isinstance(command, str):
-        return command[0]
-    try:
-        words = shlex.split(command, comments=False)
-    except ValueError:
-        return None
-    for word in words:
-        if re.fullmatch(r"[A-Za-z_]\w*=.*", word, re.DOTALL):
-            continue
-        simple = re.fullmatch(r"[\w./+@~:-]+", word) is not None
-        return word.rstrip(";") if simple and word not in _SHELL_WORDS else None
-    return None
-
-
-def _found(word: str, workdir: Path, path: str | None, *, in_shell: bool) -> bool:
-    if "/" in word:
-        return os.access((workdir / Path(word).expanduser()), os.X_OK)
-    if shutil.which(word, path=path) is not None:
-        return True
-    # echo, cd, test, … exist inside of the shell only
-    builtins = {
-        "cd",
-        "command",
-        "echo",
-        "eval",
-        "exec",
-        "export",
-        "printf",
-        "set",
-        "test",
-        "true",
-        "false",
-        "trap",
-        "umask",
-        ".",
-        ":",
-    }
-    return in_shell and word in builtins
-
-
 # ----------------------------------------------------------------------------------------------------------- trying it
 
 
 def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> Iterator[Row]:
-    """Yield a row for each validator and scorer on the start state, then for one run of the generator.
+    """Yield a row for each check and scorer on the start state, then for one run of the generator.
 
     ``run`` False leaves the generator out. ``timeout`` is in seconds and only shortens the generator's own.
     """
@@ -255,15 +175,12 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
 
 
 def _validator_row(check: CheckResult) -> Row:
-    name = f"validator: {check.name}"
-    if check.broken is not None:
-        fix = f"try its command by hand in the work directory, then edit [[validators]] '{check.name}'"
-        return Row(name=name, state="red", detail=f"cannot run: {check.broken}", fix=fix)
+    name = f"check: {check.name}"
+    trouble = trouble_of_check(check)
+    if trouble is not None:
+        return Row(name=name, state="red" if trouble.sure else "yellow", detail=trouble.what, fix=trouble.fix)
     if check.passed:
         return Row(name=name, state="green", detail=f"runs, passes, {duration(check.seconds)}")
-    missing = missing_row(check)
-    if missing is not None:
-        return missing
     # red is what a start may be; whether it is red for the right reason, a person sees from its last line
     last = last_line(check.output_tail) or "it prints nothing"
     verdict_now = f"is red on the start state (exit code {check.exit_code}: {escape(last)[:_LAST_LINE]})"
@@ -271,12 +188,9 @@ def _validator_row(check: CheckResult) -> Row:
 
 
 def _scorer_row(reading: ScoreReading) -> Row:
-    name = f"scorer: {reading.dimension}"
-    fix = "run it by hand in the work directory; it should print one number from 0 to 1, or JSON with score and reason"
-    if reading.broken is not None:
-        return Row(name=name, state="red", detail=f"cannot run: {reading.broken}", fix=fix)
-    if reading.score is None:
-        return Row(name=name, state="red", detail=f"no usable number: {reading.invalid or reading.reason}", fix=fix)
+    name, trouble = f"scorer: {reading.dimension}", trouble_of_scorer(reading)
+    if trouble is not None:
+        return Row(name=name, state="red", detail=trouble.what, fix=trouble.fix)
     return Row(name=name, state="green", detail=f"{reading.score:.2f} on the start state, {duration(reading.seconds)}")
 
 
@@ -289,7 +203,7 @@ def _judge_row(evaluator: Evaluator, context: StepContext) -> Row:
         return Row(name=name, state="red", detail=str(error), fix="mend the file, or edit items in [evaluator]")
     who = f"the judge is configured ({escape(str(getattr(evaluator, 'judge', evaluator.name)))}) and not asked here"
     if not items:
-        fix = "right where the first pass makes them; else edit items in [evaluator]"
+        fix = "right where the first iteration makes them; else edit items in [evaluator]"
         return Row(name=name, state="yellow", detail=f"there are no items on the start state, which scores 0; {who}", fix=fix)
     return Row(name=name, state="green", detail=f"{plural(items, 'item')} on the start state; {who}")
 
@@ -331,7 +245,7 @@ def _outcome_row(outcome: GenerateOutcome, config: JumarConfig, timeout: float) 
     if outcome.failure is not None:
         if waiting:
             return Row(name=name, state="red", detail=f"asks for an answer that nobody gives{said}", fix=_unattended(config))
-        fix = "run it by hand in the work directory"
+        fix = "run it by hand in the working directory"
         if _LOGIN.search(outcome.output_tail):
             fix = f"log the agent in, or give it its key{_withheld(config)}"
         return Row(name=name, state="red", detail=f"{outcome.failure}{said}", fix=fix)
@@ -375,5 +289,5 @@ def _usage_row(outcome: GenerateOutcome, config: JumarConfig) -> Row:
         return Row(
             name="usage", state="yellow", detail=detail, fix="make the agent print JSON, and check the paths in [generator] usage"
         )
-    fix = "say where in its JSON output the cost stands, [generator] usage, or let it write JUMAR_USAGE_FILE"
-    return Row(name="usage", state="yellow", detail="not reported: what a pass costs stays unknown", fix=fix)
+    fix = "say where in its JSON output the cost is, [generator] usage, or let it write JUMAR_USAGE_FILE"
+    return Row(name="usage", state="yellow", detail="not reported: what an iteration costs stays unknown", fix=fix)

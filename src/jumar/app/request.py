@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from jumar.app.agents import AGENTS, Agent, agent_called, cannot_run, installed_agents
 from jumar.app.config import JumarConfig
 from jumar.app.limits import OPTIONS, GivenLimits, limits_in
 from jumar.app.load import find_config, load_config, parse_config, read_toml
+from jumar.app.suites import likely_check
+from jumar.decide.recorded import config_now, is_made_up
 from jumar.errors import ConfigError
+from jumar.loop.generators import PLACEHOLDER
+from jumar.report.figures import dollars
+from jumar.store.layout import loops_directory
+from jumar.store.loop_reader import LoopReader
+from jumar.text import escape, nearest
 
-__all__ = ["command_line_config", "configured", "given_limits"]
+__all__ = ["agent_generator", "configured", "cost_notice", "given_limits", "objective_notice", "recorded_config"]
 
 _PLACES = {
-    "objective": ("loop", "objective"),
     "loop_id": ("loop", "id"),
     "isolation": ("loop", "isolation"),
     "continue_from": ("loop", "continue_from"),
     "candidates": ("loop", "candidates"),
     "workers": ("loop", "workers"),
+    "target": ("stop", "target"),
     "threshold": ("selection", "threshold"),
     "mode": ("selection", "mode"),
     "timeout": ("generator", "timeout"),
     "max_cost": ("budget", "max_cost_usd"),
+    "reserve_cost": ("budget", "reserve_cost_usd"),
     "max_tokens": ("budget", "max_tokens"),
     "max_seconds": ("budget", "max_seconds"),
 }
+_OF_THE_ITERATION = ("timeout", "prompt", "completion_promise")
 _LISTS = {
     "include": ("artifacts", "include"),
     "exclude": ("artifacts", "exclude"),
@@ -35,37 +49,145 @@ _LISTS = {
     "protect": ("loop", "protect"),
 }
 
-
-def command_line_config(command: Sequence[str], given: Mapping[str, Any]) -> JumarConfig:
-    """Return the configuration of ``jumar run [options] -- COMMAND``. Errors: :class:`ConfigError`."""
-    return parse_config(_overlaid({"generator": {"command": list(command)}}, given), "the command line")
+_DIMENSION = re.compile(r"\s*([a-z][a-z0-9_-]*)=(?=\s*\S)")
 
 
-def configured(given: Mapping[str, Any]) -> tuple[JumarConfig, Path]:
-    """Return the configuration file's content with the options laid over it, and the file.
+def configured(given: Mapping[str, Any], command: Sequence[str] | None = None) -> tuple[JumarConfig, Path | None]:
+    """Return the configuration that ``jumar run`` was given, and its file, None where the command line says it all.
 
-    Errors: :class:`ConfigError`, also when there is neither a file nor a command.
+    Options are laid over the file. A ``command`` stands alone; an ``--agent`` stands in for the generator of the file, where
+    there is one. Errors: :class:`ConfigError`, also when nothing says what to run.
     """
+    if command is not None:
+        return parse_config(_overlaid({"generator": {"command": list(command)}}, given), "the command line"), None
     path = find_config(given["config"])
+    agent = given.get("agent")
+    generator = None if agent is None else agent_generator(agent)
     if path is None:
+        if generator is None:
+            raise ConfigError(_nothing_to_run())
+        return parse_config(_overlaid({"generator": generator}, given), "the command line"), None
+    if given["config"] is not None and not path.exists() and re.fullmatch(r"[\w-]+", str(path)):
         raise ConfigError(
-            "there is no jumar.toml here and no command after --; `jumar init` writes a configuration, or try\n"
-            "  jumar run -n 5 --check 'pytest -q' -- AGENT -p 'make the tests pass'"
+            f"there is no file '{path}'; if that is your agent: jumar run --agent {path} …, or put -- before its command: "
+            f"jumar run … -- {path} …"
         )
-    config = load_config(path)
+    config = load_config(path) if generator is None else _with_generator(path, generator)
     data = config.model_dump(mode="json", exclude_unset=True)
     changed = _overlaid(data, given)
     where = f"{path} with the command line's options"
     return (config if changed == data else parse_config(changed, where)), path
 
 
-def given_limits(given: Mapping[str, Any], path: Path | None) -> GivenLimits:
-    """Return which limits the options gave, and which the configuration in ``path`` says without them."""
-    options = {key: given.get(option.removeprefix("--").replace("-", "_")) for key, option in OPTIONS.items()}
-    return GivenLimits(
-        command_line={key: value for key, value in options.items() if value is not None},
-        file={} if path is None else limits_in(read_toml(path, "jumar init")[0]),
+def recorded_config(given: Mapping[str, Any], root: Path) -> tuple[JumarConfig, Path] | None:
+    """Return the configuration that the loop called ``--id`` was begun with, the options laid over it, and where it runs.
+
+    So a loop of a command line is resumed by its name alone. None where a configuration file speaks for it, or no such loop is
+    there. Errors: :class:`ConfigError` when what was recorded is not the whole of it.
+    """
+    name = given.get("loop_id")
+    directory = loops_directory(root) / (name or "")
+    if not name or given.get("agent") or given["config"] is not None or not (directory / "loop.json").is_file():
+        return None
+    store = LoopReader(directory)
+    if find_config(None) is not None and not is_made_up(store):
+        return None
+    run: object = config_now(store).get("run")
+    if not isinstance(run, Mapping) or store.workdir is None:
+        return None
+    recorded = cast("Mapping[str, Any]", run)
+    where = f"the recorded configuration of loop '{escape(name)}'"
+    if "[redacted" in json.dumps(recorded):
+        raise ConfigError(f"{where} leaves a secret out: resume with the whole command that began it")
+    if recorded.get("loop", {}).get("workdir") is not None:
+        raise ConfigError(f"{where} came from a file that is not here: name it, `jumar run FILE`")
+    return parse_config(_overlaid(recorded, given), where), store.workdir
+
+
+def _nothing_to_run() -> str:
+    here = installed_agents()
+    agents = f"installed here: {', '.join(here)}" if here else f"jumar knows {', '.join(agent.program for agent in AGENTS)}"
+    return (
+        f"there is no jumar.toml here and no agent is named; `jumar init` writes a configuration, or try ({agents})\n"
+        f"  jumar run --agent {here[0] if here else 'NAME'} -p 'make the tests pass' --check {likely_check(Path())}"
     )
+
+
+def agent_generator(agent: str) -> dict[str, Any]:
+    """Return the ``[generator]`` that ``--agent`` stands for: of a known agent by name, else of a command.
+
+    A command goes to the shell and gets the prompt on its standard input, unless it names ``JUMAR_PROMPT_FILE``; one with
+    ``{prompt}`` or another placeholder of ``[generator] command`` is split into words instead. Errors: :class:`ConfigError` when
+    a known agent, or a single word, is not installed.
+    """
+    known = agent_called(agent)
+    if known is not None:
+        if shutil.which(known.program) is None:
+            raise ConfigError(f"--agent: {known.title} is not installed: '{agent}' is not on PATH{_instead()}\n  {known.install}")
+        return known.generator()
+    if not agent.strip():
+        raise ConfigError("--agent is empty: give it the name of an agent, or a command")
+    if agent.split() == [agent] and shutil.which(agent) is None:
+        names, problem = tuple(one.program for one in AGENTS), cannot_run(agent, Path())
+        if problem is not None:
+            raise ConfigError(f"--agent: '{escape(agent)}' {escape(problem)}")
+        raise ConfigError(
+            f"--agent: '{escape(agent)}' is no agent that jumar knows{nearest(agent, names)} and no program on PATH; known are "
+            f"{', '.join(names)}{_instead()}; any other is given as its command: --agent 'CMD …'"
+        )
+    if PLACEHOLDER.search(agent):
+        return {"command": _words(agent)}
+    return {"command": agent, **({} if "JUMAR_PROMPT_FILE" in agent else {"stdin": "prompt"})}
+
+
+def _instead() -> str:
+    here = installed_agents()
+    return f"; installed here: {', '.join(here)}" if here else ""
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise ConfigError(f"--agent: {escape(command)} cannot be split into words: {error}") from None
+
+
+def _with_generator(path: Path, generator: Mapping[str, Any]) -> JumarConfig:
+    """Return the file's configuration with another generator; what its own says of the iteration, not of the agent, is kept."""
+    data, text = read_toml(path, "jumar init")
+    own: object = data.get("generator")
+    kept = {key: value for key, value in _table(own).items() if key in _OF_THE_ITERATION}
+    return parse_config({**data, "generator": {**kept, **generator}}, str(path), text)
+
+
+def given_limits(given: Mapping[str, Any], path: Path | None, config: JumarConfig) -> GivenLimits:
+    """Return which limits the options gave, and which the configuration in ``path`` says without them.
+
+    What ``--agent`` sets aside beside a ``--max-cost`` counts as given with it, and stays when the loop is resumed without both.
+    """
+    options = {key: given.get(option.removeprefix("--").replace("-", "_")) for key, option in OPTIONS.items()}
+    in_file = {} if path is None else limits_in(read_toml(path, "jumar init")[0])
+    if agent_called(given.get("agent") or "") is not None and given.get("max_cost") is not None:
+        options["reserve_cost_usd"] = None if "reserve_cost_usd" in in_file else config.budget.reserve_cost_usd
+    return GivenLimits(command_line={key: value for key, value in options.items() if value is not None}, file=in_file)
+
+
+def cost_notice(given: Mapping[str, Any], config: JumarConfig) -> str | None:
+    """Return what a limit in dollars means for an ``--agent`` that reports tokens alone; None for any other."""
+    agent, reserve = agent_called(given.get("agent") or ""), config.budget.reserve_cost_usd
+    if agent is None or agent.reports_cost or config.budget.max_cost_usd is None or reserve is None:
+        return None
+    return (
+        f"{agent.program} reports tokens, no cost: an iteration whose tokens have no known price is charged "
+        f"{dollars(reserve, places=2)} (--reserve-cost USD changes that, [budget] model names a price)"
+    )
+
+
+def objective_notice(given: Mapping[str, Any], config: JumarConfig) -> str | None:
+    """Return what to say of an ``--agent`` that nobody gave anything to do; None for any other."""
+    if not given.get("agent") or config.loop.objective.strip() or config.loop.objective_file is not None:
+        return None
+    return "the agent is given no objective: say what is to be done with -p 'make the tests pass', or -p @FILE"
 
 
 def _overlaid(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,16 +198,74 @@ def _overlaid(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
     for option, (table, key) in _LISTS.items():
         if given.get(option):
             section: dict[str, Any] = merged.setdefault(table, {})
-            section[key] = [*section.get(key, []), *given[option]]
+            section[key] = list(dict.fromkeys([*section.get(key, []), *given[option]]))
     if given.get("max_iterations") is not None:
         merged.get("stop", {}).pop("max_iterations", None)
         merged.setdefault("loop", {})["max_iterations"] = given["max_iterations"]
     if given.get("max_seconds") is not None:
         merged.get("stop", {}).pop("max_seconds", None)
+    if given.get("keep_going"):
+        stop: dict[str, Any] = merged.setdefault("stop", {})
+        stop.pop("target", None)
+        stop["keep_going"] = True
+    _lay_objective(merged, given.get("objective"))
+    _lay_agent(merged, agent_called(given.get("agent") or ""))
     if given.get("checks"):
-        merged["validators"] = [*merged.get("validators", []), *_validators(given["checks"])]
+        merged["checks"] = _with(merged.pop("validators", []), _checks(given["checks"]))
+    if given.get("scores"):
+        merged["scorers"] = _with(merged.get("scorers", []), map(_scorer, dict.fromkeys(given["scores"])))
     return merged
 
 
-def _validators(checks: Sequence[str]) -> list[dict[str, Any]]:
+def _with(tables: Sequence[Mapping[str, Any]], given: Iterable[dict[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return ``tables`` with those ``given`` that say something else: an option that repeats what is there changes nothing."""
+    return [*tables, *(each for each in given if not any(each.items() <= table.items() for table in tables))]
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _lay_objective(merged: dict[str, Any], objective: str | None) -> None:
+    """Set the objective: a text, or ``@FILE``, which is read whenever the loop is run."""
+    if objective is None:
+        return
+    loop: dict[str, Any] = merged.setdefault("loop", {})
+    loop.pop("objective", None)
+    loop.pop("objective_file", None)
+    if not objective.startswith("@"):
+        loop["objective"] = objective
+        return
+    path = Path(objective[1:]).absolute()
+    if not path.is_file():
+        raise ConfigError(f"-p {escape(objective)}: no such file; a text that begins with @ needs a space before it")
+    loop["objective_file"] = str(path)
+
+
+def _lay_agent(merged: dict[str, Any], agent: Agent | None) -> None:
+    """Leave out the agent's own files, and set aside what an iteration is charged that doesn't say what it cost.
+
+    That is what the table says; at most a quarter of the limit where the agent reports its cost, so that what is set aside ends
+    no loop early; where it doesn't, at most the limit.
+    """
+    if agent is None:
+        return
+    if agent.exclude:
+        artifacts: dict[str, Any] = merged.setdefault("artifacts", {})
+        artifacts["exclude"] = list(dict.fromkeys([*artifacts.get("exclude", []), *agent.exclude]))
+    budget = merged.get("budget", {})
+    limit = budget.get("max_cost_usd")
+    if limit is not None and budget.get("reserve_cost_usd") is None:
+        budget["reserve_cost_usd"] = min(agent.reserve_usd, limit / 4 if agent.reports_cost else limit)
+    if not merged.get("loop", {}).get("objective") and not merged.get("loop", {}).get("objective_file"):
+        raise ConfigError(f"--agent {agent.program}: say what it is to do: -p 'make the tests pass', or -p @FILE")
+
+
+def _scorer(score: str) -> dict[str, Any]:
+    """Return the scorer of ``DIMENSION=COMMAND``, or of a command alone; ``MODE=fast COMMAND`` sets a variable."""
+    named = _DIMENSION.match(score)
+    return {"dimension": named[1], "command": score[named.end() :]} if named else {"dimension": "quality", "command": score}
+
+
+def _checks(checks: Sequence[str]) -> list[dict[str, Any]]:
     return [{"name": check, "command": check} for check in dict.fromkeys(checks)]

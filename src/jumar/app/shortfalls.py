@@ -14,63 +14,19 @@ from jumar.app.guard_config import guard_rules
 from jumar.app.machine import Row
 from jumar.app.seeing_config import load_listeners
 from jumar.errors import JumarError
-from jumar.model import CheckResult
 from jumar.report.figures import duration
 from jumar.text import escape
 
-__all__ = ["found_by_passes", "limit_rows", "listener_rows", "missing_row", "not_found_by_passes", "of_the_copy", "protect_rows"]
+__all__ = ["found_by_passes", "limit_rows", "listener_rows", "not_found_by_passes", "of_the_copy", "protect_rows"]
 
-_LINES: Final = 3  # at the end of the output, where a program says that it could not begin
-_NO_MODULE: Final = re.compile(
-    r"(\S*(?:python|pypy)[\w.]*): (?:Error while finding module specification.*)?No module named '?([\w.]+)"
-)
-_NOT_OPENED: Final = re.compile(
-    r"""(?:can't|cannot) open (?:file |perl script )?['"]?([^'":\s]+)|No such file or directory -- (\S+) \(LoadError\)""",
-    re.IGNORECASE,
-)
-_NO_COMMAND: Final = re.compile(r"([^\s:]+): (?:command )?not found$|^g?make: ([^\s:]+): No such file or directory")
-_NOT_IMPORTED: Final = re.compile(r"^(?:E\s+)?(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)")
 _OUTSIDE: Final = re.compile(r"""(?:^|[\s='"(;&|<>])((?:\./)*\.\./[^\s'";&|<>()]*)""")
-
-
-def missing_row(check: CheckResult) -> Row | None:
-    """Return the row of a check that failed because a program, script or module is not there; None where it failed otherwise.
-
-    It would fail after every pass, whatever the generator does. A module that the check's own code imports may be what the
-    generator is to write, so that row is yellow.
-    """
-    name = f"validator: {check.name}"
-    for line in check.output_tail.strip().splitlines()[-_LINES:]:
-        found = _NO_MODULE.search(line)
-        if found is not None:
-            python, module = found.groups()
-            fix = f"install it: {escape(python)} -m pip install {escape(module.partition('.')[0])}; or edit its command"
-            return Row(name=name, state="red", detail=f"cannot begin: {escape(python)} has no module {escape(module)}", fix=fix)
-        found = _NOT_OPENED.search(line)
-        if found is not None and check.exit_code == 2:
-            what = escape(found.group(1) or found.group(2))
-            fix = (
-                f"give the script's path as seen from the work directory, in the command of [[validators]] '{escape(check.name)}'"
-            )
-            return Row(name=name, state="red", detail=f"cannot begin: {what} cannot be opened", fix=fix)
-        found = _NO_COMMAND.search(line.strip())
-        if found is not None:
-            what = escape(found.group(1) or found.group(2))
-            fix = f"install {what}, or edit the command; [loop] env passes on what its PATH needs"
-            return Row(name=name, state="red", detail=f"cannot do its work: {what} was not found", fix=fix)
-        found = _NOT_IMPORTED.search(line)
-        if found is not None:
-            module = escape(found.group(1))
-            fix = f"install it for the Python of this check, unless {module} is what the generator is to write"
-            return Row(name=name, state="yellow", detail=f"fails because it finds no module {module}", fix=fix)
-    return None
 
 
 def of_the_copy(row: Row, command: str | Sequence[str] | None, workdir: Path, config: JumarConfig) -> Row:
     """Return ``row`` with a hint when it is not green and ``command`` names a file outside of ``workdir`` by a relative path.
 
     Such a path leads elsewhere from the copy in which the program was tried, while a run in place finds it: yellow. Where
-    passes run in trees of their own, they don't find it either, and the row stays what it is.
+    iterations run in trees of their own, they don't find it either, and the row stays what it is.
     """
     if row.state == "green" or command is None:
         return row
@@ -81,14 +37,14 @@ def of_the_copy(row: Row, command: str | Sequence[str] | None, workdir: Path, co
     if not found_by_passes(path, workdir, config):
         return replace(row, fix=not_found_by_passes(path))
     fix = (
-        f"{escape(path)} leaves the work directory and leads elsewhere from the copy that is tried here; a run finds the file. "
-        "An absolute path is found in both"
+        f"{escape(path)} leaves the working directory and leads elsewhere from the copy that is tried here; a run finds the "
+        "file. An absolute path is found in both"
     )
     return replace(row, state="yellow", fix=fix)
 
 
 def found_by_passes(path: str, workdir: Path, config: JumarConfig) -> bool:
-    """Whether ``path``, seen from ``workdir``, is the same file where passes run: in place, or in trees of their own."""
+    """Whether ``path``, seen from ``workdir``, is the same file where iterations run: in place, or in trees of their own."""
     in_place = config.loop.isolation not in {"copy", "worktree"} and config.loop.candidates == 1
     if in_place or Path(path).expanduser().is_absolute():
         return True
@@ -101,8 +57,8 @@ def found_by_passes(path: str, workdir: Path, config: JumarConfig) -> bool:
 def not_found_by_passes(path: str) -> str:
     """Return what to do about a path that :func:`found_by_passes` refuses."""
     return (
-        f"{escape(path)} leaves the work directory and leads elsewhere from the trees below .jumar/work, where passes run: "
-        "give its absolute path"
+        f"{escape(path)} leaves the working directory and leads elsewhere from the trees below .jumar/work, where iterations "
+        "run: give its absolute path"
     )
 
 
@@ -112,7 +68,7 @@ def limit_rows(config: JumarConfig) -> Iterator[Row]:
     limits = (budget.max_cost_usd, budget.max_tokens, budget.max_seconds, config.stop.max_seconds)
     if generator.command is None or any(limit is not None for limit in limits):
         return
-    most = f"only max_iterations ends it: {config.max_iterations} passes of up to {duration(generator.timeout)}"
+    most = f"only max_iterations ends it: {config.max_iterations} iterations of up to {duration(generator.timeout)}"
     fix = "set [budget] max_cost_usd (and reserve_cost_usd where the agent doesn't say what it costs), or max_seconds"
     yield Row(name="budget", state="yellow", detail=f"no limit on money, tokens or time; {most}", fix=fix)
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from jumar.app.agents import agent_blocks
+from jumar.app.agents import Agent, agent_blocks
+from jumar.app.suites import FALLBACK, Suite, suites_in
 from jumar.errors import UsageError
 from jumar.text import nearest
 
-__all__ = ["AGENT", "TEMPLATES", "Template", "template_text"]
+__all__ = ["AGENT", "TEMPLATES", "Template", "agent_template", "template_text"]
+
+_TESTS: Final = ("tests/**", "test/**", "__tests__/**", "test_*.py", "*_test.py", "*.test.js", "*.test.ts", "*_test.go")
+"""Where tests lie, as patterns of ``protect``."""
 
 AGENT: Final = "your-agent"
 """What stands in the one line that has to be edited."""
@@ -79,6 +86,34 @@ def template_text(source: str) -> str:
     """Return a shipped file's text; a line that is ``{agents}`` becomes the blocks of all known agents."""
     text = resources.files("jumar.app").joinpath("templates", source).read_text(encoding="utf-8")
     return text.replace("# {agents}", agent_blocks())
+
+
+def agent_template(source: str, agent: Agent, directory: Path) -> tuple[str, list[Suite]]:
+    """Return a shipped configuration that runs ``agent`` on the tests in ``directory``, and the commands found for these.
+
+    The first of them is its check; without any it keeps the template's own.
+    """
+    suites = suites_in(directory)
+    raw = resources.files("jumar.app").joinpath("templates", source).read_text(encoding="utf-8")
+    text = re.sub(r"# Instead of the command above.*?# \{agents\}\n\n", "", raw, flags=re.DOTALL)
+    text = re.sub(
+        r"^# Edit the line marked 1.*$",
+        f"# It runs {agent.title}. Look it through, then: jumar doctor, jumar run.",
+        text,
+        flags=re.MULTILINE,
+    )
+    lines = [*agent.settings(), *(f"# {line}" for line in "\n".join(agent.resume_settings()).splitlines())]
+    text = re.sub(rf"^command = '{AGENT} .*$", lambda _: "\n".join(lines), text, count=1, flags=re.MULTILINE)
+    text = text.replace("reserve_cost_usd = 1 ", f"reserve_cost_usd = {agent.reserve_usd:g} ")
+    if agent.exclude:
+        text = text.replace("# [artifacts] ", "[artifacts] ").replace(
+            '# exclude = ["docs/"]', f"exclude = {json.dumps(agent.exclude)}"
+        )
+    if suites:
+        text = text.replace(f'command = "{FALLBACK}" ', f"command = {json.dumps(suites[0].command)} ", 1)
+    guarded = [pattern for pattern in _TESTS if any(directory.glob(pattern))]
+    protect = f"protect = {json.dumps(guarded)}" if guarded else '# protect = ["tests/**"]'
+    return text.replace('protect = ["tests/**"]', protect, 1), suites
 
 
 def template(name: str) -> Template:

@@ -65,7 +65,7 @@ def read_selection(path: Path, use: str | None = None) -> Selection:
         raise NotFoundError(f"there is no file {where}; `jumar topk tune RUNS -o {where}` writes one") from error
     except OSError as error:
         raise NotFoundError(f"{where} cannot be read ({error.strerror}); name a file that can be") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{where}: not TOML ({error})") from error
     if "pipeline" in found and "selection" not in found:
         return _from_settings(path, use)
@@ -116,7 +116,7 @@ def check_replaceable(path: Path, table: str | None) -> None:
         found: Any = tomllib.loads(path.read_bytes().decode("utf-8")) if ours else {}
     except FileNotFoundError:
         return
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
         found = {}
     if table is None:
         if _more(found, _KEYS, "") or found.get("format") != FORMAT or not isinstance(found.get("selection"), dict):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.errors import ConfigError, JumarError, NotFoundError, ScoreError
-from jumar.text import escape, nearest, plural
+from jumar.text import escape, nearest, once, plural
 from jumar.topk.contract import shown
 from jumar.topk.labelled import LabelledQuery, graded, labelled
 from jumar.topk.types import Scale
@@ -183,7 +183,7 @@ def _named(path: Path) -> str:
 def _rows(path: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
     for line, where in lines(path):
         try:
-            row = json.loads(line)
+            row = json.loads(line, object_pairs_hook=once)
         except (ValueError, RecursionError) as error:
             raise ScoreError(f"{where}: not JSON ({error}); one JSON object a line{_other_form(line)}") from error
         if not isinstance(row, dict):

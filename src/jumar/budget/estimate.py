@@ -19,7 +19,7 @@ _RAN: Final = frozenset({"ok", "failed", "timeout", "blocked"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassUse:
-    """What one pass took, its scoring and earlier tries included. None: one of its attempts did not say."""
+    """What one iteration took, its scoring and earlier tries included. None: one of its attempts did not say."""
 
     cost_usd: float | None = None
     tokens: int | None = None
@@ -28,7 +28,7 @@ class PassUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What a pass may take where none was made yet. ``at_least``: it takes more than that, nobody knows how much."""
+    """What an iteration may take where none was made yet. ``at_least``: it takes more than that, nobody knows how much."""
 
     use: PassUse
     source: str
@@ -46,7 +46,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateRow:
-    """One limit: what is left of it, what a pass takes of it, how many passes that makes, and where the figures come from."""
+    """One limit: what is left of it, what an iteration takes of it, how many that makes, and where the figures come from."""
 
     limit: str
     left: float
@@ -57,7 +57,7 @@ class EstimateRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Passes that all limits together leave, and the limit that is reached first in the typical case (else at best)."""
+    """Iterations that all limits together leave, and the limit that is reached first in the typical case (else at best)."""
 
     passes: Range
     limited_by: str | None
@@ -68,7 +68,7 @@ class Estimate:
 
 
 def passes_of(attempts: Iterable[Attempt]) -> tuple[PassUse, ...]:
-    """Return what each pass of a loop took, by number. The start state and what was never more than begun are no passes."""
+    """Return what each iteration of a loop took, by number. The start state and what was never more than begun are none."""
     begun: dict[int, list[Attempt]] = {}
     for attempt in attempts:
         if attempt.start.iteration > 0 and attempt.start.purpose != "confirm":
@@ -99,12 +99,12 @@ def estimate(
     expected: Expected | None = None,
     pass_limit: int | None = None,
 ) -> Estimate | None:
-    """Return how many more passes the budget buys, or None when no limit says anything.
+    """Return how many more iterations the budget buys, or None when no limit says anything.
 
-    ``passes`` are those that the figures are taken from and ``source`` says which; where none of them told a measure, what is
-    ``expected`` is taken. ``pass_limit`` is how many passes the loop has left anyway. The least number comes from the dearest
-    pass seen, the typical one from the median, the highest from the cheapest. Before each pass the dearest one (or the configured
-    reservation) must still fit, as :func:`jumar.budget.gate.may_begin` asks for. Failures to come are not foreseen.
+    ``passes`` are the iterations that the figures are taken from and ``source`` says which; where none of them told a measure,
+    what is ``expected`` is taken. ``pass_limit`` is how many iterations the loop has left anyway. The least number comes from the
+    dearest iteration seen, the typical one from the median, the highest from the cheapest. Before each one the dearest (or the
+    configured reservation) must still fit, as :func:`jumar.budget.gate.may_begin` asks for. Failures to come are not foreseen.
     """
     rows: list[EstimateRow] = []
     if budget.max_cost_usd is not None:
@@ -158,7 +158,7 @@ def _row(
 
 
 def _count(left: float, use: float | None, fits: float) -> int | None:
-    """Return how many passes of ``use`` begin while ``fits`` is left and not all is spent; None for as many as one likes."""
+    """Return how many iterations of ``use`` begin while ``fits`` is left and not all is spent; None for as many as one likes."""
     if use is None:
         return None
     slack = max(left * _TOLERANCE, 1e-15)

@@ -14,7 +14,7 @@ from jumar.errors import UsageError
 from jumar.model.attempts import Spend
 from jumar.model.budget import Budget, Reservation
 from jumar.model.stopping import StopDecision, StopReason
-from jumar.text import plural
+from jumar.text import plural, short_dollars
 
 __all__ = ["Gate", "Go", "Stop", "Wait", "budget_left", "check_budget", "may_begin", "spent_up"]
 
@@ -146,7 +146,7 @@ class _Measure:
     reserve: str
 
     def show(self, value: float) -> str:
-        return f"${value:.4f}" if self.dollars else plural(round(value), "token")
+        return short_dollars(value) if self.dollars else plural(round(value), "token")
 
 
 def _measures(
@@ -186,12 +186,14 @@ def _room(measure: _Measure, running: int) -> Wait | Stop | None:
     needed = (measure.generate or 0.0) + (measure.score or 0.0)
     if measure.spent + measure.committed + needed > measure.cap * (1 + _TOLERANCE):
         detail = (
-            f"{measure.show(measure.spent)} of {measure.show(measure.cap)} ([budget] {measure.key}), and the next pass may take "
-            f"{measure.show(needed)}{f' ({measure.reserve})' if measure.reserve else ''}"
+            f"{measure.show(measure.spent)} of {measure.show(measure.cap)} ([budget] {measure.key}), and the next iteration may "
+            f"take {measure.show(needed)}{f' ({measure.reserve})' if measure.reserve else ''}"
         )
         return Wait(seconds=None, why=detail) if running else _stopped(measure.reason, detail)
     if running and (measure.generate is None or measure.score is None):
-        return Wait(seconds=None, why=f"nobody knows yet what a pass takes, so the first runs alone ([budget] {measure.key})")
+        return Wait(
+            seconds=None, why=f"nobody knows yet what an iteration takes, so the first runs alone ([budget] {measure.key})"
+        )
     return None
 
 

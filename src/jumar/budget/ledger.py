@@ -11,7 +11,7 @@ from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget import Budget
 from jumar.model.records import Usage
 
-__all__ = ["RunningSpend", "cost_of", "spend", "tokens_of"]
+__all__ = ["RunningSpend", "add_exactly", "cost_of", "spend", "tokens_of"]
 
 _AT_ONCE: Final = 60.0  # seconds
 _DEFAULTS: Final = Budget()
@@ -70,7 +70,7 @@ class RunningSpend:
         """Return what ``attempts`` used: those of the last call, with ends filled in and further ones behind them."""
         while self._settled < len(attempts) and (attempt := attempts[self._settled]).end is not None:
             self._generated += attempt.start.purpose == "generate"
-            _add_exactly(self._seconds, _seconds(attempt))
+            add_exactly(self._seconds, _seconds(attempt))
             self._costs.add(_cost(attempt, self._budget))
             self._tokens.add(_tokens(attempt, self._budget))
             self._settled += 1
@@ -142,8 +142,8 @@ class _Sums:
     uncharged: int
 
     def add(self, charge: _Charge) -> None:
-        _add_exactly(self.known, charge.known)
-        _add_exactly(self.assumed, charge.assumed)
+        add_exactly(self.known, charge.known)
+        add_exactly(self.assumed, charge.assumed)
         self.unknown += charge.unknown
         self.uncharged += charge.uncharged
 
@@ -170,7 +170,7 @@ def _spend(begun: Sequence[Attempt], *, seconds: list[float], generated: int, co
     )
 
 
-def _add_exactly(partials: list[float], value: float) -> None:
+def add_exactly(partials: list[float], value: float) -> None:
     """Add ``value`` to a sum kept as non-overlapping partials, without rounding (Shewchuk 1997, grow-expansion).
 
     Whole numbers stay one partial, because a sum of integers rounds nothing off.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -14,13 +15,15 @@ from typing import Any
 import click
 
 from jumar.cli.table import COMMANDS, GROUPS, Group, render_help
-from jumar.errors import JumarError, StoreWriteError, UsageError
+from jumar.errors import FormatTooNewError, JumarError, StoreDamagedError, StoreWriteError, UsageError
 from jumar.extras import extra_of_command
 from jumar.text import escape_block, nearest
 from jumar.version import __version__
 
 __all__ = ["environment_name", "run_application"]
 
+_LOOP_JSON = "loop.json"
+_IN_A_LOOP = re.compile(r"(/[^\n]*?)/(loop\.json|(?:attempts|checks|decisions|iterations|pending|readings|set-aside|undo)/)")
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 
 
@@ -128,7 +131,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool)
 # a pinned JUMAR_VERSION in somebody's environment must not turn every command into `jumar --version`
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, allow_from_autoenv=False)
 def application() -> None:
-    """Run an agent again and again, score every pass, and keep the best one instead of the last."""
+    """Run an agent again and again, score every iteration, and keep the best one instead of the last."""
 
 
 def run_application(arguments: list[str]) -> int:
@@ -141,7 +144,7 @@ def run_application(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _usage(error, wants_json=wants_json)
     except JumarError as error:
-        return _fail(str(error), error.exit_code, type(error).__name__, wants_json=wants_json)
+        return _fail(_with_way_out(error), error.exit_code, type(error).__name__, wants_json=wants_json)
     except (BrokenPipeError, _ReaderGoneError):
         # whoever read our output went away (`| head`): not an error of ours, and nothing more can be said there
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -150,6 +153,8 @@ def run_application(arguments: list[str]) -> int:
         where = f": {os.fsdecode(error.filename)}" if isinstance(error.filename, str | bytes) else ""
         message = f"{os.strerror(error.errno) if error.errno else error}{where}"
         return _fail(message, StoreWriteError.exit_code, type(error).__name__, wants_json=wants_json)
+    except MemoryError:
+        raise  # the program itself has the words for it
     except Exception as error:
         missing = extra_of_command(error, arguments) if isinstance(error, ModuleNotFoundError) else None
         if missing is not None:
@@ -186,10 +191,25 @@ def _usage(error: click.ClickException, *, wants_json: bool) -> int:
     return _fail(error.format_message() + hint, UsageError.exit_code, "UsageError", wants_json=wants_json)
 
 
+def _with_way_out(error: JumarError) -> str:
+    """Return the message; of damage in a loop with the command that sets it right."""
+    message = str(error)
+    found = _IN_A_LOOP.search(message)
+    if not isinstance(error, StoreDamagedError) or isinstance(error, FormatTooNewError) or found is None:
+        return message
+    from jumar.cli.common import command_for
+
+    directory = Path(found[1])
+    of_a_loop = found[2] == _LOOP_JSON or (directory / _LOOP_JSON).exists()
+    return f"{message}; `{command_for('repair', directory, named=True)}` says what can be done" if of_a_loop else message
+
+
 def _fail(message: str, code: int, kind: str, *, wants_json: bool) -> int:
     safe = escape_block(message)
     if wants_json:
         document = {"error": {"kind": kind, "message": safe, "exit_code": code}}
         click.echo(json.dumps(document, indent=2))
-    click.echo(f"jumar: {safe}", err=True)
+    from jumar.cli.common import print_error
+
+    print_error(message)
     return code

@@ -1,4 +1,4 @@
-"""``jumar apply``: the standing choice into the work directory, onto a branch, or as a patch; and back."""
+"""``jumar apply``: the selected iteration into the working directory, onto a branch, or as a patch; and back."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from jumar.cli.common import (
     loop_argument,
     open_loop,
     print_json,
+    print_line,
     print_text,
     quiet_option,
     root_option,
     shown_path,
+    way_to_apply,
 )
 from jumar.errors import NothingEvaluatedError, UsageError
 from jumar.text import escape, plural
@@ -34,38 +36,54 @@ __all__ = ["apply_command"]
 
 _EPILOG = """\b
 Examples:
-  jumar apply readme-polish --dry-run      what would change
-  jumar apply readme-polish
-  jumar apply readme-polish --undo         back to the state just before
-  jumar apply readme-polish --branch best-of-loop
-  jumar apply readme-polish --patch | git apply
+  jumar apply --dry-run           what would change
+  jumar apply                     of the loop that runs, else of the newest
+  jumar apply readme-polish       of this one
+  jumar apply --undo              back to the state just before; of a loop in place, to its start
+  jumar apply --branch best-of-loop
+  jumar apply --patch | git apply
 
 An apply that was interrupted is finished by the next one, or taken back with --undo."""
 
 _MARKS = {"add": "A", "replace": "M", "remove": "D"}
 
 
-@click.command("apply", epilog=_EPILOG)
+class _ApplyCommand(click.Command):
+    """Says how another iteration is applied to whoever names one here."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, list(args))
+        except click.UsageError as error:
+            number = next((word for word in args if word.isdecimal()), None)
+            if number is None:
+                raise
+            raise click.UsageError(f"{error.format_message().rstrip('.')}: {way_to_apply(number)}", ctx) from None
+
+
+@click.command("apply", cls=_ApplyCommand, epilog=_EPILOG)
 @loop_argument
 @click.option("--dry-run", is_flag=True, help="Only show what would be written and removed.")
-@click.option("--undo", "take_back", is_flag=True, help="Restore the state just before the last apply, deletions included.")
+@click.option(
+    "--undo", "take_back", is_flag=True, help="Restore the state just before the last apply, at last that before the loop."
+)
 @click.option("--force", is_flag=True, help="With --undo: also over files that changed since; they are set aside first.")
-@click.option("--branch", metavar="NAME", help="Commit it on a new git branch; work directory and HEAD stay as they are.")
+@click.option("--branch", metavar="NAME", help="Commit it on a new git branch; working directory and HEAD stay as they are.")
 @click.option("--commit", "make_commit", is_flag=True, help="Apply it, and commit it on the current git branch.")
-@click.option("--patch", is_flag=True, help="Print it as a patch against the work directory; nothing is written.")
+@click.option("--patch", is_flag=True, help="Print it as a patch against the working directory; nothing is written.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="With --patch: write it here."
 )
 @root_option
 @json_option
 @quiet_option
-def apply_command(loop: str, root: Path, **given: Any) -> int:
-    """Put the standing choice into the loop's work directory: the last override, else the selection.
+def apply_command(loop: str | None, root: Path, **given: Any) -> int:
+    """Put the selected iteration into the loop's working directory: the last override, else the selection.
 
     The part of the tree that [artifacts] matches becomes equal to the snapshot; what is replaced or removed is kept for --undo.
     """
     _check_options(given)
-    store = open_loop(root, loop)
+    store = open_loop(root, loop, tell=not (given["quiet"] or given["as_json"]))
     if given["patch"]:
         _patch(store, given)
     elif given["dry_run"]:
@@ -98,15 +116,14 @@ def _check_options(given: Mapping[str, Any]) -> None:
 def _workdir(store: LoopStore) -> Path:
     if store.workdir is None:
         kept = shown_path(store.paths.final_output)
-        raise UsageError(f"loop '{store.loop_id}' names no work directory to apply to; its chosen files are in {kept}")
+        raise UsageError(f"loop '{store.loop_id}' names no working directory to apply to; its selected files are in {kept}")
     return store.workdir
 
 
 def _standing(store: LoopStore) -> tuple[int, Decision | None]:
     """Return the iteration that stands, or would stand by the rules, and the decision if there is one yet."""
-    from jumar.decide.recorded import config_now
+    from jumar.decide.recorded import config_now, criteria_of
     from jumar.decide.standing import standing
-    from jumar.report.read import criteria_of
 
     found = standing(store, criteria_of(config_now(store)))
     if found.iteration is None:
@@ -119,9 +136,8 @@ def _standing(store: LoopStore) -> tuple[int, Decision | None]:
 def _decided(store: LoopStore, *, by: str, at: str) -> tuple[int, str]:
     """Return the iteration that stands and why; record the selection first when nobody decided yet. The lock is held."""
     from jumar.decide.evidence import select_from
-    from jumar.decide.recorded import config_now
+    from jumar.decide.recorded import config_now, criteria_of
     from jumar.decide.select import record_selection
-    from jumar.report.read import criteria_of
 
     iteration, decision = _standing(store)
     if decision is None:
@@ -163,7 +179,7 @@ def _patch(store: LoopStore, given: Mapping[str, Any]) -> None:
         print_json({"loop_id": store.loop_id, "iteration": iteration, "patch": text, "output": written, "bytes": len(patch)})
     elif output is not None:
         if not given["quiet"]:
-            print_text(f"wrote {shown_path(output)} (iteration {iteration}, {len(patch):,} bytes)")
+            print_line("wrote", f"{shown_path(output)} (iteration {iteration}, {len(patch):,} bytes)")
     elif sys.stdout.isatty():
         print_text(patch.decode("utf-8", "backslashreplace").removesuffix("\n"))
     else:
@@ -183,10 +199,11 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
             print_json({"loop_id": store.loop_id, "dry_run": True, "applied": False, **undo.to_json()})
             return
         nothing = "" if undo.moves.changes else " nothing"
-        print_text(f"taking iteration {undo.iteration} back in {shown_path(undo.workdir)} would change{nothing}")
+        what = "putting the start back" if undo.apply is None else f"taking iteration {undo.iteration} back"
+        print_line("plan", f"{what} in {shown_path(undo.workdir)} would change{nothing}")
         _print_changes(undo.moves.changes)
         for path in undo.conflicts:
-            print_text(f"  conflict: {escape(path)} changed since; --force sets it aside first")
+            print_line("conflict", f"{escape(path)} changed since; --force sets it aside first")
         return
     iteration, _ = _standing(store)
     plan = plan_apply(store, iteration, _workdir(store), artifact_rules(store))
@@ -194,14 +211,16 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
         print_json(_plan_document(store, plan) | {"dry_run": True, "applied": False, "interrupted": found and found.kind})
         return
     if found is not None:
-        way_out = command_for("apply", store.loop_id)
-        print_text(f"the {found.kind} of iteration {found.iteration} was interrupted; {way_out} finishes it first")
+        way_out = command_for("apply", store.paths.directory)
+        print_line("note", f"the {found.kind} of iteration {found.iteration} was interrupted; {way_out} finishes it first")
     if plan.empty:
-        print_text(f"{shown_path(plan.workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})")
+        print_line(
+            "plan", f"{shown_path(plan.workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
+        )
         return
-    print_text(f"applying iteration {iteration} to {shown_path(plan.workdir)} would change")
+    print_line("plan", f"applying iteration {iteration} to {shown_path(plan.workdir)} would change")
     _print_changes(plan.moves.changes)
-    print_text(f"{_counts(plan)}; nothing was written")
+    print_line("files", f"{_counts(plan)}; nothing was written")
 
 
 def _plan_document(store: LoopStore, plan: ApplyPlan) -> dict[str, Any]:
@@ -224,7 +243,7 @@ def _counts(plan: ApplyPlan) -> str:
 
 def _undo(store: LoopStore, given: Mapping[str, Any]) -> None:
     from jumar.decide.operation import data_of, last_applied
-    from jumar.decide.undo import plan_undo, undo
+    from jumar.decide.undo import plan_undo, undo, way_back
 
     workdir = plan_undo(store).workdir
     with _changing(store, workdir) as (by, at):
@@ -238,13 +257,18 @@ def _undo(store: LoopStore, given: Mapping[str, Any]) -> None:
         print_json(document | {"changed": changed})
     elif not given["quiet"]:
         already = "" if changed else "nothing to change: "
-        print_text(f"{already}{shown_path(workdir)} is what it was before iteration {decision.best_iteration} was applied")
-        before = None if changed else last_applied(store)
-        if before is not None:
-            again = command_for("apply", store.loop_id, "--undo")
-            print_text(f"{again} again takes back the apply of iteration {before.best_iteration} before it")
+        to_start = decision.kind == "apply"
+        before = "the loop began" if to_start else f"iteration {decision.best_iteration} was applied"
+        print_line("undone", f"{already}{shown_path(workdir)} is what it was before {before}")
+        further, last = None if changed else way_back(store), last_applied(store)
+        if further is not None:
+            again = command_for("apply", store.paths.directory, "--undo")
+            earlier = f"takes back the apply of iteration {last.best_iteration} before it" if last is not None else ""
+            print_line("next", f"{again} again {earlier if further == 'apply' else 'puts the start back'}")
+        elif to_start:
+            print_line("next", f"{command_for('apply', store.paths.directory)} applies the selected iteration again")
         if kept is not None:
-            print_text(f"files that had changed since are kept in {shown_path(store.paths.directory / kept)}")
+            print_line("kept", f"files that had changed since are in {shown_path(store.paths.directory / kept)}")
 
 
 def _apply(store: LoopStore, given: Mapping[str, Any]) -> None:
@@ -264,20 +288,20 @@ def _apply(store: LoopStore, given: Mapping[str, Any]) -> None:
     if given["as_json"]:
         print_json(document)
     elif not given["quiet"]:
-        for line in lines:
-            print_text(line)
+        for label, text in lines:
+            print_line(label, text)
 
 
-Answer = tuple[dict[str, Any], list[str]]
-"""The JSON document and the lines of one answer."""
+Answer = tuple[dict[str, Any], list[tuple[str, str]]]
+"""The JSON document and the lines of one answer, each after its label."""
 
 
 def _finished(store: LoopStore, decision: Decision) -> Answer:
     iteration = decision.best_iteration
-    lines = [f"the interrupted {decision.kind} of iteration {iteration} is finished"]
+    lines = [("finished", f"the interrupted {decision.kind} of iteration {iteration}")]
     stands, _ = _standing(store)
     if decision.kind == "undo" or stands != iteration:
-        lines.append(f"{command_for('apply', store.loop_id)} again applies iteration {stands}")
+        lines.append(("next", f"{command_for('apply', store.paths.directory)} again applies iteration {stands}"))
     document = {"loop_id": store.loop_id, "iteration": iteration, "finished": decision.kind, "decision": decision.number}
     return document | {"applied": decision.kind == "apply", "standing": stands}, lines
 
@@ -290,15 +314,16 @@ def _plainly(store: LoopStore, workdir: Path, *, by: str, at: str) -> Answer:
     plan = plan_apply(store, iteration, workdir, artifact_rules(store))
     # an apply that changes nothing is written down too: --undo takes back the last one, not the one before it
     decision = apply(store, plan, by=by, at=at, reason=reason)
-    undo = command_for("apply", store.loop_id, "--undo")
+    undo = command_for("apply", store.paths.directory, "--undo")
     document = _plan_document(store, plan) | {"dry_run": False, "applied": not plan.empty, "decision": decision.number}
+    told = {"undo": command_for("apply", store.paths.directory, "--undo", named=True)}
     if plan.empty:
         line = f"{shown_path(workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
-        return document | {"undo": undo}, [line]
-    lines = [f"iteration {iteration} is in {shown_path(workdir)}: {_counts(plan)}"]
-    lines += [f"not made: {escape(path)} (a FIFO, device or socket)" for path in plan.skipped]
-    lines.append(f"undo      {undo}")
-    return document | {"undo": undo}, lines
+        return document | told, [("applied", line)]
+    lines = [("applied", f"iteration {iteration} is in {shown_path(workdir)}: {_counts(plan)}")]
+    lines += [("not made", f"{escape(path)} (a FIFO, device or socket)") for path in plan.skipped]
+    lines.append(("undo", undo))
+    return document | told, lines
 
 
 def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, at: str) -> Answer:
@@ -309,16 +334,15 @@ def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, a
     rules = artifact_rules(store)
     if branch is not None:
         made = make_branch(store, iteration, workdir, branch, rules=rules, by=by, at=at)
-        lines = [
-            f"iteration {iteration} is {made.commit[:12]} on branch {escape(branch)}; work directory and HEAD are as they were"
-        ]
+        untouched = "working directory and HEAD are as they were"
+        lines = [("branch", f"iteration {iteration} is {made.commit[:12]} on branch {escape(branch)}; {untouched}")]
     else:
         made = make_commit(store, iteration, workdir, rules=rules, by=by, at=at, reason=reason)
         where = escape(made.ref.removeprefix("refs/heads/"))
-        lines = [f"iteration {iteration} is {made.commit[:12]} on {where}, and in {shown_path(workdir)}"]
+        lines = [("commit", f"iteration {iteration} is {made.commit[:12]} on {where}, and in {shown_path(workdir)}")]
     if not made.created:
-        lines.append("git held it already: no commit was made")
-    lines += [f"left out: {escape(path)} (in a repository of its own)" for path in made.left_out]
+        lines.append(("note", "git held it already: no commit was made"))
+    lines += [("left out", f"{escape(path)} (in a repository of its own)") for path in made.left_out]
     document = {
         "loop_id": store.loop_id,
         "iteration": iteration,

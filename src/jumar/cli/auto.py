@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from jumar.cli.common import print_json, print_text, shown_path, warned
+from jumar.cli.common import print_json, print_line, print_text, shown_path, warned
 from jumar.cli.judged import judge_progress, judged_request, recalled
 from jumar.cli.numbers import DecimalRange
 from jumar.errors import ConfigError, NothingEvaluatedError, UsageError
@@ -157,33 +157,35 @@ def _from_the_run(options: Mapping[str, Any]) -> Mapping[str, Any]:
 def _print(found: AutoEvaluation, request: AutoRequest) -> None:
     outcome, count = found.outcome, len(found.items)
     _print_average(found)
-    print_text(f"decided  {outcome.above:,} from {found.rules.line:g} on, {outcome.below:,} below")
-    print_text(f"by  cheap {outcome.cheaply:,} · expensive {outcome.escalated:,} · audited {outcome.audited:,}")
-    cached = f", {found.expensive.cached:,} from the cache" if found.expensive.cached else ""
-    print_text(f"asked  {plural(found.expensive.calls, 'call')}{cached} · {_dollars(found.expensive.cost_usd)}")
+    print_line("decided", f"{outcome.above:,} from {found.rules.line:g} on, {outcome.below:,} below")
+    print_line("by", f"cheap judge {outcome.cheaply:,} · expensive judge {outcome.escalated:,} · audited {outcome.audited:,}")
+    asked = f"{plural(found.expensive.calls, 'call')}, {found.expensive.cached:,} cached"
+    print_line("asked", f"{asked} · {_dollars(found.expensive.cost_usd)}")
     share = f"{found.not_asked / count:.0%} of the items"
-    print_text(f"saved  {plural(found.calls_saved, 'call')} ({share}) · {_dollars(found.cost_saved_usd)}")
+    print_line("saved", f"{plural(found.calls_saved, 'call')} ({share}) · {_dollars(found.cost_saved_usd)}")
     _print_promise(found)
     for path in (request.judged.per_item, found.directory):
         if path is not None:
-            print_text(f"wrote {shown_path(path)}")
+            print_line("wrote", shown_path(path))
 
 
 def _dollars(value: float | None) -> str:
-    return "unknown cost" if value is None else f"${value:.4f}"
+    from jumar.text import short_dollars
+
+    return "cost not reported" if value is None else short_dollars(value)
 
 
 def _print_average(found: AutoEvaluation) -> None:
     outcome, average = found.outcome, found.outcome.average
     if average is None:
-        print_text(f"auto  —  nothing of {plural(len(found.items), 'item')} was scored")
+        print_line("auto", f"— · nothing of {plural(len(found.items), 'item')} was scored")
         return
     between = "" if average.interval is None else f" [{average.interval[0]:.2f}, {average.interval[1]:.2f}]"
     plain = "" if average.cheap is None else f" · cheap alone {average.cheap:.2f}"
     left = f", {outcome.undecided:,} not" if outcome.undecided else ""
-    print_text(f"auto  {average.estimate:.2f}{between}  {plural(found.scored, 'item')} scored{left}{plain}")
+    print_line("auto", f"{average.estimate:.2f}{between} · {plural(found.scored, 'item')} scored{left}{plain}")
     if average.interval is None:
-        print_text(f"no interval  {_why_no_interval(found, average)}")
+        print_line("interval", f"none: {_why_no_interval(found, average)}")
 
 
 def _why_no_interval(found: AutoEvaluation, average: CorrectedAverage) -> str:
@@ -203,11 +205,11 @@ def _print_promise(found: AutoEvaluation) -> None:
     """Say what is known of the decisions that nobody checked; nothing where the cheap judge decided nothing."""
     promise, check = found.outcome.guarantee, found.trust.check
     if found.outcome.cheaply or promise.audited:
-        print_text(f"guarantee  at most {promise.promised:.0%} of what the cheap judge decides is wrong: {_kept(promise)}")
+        print_line("guarantee", f"at most {promise.promised:.0%} of what the cheap judge decides is wrong: {_kept(promise)}")
     if check is not None:
         sealed = check.decisions
         wrong = f", {sealed.wrong:,} of them wrongly, so at most {sealed.upper:.0%} of such" if sealed.audited else ""
-        print_text(f"sealed items  it would decide {sealed.audited:,} of {check.items:,} alone{wrong}")
+        print_line("held-out", f"of {plural(check.items, 'item')} it would decide {sealed.audited:,} alone{wrong}")
 
 
 def _kept(promise: Guarantee) -> str:

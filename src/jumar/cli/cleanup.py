@@ -22,24 +22,27 @@ __all__ = ["cleanup_command"]
 
 _EPILOG = """\b
 Examples:
-  jumar cleanup readme-polish --keep 3 --dry-run   what would go, and why
-  jumar cleanup readme-polish --keep 3
-  jumar cleanup readme-polish --keep 0             only what is always kept
-  jumar cleanup readme-polish --keep 3 --trees     and its copy or git worktree below .jumar/work"""
+  jumar cleanup --dry-run         what would go, and why
+  jumar cleanup                   of the loop that runs, else of the newest
+  jumar cleanup readme-polish --keep 0
+  jumar cleanup --trees           and its copy or git worktree below .jumar/work"""
+
+
+_KEEP = "How many of the best snapshots to keep: with three, there are two others to compare with or to choose instead."
 
 
 @click.command("cleanup", epilog=_EPILOG)
 @loop_argument
-@click.option("--keep", type=click.IntRange(min=0), required=True, metavar="N", help="How many of the best snapshots to keep.")
+@click.option("--keep", type=click.IntRange(min=0), default=3, show_default=True, metavar="N", help=_KEEP)
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @click.option("--trees", is_flag=True, help="Also remove the copies and git worktrees that it worked in.")
 @root_option
 @json_option
 @quiet_option
-def cleanup_command(loop: str, keep: int, root: Path, *, dry_run: bool, trees: bool, as_json: bool, quiet: bool) -> int:
+def cleanup_command(loop: str | None, keep: int, root: Path, *, dry_run: bool, trees: bool, as_json: bool, quiet: bool) -> int:
     """Delete the snapshots of all iterations but the N best ones. Records, scores and logs always stay.
 
-    Always kept besides: the one that stands, the best before a degradation, the last, the start, and what an undo needs.
+    Always kept besides: the selected one, the best before a degradation, the last, the start, and what an undo needs.
     """
     from jumar.decide.cleanup import cleanup, plan_cleanup
     from jumar.loop.clock import SystemClock
@@ -47,7 +50,7 @@ def cleanup_command(loop: str, keep: int, root: Path, *, dry_run: bool, trees: b
     from jumar.loop.workspace import discard_trees
     from jumar.report.views import refresh_views
 
-    store = open_loop(root, loop)
+    store = open_loop(root, loop, tell=not (quiet or as_json))
     removed: tuple[Path, tuple[str, ...]] | None = None
     if dry_run:
         result = plan_cleanup(store, keep=keep)
@@ -74,7 +77,7 @@ def cleanup_command(loop: str, keep: int, root: Path, *, dry_run: bool, trees: b
     for number, why in result.kept.items():
         print_text(f"  kept {number}: {escape(why)}")
     if dry_run and result.removed:
-        print_text(f"{command_for('cleanup', store.loop_id, f'--keep {keep}')} deletes them; nothing was changed")
+        print_text(f"{command_for('cleanup', store.paths.directory, f'--keep {keep}')} deletes them; nothing was changed")
     return 0
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Generator, Mapping
@@ -15,32 +17,57 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError
-from jumar.store.layout import list_loops, loops_directory
-from jumar.text import escape, escape_block, nearest
+from jumar.store.layout import list_loops, loops_directory, root_of
+from jumar.store.newest import newest_loop
+from jumar.text import escape, escape_block, in_ascii, nearest, wrapped
 
 if TYPE_CHECKING:
+    from jumar.app.live import LoopObserver
+    from jumar.store.loop_reader import LoopReader
     from jumar.store.loop_store import LoopStore
 
 __all__ = [
     "DEFAULT_ROOT",
+    "DEMO",
     "colour_wanted",
     "command_for",
     "complete_loop",
+    "file_of",
     "find_loop",
+    "iteration_argument",
     "json_option",
+    "listed_root",
     "loop_argument",
+    "loop_or_iteration",
+    "observe",
     "open_loop",
+    "places",
+    "print_error",
     "print_json",
+    "print_line",
     "print_text",
     "quiet_option",
     "refresh_if_free",
+    "resume_for",
+    "room",
     "root_option",
+    "says_everything",
+    "set_lines",
     "shown_path",
     "warned",
+    "way_to_apply",
     "writable",
 ]
 
 DEFAULT_ROOT = ".jumar"
+DEMO = "jumar-demo"
+"""Where `jumar demo` puts its folder, below the current directory; its loop counts where there is no other."""
+
+_WIDEST = 100
+_LABEL = 10
+_COMMAND = re.compile(r"`[^`\n]+`|pip install '[^'\n]+'")
+
+_TYPED = click.core.ParameterSource.COMMANDLINE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,26 +96,55 @@ def quiet_option(function: F) -> F:
 
 
 def loop_argument(function: F) -> F:
-    """Add the ``LOOP`` argument, completed from the loops that exist."""
-    return click.argument("loop", shell_complete=complete_loop)(function)
+    """Add the ``LOOP`` argument, which may be left out; completed from the loops that exist."""
+    return click.argument("loop", required=False, shell_complete=complete_loop)(function)
+
+
+def iteration_argument(function: F) -> F:
+    """Add ``-i N`` and the argument ``N``, which says the same; see :func:`loop_or_iteration`."""
+    option = click.option("-i", "--iteration", type=click.IntRange(min=0), metavar="N", help="This iteration; 0 is the start.")
+    return loop_argument(click.argument("number", metavar="[N]", required=False, type=click.IntRange(min=0))(option(function)))
+
+
+def loop_or_iteration(root: Path, loop: str | None, number: int | None, iteration: int | None) -> tuple[str | None, int | None]:
+    """Return the loop and the iteration that are meant: a number that is no loop's name is an iteration of the newest one."""
+    if number is not None and iteration is not None:
+        raise click.UsageError(f"{number} and -i {iteration} are two iterations; give one of them")
+    chosen = iteration if number is None else number
+    if chosen is None and loop is not None and loop.isdecimal():
+        try:
+            find_loop(root, loop)
+        except NotFoundError:
+            return None, int(loop)
+    return loop, chosen
+
+
+def way_to_apply(number: str) -> str:
+    """Return how another iteration than the selected one is applied."""
+    return f"iteration {number} is selected with `jumar select --use {number} --reason '…'` and put in place by `jumar apply`"
 
 
 def complete_loop(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Return the loops of the root that the command line names so far."""
-    root = ctx.params.get("root") or os.environ.get("JUMAR_ROOT") or DEFAULT_ROOT
-    return [name for name in list_loops(Path(root)) if name.startswith(incomplete)]
+    named = ctx.params.get("root")
+    root = Path(named or os.environ.get("JUMAR_ROOT") or DEFAULT_ROOT)
+    roots = [root] if named and ctx.get_parameter_source("root") is _TYPED else _with_demo(root)
+    return sorted({name for place in roots for name in list_loops(place) if name.startswith(incomplete)})
 
 
-def open_loop(root: Path, loop: str) -> LoopStore:
-    """Open the loop called ``loop`` below ``root``; the beginning of one name, or a path to its directory, is taken too.
+def open_loop(root: Path, loop: str | None, *, tell: bool = False) -> LoopStore:
+    """Open the loop that :func:`find_loop` returns; with ``tell``, say which one it is where nobody named one.
 
     From then on this process takes for a secret what the loop's own ``[redact]`` says. Errors: :class:`NotFoundError` that lists
     what there is.
     """
     from jumar.store.loop_store import LoopStore
 
-    store = LoopStore.open(find_loop(root, loop))
+    directory = find_loop(root, loop)
+    store = LoopStore.open(directory)
     _take_up_redaction(store)
+    if tell and loop is None:
+        print_text(f"loop      {escape(directory.name)}, the newest in {shown_path(store.paths.root)}", err=True)
     return store
 
 
@@ -109,36 +165,124 @@ def _take_up_redaction(store: LoopStore) -> None:
         install(None)
 
 
-def find_loop(root: Path, loop: str) -> Path:
-    """Return the directory of the loop that ``loop`` names, as :func:`open_loop` does, without opening it."""
-    directory = loops_directory(root) / loop
+def find_loop(root: Path, loop: str | None = None) -> Path:
+    """Return the directory of the loop that ``loop`` names: its name, the beginning of one, or a path with a slash.
+
+    Without a name: the loop that runs, else the newest one of the root, else the newest one of the demo. Opens nothing. Errors:
+    :class:`NotFoundError` that lists what there is.
+    """
+    roots = places(root)
+    if loop is None:
+        newest = newest_loop(roots)
+        if newest is None:
+            raise NotFoundError(_none_below(root))
+        return newest
     if "/" in loop:
-        directory = Path(loop)
-        if not directory.is_dir():
+        if not Path(loop).is_dir():
             raise NotFoundError(f"there is no directory {escape(loop)}; `jumar list` shows the loops of a --root by name")
-    elif loop in {"", ".", ".."} or not directory.is_dir():
-        known = list_loops(root)
-        begins = [name for name in known if loop not in {"", ".", ".."} and name.startswith(loop)]
-        if len(begins) == 1:
-            return loops_directory(root) / begins[0]
-        if (root / DEFAULT_ROOT / "loops").is_dir():
-            raise NotFoundError(
-                f"{escape(str(root))} holds no loops, but {escape(str(root / DEFAULT_ROOT))} does: name that as --root"
-            )
-        where = escape(str(root))
-        shown = f"there are: {', '.join(map(escape, known[:10]))}" if known else f"{where} holds no loops; `jumar run` makes one"
-        raise NotFoundError(f"no loop called '{escape(loop)}' in {where}{nearest(loop, known)}; {shown}")
-    return directory
+        _bring_back(root_of(Path(loop).absolute()))
+        return Path(loop)
+    allowed = loop and not loop.startswith(".")
+    for place in roots if allowed else ():
+        if (loops_directory(place) / loop).is_dir():
+            return loops_directory(place) / loop
+    known = {name: loops_directory(place) / name for place in reversed(roots) for name in list_loops(place)}
+    begun = [name for name in known if allowed and _abbreviates(loop, name)]
+    if len(begun) == 1:
+        return known[begun[0]]
+    there = f"there are: {', '.join(map(escape, sorted(known)[:10]))}" if known else _none_below(root)
+    if known and loop.isdecimal():
+        there += f". `jumar show {loop}` shows iteration {loop} of the newest; {way_to_apply(loop)}"
+    raise NotFoundError(f"no loop called '{escape(loop)}' in {escape(str(root))}{nearest(loop, sorted(known))}; {there}")
 
 
-def command_for(command: str, loop: str, options: str = "") -> str:
-    """Return a command that can be typed as it stands: ``jumar apply LOOP --root R``, loop and root as they were named here."""
+def _bring_back(root: Path) -> None:
+    """Complete the rechecks of the loops of ``root`` that were killed, and say so."""
+    if next(loops_directory(root).glob("*/recheck/plan.json"), None) is not None:
+        from jumar.loop.aside import complete
+
+        for message in complete(root):
+            print_text(f"note      {message}", err=True)
+
+
+def listed_root(root: Path) -> Path:
+    """Return the root whose loops a list shows: ``root``, or the demo's where only that one has loops."""
+    return next((place for place in places(root) if list_loops(place)), root)
+
+
+def places(root: Path) -> list[Path]:
+    """Return where loops are looked for, in this order; a root that was typed is the only one.
+
+    What a recheck that was killed had set aside comes back first.
+    """
+    _bring_back(root)
     context = click.get_current_context(silent=True)
-    named = loop if context is None else context.params.get("loop") or loop
-    words = f"jumar {command} {shlex.quote(escape(named))}"
-    if context is not None and context.get_parameter_source("root") is click.core.ParameterSource.COMMANDLINE:
-        words += f" --root {shlex.quote(escape(str(context.params['root'])))}"
-    return f"{words} {options}".rstrip()
+    typed = context is not None and context.get_parameter_source("root") is _TYPED
+    return [root] if typed else _with_demo(root)
+
+
+def _with_demo(root: Path) -> list[Path]:
+    return [root, Path(DEMO) / DEFAULT_ROOT]
+
+
+def _abbreviates(typed: str, name: str) -> bool:
+    """Whether ``typed`` is the beginning of ``name``, and not another loop's number: ``calc-1`` never means ``calc-12``."""
+    rest = name.removeprefix(typed)
+    return name.startswith(typed) and not (typed[-1].isdigit() and rest.isdigit())
+
+
+def _none_below(root: Path) -> str:
+    if loops_directory(root / DEFAULT_ROOT).is_dir():
+        return f"{escape(str(root))} holds no loops, but {escape(str(root / DEFAULT_ROOT))} does: name that as --root"
+    return f"{escape(str(root))} holds no loops; `jumar run` makes one, and `jumar demo` shows one"
+
+
+def command_for(command: str, directory: Path, options: str = "", *, named: bool = False) -> str:
+    """Return a command that can be typed as it stands for the loop in ``directory``: ``jumar apply --undo``.
+
+    LOOP is left out where that loop is the one that is meant without, unless it shall be ``named`` for a program that comes back
+    to it later. It is called as it was typed, by its name, or outside of the root by its path.
+    """
+    context = click.get_current_context(silent=True)
+    given: Mapping[str, Any] = {} if context is None else context.params
+    root = Path(given.get("root") or os.environ.get("JUMAR_ROOT") or DEFAULT_ROOT)
+    newest = None if named else newest_loop(places(root), ending=True)
+    loop: str | None = None
+    if newest is None or newest.resolve() != directory.resolve():
+        below = directory.parent.resolve() == loops_directory(root).resolve()
+        loop = given.get("loop") or (directory.name if below else shown_path(directory))
+    words = ["jumar", command, *([] if loop is None else [shlex.quote(escape(loop))])]
+    if context is not None and context.get_parameter_source("root") is _TYPED and (loop is None or "/" not in loop):
+        words += ["--root", shlex.quote(escape(str(root)))]
+    return " ".join([*words, options]).rstrip()
+
+
+def file_of(store: LoopReader) -> Path | None:
+    """Return the configuration file here that speaks for a loop, None where there is none."""
+    from jumar.decide.recorded import is_made_up
+
+    file = Path("jumar.toml")
+    return file if file.is_file() and not is_made_up(store) else None
+
+
+def resume_for(store: LoopReader, config: Path | None) -> str:
+    """Return the command that resumes a loop: that of its configuration file, or its name where there is none (None)."""
+    root = store.paths.root
+    words = ["jumar", "run"]
+    if config is not None and config.resolve() != Path("jumar.toml").resolve():
+        words.append(shlex.quote(shown_path(config)))
+    elif config is None or len(list_loops(root)) > 1:
+        words += ["--id", shlex.quote(escape(store.loop_id))]
+    if config is None and root.resolve() != (Path.cwd() / DEFAULT_ROOT).resolve():
+        words += ["--root", shlex.quote(shown_path(root))]
+    return " ".join(words)
+
+
+def observe(directory: Path) -> LoopObserver:
+    """Return who looks at the loop in ``directory`` as it is now, and knows the command that resumes it."""
+    from jumar.app.live import LoopObserver
+
+    return LoopObserver(directory, resume=lambda reader: resume_for(reader, file_of(reader)))
 
 
 def refresh_if_free(store: LoopStore) -> None:
@@ -177,10 +321,46 @@ def print_text(text: str, *, err: bool = False) -> None:
     stream.write(writable(escape_block(text), stream.encoding) + "\n")
 
 
+def print_line(label: str, text: str, *, err: bool = False) -> None:
+    """Print ``text`` after its label of at most nine characters, as every command does, wrapped at words below itself."""
+    print_text("\n".join(set_lines(f"{label:<{_LABEL}}{text}", room(err=err), _LABEL)), err=err)
+
+
+def print_error(text: str) -> None:
+    """Print what went wrong on stderr, each of its lines wrapped at words; lines after the first keep where they begin."""
+    lines = (part for line in f"jumar: {text}".split("\n") for part in set_lines(line, room(err=True), len("jumar: ")))
+    print_text("\n".join(lines), err=True)
+
+
+def set_lines(text: str, width: int, indent: int) -> list[str]:
+    """Return ``text`` wrapped as :func:`jumar.text.wrapped` does, with each command in it whole: it is to be copied."""
+    kept = _COMMAND.sub(lambda found: found[0].replace(" ", "\0"), text)
+    return [line.replace("\0", " ") for line in wrapped(kept, width, indent)]
+
+
+def room(*, err: bool = False) -> int:
+    """Return in how many columns text is set: the terminal's, at most 100, and 100 where there is none."""
+    stream = sys.stderr if err else sys.stdout
+    return min(_WIDEST, shutil.get_terminal_size().columns) if stream.isatty() else _WIDEST
+
+
 def writable(text: str, encoding: str | None) -> str:
-    """Return ``text`` with what ``encoding`` cannot say written as escapes, so that printing it never fails."""
+    """Return ``text`` with what ``encoding`` cannot say in plain characters or escapes, so that printing it never fails."""
     known = encoding or "utf-8"
-    return text.encode(known, "backslashreplace").decode(known)
+    try:
+        return text.encode(known).decode(known)
+    except UnicodeError:
+        spelled = text if says_everything(known) else in_ascii(text)
+        return spelled.encode(known, "backslashreplace").decode(known)
+
+
+def says_everything(encoding: str | None) -> bool:
+    """Whether ``encoding`` has the signs that we draw with; what has no encoding takes any text."""
+    try:
+        "▁█░•◆×┤└─✓✗★…—−Δ·→".encode(encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def colour_wanted() -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from jumar.cli.common import json_option, print_text, quiet_option
+from jumar.cli.common import DEFAULT_ROOT, DEMO, json_option, print_line, quiet_option
 from jumar.cli.run import run_loop
 from jumar.errors import ConfigError
 from jumar.text import escape
@@ -24,15 +24,15 @@ Examples:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    default="jumar-demo",
+    default=DEMO,
     show_default=True,
-    help="Folder for the demo's work directory and store.",
+    help="Folder for the demo's working directory and store.",
 )
-@click.option("-n", "--max-iterations", type=click.IntRange(min=1), help="Passes at most.")
+@click.option("-n", "--max-iterations", type=click.IntRange(min=1), help="Iterations at most.")
 @json_option
 @quiet_option
 def demo_command(file: Path | None, out: Path, max_iterations: int | None, *, as_json: bool, quiet: bool) -> int:
-    """Condense a text pass by pass and keep the best pass, not the last.
+    """Condense a text iteration by iteration, and keep the best one, not the last.
 
     No network, no key, no model: the generator is a command that removes what carries least, and the scorers measure what is
     left. Quality rises while filler goes, peaks, and falls when information goes.
@@ -43,11 +43,11 @@ def demo_command(file: Path | None, out: Path, max_iterations: int | None, *, as
 
     plan = demo_plan(file or default_file())
     if plan.notice is not None and not quiet:
-        print_text(f"note      {plan.notice}", err=True)
+        print_line("note", plan.notice, err=True)
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / plan.document).write_bytes(plan.content)
     except OSError as error:
         raise ConfigError(f"cannot set up the demo in {escape(str(out))}: {error.strerror}") from None
-    request = RunRequest(config=demo_config(plan, max_iterations), base=out, root=out / ".jumar", new=True)
+    request = RunRequest(config=demo_config(plan, max_iterations), base=out, root=out / DEFAULT_ROOT, new=True)
     return run_loop(request, as_json=as_json, quiet=quiet)

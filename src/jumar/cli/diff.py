@@ -12,8 +12,10 @@ from jumar.cli.common import (
     colour_wanted,
     json_option,
     loop_argument,
+    loop_or_iteration,
     open_loop,
     print_json,
+    print_line,
     print_text,
     quiet_option,
     root_option,
@@ -22,7 +24,7 @@ from jumar.cli.common import (
 from jumar.cli.state import report_of
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.errors import NotFoundError, NothingEvaluatedError, UsageError
-from jumar.text import escape_block, plural
+from jumar.text import escape, escape_block, plural
 
 if TYPE_CHECKING:
     from jumar.report.diff import PathChange, SnapshotDiff
@@ -32,32 +34,41 @@ __all__ = ["diff_command"]
 
 _EPILOG = """\b
 Examples:
+  jumar diff                      what the loop achieved
+  jumar diff 2 3                  of the loop that runs, else of the newest
+  jumar diff 3                    from the start to this one
   jumar diff readme-polish 2 3
-  jumar diff readme-polish --best       what the loop achieved
-  jumar diff readme-polish --best --stat"""
+  jumar diff readme-polish --stat"""
 
 _COLOURS = (("+++", "1"), ("---", "1"), ("@@", "36"), ("+", "32"), ("-", "31"))
 
 
 @click.command("diff", epilog=_EPILOG)
 @loop_argument
-@click.argument("a", required=False, type=click.IntRange(min=0))
-@click.argument("b", required=False, type=click.IntRange(min=0))
-@click.option("--best", is_flag=True, help="The start (else the first one kept) against the chosen one.")
+@click.argument("a", required=False)
+@click.argument("b", required=False)
+@click.option("--best", is_flag=True, help="The start (else the first one kept) against the selected one; the default.")
 @click.option("--stat", is_flag=True, help="Only how many lines changed in which files.")
 @root_option
 @json_option
 @quiet_option
 def diff_command(
-    loop: str, a: int | None, b: int | None, root: Path, *, best: bool, stat: bool, as_json: bool, quiet: bool
+    loop: str | None, a: str | None, b: str | None, root: Path, *, best: bool, stat: bool, as_json: bool, quiet: bool
 ) -> int:
-    """Compare the artifacts of two iterations as a unified diff: A is the old side, B the new one."""
+    """Compare the artifacts of two iterations as a unified diff: A is the old side, B the new one.
+
+    Without A and B: what the loop achieved, from the start to the iteration that is selected.
+    """
     from jumar.report.diff import diff_snapshots, render_diff
 
-    if best == (a is not None) or (a is None) != (b is None):
-        raise UsageError("give two iterations to compare, `jumar diff LOOP 2 3`, or --best")
+    loop, pair = _meant(loop, a, b)
+    single = None
+    if pair is None:
+        loop, single = loop_or_iteration(root, loop, None, None)
+    if best and (pair is not None or single is not None):
+        raise UsageError("iterations and --best are two different comparisons; give one of them")
     store = open_loop(root, loop)
-    one, other = _best_pair(store) if a is None or b is None else (a, b)
+    one, other = _best_pair(store, single) if pair is None else pair
     diff = diff_snapshots(store, one, other)
     if as_json:
         document = diff.to_json() | {"stat": [_counted(change) for change in _changes(diff)]}
@@ -72,14 +83,28 @@ def diff_command(
     return 0
 
 
-def _best_pair(store: LoopStore) -> tuple[int, int]:
-    report = report_of(store)
-    if report.chosen is None:
-        raise NothingEvaluatedError(f"loop '{store.loop_id}' has nothing chosen: no iteration has a valid score")
+def _meant(*words: str | None) -> tuple[str | None, tuple[int, int] | None]:
+    """Return the loop and the iterations that up to three words name: two are always iterations, a single one is a loop."""
+    given = [word for word in words if word is not None]
+    if len(given) < 2:
+        return (given[0] if given else None), None
+    *loop, a, b = given
+    if not (a.isdecimal() and b.isdecimal()):
+        wrong = b if a.isdecimal() else a
+        raise UsageError(
+            f"'{escape(wrong)}' is no iteration: give two numbers, `jumar diff 2 3` or `jumar diff LOOP 2 3`, or none"
+        )
+    return (loop[0] if loop else None), (int(a), int(b))
+
+
+def _best_pair(store: LoopStore, other: int | None) -> tuple[int, int]:
+    chosen = report_of(store).chosen if other is None else other
+    if chosen is None:
+        raise NothingEvaluatedError(f"loop '{store.loop_id}' has no selected iteration: none has a valid score")
     kept = [number for number in store.iteration_numbers() if store.has_snapshot(number)]
     if not kept:
         raise NotFoundError(f"loop '{store.loop_id}' has no snapshot left to compare with")
-    return kept[0], report.chosen
+    return kept[0], chosen
 
 
 def _changes(diff: SnapshotDiff) -> list[PathChange]:
@@ -103,6 +128,7 @@ def _without_text(change: dict[str, Any]) -> dict[str, Any]:
 def _print_stat(diff: SnapshotDiff) -> None:
     counted = [_counted(change) for change in _changes(diff)]
     marks = {change.path: mark for mark, side in (("A", diff.added), ("D", diff.removed), ("M", diff.changed)) for change in side}
+    print_line("compared", f"iteration {diff.a} → {diff.b}")
     rows = [
         Row(
             cells=(
@@ -121,7 +147,7 @@ def _print_stat(diff: SnapshotDiff) -> None:
         print_table(columns, rows)
     added, removed = (sum(item[side] or 0 for item in counted) for side in ("added_lines", "removed_lines"))
     files = f"{plural(len(counted), 'file')} changed, {diff.unchanged:,} unchanged"
-    print_text(f"iteration {diff.a} → {diff.b}: {files}; {plural(added, 'line')} added, {removed:,} removed")
+    print_line("files", f"{files}; {plural(added, 'line')} added, {removed:,} removed")
 
 
 def _print_diff(text: str) -> None:

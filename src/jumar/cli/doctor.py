@@ -49,7 +49,7 @@ _NAME_WIDTH = 14
 def doctor_command(config: Path | None, root: Path | None, *, no_run: bool, timeout: float, as_json: bool, quiet: bool) -> int:
     """Check this machine and the configuration before a run; every red row names its fix.
 
-    Validators, scorers and the generator are tried in a throw-away copy of the work directory. The generator gets a one-word
+    Checks, scorers and the generator are tried in a throw-away copy of the working directory. The generator gets a one-word
     prompt and no terminal, so that an agent that waits for a permission is found now.
     """
     from jumar.app.doctor import Examination, examine
@@ -79,7 +79,7 @@ def _print(name: str, state: str, detail: str, fix: str) -> None:
     for line in more:
         lines += _wrapped(line)
     if fix and state != "green":
-        lines += _wrapped(f"fix: {escape_block(fix)}")
+        lines += [part for line in f"fix: {escape_block(fix)}".split("\n") for part in _wrapped(line)]
     for number, line in enumerate(lines):
         head = f"{shown}  {escape_block(kind):<{_NAME_WIDTH}}" if number == 0 else " " * (_NAME_WIDTH + 6)
         sys.stdout.write(writable(f"{head}  {line}".rstrip(), sys.stdout.encoding) + "\n")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from jumar.errors import UsageError
 from jumar.files import as_write_error, write_named
 from jumar.text import escape
 
-__all__ = ["choose_format", "write_document"]
+__all__ = ["choose_format", "new_page", "show_page", "write_document"]
 
 
 def choose_format(form: str | None, output: Path | None, suffixes: Mapping[str, str], *, default: str, as_json: bool) -> str:
@@ -54,3 +56,17 @@ def write_document(
         print_json({**of, "format": form, "output": str(output.absolute()), "bytes": len(data)})
     elif not quiet:
         print_text(f"wrote {escape(str(output))} ({form}, {len(data):,} bytes)")
+
+
+def new_page() -> Path:
+    """Return a new, empty temporary file for a page that a browser is to show; nobody else can have made it."""
+    handle, name = tempfile.mkstemp(prefix="jumar-report-", suffix=".html")
+    os.close(handle)
+    return Path(name)
+
+
+def show_page(page: Path) -> bool:
+    """Show ``page`` in the person's browser; return whether one was started."""
+    import webbrowser
+
+    return webbrowser.open(page.absolute().as_uri())

@@ -11,22 +11,41 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line and exit with its code."""
     open_standard_streams()
-    arguments = sys.argv[1:]
+    try:
+        code = _run(sys.argv[1:])
+        sys.stdout.flush()
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and str(error) != "can't start new thread":
+            raise
+        os.write(2, b"jumar: there is not enough memory (ulimit -v shows the limit of this shell)\n")
+        os._exit(1)  # the interpreter's own end needs some too
+    except OSError as error:
+        sys.stderr.write(f"jumar: standard output cannot be written: {error.strerror}\n")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in its buffer has nowhere to go
+        code = 1
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
     completing = "_JUMAR_COMPLETE" in os.environ  # a shell asks for completions, with the words in the environment
+    if not arguments and not completing and sys.stdout.isatty():
+        from jumar.cli.home import show_home
+
+        return show_home()
     from jumar.cli.table import GROUPS, render_help
 
     group = arguments[0] if arguments and arguments[0] in GROUPS else None
     if arguments[group is not None :] in (["--help"], ["-h"], []) and not completing:
         sys.stdout.write(render_help(group))
-        sys.exit(0)
+        return 0
     if arguments == ["--version"]:
         from jumar.version import __version__
 
         sys.stdout.write(f"jumar {__version__}\n")
-        sys.exit(0)
+        return 0
     from jumar.cli.application import run_application
 
-    sys.exit(run_application(arguments))
+    return run_application(arguments)
 
 
 def open_standard_streams() -> None:

@@ -1,4 +1,4 @@
-"""What ``jumar run --estimate`` prints: each limit, what a pass takes of it, and how many passes that makes."""
+"""What ``jumar run --estimate`` prints: each limit, what an iteration takes of it, and how many iterations that makes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jumar.budget.estimate import Estimate, EstimateRow, Range
 from jumar.cli.common import print_json, print_text
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.report.figures import UNKNOWN, dollars
-from jumar.text import escape
+from jumar.text import escape, plural
 
 __all__ = ["show_estimate"]
 
@@ -24,7 +24,7 @@ def show_estimate(request: RunRequest, *, as_json: bool) -> int:
 
 
 def _show(found: RunEstimate) -> None:
-    state = f"{_passes(found.made)} made, {dollars(found.spend.cost_usd)} spent" if found.exists else "not begun"
+    state = f"{plural(found.made, 'iteration')} made, {dollars(found.spend.cost_usd)} spent" if found.exists else "not begun"
     print_text(f"loop      {escape(found.loop_id)}: {state}")
     if found.estimate is None:
         print_text("estimate  there is no limit to estimate by: give --max-cost, --max-tokens, --max-seconds or -n")
@@ -32,8 +32,8 @@ def _show(found: RunEstimate) -> None:
     columns = (
         Column(name="limit"),
         Column(name="left"),
-        Column(name="a pass"),
-        Column(name="passes"),
+        Column(name="an iteration"),
+        Column(name="iterations"),
         Column(name="from", fold=True),
     )
     rows = [
@@ -49,18 +49,18 @@ def _verdict(found: Estimate) -> str:
     assumed = ", if each takes what is set aside for it" if first is not None and first.source == SET_ASIDE else ""
     if passes.typical is not None:
         spread = "" if passes.low == passes.high else f" ({_count(passes)})"
-        return f"the budget buys about {_passes(round(passes.typical))}{spread}{assumed}; {limit} is reached first"
+        return f"the budget buys about {plural(round(passes.typical), 'iteration')}{spread}{assumed}; {limit} is reached first"
     most = "about" if assumed else "at most"
     untold = " and ".join(row.limit for row in found.rows if row.passes.typical is None)
-    bought = f"{most} {_passes(round(passes.high or 0))} by {limit}{assumed}"
-    return f"{bought}; what a pass takes of {untold} is not known before the first one"
+    bought = f"{most} {plural(round(passes.high or 0), 'iteration')} by {limit}{assumed}"
+    return f"{bought}; what an iteration takes of {untold} is not known before the first one"
 
 
 def _after_the_end(why: str, found: Estimate) -> str:
     """Say that the loop has ended, and what is left of each limit: nothing runs until one of them, or a rule, is changed."""
     left = [f"{_amount(row, row.left)} of {row.limit}" for row in found.rows]
     most = found.passes.typical if found.passes.typical is not None else found.passes.high
-    buys = "" if not most else f", about {_passes(round(most))}"
+    buys = "" if not most else f", about {plural(round(most), 'iteration')}"
     return f"the loop has ended ({escape(why)}); left are {', '.join(left)}{buys}"
 
 
@@ -91,7 +91,3 @@ def _count(passes: Range) -> str:
         return f"{round(passes.typical):,}"
     high = "any number" if passes.high is None else f"{round(passes.high):,}"
     return f"{round(passes.typical):,}, from {round(passes.low or 0):,} to {high}"
-
-
-def _passes(count: int) -> str:
-    return "1 pass" if count == 1 else f"{count:,} passes"

@@ -6,18 +6,17 @@ import contextlib
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jumar.cli.auto import auto_options, refuse_auto_options, run_auto
-from jumar.cli.common import json_option, print_json, print_text, quiet_option, shown_path, warned
+from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
 from jumar.cli.judged import judge_options, run_judged
 from jumar.errors import NothingEvaluatedError
-from jumar.text import escape, plural
 
 if TYPE_CHECKING:
-    from jumar.app.evaluation import CheapEvaluation, Mode
+    from jumar.app.evaluation import Mode
 
 __all__ = ["evaluate_command"]
 
@@ -35,7 +34,6 @@ Examples:
 ITEMS is JSON Lines, a JSON array, .csv, .tsv, .parquet, or a folder of .txt files with a story a line; - is stdin. A
 record with title and acceptance_criteria is a story; of others text is judged, and prompt where there is one."""
 
-_SHOWN: Final = 10  # patterns of a scorecard
 _PATH = click.Path(path_type=Path)
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -85,7 +83,9 @@ def evaluate_command(items: Path, mode: Mode, *, as_json: bool, quiet: bool, **o
     if as_json:
         print_json(found.document())
     elif not quiet:
-        _print(found, options["per_item"])
+        from jumar.cli.evaluated import show_cheap
+
+        show_cheap(found, options["per_item"])
     return 0 if found.tally.scored else NothingEvaluatedError.exit_code
 
 
@@ -105,71 +105,3 @@ def _progress(items: Path, *, shown: bool) -> Generator[Callable[[int, int], Non
     with bar:
         task = bar.add_task("", total=size_of(items), items=0)
         yield lambda read, count: bar.update(task, completed=read, items=count)
-
-
-def _print(found: CheapEvaluation, per_item: Path | None) -> None:
-    tally = found.tally
-    left = tally.items - tally.scored
-    mean = "—" if tally.mean is None else f"{tally.mean:.2f}"
-    spread = f" · standard deviation {tally.variance**0.5:.2f}" if tally.scored > 1 else ""
-    print_text(f"cheap  {mean}  {plural(tally.scored, 'item')} scored{f', {left:,} not' if left else ''}{spread}")
-    from jumar.app.evaluation_tally import BIN_WIDTH
-    from jumar.cli.tabular import Column, Row, print_table
-
-    columns = (Column(name=""), Column(name="items", right=True), Column(name="share", right=True), Column(name=""))
-
-    def table(name: str, rows: list[tuple[str, int]], whole: int) -> None:
-        if rows:
-            heads = (Column(name=name, fold=True), *columns[1:])
-            print_table(
-                heads, [Row(cells=(label, f"{n:,}", f"{n / whole:.0%}", "█" * round(20 * n / whole))) for label, n in rows]
-            )
-
-    bounds = [1.0 + BIN_WIDTH * index for index in range(len(tally.bins))]
-    if tally.scored:
-        table(
-            "gestalt", [(f"{low:.1f}–{low + BIN_WIDTH:.1f}", n) for low, n in zip(bounds, tally.bins, strict=True)], tally.scored
-        )
-    if found.card is not None:
-        _print_points(found)
-    table("reason", tally.most_frequent(tally.reasons), tally.scored)
-    fired: list[tuple[str, int]] = [(found.pattern_ids[index], n) for index, n in tally.most_frequent(tally.fired)]
-    if found.pattern_ids:
-        print_text(
-            f"patterns  {len(fired):,} of {len(found.pattern_ids):,} fired, {found.active_patterns:,} are active; "
-            f"on {tally.with_pattern:,} of {plural(tally.scored, 'item')}"
-        )
-    if found.card is None:
-        table("pattern", fired[:10], tally.scored)
-    table("not scored", tally.most_frequent(tally.unscored), tally.items)
-    health = found.health()
-    if health.flags:
-        print_text(f"health  {', '.join(health.flags)}")
-    for path in (per_item, found.directory):
-        if path is not None:
-            print_text(f"wrote {shown_path(path)}")
-
-
-def _print_points(found: CheapEvaluation) -> None:
-    """Say what makes the scores of a learned set: where it begins, and which patterns move it most."""
-    from jumar.cli.tabular import Column, Row, print_table
-
-    card, moved = found.card, found.moved()
-    if card is None or not found.tally.scored:
-        return
-    print_text(f"begins at  {card.base:.2f}, to which each pattern that fires adds its points")
-    names = ("items", "share", "points", "mean")
-    columns = (Column(name="what moves the score", fold=True), *(Column(name=name, right=True) for name in names))
-    rows = [
-        Row(
-            cells=(
-                *(escape(one.description) or one.id, f"{one.items:,}", f"{one.items / found.tally.scored:.0%}"),
-                *(f"{one.points:+.2f}", f"{one.mean:.3f}"),
-            )
-        )
-        for one in moved[:_SHOWN]
-    ]
-    if rows:
-        print_table(columns, rows)
-    if moved[_SHOWN:]:
-        print_text(f"and {plural(len(moved) - _SHOWN, 'other pattern')}, each by {moved[_SHOWN].mean:.3f} or less on average")

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text, quiet_option
+from jumar.app.agents import AGENTS, Agent, agent_called, installed_agents
+from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
 from jumar.errors import UsageError
 from jumar.text import escape
 
+if TYPE_CHECKING:
+    from jumar.app.suites import Suite
+
 __all__ = ["NAMES", "init_command"]
 
-NAMES = ("document", "coding-agent", "prompt", "cases")
+_FOR_AGENTS = "coding-agent"
+_CONFIGURATIONS = ("document", "coding-agent", "prompt", "cases")
+_DATA = ("topk", "judge", "learn")
+NAMES = (*_CONFIGURATIONS, *_DATA)
 
 _EPILOG = """\b
 Examples:
+  jumar init --agent claude       your tests, run by Claude Code until they pass
   jumar init --template document
   jumar init --template coding-agent path/to/repository
 
@@ -24,31 +35,46 @@ Templates:
   document        improve a text: sections, readability, length
   coding-agent    run a coding agent until the tests pass
   prompt          improve a prompt against an evaluation that prints a number
-  cases           refine a knowledge base case by case, the best carried forward (cases.toml)"""
+  cases           refine a knowledge base case by case, the best carried forward (cases.toml)
+  topk            sample data for jumar topk: 30 labelled searches
+  judge           sample data for jumar evaluate: 36 answers, and what a judge said of them
+  learn           sample data for jumar learn: 80 answers with verdicts"""
 
 
 @click.command("init", epilog=_EPILOG)
 @click.argument("directory", default=".", type=click.Path(path_type=Path, file_okay=False), metavar="[DIR]")
-@click.option("-t", "--template", "name", type=click.Choice(NAMES), default="document", show_default=True, help="What it is for.")
+@click.option("-t", "--template", "name", type=click.Choice(NAMES), help="What it is for (default document).")
+@click.option(
+    "--agent",
+    type=click.Choice([agent.program for agent in AGENTS]),
+    help="Run this agent on the tests found here (template coding-agent).",
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing configuration.")
 @json_option
 @quiet_option
-def init_command(directory: Path, name: str, *, force: bool, as_json: bool, quiet: bool) -> int:
+def init_command(directory: Path, name: str | None, agent: str | None, *, force: bool, as_json: bool, quiet: bool) -> int:
     """Write a commented jumar.toml, and the example files that let it run, into DIR (default: here).
 
-    The template cases writes a cases.toml. An existing configuration is left alone without --force; an existing example file
-    always is.
+    With --agent it runs as it stands. The template cases writes a cases.toml; topk, judge and learn write sample data and no
+    configuration. An existing configuration is left alone without --force; an existing example file always is.
     """
-    from jumar.app.templates import TEMPLATES, template_text
+    from jumar.app.templates import TEMPLATES, agent_template, template_text
     from jumar.files import as_write_error, make_directory, replace_file, write_once
 
+    known = agent_called(agent or "")
+    if known is not None and name not in {None, _FOR_AGENTS}:
+        raise UsageError(f"--agent goes with the template {_FOR_AGENTS}; in another one, edit the line that names the agent")
+    name = name or ("document" if known is None else _FOR_AGENTS)
+    if name in _DATA:
+        return _write_sample(name, directory, as_json=as_json, quiet=quiet)
     template = TEMPLATES[name]
+    text, suites = (template_text(template.source), []) if known is None else agent_template(template.source, known, directory)
     config = directory / template.target
     if config.exists() and not force:
         raise UsageError(f"{escape(str(config))} exists; --force overwrites it")
     with as_write_error("write", config):
         make_directory(directory)
-        replace_file(config, template_text(template.source).encode())
+        replace_file(config, text.encode())
     written = [config]
     for target, source in template.companions:
         path = directory / target
@@ -59,23 +85,65 @@ def init_command(directory: Path, name: str, *, force: bool, as_json: bool, quie
             except FileExistsError:
                 continue
         written.append(path)
-    line = template.agent_line()
+    line = template.agent_line() if known is None else None
+    check = suites[0].command if suites else None
     if as_json:
         names = [str(path.absolute()) for path in written]
-        print_json({"template": name, "config": str(config.absolute()), "written": names, "agent_line": line})
+        document = {"template": name, "config": str(config.absolute()), "written": names, "agent_line": line}
+        print_json({**document, "agent": agent, "check": check})
     elif not quiet:
-        _say(written, config, line, template.next_steps)
+        todo = [] if line is None else [f"edit line {line} of {escape(str(config))}: name your agent"]
+        if known is not None:
+            todo = _told_of_agent(known, config, suites)
+        _say(written, config, todo, template.next_steps)
     return 0
 
 
-def _say(written: list[Path], config: Path, line: int, next_steps: tuple[tuple[str, str], ...]) -> None:
+def _write_sample(name: str, directory: Path, *, as_json: bool, quiet: bool) -> int:
+    """Write the files of a sample, unless others are there by these names, and say which commands work on them."""
+    from jumar.app.samples import SAMPLES
+    from jumar.files import as_write_error, make_directory, write_once
+
+    sample = SAMPLES[name]
+    written = {directory / target: text.encode() for target, text in sample.files().items()}
+    for path, text in written.items():
+        if path.exists() and path.read_bytes() != text:
+            raise UsageError(f"{escape(str(path))} exists and is left alone; name another folder: jumar init -t {name} FOLDER")
+    for path, text in written.items():
+        with as_write_error("write", path), contextlib.suppress(FileExistsError):
+            make_directory(directory)
+            write_once(path, text)
+    if as_json:
+        names = [str(path.absolute()) for path in written]
+        print_json({"template": name, "config": None, "written": names, "agent_line": None, "agent": None, "check": None})
+    elif not quiet:
+        go_there = [] if directory == Path() else [f"cd {shlex.quote(escape(str(directory)))}"]
+        _say([*written], Path(), go_there, sample.next_steps)
+    return 0
+
+
+def _told_of_agent(agent: Agent, config: Path, suites: list[Suite]) -> list[str]:
+    """Say which tests are the check, and return what is left to be done."""
+    print_line("agent", f"{agent.title}, unattended")
+    for suite, what in zip(suites, ("tests", *["also"] * len(suites)), strict=False):
+        print_line(what, f"{escape(suite.command)} (from {escape(suite.because)})")
+    todo = [] if agent.program in installed_agents() else [f"install the agent: {agent.install}"]
+    return (
+        todo
+        if suites
+        else [*todo, f"edit {escape(str(config))}: no tests were found, give [[checks]] the command that runs them"]
+    )
+
+
+def _say(written: list[Path], config: Path, todo: list[str], next_steps: tuple[tuple[str, str], ...]) -> None:
     for path in written:
-        print_text(f"wrote {escape(str(path))}")
-    here = config.parent == Path()
+        print_line("wrote", escape(str(path)))
+    here = config.parent == Path() or config == Path()
     where = "" if here else f" {escape(str(config))}"
     print_text("")
-    print_text(f"1. edit line {line} of {escape(str(config))}: name your agent")
-    for number, (command, purpose) in enumerate(next_steps, start=2):
+    for number, what in enumerate(todo, start=1):
+        print_text(f"{number}. {what}")
+    for number, (command, purpose) in enumerate(next_steps, start=len(todo) + 1):
         print_text(f"{number}. {_with_file(command, where)}     {purpose}".rstrip())
 
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from jumar.cli.common import print_json, print_text, shown_path, warned
+from jumar.cli.common import print_json, print_line, print_text, shown_path, warned
 from jumar.cli.numbers import DecimalRange
 from jumar.errors import NothingEvaluatedError
-from jumar.text import plural
 
 if TYPE_CHECKING:
-    from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
+    from jumar.app.judged_model import JudgedRequest
     from jumar.judging.expensive.summary import Result
 
 __all__ = ["given", "judge_options", "judge_progress", "judged_request", "recalled", "run_judged"]
@@ -58,7 +57,15 @@ def judge_options(function: F) -> F:
             metavar="N",
             help="Ask so often; the median counts.  [default: once, 3 times a noisy judge]",
         ),
-        click.option("--max-cost", type=DecimalRange(0), metavar="USD", help="Stop asking the judge at this cost."),
+        click.option(
+            "--max-cost", type=DecimalRange(0), metavar="USD", help="Stop asking the judge at this cost, over all starts."
+        ),
+        click.option(
+            "--reserve-cost",
+            type=DecimalRange(0),
+            metavar="USD",
+            help="Charge a call that tells no cost.  [default: the dearest]",
+        ),
         click.option(
             "--price",
             type=_Pair("IN,OUT", "0.15,0.60", ordered=False),
@@ -134,10 +141,12 @@ def run_judged(
     if as_json:
         print_json(found.document())
     elif not quiet:
-        _print(found)
+        from jumar.cli.evaluated import show_judged
+
+        show_judged(found)
         for path in (request.per_item, found.directory):
             if path is not None:
-                print_text(f"wrote {shown_path(path)}")
+                print_line("wrote", shown_path(path))
     return 0 if found.scored else NothingEvaluatedError.exit_code
 
 
@@ -206,42 +215,3 @@ def judge_progress(*, shown: bool) -> Generator[Callable[[Result, int], None] | 
             bar.update(task, advance=1, total=total, spent=f"${sum(cost):.4f}" if cost else "")
 
         yield hear
-
-
-def _print(found: JudgedEvaluation) -> None:
-    expensive = found.expensive
-    mean = "—" if expensive.gestalt_avg is None else f"{expensive.gestalt_avg:.2f}"
-    cost = "unknown cost" if expensive.cost_usd is None else f"${expensive.cost_usd:.4f}"
-    left = f", {expensive.unscored:,} not" if expensive.unscored else ""
-    cached = f", {expensive.cached:,} from the cache" if expensive.cached else ""
-    calls = f"{plural(expensive.calls, 'call')}{cached}"
-    if found.dual is None:
-        print_text(f"expensive  {mean}  {plural(expensive.scored, 'item')} scored{left} · {cost} · {calls}")
-    if found.dual is not None:
-        _print_dual(found)
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in expensive.unscored_kinds.items())
-    if kinds:
-        print_text(f"not scored  {kinds}")
-    if found.dual is None:
-        _print_state(found)
-
-
-def _print_state(found: JudgedEvaluation) -> None:
-    """Say what the dashboard says in dual mode: why it stopped, and what is odd about the judge."""
-    from jumar.judging.expensive.health import check_expensive_evaluator
-
-    if found.expensive.stopped:
-        print_text(f"stopped  {found.expensive.stopped}")
-    flags = check_expensive_evaluator(found.expensive.results).flags
-    if flags:
-        print_text(f"health  {', '.join(flags)}")
-
-
-def _print_dual(found: JudgedEvaluation) -> None:
-    from jumar.app.judged_files import dual_view
-    from jumar.report.judging.dashboard import render_dashboard
-
-    assert found.dual is not None  # noqa: S101 - the caller looked
-    number = 1 if found.directory is None else int(found.directory.name.rpartition("_")[2])
-    view = dual_view(number, found.dual, found.history)
-    print_text(render_dashboard(view).rstrip("\n"))

@@ -9,11 +9,13 @@ from typing import Any
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
+from jumar.app.suites import likely_check
+from jumar.cli.common import json_option, listed_root, print_json, print_text, quiet_option, root_option
 from jumar.cli.state import LoopState, age_text, loop_state, seconds_since
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.errors import JumarError, NotFoundError
-from jumar.store.layout import loops_directory
+from jumar.store.layout import loops_directory, runs_directory
+from jumar.store.newest import natural_order
 from jumar.text import escape, points
 
 __all__ = ["list_command"]
@@ -26,9 +28,9 @@ Examples:
 
 _COLUMNS = (
     Column(name="loop"),
-    Column(name="passes", right=True),
+    Column(name="iterations", right=True),
     Column(name="best", right=True),
-    Column(name="chosen", right=True),
+    Column(name="selected", right=True),
     Column(name="state", fold=True),
     Column(name="age", right=True),
 )
@@ -37,7 +39,7 @@ _STYLES = {"running": "cyan", "finished": "green", "interrupted": "yellow", "dam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSummary:
-    """One loop in the list. Scores are 0–100; ``iterations`` counts passes, the start state not included."""
+    """One loop in the list. Scores are 0–100; ``iterations`` counts them, the start state not included."""
 
     loop_id: str
     directory: Path
@@ -76,6 +78,7 @@ def list_command(root: Path, *, as_json: bool, quiet: bool) -> int:
 
     A loop that cannot be read is listed as damaged.
     """
+    root = listed_root(root)
     loops = summaries(root)
     if as_json:
         print_json({"root": str(root.absolute()), "loops": [loop.to_json() for loop in loops]})
@@ -83,14 +86,13 @@ def list_command(root: Path, *, as_json: bool, quiet: bool) -> int:
         for loop in loops:
             print_text(escape(loop.loop_id))
     elif not loops:
-        if (root / "runs").is_dir():
+        if runs_directory(root).is_dir():
             print_text("there are runs of cases here: jumar cases list")
-        if (Path("jumar-demo") / root / "loops").is_dir():
-            print_text(f"the demo's loop lies elsewhere: jumar list --root {escape(str(Path('jumar-demo') / root))}")
         print_text(f"no loops in {escape(str(root))} yet; these make one:")
-        print_text("  jumar demo                                          watch one, offline")
-        print_text("  jumar init --template document && jumar run         one with a configuration")
-        print_text("  jumar run -n 5 --check 'pytest -q' -- AGENT -p '…'  one without")
+        line = f"jumar run --agent claude -p 'make the tests pass' --check {likely_check(Path())}"
+        print_text(f"  {'jumar demo':<{len(line)}}  watch one, offline")
+        print_text(f"  {'jumar init --template document && jumar run':<{len(line)}}  one with a configuration")
+        print_text(f"  {line}  one without")
     else:
         print_table(_COLUMNS, [_row(loop) for loop in loops])
         for loop in loops:
@@ -104,10 +106,10 @@ def summaries(root: Path) -> list[LoopSummary]:
     directory = loops_directory(root)
     try:
         with os.scandir(directory) as listing:
-            names = sorted(entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir())
+            names = [entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    found = [_summary(directory / name) for name in names]
+    found = [_summary(directory / name) for name in sorted(names, key=natural_order)]
     return [loop for loop in found if loop is not None]
 
 

@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jumar.cli.common import complete_loop, json_option, print_json, print_text, quiet_option, root_option, writable
-from jumar.cli.following import meant_loop
+from jumar.cli.common import (
+    find_loop,
+    iteration_argument,
+    json_option,
+    loop_or_iteration,
+    observe,
+    print_json,
+    print_text,
+    quiet_option,
+    root_option,
+    writable,
+)
 from jumar.errors import NotFoundError, UsageError
 from jumar.text import escape, escape_block
 
 if TYPE_CHECKING:
     from jumar.app.live import LoopObserver
-
 __all__ = ["logs_command"]
 
 _EPILOG = """\b
@@ -29,9 +38,8 @@ _PAUSE = 0.25  # seconds between two looks
 
 
 @click.command("logs", epilog=_EPILOG)
-@click.argument("loop", required=False, shell_complete=complete_loop)
-@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, across iterations, until the loop ends.")
-@click.option("-i", "--iteration", type=click.IntRange(min=0), metavar="N", help="Of this iteration, not of the newest step.")
+@iteration_argument
+@click.option("-f", "--follow", is_flag=True, help="Follow what comes, across iterations, until the loop ends.")
 @click.option(
     "--which", type=click.Choice(["generator", "check", "score", "all"]), default="all", show_default=True, help="Whose output."
 )
@@ -39,17 +47,25 @@ _PAUSE = 0.25  # seconds between two looks
 @json_option
 @quiet_option
 def logs_command(
-    loop: str | None, root: Path, *, follow: bool, iteration: int | None, which: str, as_json: bool, quiet: bool
+    loop: str | None,
+    number: int | None,
+    iteration: int | None,
+    root: Path,
+    *,
+    follow: bool,
+    which: str,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     """Print what the generator, the checks and the scorers of a step printed.
 
-    Of the step that runs, else of the last one. Control characters are shown, not obeyed. --quiet leaves out the headings.
+    Of iteration N, else of the step that runs, else of the last one. Control characters are shown, not obeyed. --quiet leaves out
+    the headings.
     """
-    from jumar.app.live import LoopObserver
-
+    loop, iteration = loop_or_iteration(root, loop, number, iteration)
     if follow and (as_json or iteration is not None):
-        raise UsageError(f"--follow goes on with what comes, so it takes no {'--json' if as_json else '--iteration'}")
-    observer = LoopObserver(meant_loop(root, loop))
+        raise UsageError(f"--follow resumes what comes, so it takes no {'--json' if as_json else '--iteration'}")
+    observer = observe(find_loop(root, loop))
     if follow:
         _follow(observer, which, quiet=quiet)
         return 0

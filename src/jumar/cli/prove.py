@@ -1,4 +1,4 @@
-"""``jumar prove``: does the learned set track its judge on the sealed items? And does a proof hold?"""
+"""``jumar prove``: does the learned set track its judge on the held-out items? And does a proof hold?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text, quiet_option, shown_path, warned
+from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, shown_path, warned
 from jumar.cli.judged import given, judge_options, judge_progress, recalled
 from jumar.errors import StoreDamagedError, UsageError
 from jumar.text import escape, plural
@@ -39,7 +39,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.command("prove", epilog=_EPILOG)
 @click.argument("output", required=False, type=click.Path(path_type=Path, file_okay=False), metavar="[OUT]")
 @click.option("--verify", "proof", type=_FILE, metavar="PROOF", help="Compute everything in a proof again, offline.")
-@click.option("--extra-look", is_flag=True, help="Look at the sealed items beyond the three planned looks.")
+@click.option("--extra-look", is_flag=True, help="Evaluate on the held-out items beyond the three planned evaluations.")
 @click.option("--items", type=_FILE, metavar="FILE", help="The items.  [default: those that were learned from]")
 @click.option("--patterns", type=_FILE, metavar="FILE", help="With --verify: the set that was proven.")
 @click.option("--rubric", metavar="story|text|FILE", help="The rubric.  [default: the one that was learned with]")
@@ -51,9 +51,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @json_option
 @quiet_option
 def prove_command(output: Path | None, proof: Path | None, *, as_json: bool, quiet: bool, **options: Any) -> int:
-    """Judge the sealed items, and say whether the learned set tracks the judge: one of three planned looks.
+    """Judge the held-out items, and say whether the learned set tracks the judge: one of three planned evaluations.
 
-    The look is counted before it is made; the same set again is the same look. The proof goes to OUT/proof.json.
+    An evaluation is counted before it is made; the same set again is the same one. The proof goes to OUT/proof.json.
     """
     from jumar.app.items import field_map
 
@@ -61,7 +61,7 @@ def prove_command(output: Path | None, proof: Path | None, *, as_json: bool, qui
     fields = field_map([*options["fields"], *([] if group is None else [f"group={group}"])])
     if proof is not None:
         if output is not None or options["extra_look"] or options["judge"] is not None:
-            raise UsageError("--verify asks no judge and makes no look: give it with --items and --patterns alone")
+            raise UsageError("--verify asks no judge and evaluates nothing: give it with --items and --patterns alone")
         return _verify(proof, fields, options, as_json=as_json, quiet=quiet)
     if output is None:
         raise UsageError("name the folder that `jumar learn` wrote, or a proof with --verify")
@@ -126,25 +126,25 @@ def _document(found: Proving) -> dict[str, Any]:
 
 def _print(found: Proving, *, quiet: bool) -> None:
     proof = found.proof
-    print_text(f"verdict  {proof.verdict.replace('_', ' ')}")
+    print_line("verdict", proof.verdict.replace("_", " "))
     if quiet:
         return
     figures = proof.statistics
-    print_text(f"sealed   {plural(figures['items'], 'item')} in {plural(figures['groups'], 'group')}")
+    beyond = ", beyond the plan" if proof.looks.extra else f" of {proof.looks.planned} planned"
+    held = f"{plural(figures['items'], 'item')} in {plural(figures['groups'], 'group')}"
+    print_line("held-out", f"{held}, evaluation {proof.looks.number}{beyond}")
     constant, length = _figure(figures, "constant_mae"), _figure(figures, "length_mae")
-    print_text(f"error    {_figure(figures, 'mae')}, of a constant {constant}, of the length {length}")
-    print_text(f"ranks    Spearman {_figure(figures, 'spearman')}, by length {_figure(figures, 'length_spearman')}")
+    print_line("MAE", f"{_figure(figures, 'mae')}; baselines: constant {constant}, length only {length}")
+    print_line("ranks", f"Spearman {_figure(figures, 'spearman')}; baseline: length only {_figure(figures, 'length_spearman')}")
     for name, one in figures["checks"].items():
         value = "—" if one["value"] is None else f"{one['value']:+.3f}{_between(one['interval'])}"
-        print_text(f"{_HELD[one['held']]:<7}  {one['says']}: {value}  ({name})")
+        print_line(_HELD[one["held"]], f"{one['says']}: {value} ({name})")
     gap = figures["gap"]
-    print_text(f"{_HELD[gap['held']]:<7}  {gap['says']}: {_figure(figures, 'mae')}  (apart from the verdict)")
+    print_line(_HELD[gap["held"]], f"{gap['says']}: {_figure(figures, 'mae')} (apart from the verdict)")
     noise = figures["judge_noise"]
     if noise is not None:
-        print_text(f"noise    two readings of the judge differ by {noise['mean_abs_difference']:.2f} on average")
-    beyond = ", beyond the plan" if proof.looks.extra else f" of {proof.looks.planned} planned"
-    print_text(f"look     {proof.looks.number}{beyond}")
-    print_text(f"wrote {shown_path(found.path)}")
+        print_line("noise", f"two readings of the judge differ by {noise['mean_abs_difference']:.2f} on average")
+    print_line("wrote", shown_path(found.path))
 
 
 def _figure(figures: Mapping[str, Any], name: str) -> str:
@@ -179,16 +179,18 @@ def _print_verified(path: Path, proof: Proof, found: Verification, stale: list[s
     if quiet:
         return
     for name in found.checked:
-        print_text(f"{'differs' if name in found.differing else 'checked'}  {name}")
+        print_line("differs" if name in found.differing else "checked", name)
     for name in found.not_checked:
-        print_text(f"not      {name}")
+        print_line("unchecked", name)
     for reason in stale:
-        print_text(f"stale    {reason}")
+        print_line("stale", reason)
     if found.holds:
-        print_text(f"holds    verdict {proof.verdict.replace('_', ' ')}, look {proof.looks.number} of {proof.looks.planned}")
+        held = f"verdict {proof.verdict.replace('_', ' ')}, evaluation {proof.looks.number} of {proof.looks.planned}"
+        print_line("holds", held)
     else:
-        print_text(
-            f"does not hold: {plural(len(found.problems), 'difference')} between the proof and what follows from its rows, "
+        print_line(
+            "fails",
+            f"it does not hold: {plural(len(found.problems), 'difference')} between the proof and what follows from its rows, "
             "or from the files that were given. A proof is never mended: of the set that is in OUT now `jumar prove OUT` makes "
-            "another, which is another look"
+            "another, which is another evaluation",
         )

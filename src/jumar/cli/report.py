@@ -12,12 +12,14 @@ from jumar.cli.common import (
     json_option,
     loop_argument,
     open_loop,
+    print_line,
     quiet_option,
     refresh_if_free,
     root_option,
 )
-from jumar.cli.documents import choose_format, write_document
+from jumar.cli.documents import choose_format, new_page, show_page, write_document
 from jumar.cli.state import report_of
+from jumar.errors import UsageError
 
 if TYPE_CHECKING:
     from jumar.report.read import LoopReport
@@ -29,9 +31,10 @@ _SUFFIXES = {".md": "md", ".json": "json", ".csv": "csv", ".html": "html", ".htm
 
 _EPILOG = """\b
 Examples:
-  jumar report readme-polish
-  jumar report readme-polish -o report.html       the format follows the name
-  jumar report readme-polish --format csv > passes.csv"""
+  jumar report                    of the loop that runs, else of the newest
+  jumar report --open             the whole story as a page
+  jumar report -o report.html     the format follows the name
+  jumar report readme-polish --format csv > iterations.csv"""
 
 
 @click.command("report", epilog=_EPILOG)
@@ -40,19 +43,32 @@ Examples:
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write here, not to stdout."
 )
+@click.option("--open", "opened", is_flag=True, help="Show it as a page in the browser; written to -o, else a temporary file.")
 @root_option
 @json_option
 @quiet_option
-def report_command(loop: str, form: str | None, output: Path | None, root: Path, *, as_json: bool, quiet: bool) -> int:
-    """Print a loop's report: summary, quality table, why this one was chosen, degradation, recommendations.
+def report_command(
+    loop: str | None, form: str | None, output: Path | None, root: Path, *, opened: bool, as_json: bool, quiet: bool
+) -> int:
+    """Print a loop's report: summary, quality table, why this one was selected, degradation, recommendations.
 
     --json is --format json; with -o, stdout then says in JSON what was written.
     """
-    chosen = choose_format(form, output, _SUFFIXES, default="md", as_json=as_json)
+    from jumar.redaction import current
+
+    if opened and form not in {None, "html"}:
+        raise UsageError(f"--open shows a page, and --format {form} is none; leave one of them out")
+    if opened and output is None:
+        output, form = new_page(), "html"
+    chosen = choose_format("html" if opened else form, output, _SUFFIXES, default="md", as_json=as_json)
     store = open_loop(root, loop)
     text = renderer(chosen)(report_of(store))
+    if chosen != "json":  # there names of files lead to them
+        text = current().redact(text)
     refresh_if_free(store)
     write_document(text, output, chosen, of={"loop_id": store.loop_id}, for_people="md", as_json=as_json, quiet=quiet)
+    if opened and output is not None and not show_page(output) and not quiet:
+        print_line("note", "no browser could be started here; open the file in one", err=True)
     return 0
 
 

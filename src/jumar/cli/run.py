@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from jumar.cli.common import DEFAULT_ROOT, colour_wanted, json_option, print_json, print_text, quiet_option
-from jumar.cli.display import Display, LiveDisplay, PlainDisplay, SilentDisplay
+from jumar.app.agents import AGENTS
+from jumar.cli.common import DEFAULT_ROOT, json_option, print_error, print_json, print_line, print_text, quiet_option
+from jumar.cli.display import choose_display
+from jumar.cli.ending import ending_of_run, way_to_resume
 from jumar.cli.numbers import DecimalRange
+from jumar.cli.rows import agent_name
 from jumar.loop.control import StopSwitch
 from jumar.loop.outcome import LoopOutcome
 
-__all__ = ["RunCommand", "choose_display", "run_command", "run_loop", "signals_handled"]
+__all__ = ["RunCommand", "run_command", "run_loop", "signals_handled"]
 
+_AGENTS = ", ".join(agent.program for agent in AGENTS)
 _EPILOG = """\b
 Examples:
-  jumar run -n 5 --check 'pytest -q' -- agent -p 'make the tests pass'
-  jumar run                       the loop of ./jumar.toml, or on with it when it was interrupted
+  jumar run --agent claude -p 'make the tests pass' --check 'pytest -q'
+  jumar run -n 5 -p @PROMPT.md --check 'pytest -q' --agent 'my-agent --yes'
+  jumar run -n 5 --check 'pytest -q' -- my-agent --task 'make the tests pass'
+  jumar run                       the loop of ./jumar.toml; one that was interrupted is resumed
   jumar run --new -n 20           the same configuration as a new loop
 
 Ctrl-C once finishes the running step and stops; twice stops now. Both can be resumed.
-Exit codes: 0 gate met, 1 failure, 2 usage, 10 below the threshold, 11 limit, 12 nothing was evaluated, 13 locked,
+Exit codes: 0 threshold met, 1 failure, 2 usage, 10 below the threshold, 11 limit, 12 nothing was evaluated, 13 locked,
 14 store damaged, 130/143 interrupted."""
 
 
@@ -54,39 +61,59 @@ class RunCommand(click.Command):
 
 @click.command("run", cls=RunCommand, epilog=_EPILOG)
 @click.argument("config", required=False, type=click.Path(path_type=Path))
-@click.option("-n", "--max-iterations", type=click.IntRange(min=1), help="Passes at most (default 10).")
+@click.option("--agent", metavar="NAME|CMD", help=f"{_AGENTS}, or a shell command that reads its prompt from stdin.")
+@click.option("-p", "--prompt", "--objective", "objective", metavar="TEXT|@FILE", help="The objective: what is to be done.")
+@click.option("-n", "--max-iterations", type=click.IntRange(min=1), help="Iterations at most (default 10).")
 @click.option("--max-cost", type=DecimalRange(min=0), metavar="USD", help="Dollars at most, over all resumes.")
+@click.option(
+    "--reserve-cost", type=DecimalRange(min=0), metavar="USD", help="What an iteration that reports no cost is charged."
+)
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Tokens at most, over all resumes.")
-@click.option("--max-seconds", type=DecimalRange(min=0, min_open=True), metavar="S", help="Time of all passes at most.")
-@click.option("--estimate", is_flag=True, help="Say how many passes the budget buys; runs and pays nothing.")
+@click.option("--max-seconds", type=DecimalRange(min=0, min_open=True), metavar="S", help="Time of all iterations at most.")
+@click.option("--estimate", is_flag=True, help="Say how many iterations the budget buys; runs and pays nothing.")
 @click.option("--check", "checks", multiple=True, metavar="CMD", help="A shell command that must pass; may be repeated.")
+@click.option(
+    "--score",
+    "scores",
+    multiple=True,
+    metavar="[DIMENSION=]CMD",
+    help="A shell command that prints how good it is, 0 to 1; may be repeated. Checks then only verify.",
+)
 @click.option("--include", multiple=True, metavar="GLOB", help="What to keep of the directory, in gitignore syntax; repeatable.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="What to leave out; repeatable.")
-@click.option("--objective", help="What the generator is told to do (JUMAR_PROMPT_FILE).")
-@click.option("--threshold", type=DecimalRange(0, 100), help="The gate: the score that counts as done.")
+@click.option(
+    "--target",
+    type=DecimalRange(0, 100),
+    metavar="SCORE",
+    help="End at this score; with scorers only if no check fails. Default: 100 without scorers.",
+)
+@click.option("--keep-going", is_flag=True, help="Don't end where every check passes.")
+@click.option("--threshold", type=DecimalRange(0, 100), help="The score required for exit code 0.")
 @click.option(
     "--mode",
     type=click.Choice(["highest_quality", "highest_quality_verified", "most_recent_above_threshold"]),
-    help="How to choose.",
+    help="How the best iteration is selected.",
 )
 @click.option("--isolation", type=click.Choice(["none", "copy", "worktree", "sandbox"]), help="Work in place, or elsewhere.")
-@click.option("--candidates", type=click.IntRange(1, 64), help="Passes made side by side; the best goes on.")
+@click.option("--candidates", type=click.IntRange(1, 64), help="Iterations made side by side; the next ones start from the best.")
 @click.option("--workers", type=click.IntRange(min=1), help="How many of them run at once.")
 @click.option("--protect", multiple=True, metavar="GLOB", help="What checks need as it was at the start; repeatable.")
-@click.option("--continue-from", type=click.Choice(["previous", "best"]), help="What the next pass starts from.")
+@click.option("--continue-from", type=click.Choice(["previous", "best"]), help="What the next iteration starts from.")
 @click.option("--timeout", type=DecimalRange(min=0, min_open=True), metavar="SECONDS", help="For one run of the generator.")
 @click.option("--env", "environment", multiple=True, metavar="NAME", help="Let the programs see this variable; repeatable.")
 @click.option("--id", "loop_id", help="The loop's name.")
-@click.option("--new", is_flag=True, help="Start a new loop even if there is one to go on with.")
+@click.option("--new", is_flag=True, help="Start a new loop even if there is one to resume.")
 @click.option(
     "--resume",
     type=click.Choice(["auto", "never", "require"]),
     default="auto",
     show_default=True,
-    help="Go on with a loop that is there, or insist that there is none, or one.",
+    help="Resume a loop that is there, or insist that there is none, or one.",
 )
-@click.option("--no-input", is_flag=True, help="Promise that nobody is there: plain lines, also on a terminal.")
-@click.option("--accept-changes", is_flag=True, help="Go on although the configuration has changed.")
+@click.option("--no-input", is_flag=True, help="Non-interactive mode: plain lines and no question, also on a terminal.")
+@click.option("--allow-broken-start", is_flag=True, help="Run although a check or scorer cannot judge the start.")
+@click.option("--accept-size", is_flag=True, help="Keep all of a directory of over 1 GB or 50,000 files.")
+@click.option("--accept-changes", is_flag=True, help="Resume although the configuration has changed.")
 @click.option(
     "--root",
     type=click.Path(path_type=Path, file_okay=False),
@@ -97,45 +124,77 @@ class RunCommand(click.Command):
 @quiet_option
 @click.pass_context
 def run_command(ctx: click.Context, **given: Any) -> int:
-    """Run a loop, or go on with one that was interrupted.
+    """Run a loop, or resume one that was interrupted.
 
-    CONFIG is a jumar.toml (default: the one in this directory). Without one, give the generator after --.
+    CONFIG is a jumar.toml (default: the one in this directory). Without one, name an agent with --agent, or give the
+    generator's command after --.
     """
     command: Sequence[str] | None = ctx.meta.get("jumar.command")
     if given["new"] and given["resume"] == "require":
-        raise click.UsageError("--new starts a loop and --resume require goes on with one; give one of them", ctx)
+        raise click.UsageError("--new starts a loop and --resume require resumes one; give one of them", ctx)
+    if given["keep_going"] and given["target"] is not None:
+        raise click.UsageError("--target ends the loop at a score and --keep-going doesn't; give one of them", ctx)
     from jumar.app.prepare import RunRequest
-    from jumar.app.request import command_line_config, configured, given_limits
+    from jumar.app.request import configured, cost_notice, given_limits, objective_notice, recorded_config
 
     if any(not check.strip() for check in given["checks"]):
         raise click.UsageError("--check is empty: give it a shell command", ctx)
-    if command is not None:
-        if given["config"] is not None:
-            raise click.UsageError("give a configuration file or a command after --, not both", ctx)
-        if Path("jumar.toml").is_file() and not given["quiet"]:
-            print_text("note      jumar.toml is not used, because a command is given", err=True)
-        path, base = None, Path.cwd()
-        config = command_line_config(command, given)
+    if any(re.fullmatch(r"\s*([a-z][a-z0-9_-]*=)?\s*", score) for score in given["scores"]):
+        raise click.UsageError("--score is empty: give it a shell command that prints a number from 0 to 1", ctx)
+    _check_sources(ctx, given, command)
+    known = recorded_config(given, given["root"] or Path(DEFAULT_ROOT)) if command is None else None
+    if known is not None:
+        (config, base), path = known, None
     else:
-        config, path = configured(given)
-        base = path.parent
+        config, path = configured(given, command)
+        base = Path.cwd() if path is None else path.parent
+    for notice in (objective_notice(given, config), cost_notice(given, config)):
+        if notice is not None and not given["quiet"]:
+            print_line("note", notice, err=True)
     request = RunRequest(
         config=config,
         base=base,
-        root=given["root"] or base / DEFAULT_ROOT,
+        root=given["root"] or (Path.cwd() if path is None else base) / DEFAULT_ROOT,
         path=path,
-        named=command is None or given["loop_id"] is not None,
+        named=path is not None or given["loop_id"] is not None,
         exact=given["loop_id"] is not None,
         new=given["new"],
         accept_changes=given["accept_changes"],
+        allow_broken_start=given["allow_broken_start"],
+        accept_size=given["accept_size"],
+        ask=None if given["no_input"] or given["as_json"] or given["quiet"] or not _on_a_terminal() else _ask,
         resume=given["resume"],
-        limits=given_limits(given, path),
+        limits=given_limits(given, path, config),
     )
     if given["estimate"]:
         from jumar.cli.estimate import show_estimate
 
         return show_estimate(request, as_json=given["as_json"])
     return run_loop(request, as_json=given["as_json"], quiet=given["quiet"], live=not given["no_input"])
+
+
+def _on_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _ask(text: str) -> bool:
+    print_text(text, err=True)
+    return click.confirm("keep all of it?", err=True)
+
+
+def _check_sources(ctx: click.Context, given: Mapping[str, Any], command: Sequence[str] | None) -> None:
+    """Refuse two answers to what runs, and say what becomes of a jumar.toml that nobody named."""
+    agent = given["agent"]
+    if command is not None and agent is not None:
+        raise click.UsageError("give --agent or a command after --, not both", ctx)
+    if command is not None and given["config"] is not None:
+        raise click.UsageError("give a configuration file or a command after --, not both", ctx)
+    if given["config"] is not None or given["quiet"] or not Path("jumar.toml").is_file():
+        return
+    if command is not None:
+        print_line("note", "jumar.toml is not used, because a command is given", err=True)
+    elif agent is not None:
+        print_line("note", "jumar.toml is used; --agent stands in for its [generator]", err=True)
 
 
 def run_loop(request: Any, *, as_json: bool, quiet: bool, live: bool = True) -> int:
@@ -146,60 +205,33 @@ def run_loop(request: Any, *, as_json: bool, quiet: bool, live: bool = True) -> 
     def ended(outcome: LoopOutcome | BaseException) -> None:
         failure = tell_of_end(request, loop, outcome)
         if failure is not None and not quiet:
-            print_text(f"note      {failure}; its output is in {loop.store.paths.directory / 'logs' / 'on_stop.log'}", err=True)
+            log = loop.store.paths.directory / "logs" / "on_stop.log"
+            print_line("note", f"{failure}; its output is in {log}", err=True)
 
     switch = StopSwitch()
     display = choose_display(as_json=as_json, quiet=quiet, live=live)
     loop = prepare(request, switch=switch, listener=display.hear)
+    display.introduce(agent=agent_name(request.config.generator.command), paths=loop.store.paths)
     try:
         with signals_handled(switch, quiet=quiet), display:
             outcome = loop.run()
-            display.end(outcome)
+            display.end(lambda width: ending_of_run(outcome, loop.store, config=request.path, width=width))
     except BaseException as error:
         ended(error)
         raise
     if as_json:
         print_json(outcome.to_json())
-    if outcome.already_finished:
+    if outcome.already_finished and (as_json or quiet):
         _say_finished(outcome)
     ended(outcome)
     return outcome.exit_code
 
 
-def choose_display(*, as_json: bool, quiet: bool, live: bool = True) -> Display:
-    """Return the display for this call: silent, plain on stderr beside JSON, live on a terminal where it may be, else plain."""
-    if quiet:
-        return SilentDisplay()
-    if as_json:
-        return PlainDisplay(sys.stderr)
-    if live and sys.stdout.isatty():
-        return LiveDisplay(colour=colour_wanted())
-    return PlainDisplay(sys.stdout)
-
-
 def _say_finished(outcome: LoopOutcome) -> None:
-    print_text(
-        f"jumar: loop '{outcome.loop_id}' has ended ({outcome.stop.detail}); nothing was run. "
-        f"Start another one with --new, or go on with {_way_on(outcome.stop.reason)}.",
-        err=True,
+    print_error(
+        f"loop '{outcome.loop_id}' has ended ({outcome.stop.detail}); nothing was run. "
+        f"Start another one with --new, or resume it {way_to_resume(outcome.stop.reason)}."
     )
-
-
-def _way_on(reason: str) -> str:
-    ways = {
-        "max_iterations": "a higher limit (-n)",
-        "max_seconds": "a higher limit (--max-seconds)",
-        "max_cost": "a higher limit (--max-cost)",
-        "max_tokens": "a higher limit (--max-tokens)",
-        "max_attempts": "a higher [budget] max_iterations",
-        "unknown_cost": "[budget] reserve_cost_usd (or reserve_tokens): what such an attempt is to count",
-        "disk_full": "some space freed",
-        "consecutive_failures": (
-            "the cause mended (`jumar show` and `jumar logs` name it): a changed [generator] and --accept-changes, "
-            "or a higher [stop] consecutive_failures (3 where none is written)"
-        ),
-    }
-    return ways.get(reason, "another [stop] rule: take out or change the one that ended it")
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""``jumar select``: what would be chosen, by these rules or others; or a person's own choice."""
+"""``jumar select``: what would be selected, by these rules or others; or a person's own choice."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from jumar.cli.common import (
     loop_argument,
     open_loop,
     print_json,
+    print_line,
     print_text,
     quiet_option,
     root_option,
@@ -32,10 +33,10 @@ __all__ = ["select_command"]
 
 _EPILOG = """\b
 Examples:
-  jumar select readme-polish                 what the loop's own rules choose
+  jumar select                    what the loop's own rules choose
   jumar select readme-polish --mode highest_quality --threshold 80
-  jumar select readme-polish --use 3 --reason "keeps the API stable"
-  jumar select readme-polish --use best --reason "back to the rules"
+  jumar select --use 3 --reason "keeps the API stable"
+  jumar select --use best --reason "back to the rules"
 
 Without --use nothing is written. Exit code: 0, or 12 when no iteration has a valid score."""
 
@@ -55,7 +56,7 @@ Without --use nothing is written. Exit code: 0, or 12 when no iteration has a va
 @json_option
 @quiet_option
 def select_command(
-    loop: str,
+    loop: str | None,
     mode: Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"] | None,
     threshold: float | None,
     require_verification: bool | None,
@@ -66,17 +67,16 @@ def select_command(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Show which iteration would be chosen, or let another one stand.
+    """Show which iteration would be selected, or let another one stand.
 
-    The work directory is never touched; `jumar apply` does that.
+    The working directory is never touched; `jumar apply` does that.
     """
     from jumar.decide.evidence import select_from
-    from jumar.decide.recorded import config_now
-    from jumar.report.read import criteria_of
+    from jumar.decide.recorded import config_now, criteria_of
 
     if reason is not None and use is None:
         raise UsageError("--reason belongs to --use best|final|N")
-    store = open_loop(root, loop)
+    store = open_loop(root, loop, tell=use is not None and not (quiet or as_json))
     own = criteria_of(config_now(store))
     criteria = replace(
         own,
@@ -92,7 +92,7 @@ def select_command(
     if as_json:
         print_json(_document(store, result, criteria))
     elif quiet:
-        print_text(str(result.selected_iteration))
+        print_text(str(result.stands))
     else:
         _show(store, result, criteria)
     return 0
@@ -113,26 +113,26 @@ def _document(store: LoopStore, result: SelectionResult, criteria: SelectionCrit
 def _show(store: LoopStore, result: SelectionResult, criteria: SelectionCriteria) -> None:
     from jumar.decide.standing import standing
 
-    gate = "no threshold" if criteria.threshold is None else f"threshold {points(criteria.threshold)}"
-    print_text(f"rules     {criteria.mode}, {gate}")
-    print_text(f"chosen    iteration {result.selected_iteration}, {points(result.quality_score)} · {escape(result.reason)}")
+    threshold = "no threshold" if criteria.threshold is None else f"threshold {points(criteria.threshold)}"
+    print_line("rules", f"{criteria.mode}, {threshold}")
+    print_line("by rules", f"iteration {result.stands}, {points(result.quality_score)} · {escape(result.reason)}")
     if result.fallback is not None:
-        print_text(f"relaxed   {result.fallback}: nothing satisfies all the rules")
+        print_line("relaxed", f"{result.fallback}: nothing satisfies all the rules")
     if result.runner_up is not None and result.margin is not None:
-        print_text(f"runner-up iteration {result.runner_up}, {_signed(-result.margin)}")
+        print_line("runner-up", f"iteration {result.runner_up}, {_signed(-result.margin)}")
     if result.degradation_detected and result.final_quality is not None:
-        print_text(f"final     iteration {result.final_iteration}, {points(result.final_quality)}: the last one is not the best")
+        print_line("last", f"iteration {result.final_iteration}, {points(result.final_quality)}: it is not the best")
     if result.below_start:
-        print_text("note      it scores less than the start state, and is chosen because only it verified")
+        print_line("note", "it scores less than the start state, and is selected because only it verified")
     now = standing(store)
     if now.decision is None:
-        print_text("standing  nothing is decided yet; this is what `jumar apply` would record and apply")
+        print_line("selected", "nothing is recorded yet; `jumar apply` would record and apply what the rules select")
         return
-    how = "chosen by a person" if now.decision.kind == "override" else "the recorded selection"
-    print_text(f"standing  iteration {now.iteration}, {how} ({escape(now.decision.by)}, {escape(now.decision.at)})")
-    if now.iteration != result.selected_iteration:
-        use = f'--use {result.selected_iteration} --reason "…"'
-        print_text(f"          {command_for('select', store.loop_id, use)} lets {result.selected_iteration} stand instead")
+    how = "by a person" if now.decision.kind == "override" else "by the rules"
+    print_line("selected", f"iteration {now.iteration}, {how} ({escape(now.decision.by)}, {escape(now.decision.at)})")
+    if now.iteration != result.stands:
+        use = f'--use {result.stands} --reason "…"'
+        print_line("", f"{command_for('select', store.paths.directory, use)} selects {result.stands} instead")
 
 
 def _signed(value: float) -> str:
@@ -170,10 +170,10 @@ def _show_override(store: LoopStore, decision: Decision, criteria: SelectionCrit
     if quiet:
         return
     before = "" if decision.replaced in {None, decision.best_iteration} else f", instead of {decision.replaced}"
-    print_text(f"standing  iteration {decision.best_iteration}, {points(result.quality_score)}{before}")
-    print_text(f"reason    {escape(decision.reason)} ({escape(decision.by)})")
-    where = "the work directory" if store.workdir is None else shown_path(store.workdir)
-    print_text(f"apply     {command_for('apply', store.loop_id)} puts it into {where}")
+    print_line("selected", f"iteration {decision.best_iteration}, {points(result.quality_score)}{before}")
+    print_line("reason", f"{escape(decision.reason)} ({escape(decision.by)})")
+    where = "the working directory" if store.workdir is None else shown_path(store.workdir)
+    print_line("apply", f"{command_for('apply', store.paths.directory)} puts it into {where}")
 
 
 def _result_of(store: LoopStore, decision: Decision, criteria: SelectionCriteria) -> SelectionResult:

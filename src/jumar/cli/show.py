@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jumar.cli.common import (
-    command_for,
+    iteration_argument,
     json_option,
-    loop_argument,
+    loop_or_iteration,
     open_loop,
     print_json,
     print_text,
@@ -24,7 +25,10 @@ from jumar.cli.tabular import Column, Row, print_table, print_title
 from jumar.text import escape, escape_block, plural, points
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jumar.model import IterationRecord
+    from jumar.report.ending import State
     from jumar.report.read import LoopReport
     from jumar.report.rows import TrajectoryRow
     from jumar.store.loop_store import LoopStore
@@ -33,31 +37,26 @@ __all__ = ["show_command"]
 
 _EPILOG = """\b
 Examples:
+  jumar show                      the loop that runs, else the newest
+  jumar show 3                    one iteration in full
   jumar show readme-polish
-  jumar show readme-polish --iteration 3   one pass in full
   jumar show readme-polish --json"""
 
-_COLUMNS = (
-    Column(name="it", right=True),
-    Column(name="score", right=True),
-    Column(name="Δ", right=True),
-    Column(name="checks"),
-    Column(name="cost", right=True),
-    Column(name="time", right=True),
-    Column(name="", fold=True),
-)
 _MOST_FILES = 20
 _TAIL_LINES = 12
 
 
 @click.command("show", epilog=_EPILOG)
-@loop_argument
-@click.option("--iteration", type=click.IntRange(min=0), metavar="N", help="Show this one in full; 0 is the start state.")
+@iteration_argument
 @root_option
 @json_option
 @quiet_option
-def show_command(loop: str, iteration: int | None, root: Path, *, as_json: bool, quiet: bool) -> int:
-    """Show a loop's iterations: scores, checks, cost, time, which one is chosen and why the loop ended."""
+def show_command(loop: str | None, number: int | None, iteration: int | None, root: Path, *, as_json: bool, quiet: bool) -> int:
+    """Show a loop's iterations: scores, checks, cost, time, which one is selected and why the loop ended.
+
+    With N one iteration in full, of LOOP or of the newest loop.
+    """
+    loop, iteration = loop_or_iteration(root, loop, number, iteration)
     store = open_loop(root, loop)
     if iteration is not None:
         record = store.record(iteration)
@@ -96,96 +95,43 @@ def _document(report: LoopReport, state: LoopState, store: LoopStore) -> dict[st
 
 
 def _print_all(report: LoopReport, state: LoopState, store: LoopStore, *, quiet: bool) -> None:
-    from jumar.report.figures import duration
-    from jumar.report.money import spent_money
+    from jumar.cli.ending import ending_of_show
+    from jumar.cli.rows import agent_name, head_line, heading, row_lines
+    from jumar.cli.screen import LinesDisplay
     from jumar.report.notes import table_notes
     from jumar.report.rows import trajectory_rows
 
-    spend = report.spend
-    spent = [plural(report.passes, "iteration")]
-    if spend.cost_usd != 0:
-        spent.append(spent_money(spend, report.budget))
-    spent.append(duration(spend.seconds))
+    out = LinesDisplay(sys.stdout)
     if not quiet:
-        print_title(f"jumar show · {report.loop_id}", " · ".join(spent))
-    if report.records:
-        rows = trajectory_rows(report)
-        print_table(_COLUMNS, [Row(cells=row.cells, style=_style(row)) for row in rows])
-        for note in () if quiet else table_notes(report):
-            print_text(f"      {escape(note)}")
-    else:
-        print_text("no iteration is recorded yet")
-    if not quiet:
-        for line in _closing(report, state, store):
-            print_text(line)
+        run: Mapping[str, Any] = store.config.get("run") or {}
+        agent = agent_name(run.get("generator", {}).get("command"))
+        out.say(f"{head_line(report.loop_id, agent, most=None)} · {plural(report.passes, 'iteration')}", "bold")
+    lines = [(heading(report.records), "dim")] if report.records else []
+    for cells, style in [*lines, *((row.cells, _style(row)) for row in trajectory_rows(report))]:
+        for line in row_lines([out.spelled(cell) for cell in cells], out.width):
+            out.print(line, style)
+    if quiet:
+        return
+    for note in table_notes(report):
+        out.say(f"       {escape(note)}", "dim", indent=7)
+    states: Mapping[str, State] = {"new": "new", "running": "running", "interrupted": "interrupted", "finished": "finished"}
+    name: State = states.get(state.name, "tracked")
+    writer = _writer(state) if name == "running" else ""
+    out.end(lambda width: ending_of_show(report, store, name, stop=state.stop, writer=writer, width=width))
 
 
 def _style(row: TrajectoryRow) -> str:
     if row.chosen:
-        return "bold green"
+        return "good"
     if row.invalid:
-        return "red"
-    return "yellow" if row.failed else ""
+        return "bad"
+    return "warn" if row.failed else ""
 
 
-def _closing(report: LoopReport, state: LoopState, store: LoopStore) -> list[str]:
-    from jumar.report.figures import listing
-
-    lines: list[str] = []
-    if state.name == "running":
-        holder = state.holder or {}
-        who = f"process {holder.get('pid')} ({escape(str(holder.get('command')))})" if holder.get("pid") else "another process"
-        lines.append(f"running   {who} is writing this loop since {escape(str(holder.get('since', 'an unknown time')))}")
-    elif state.stop is not None:
-        reason = state.stop.reason.replace("_", " ")
-        lead = "" if state.stop.detail.startswith(reason) else f"{reason}: "
-        lines.append(f"stopped   {lead}{escape(state.stop.detail)}")
-    elif state.name == "interrupted":
-        lines.append("stopped   interrupted; the `jumar run` that started it goes on with it")
-    lines.append(f"chosen    {_chosen(report)}")
-    if report.certainty is not None:
-        from jumar.cli.rows import sure_lines
-
-        lines += sure_lines(report.certainty)
-    if report.degradation.detected and report.degradation.best_before is not None:
-        at = listing(report.degradation.iterations)
-        lines.append(f"fell      at {at}; best before that: {report.degradation.best_before}")
-    if report.chosen is not None and store.workdir is not None and state.name != "running":
-        lines.append(_whereabouts(store, report.chosen, store.workdir))
-    lines.append(f"report    {shown_path(store.paths.report_view)}")
-    return lines
-
-
-def _whereabouts(store: LoopStore, chosen: int, workdir: Path) -> str:
-    from jumar.decide.operation import last_applied
-
-    applied = last_applied(store)
-    if applied is not None and applied.best_iteration == chosen:
-        return f"applied   to {shown_path(workdir)} (undo: {command_for('apply', store.loop_id, '--undo')})"
-    return f"apply     {command_for('apply', store.loop_id)} puts it into {shown_path(workdir)}"
-
-
-def _chosen(report: LoopReport) -> str:
-    from jumar.report.figures import relaxed_text, runner_up_text
-
-    selection, record = report.selection, report.chosen_record
-    if record is None:
-        return "nothing: no iteration has a valid score" if report.records else "nothing yet"
-    parts = [f"iteration {record.iteration_number}, {_score(report.chosen_quality)}"]
-    override = report.override
-    if override is not None and override.best_iteration == record.iteration_number:
-        parts.append(f"by {escape(override.by)}: {escape(override.reason)}")
-        return " · ".join(parts)
-    if selection is None:
-        return parts[0]
-    if selection.runner_up is not None and selection.margin is not None:
-        tied = report.certainty is not None and selection.runner_up in report.certainty.tied
-        parts.append(runner_up_text(selection.runner_up, selection.margin, tied=tied))
-    if selection.fallback is not None:
-        parts.append(relaxed_text(selection.fallback))
-    if selection.below_start:
-        parts.append("below the start's score, but verified")
-    return " · ".join(parts)
+def _writer(state: LoopState) -> str:
+    holder = state.holder or {}
+    who = f"process {holder.get('pid')} ({escape(str(holder.get('command')))})" if holder.get("pid") else "another process"
+    return f"{who} writes this loop since {escape(str(holder.get('since', 'an unknown time')))}"
 
 
 def _score(value: float | None) -> str:
@@ -201,8 +147,11 @@ def _signed(value: float) -> str:
 
 def _print_one(report: LoopReport, record: IterationRecord, store: LoopStore) -> None:
     from jumar.report.figures import count, dollars, duration
+    from jumar.report.rows import change, compared_with
 
-    delta = "" if record.quality_delta is None else f" ({_signed(record.quality_delta)})"
+    known = {one.iteration_number: one for one in report.records}
+    points_up = change(record, compared_with(record, known.get(record.iteration_number - 1), known))
+    delta = "" if points_up is None else f" ({_signed(points_up)})"
     score = f"{_score(record.quality_score)}{delta}"
     print_title(f"iteration {record.iteration_number} of {report.loop_id}", f"{score} · {record.verification_status}")
     facts = [("recorded", record.timestamp)]
@@ -223,7 +172,7 @@ def _print_one(report: LoopReport, record: IterationRecord, store: LoopStore) ->
     for name, value in facts:
         print_text(f"  {name:<10}{escape(value)}")
     _print_dimensions(report, record)
-    _print_checks(record)
+    _print_checks(record, report)
     for note in _usage_notes(record, store):
         print_text(f"  usage     {escape(note)}")
     for note in record.reflections:
@@ -269,15 +218,20 @@ def _print_dimensions(report: LoopReport, record: IterationRecord) -> None:
     print_table(columns, rows)
 
 
-def _print_checks(record: IterationRecord) -> None:
+def _print_checks(record: IterationRecord, report: LoopReport) -> None:
     from jumar.report.figures import duration
+    from jumar.report.repairs import repairs
 
     if not record.checks:
         return
     print_text("")
+    changes = repairs(record, next((one for one in report.records if one.iteration_number == record.parent), None))
+    if changes:
+        print_text(f"  tests     {changes} since iteration {record.parent}")
     for check in record.checks:
         verdict = f"could not run: {check.broken}" if check.broken is not None else "passed" if check.passed else "FAILED"
-        extra = f", {plural(len(check.new_failures), 'new failure')}" if check.new_failures else ""
+        extra = "" if check.tests is None else f", {check.tests}{f' ({check.tests.note})' if check.tests.note else ''}"
+        extra += f", {plural(len(check.new_failures), 'new failure')}" if check.new_failures else ""
         print_text(f"  check     {escape(check.name)}: {escape(verdict)}{extra} ({duration(check.seconds)})")
         if not check.passed and check.output_tail.strip():
             for line in escape_block(check.output_tail).rstrip().split("\n")[-_TAIL_LINES:]:
@@ -285,13 +239,15 @@ def _print_checks(record: IterationRecord) -> None:
 
 
 def _print_files(record: IterationRecord) -> None:
+    from jumar.redaction import current
+
     changed = record.analysis.artifacts_modified
     print_text("")
-    print_text(f"  files     {plural(len(record.artifacts_detail), 'path')} kept, {len(changed):,} changed by this pass")
+    print_text(f"  files     {plural(len(record.artifacts_detail), 'path')} kept, {len(changed):,} changed by this iteration")
     for path in changed[:_MOST_FILES]:
-        print_text(f"            {escape(path)}")
+        print_text(f"            {current().redact(escape(path))}")
     if len(changed) > _MOST_FILES:
         print_text(f"            … and {len(changed) - _MOST_FILES:,} more")
     for detail in record.artifacts_detail:
         if detail.skipped is not None:
-            print_text(f"            {escape(detail.path)}: not stored ({escape(detail.skipped)})")
+            print_text(f"            {current().redact(escape(detail.path))}: not stored ({escape(detail.skipped)})")

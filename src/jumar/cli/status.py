@@ -9,7 +9,18 @@ from typing import Any
 
 import click
 
-from jumar.cli.common import complete_loop, find_loop, json_option, print_json, print_text, quiet_option, root_option
+from jumar.cli.common import (
+    find_loop,
+    json_option,
+    listed_root,
+    loop_argument,
+    observe,
+    print_json,
+    print_text,
+    quiet_option,
+    room,
+    root_option,
+)
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.errors import JumarError
 from jumar.model.attempts import Spend
@@ -19,7 +30,8 @@ from jumar.report.figures import count, dollars, duration
 from jumar.report.learned import learned_words
 from jumar.report.money import spent_money, spent_tokens
 from jumar.store.layout import loops_directory
-from jumar.text import escape, points
+from jumar.store.newest import natural_order
+from jumar.text import escape, plural, points, wrapped
 
 __all__ = ["status_command"]
 
@@ -41,15 +53,16 @@ _COLUMNS = (
     Column(name="loop"),
     Column(name="state"),
     Column(name="now", fold=True),
-    Column(name="passes", right=True),
+    Column(name="iterations", right=True),
     Column(name="best", right=True),
+    Column(name="selected", right=True),
     Column(name="time", right=True),
     Column(name="cost", right=True),
 )
 
 
 @click.command("status", epilog=_EPILOG)
-@click.argument("loop", required=False, shell_complete=complete_loop)
+@loop_argument
 @root_option
 @json_option
 @quiet_option
@@ -59,16 +72,15 @@ def status_command(loop: str | None, root: Path, *, as_json: bool, quiet: bool) 
     Without LOOP: all loops of the root. Takes no lock and writes nothing. --quiet prints the state alone.
     """
     if loop is not None:
-        from jumar.app.live import LoopObserver
-
-        document = LoopObserver(find_loop(root, loop)).look().document
+        document = observe(find_loop(root, loop)).look().document
         if as_json:
             print_json(document)
         elif quiet:
             print_text(document["state"])
         else:
-            print_text("\n".join(_lines(document)))
+            print_text("\n".join(part for line in _lines(document) for part in wrapped(line, room(), 10)))
         return 0
+    root = listed_root(root)
     documents = [_of(directory) for directory in _directories(root)]
     if as_json:
         print_json({"root": str(root.absolute()), "loops": documents})
@@ -85,29 +97,29 @@ def status_command(loop: str | None, root: Path, *, as_json: bool, quiet: bool) 
 def _directories(root: Path) -> list[Path]:
     try:
         with os.scandir(loops_directory(root)) as listing:
-            names = sorted(entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir())
+            names = [entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [loops_directory(root) / name for name in names if (loops_directory(root) / name / "loop.json").exists()]
+    found = [loops_directory(root) / name for name in sorted(names, key=natural_order)]
+    return [directory for directory in found if (directory / "loop.json").exists()]
 
 
 def _of(directory: Path) -> dict[str, Any]:
-    from jumar.app.live import LoopObserver
-
     try:
-        return dict(LoopObserver(directory).look().document)
+        return dict(observe(directory).look().document)
     except JumarError as error:
         return {"loop_id": directory.name, "directory": str(directory), "state": "damaged", "problems": [str(error)]}
 
 
 def _row(document: Mapping[str, Any]) -> Row:
-    spend, best = document.get("spend", {}), document.get("best")
+    spend, chosen = document.get("spend", {}), document.get("chosen")
     cells = (
         document["loop_id"],
         document["state"],
         _now(document) or (document.get("stop_reason") or "").replace("_", " ") or "; ".join(document["problems"]),
         "" if "iterations" not in document else str(document["iterations"]),
-        _score(document.get("chosen") or best),
+        _score(document.get("best")),
+        "—" if chosen is None else str(chosen["iteration"]),
         duration(spend.get("seconds")),
         _about(spend),
     )
@@ -132,9 +144,9 @@ def _best(document: Mapping[str, Any]) -> list[str]:
         return [f"best      {_score(best)}"]
     notes = [f"it {chosen['iteration']}"]
     notes += [f"mean of {chosen['readings']} readings"] if chosen["readings"] > 1 else []
-    notes += [f"by choice of {escape(chosen['by'])}"] if chosen["by"] else []
+    notes += [f"selected by {escape(chosen['by'])}"] if chosen["by"] else []
     score = "—" if chosen["quality_score"] is None else points(chosen["quality_score"])
-    lines = [f"chosen    {score} ({', '.join(notes)})"]
+    lines = [f"selected  {score} ({', '.join(notes)})"]
     if best is not None and best["iteration"] != chosen["iteration"]:
         why = f", {chosen['highest']}" if chosen["highest"] else ""
         lines.append(f"highest   {_score(best)}{why}")
@@ -156,7 +168,7 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     lines = [f"loop      {document['loop_id']}", f"state     {document['state']}{detail}"]
     if now := _now(document):
         lines.append(f"{'last step' if document['state'] == 'dead' else 'now      '} {now}")
-    lines.append(f"passes    {document['iterations']}{_left(left['passes'], str)}")
+    lines.append(f"done      {plural(document['iterations'], 'iteration')}{_left(left['passes'], str)}")
     lines += _best(document)
     if last is not None:
         shown = "—" if last["quality_score"] is None else points(last["quality_score"])

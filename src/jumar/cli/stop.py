@@ -7,11 +7,22 @@ from pathlib import Path
 
 import click
 
-from jumar.cli.common import complete_loop, json_option, open_loop, print_json, print_text, quiet_option, root_option, shown_path
+from jumar.cli.common import (
+    json_option,
+    loop_argument,
+    open_loop,
+    places,
+    print_json,
+    print_text,
+    quiet_option,
+    root_option,
+    shown_path,
+)
 from jumar.errors import NotFoundError, UsageError
 from jumar.files import as_write_error
-from jumar.store.layout import STOP, LoopPaths, list_loops, loops_directory
+from jumar.store.layout import STOP, list_loops, loops_directory
 from jumar.store.lock import who_holds
+from jumar.store.newest import running_loops
 from jumar.text import escape
 
 __all__ = ["stop_command"]
@@ -25,7 +36,7 @@ Examples:
 
 
 @click.command("stop", epilog=_EPILOG)
-@click.argument("loop", required=False, shell_complete=complete_loop)
+@loop_argument
 @click.option("--all", "every", is_flag=True, help="Stop every loop of the root.")
 @click.option("--undo", is_flag=True, help="Take the request back: without that no run begins.")
 @root_option
@@ -39,15 +50,14 @@ def stop_command(loop: str | None, root: Path, *, every: bool, undo: bool, as_js
     """
     if loop is not None and every:
         raise UsageError("name a loop, or --all for every loop of the root")
-    if loop is None and not every:
-        loop = _only_one(root, undo=undo)
     running = False
-    if loop is None:
+    if every:
         if not loops_directory(root).is_dir():
             raise NotFoundError(f"{escape(str(root))} holds no loops")
         path = root / STOP
     else:
-        store = open_loop(root, loop)
+        store = open_loop(root, loop or str(_only_one(root, undo=undo).absolute()))
+        loop = store.paths.directory.name if loop is None else loop
         path = store.paths.directory / STOP
         running = who_holds(store.paths.lock) is not None
     changed = _remove(path) if undo else _make(path)
@@ -58,17 +68,18 @@ def stop_command(loop: str | None, root: Path, *, every: bool, undo: bool, as_js
     return 0
 
 
-def _only_one(root: Path, *, undo: bool) -> str:
+def _only_one(root: Path, *, undo: bool) -> Path:
     """Return the one loop that runs, or with ``undo`` the one that was asked to stop. Errors: :class:`UsageError` otherwise."""
-    found: list[str] = []
-    for name in list_loops(root):
-        paths = LoopPaths(loops_directory(root) / name)
-        if os.path.lexists(paths.directory / STOP) if undo else who_holds(paths.lock) is not None:
-            found.append(name)
+    found: list[Path] = []
+    for place in places(root):
+        names = [name for name in list_loops(place) if os.path.lexists(loops_directory(place) / name / STOP)]
+        found += [loops_directory(place) / name for name in (names if undo else running_loops(place))]
     if len(found) == 1:
         return found[0]
     what = "asked to stop" if undo else "running"
-    state = f"{len(found)} loops are {what} ({escape(', '.join(found[:5]))})" if found else f"no loop is {what}"
+    state = (
+        f"{len(found)} loops are {what} ({escape(', '.join(path.name for path in found[:5]))})" if found else f"no loop is {what}"
+    )
     raise UsageError(f"{state}; name a loop, or --all for every loop of the root")
 
 

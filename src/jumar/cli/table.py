@@ -11,7 +11,7 @@ __all__ = ["COMMANDS", "GLOBAL_OPTIONS", "GROUPS", "Group", "every_command", "re
 Commands = dict[str, tuple[str, str]]
 
 COMMANDS: Commands = {
-    "apply": ("jumar.cli.apply:apply_command", "Put the standing choice into the work directory, or take it back."),
+    "apply": ("jumar.cli.apply:apply_command", "Put the selected iteration into the working directory, or take it back."),
     "cleanup": ("jumar.cli.cleanup:cleanup_command", "Delete snapshots that are no longer needed; records stay."),
     "completion": ("jumar.cli.completion:completion_command", "Print the completion script for a shell."),
     "demo": ("jumar.cli.demo:demo_command", "Watch a real loop condense a text, offline, in seconds."),
@@ -22,10 +22,11 @@ COMMANDS: Commands = {
     "list": ("jumar.cli.list:list_command", "List the loops."),
     "logs": ("jumar.cli.logs:logs_command", "Print what the programs of a step printed."),
     "prove": ("jumar.cli.prove:prove_command", "Prove that a learned set tracks its judge, or verify a proof."),
-    "redact": ("jumar.cli.redact:redact_command", "Take a secret out of a loop's whole history."),
+    "repair": ("jumar.cli.repair:repair_command", "Set right what is damaged in a loop, or set it aside."),
     "report": ("jumar.cli.report:report_command", "Print a loop's report as markdown, JSON, CSV, HTML or JUnit."),
-    "run": ("jumar.cli.run:run_command", "Run a loop, or go on with one that was interrupted."),
-    "select": ("jumar.cli.select:select_command", "Show what would be chosen, or choose yourself."),
+    "rm": ("jumar.cli.rm:rm_command", "Remove a whole loop."),
+    "run": ("jumar.cli.run:run_command", "Run a loop, or resume one that was interrupted."),
+    "select": ("jumar.cli.select:select_command", "Show what would be selected, or choose yourself."),
     "show": ("jumar.cli.show:show_command", "Show a loop's iterations."),
     "status": ("jumar.cli.status:status_command", "Say where a loop is: running since when, spent, left."),
     "stop": ("jumar.cli.stop:stop_command", "Ask a running loop to end after its step."),
@@ -52,9 +53,9 @@ GROUPS: dict[str, Group] = {
         "Refine what an agent works with case by case; the best of each case goes into the next one.",
         {
             "list": ("jumar.cli.cases.list:list_command", "List the runs of cases."),
-            "replay": ("jumar.cli.cases.replay:replay_command", "Say what would have been chosen, from recorded judge files."),
+            "replay": ("jumar.cli.cases.replay:replay_command", "Say what would have been selected, from recorded judge files."),
             "report": ("jumar.cli.cases.report:report_command", "Print a run's report as markdown, HTML or JSON."),
-            "run": ("jumar.cli.cases.run:run_command", "Run all cases in order, or go on with an interrupted run."),
+            "run": ("jumar.cli.cases.run:run_command", "Run all cases in order, or resume an interrupted run."),
             "show": ("jumar.cli.cases.show:show_command", "Show a run's cases and their iterations."),
             "verify": ("jumar.cli.cases.verify:verify_command", "Re-hash everything that a run stored."),
         },
@@ -64,7 +65,7 @@ GROUPS: dict[str, Group] = {
         "Learn a cheap judge from what an expensive one says: `jumar learn ITEMS --judge SPEC -o DIR`.",
         {
             "report": ("jumar.cli.learn.report:report_command", "Print a learning run's report as markdown, HTML or JSON."),
-            "run": ("jumar.cli.learn.run:run_command", "Learn, or go on learning; the name `run` may be left out."),
+            "run": ("jumar.cli.learn.run:run_command", "Learn, or resume learning; the name `run` may be left out."),
             "status": ("jumar.cli.learn.status:status_command", "Say where a learning run is, and what it found so far."),
         },
         rooted=False,
@@ -106,7 +107,7 @@ GLOBAL_OPTIONS: tuple[tuple[str, str], ...] = (
     ("-h, --help", "Show this message and exit."),
 )
 
-_INTRO = "Run an agent again and again, score every pass, and keep the best one instead of the last."
+_INTRO = "Run an agent again and again, score every iteration, and keep the best one instead of the last."
 
 _CLOSING = (
     "`jumar COMMAND --help` shows options and examples. The environment sets options",

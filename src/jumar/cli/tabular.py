@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from jumar.cli.common import colour_wanted, print_text, writable
-from jumar.text import escape
+from jumar.cli.common import colour_wanted, print_text, says_everything, writable
+from jumar.text import cell_width, escape, in_ascii
 
-__all__ = ["Column", "Row", "cell_width", "print_table", "print_title"]
+__all__ = ["Column", "Row", "print_table", "print_title"]
 
 _GAP = "  "
 
@@ -35,7 +34,9 @@ class Row:
 
 def print_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
     """Print ``rows`` below their headings on stdout. Control characters in cells are shown, not obeyed."""
-    safe = [Row(cells=tuple(escape(cell) for cell in row.cells), style=row.style) for row in rows]
+    spelled: Callable[[str], str] = str if says_everything(sys.stdout.encoding) else in_ascii  # before anything is aligned
+    columns = [replace(column, name=spelled(column.name)) for column in columns]
+    safe = [Row(cells=tuple(escape(spelled(cell)) for cell in row.cells), style=row.style) for row in rows]
     if sys.stdout.isatty():
         _print_rich(columns, safe)
     else:
@@ -51,13 +52,6 @@ def print_title(left: str, right: str = "") -> None:
     space = min(shutil.get_terminal_size().columns, 100) - cell_width(left) - cell_width(right)
     line = writable(f"{left}{' ' * max(3, space)}{right}".rstrip(), sys.stdout.encoding)
     sys.stdout.write(f"\x1b[1m{line}\x1b[0m\n" if colour_wanted() else f"{line}\n")
-
-
-def cell_width(text: str) -> int:
-    """Return how many columns of a terminal ``text`` takes: wide characters two, combining ones none."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _print_plain(columns: Sequence[Column], rows: Sequence[Row]) -> None:

@@ -10,9 +10,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jumar.cli.common import colour_wanted, complete_loop, json_option, print_json, print_text, quiet_option, root_option
-from jumar.cli.following import meant_loop
+from jumar.cli.common import (
+    colour_wanted,
+    find_loop,
+    json_option,
+    loop_argument,
+    observe,
+    print_json,
+    print_line,
+    quiet_option,
+    root_option,
+    says_everything,
+)
 from jumar.cli.numbers import DecimalRange
+from jumar.cli.screen import is_live
 from jumar.text import escape_block
 
 if TYPE_CHECKING:
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
     from jumar.app.live import LoopObserver
     from jumar.report.live import LiveView
 
-__all__ = ["watch_command"]
+__all__ = ["rendered", "watch_command"]
 
 _EPILOG = """\b
 Examples:
@@ -45,7 +56,7 @@ _NARROWEST = 40
 
 
 @click.command("watch", epilog=_EPILOG)
-@click.argument("loop", required=False, shell_complete=complete_loop)
+@loop_argument
 @click.option("--once", is_flag=True, help="Print one frame and end.")
 @click.option(
     "--interval", type=DecimalRange(0.1, 60), default=1.0, show_default=True, metavar="SECONDS", help="Between two looks."
@@ -59,16 +70,14 @@ def watch_command(loop: str | None, root: Path, *, once: bool, interval: float, 
     It takes no lock and writes nothing, so it can be started and ended at any time; Ctrl-C ends it, not the loop. --json prints
     what `jumar status` does.
     """
-    from jumar.app.live import LoopObserver
-
-    observer = LoopObserver(meant_loop(root, loop))
+    observer = observe(find_loop(root, loop))
     if as_json:
         print_json(observer.look().document)
         return 0
-    if once or not sys.stdout.isatty():
+    if once or not is_live(sys.stdout):
         _print_frame(observer.look().view)
         if not once and not quiet:
-            print_text("note: stdout is no terminal, so this is one frame; jumar logs -f follows a loop", err=True)
+            print_line("note", "stdout is no terminal to draw on, so this is one frame; jumar logs -f follows a loop", err=True)
         return 0
     view = _follow(observer, interval)
     _print_frame(view)
@@ -83,9 +92,10 @@ def _follow(observer: LoopObserver, interval: float) -> LiveView:
     console = Console(highlight=False, no_color=not colour_wanted())
     view = observer.look().view
     try:
-        with Live(console=console, screen=True, auto_refresh=False) as live:
+        # what rich would put in the place of stdout has no encoding, so that a frame could not know what it may draw with
+        with Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
             while True:
-                live.update(_rendered(view, console.width, console.height - 1), refresh=True)
+                live.update(rendered(view, console.width, console.height - 1), refresh=True)
                 if view.state in _OVER:
                     break
                 time.sleep(interval)
@@ -100,15 +110,16 @@ def _print_frame(view: LiveView) -> None:
 
     width = max(_NARROWEST, shutil.get_terminal_size((80, 24)).columns)
     console = Console(highlight=False, no_color=not colour_wanted(), width=width)
-    console.print(_rendered(view, width, None))
+    console.print(rendered(view, width, None))
 
 
-def _rendered(view: LiveView, width: int, height: int | None) -> Text:
+def rendered(view: LiveView, width: int, height: int | None) -> Text:
+    """Return one frame of at most ``width`` columns, in signs that stdout has."""
     from rich.text import Text
 
     from jumar.report.live import frame_lines
 
-    plain = not _says_blocks(sys.stdout.encoding)
+    plain = not says_everything(sys.stdout.encoding)
     frame = Text(no_wrap=True, overflow="crop", end="")
     for line in frame_lines(view, width=width, height=height, ascii_only=plain):
         row = Text(no_wrap=True, overflow="crop")
@@ -120,12 +131,3 @@ def _rendered(view: LiveView, width: int, height: int | None) -> Text:
         frame.append_text(row)
         frame.append("\n")
     return frame
-
-
-def _says_blocks(encoding: str | None) -> bool:
-    """Whether the terminal's encoding has the characters of the drawing."""
-    try:
-        "▁█░•◆×┤└─✓✗…—−Δ".encode(encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

@@ -1,8 +1,10 @@
-"""Putting an iteration into the work tree, whole and undoable; and completing an apply or undo that was cut off."""
+"""Putting an iteration into the working directory, whole and undoable; and completing an apply or undo that was cut off."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from jumar.decide.operation import (
@@ -26,8 +28,10 @@ from jumar.store.loop_store import LoopStore
 __all__ = ["ApplyPlan", "Unfinished", "apply", "finish", "plan_apply", "refuse_unfinished", "unfinished"]
 
 
-def apply(store: LoopStore, plan: ApplyPlan, *, by: str, at: str, reason: str = "") -> Decision:
-    """Carry out a plan of :func:`plan_apply` and return the decision, which can be undone.
+def apply(
+    store: LoopStore, plan: ApplyPlan, *, by: str, at: str, reason: str = "", data: Mapping[str, Any] = MappingProxyType({})
+) -> Decision:
+    """Carry out a plan of :func:`plan_apply` and return the decision, which can be undone; ``data`` is kept with it.
 
     A plan without changes is a decision too. Order: the plan with the hash of everything it touches, durable; a copy of all
     that will be replaced or removed, durable and compared with the plan; the new files beside the tree, durable and compared
@@ -44,7 +48,7 @@ def apply(store: LoopStore, plan: ApplyPlan, *, by: str, at: str, reason: str = 
             plan.moves.remaining(tree, resumed=False)
         except ConflictError as error:
             raise ConflictError(f"{error}; nothing was written, look at them and apply again") from error
-        decision = store.add_decision("apply", by=by, at=at, reason=reason, **_fields(store, plan))
+        decision = store.add_decision("apply", by=by, at=at, reason=reason, **_fields(store, plan, data))
         try:
             with explaining(store, tree):
                 complete(store, tree, decision, by=by, at=at, resumed=False)
@@ -77,7 +81,7 @@ def finish(store: LoopStore, *, by: str, at: str) -> Decision:
         return found.decision
 
 
-def _fields(store: LoopStore, plan: ApplyPlan) -> dict[str, Any]:
+def _fields(store: LoopStore, plan: ApplyPlan, more: Mapping[str, Any]) -> dict[str, Any]:
     views = store.views()
     chosen = next(view for view in views if view.number == plan.iteration)
     before = last_applied(store)
@@ -92,5 +96,6 @@ def _fields(store: LoopStore, plan: ApplyPlan) -> dict[str, Any]:
             "moves": plan.moves.to_json(),
             "unchanged": len(plan.unchanged),
             "skipped": list(plan.skipped),
+            **more,
         },
     }

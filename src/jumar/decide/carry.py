@@ -1,7 +1,7 @@
 """Carrying out moves so that they can be stopped at any system call and completed or taken back afterwards.
 
-First everything that is needed is laid out and synced outside of the work tree: the undo copy of what will be replaced, then the
-new files. Only then the tree is touched, and from there on only with unlink, mkdir, rmdir and rename.
+First everything that is needed is laid out and synced outside of the working directory: the undo copy of what will be replaced,
+then the new files. Only then the tree is touched, and from there on only with unlink, mkdir, rmdir and rename.
 """
 
 from __future__ import annotations

@@ -10,13 +10,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
+from jumar.decide.evidence import evidence_of
 from jumar.decide.operation import data_of, refuse_unfinished
+from jumar.decide.recorded import config_now, criteria_of
 from jumar.decide.standing import standing
 from jumar.errors import NotFoundError, StoreDamagedError, UsageError
 from jumar.files import as_write_error, remove_tree, rename_new
 from jumar.model import Decision, IterationView
 from jumar.ranking.choose import running_best
 from jumar.ranking.degradation import detect_degradation
+from jumar.ranking.ratchet import latest_best
 from jumar.ranking.views import valid_points
 from jumar.store.loop_store import LoopStore
 
@@ -113,9 +116,10 @@ def _reasons(store: LoopStore, keep: int | None, wanted: tuple[int, ...]) -> dic
         if number is not None and number in numbers:
             found.setdefault(number, why)
 
-    note(standing(store).iteration, "stands")
+    note(standing(store).iteration, "selected")
     best = running_best(views)
     note(best and best.number, "best")
+    note(latest_best(evidence_of(store), criteria_of(config_now(store))), "the next iteration starts from it")
     for number in _before_degradations(views):
         note(number, "best before a degradation")
     for number in wanted:
@@ -125,7 +129,7 @@ def _reasons(store: LoopStore, keep: int | None, wanted: tuple[int, ...]) -> dic
     for number in _applied(store):
         note(number, "applied, may be taken back")
     for attempt in store.attempts()[-1:]:
-        note(attempt.start.parent, "the last attempt went on from it")
+        note(attempt.start.parent, "the last step started from it")
     ranked = sorted(valid_points(views), key=lambda point: (-point.score, point.view.number))
     for point in ranked[: keep or 0]:
         note(point.view.number, f"one of the {keep} best")

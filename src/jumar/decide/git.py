@@ -97,7 +97,7 @@ def make_commit(
     reason: str = "",
     message: str | None = None,
 ) -> CommitResult:
-    """Apply the iteration to the work tree and commit it, and nothing else, on the current branch.
+    """Apply the iteration to the working directory and commit it, and nothing else, on the current branch.
 
     What else is staged stays staged, what else is changed stays changed. ``jumar apply --undo`` takes back the work tree, git the
     commit. Errors, before anything is written: those of :func:`make_branch` and :func:`jumar.decide.apply.apply`, and
@@ -123,7 +123,7 @@ def make_commit(
 
 
 def make_patch(store: LoopStore, iteration: int, workdir: Path, *, rules: ArtifactRules) -> bytes:
-    """Return the patch that ``git apply`` turns the work tree into the snapshot with; empty when they are equal.
+    """Return the patch that ``git apply`` turns the working directory into the snapshot with; empty when they are equal.
 
     In a repository the names start at its top, as git wants them; elsewhere at ``workdir``. Binary content, the executable
     bit, links, deletions and odd names are part of it; other permission bits are not, git has no word for them. Nothing is
@@ -143,7 +143,7 @@ def make_patch(store: LoopStore, iteration: int, workdir: Path, *, rules: Artifa
 
 @contextlib.contextmanager
 def _scratch() -> Generator[Path]:
-    """A directory for a temporary index and work tree; what the disk refuses there is said like any refused write."""
+    """A directory for a temporary index and working directory; what the disk refuses there is said like any refused write."""
     with tempfile.TemporaryDirectory(prefix="jumar-") as directory, as_write_error("prepare git's files in", Path(directory)):
         yield Path(directory)
 
@@ -159,7 +159,7 @@ def _repository(workdir: Path) -> Git:
 
 
 def _empty_repository(scratch: Path) -> Git:
-    """Make a repository for the objects of a patch outside of any; ``git apply`` then takes names from the work directory."""
+    """Make a repository for the objects of a patch outside of any; ``git apply`` then takes names from the working directory."""
     directory = scratch / "repository"
     directory.mkdir()
     Git(directory=directory).run("init", "--quiet", "--template=")
@@ -223,13 +223,13 @@ def _message(store: LoopStore, iteration: int, by: str, reason: str = "") -> str
     lines = [
         f"Iteration {iteration} of {store.loop_id}",
         "",
-        f"Score {percent(record.quality_score)}, verification {record.verification_status}; chosen by {escape(by)}.",
+        f"Score {percent(record.quality_score)}, verification {record.verification_status}; selected by {escape(by)}.",
     ]
     return "\n".join([*lines, *(["", escape(reason)] if reason else [])]) + "\n"
 
 
 def _foreign(workdir: Path) -> Callable[[str], bool]:
-    """Return whether a path lies in a repository of its own below the work directory."""
+    """Return whether a path lies in a repository of its own below the working directory."""
     known: dict[str, bool] = {"": False}
 
     def is_foreign(directory: str) -> bool:

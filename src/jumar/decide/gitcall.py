@@ -52,7 +52,7 @@ def _nothing() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Git:
-    """git in one repository. ``directory`` is where it runs; ``prefix`` leads from the repository's top to the work directory.
+    """git in one repository. ``directory`` is where it runs; ``prefix`` leads from the repository's top to the working directory.
 
     ``prefix`` is empty or ends with a slash. ``environment`` is added to what is left of the caller's.
     """
@@ -105,12 +105,12 @@ class Git:
 
 
 def find_repository(workdir: Path) -> Git | None:
-    """Return the repository whose work tree holds ``workdir``, or None when there is none.
+    """Return the repository whose working directory holds ``workdir``, or None when there is none.
 
     Errors: :class:`UsageError` when git is missing, or refuses the repository (its owner is somebody else).
     """
     if not workdir.is_dir():
-        raise UsageError(f"the work directory {escape(str(workdir))} does not exist")
+        raise UsageError(f"the working directory {escape(str(workdir))} does not exist")
     here = Git(directory=workdir)
     found = here.attempt("rev-parse", "--show-toplevel")
     if found.returncode != 0:

@@ -1,4 +1,4 @@
-"""Turning files into git trees as ``git add`` would, without the repository's own index or work tree.
+"""Turning files into git trees as ``git add`` would, without the repository's own index or working directory.
 
 The files that differ are laid out in a temporary work tree beside a temporary index, and git itself adds them: with the clean
 filters and line endings that the attributes ask for, the executable bit and links as they are. Everything else of the base tree
@@ -57,7 +57,7 @@ def index_lines(entries: Mapping[str, Entry | None], oid_length: int) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """A temporary work tree and index in ``directory``, with the objects and settings of the repository at ``top``."""
+    """A temporary working directory and index in ``directory``, with the objects and settings of the repository at ``top``."""
 
     directory: Path
     git: Git
@@ -81,7 +81,7 @@ class Layout:
         return cls(directory=tree, git=git, top=repository.directory)
 
     def lay(self, path: str, source: Path, detail: ArtifactDetail) -> None:
-        """Copy one file or link into the work tree, at ``path`` from the top."""
+        """Copy one file or link into the working directory, at ``path`` from the top."""
         target = self.directory / path
         target.parent.mkdir(parents=True, exist_ok=True)
         if detail.kind == "symlink":
@@ -91,7 +91,7 @@ class Layout:
             os.chmod(target, 0o755 if detail.mode & 0o100 else 0o644)
 
     def add(self, paths: Iterable[str]) -> None:
-        """Put files of the work tree into the index, as ``git add`` would."""
+        """Put files of the working directory into the index, as ``git add`` would."""
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
         if names:
             self.git.run("update-index", "--add", "--replace", "-z", "--stdin", stdin=names)
@@ -107,7 +107,7 @@ class Layout:
                 shutil.copyfile(source, target)
 
     def ignored(self) -> set[str]:
-        """Return the index's paths that the ``.gitignore`` files of the real work tree name: added once by force."""
+        """Return the index's paths that the ``.gitignore`` files of the real working directory name: added once by force."""
         there = self.git.using(directory=self.top, GIT_WORK_TREE=self.top)
         return ignored_entries(there)
 
@@ -140,7 +140,7 @@ def replace_part(
 ) -> Replaced:
     """Return ``base``'s tree (None: an empty one) with everything that ``rules`` keep replaced by the snapshot's files and links.
 
-    ``foreign`` says of a path relative to the work directory that it lies in another repository.
+    ``foreign`` says of a path relative to the working directory that it lies in another repository.
     """
     git, prefix = layout.git, layout.git.prefix
     git.run("read-tree", "--empty") if base is None else git.run("read-tree", base)

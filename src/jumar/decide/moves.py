@@ -1,4 +1,4 @@
-"""What a work tree has to go through, as a value: for every path what stands there and what shall stand there.
+"""What a working directory has to go through, as a value: for every path what stands there and what shall stand there.
 
 A set of moves is written into a decision before anything is touched. It has an inverse, and it can be carried out again after it
 was interrupted: a path that has arrived is left alone, one that stands at its beginning is moved, and one that is neither was

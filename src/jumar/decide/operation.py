@@ -16,6 +16,7 @@ from jumar.errors import ConflictError, UsageError
 from jumar.model import Decision
 from jumar.model.attempts import LEFT_NOTHING
 from jumar.model.codec import Fields
+from jumar.store.loop_reader import LoopReader
 from jumar.store.loop_store import LoopStore
 from jumar.store.staging import ARTIFACTS
 
@@ -78,7 +79,7 @@ def refuse_unfinished(store: LoopStore) -> None:
         )
 
 
-def last_applied(store: LoopStore) -> Decision | None:
+def last_applied(store: LoopReader) -> Decision | None:
     """Return the last apply that has its end and was not taken back; None when there is none."""
     decisions = store.decisions()
     ended = {decision.data.get("apply") for decision in decisions if decision.kind == "apply-end"}
@@ -113,7 +114,7 @@ def explaining(store: LoopStore, tree: Tree) -> Generator[None]:
     except ConflictError as error:
         if not tree.touched:
             raise
-        way_out = f"`jumar apply {store.loop_id} --undo` takes back what was written, `jumar apply {store.loop_id}` goes on"
+        way_out = f"`jumar apply {store.loop_id} --undo` takes back what was written, `jumar apply {store.loop_id}` finishes it"
         raise ConflictError(f"{error}; {way_out}") from error
 
 
@@ -134,7 +135,7 @@ def end_without_effect(store: LoopStore, apply: Decision, *, by: str, at: str, r
 
 
 def refuse_unrecorded(store: LoopStore) -> None:
-    """Refuse to change the tree while it alone holds a pass that was paid for and not yet recorded.
+    """Refuse to change the tree while it alone holds an iteration that was paid for and not yet recorded.
 
     Errors: :class:`ConflictError` that says how to record it.
     """
@@ -145,5 +146,5 @@ def refuse_unrecorded(store: LoopStore) -> None:
     if last.start.iteration not in store.iteration_numbers():
         raise ConflictError(
             f"iteration {last.start.iteration} of loop '{store.loop_id}' was generated and is not recorded yet: "
-            "it is in the work tree alone; run the loop once more, which records it, then try again"
+            "it is in the working directory alone; run the loop once more, which records it, then try again"
         )

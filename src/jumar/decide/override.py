@@ -38,9 +38,9 @@ def override(
 ) -> Decision:
     """Let ``use`` stand from now on, whatever the rules choose, and return the decision.
 
-    ``best`` is what ``criteria`` choose now, ``final`` the last iteration, a number that one. The work tree is not touched.
-    Errors: :class:`UsageError` without a reason, when the configuration forbids overrides, and for an iteration without a
-    valid score or snapshot; :class:`NotFoundError` for a number that is not there;
+    ``best`` is what ``criteria`` choose now, ``final`` the last iteration, a number that one. The working directory is not
+    touched. Errors: :class:`UsageError` without a reason, when the configuration forbids overrides, and for an iteration without
+    a valid score or snapshot; :class:`NotFoundError` for a number that is not there;
     :class:`jumar.errors.NothingEvaluatedError` when there is nothing to choose from.
     """
     why = reason.strip()
@@ -53,7 +53,7 @@ def override(
         data: dict[str, Any] = {"use": use}
         if use == "best":
             result = select_from(store, criteria)
-            number = result.selected_iteration
+            number = result.stands
             data |= {"result": result.to_json(), "criteria": criteria.to_json()}
         else:
             number = _number(views, use)
@@ -91,7 +91,7 @@ def _usable(store: LoopStore, views: tuple[IterationView, ...], number: int) -> 
     if invalid is not None:
         why = store.record(number).status_reason
         said = f"{invalid}: {escape(why)}" if why else invalid
-        raise UsageError(f"iteration {number} has no valid score ({said}), so it cannot be chosen; choose another one")
+        raise UsageError(f"iteration {number} has no valid score ({said}), so it cannot be selected; choose another one")
     if not store.has_snapshot(number):
         raise UsageError(f"the snapshot of iteration {number} was cleaned up, so it cannot be applied; choose another one")
     return view

@@ -12,13 +12,12 @@ from jumar.decide.moves import Change, Moves, conflict_message, directories, lis
 from jumar.decide.tree import Tree, same
 from jumar.errors import NotFoundError, UsageError
 from jumar.model.codec import Fields
-from jumar.store.layout import LOOPS
 from jumar.store.loop_store import LoopStore
 from jumar.store.manifest import Manifest
 from jumar.store.matching import ArtifactRules
 from jumar.store.restore import RestorePlan, plan_restore, refuse_leading_out
 
-__all__ = ["ApplyPlan", "plan_apply", "snapshot_of", "store_root", "workdir_from_json", "workdir_to_json"]
+__all__ = ["ApplyPlan", "plan_apply", "snapshot_of", "workdir_from_json", "workdir_to_json"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +71,7 @@ def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactR
     manifest, artifacts = snapshot_of(store, iteration)
     target = Path(os.path.abspath(workdir))
     with Tree(target) as tree:
-        present = rules.list(target, never=(store_root(store),))
+        present = rules.list(target, never=(store.paths.root,))
         restoring = plan_restore(manifest, artifacts, target, present, cache=store.cache)
         refuse_leading_out(restoring, target)
         changes, unchanged, skipped = _compare(tree, restoring, manifest)
@@ -98,20 +97,14 @@ def snapshot_of(store: LoopStore, iteration: int) -> tuple[Manifest, Path]:
     return store.manifest(iteration), store.artifacts(iteration)
 
 
-def store_root(store: LoopStore) -> Path:
-    """Return the directory that holds everything of jumar's: the root, or the loop's own where it stands alone."""
-    directory = store.paths.directory
-    return directory.parent.parent if directory.parent.name == LOOPS else directory
-
-
 def workdir_to_json(store: LoopStore, workdir: Path) -> str:
-    """Return how a decision names the work directory: relative when the loop lies inside of it, so that both can be moved."""
+    """Return how a decision names the working directory: relative when the loop lies inside of it, so that both can be moved."""
     directory = store.paths.directory
     return os.path.relpath(workdir, directory) if directory.is_relative_to(workdir) else str(workdir)
 
 
 def workdir_from_json(store: LoopStore, fields: Fields) -> Path:
-    """Return the work directory that a decision names."""
+    """Return the working directory that a decision names."""
     return Path(os.path.normpath(store.paths.directory / fields.text("workdir")))
 
 
@@ -141,7 +134,7 @@ def _compare(tree: Tree, restoring: RestorePlan, manifest: Manifest) -> tuple[li
 
 def _refuse_own_files(store: LoopStore, workdir: Path, changes: Iterable[Change]) -> None:
     """Refuse to write into the store or a repository's own files, whatever a manifest says."""
-    root = store_root(store)
+    root = store.paths.root
     for change in changes:
         if ".git" in change.path.lower().split("/") or (workdir / change.path).is_relative_to(root):
             raise UsageError(f"the snapshot holds {listed([change.path])}, which belongs to git or to jumar; it is not written")

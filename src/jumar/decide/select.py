@@ -32,7 +32,7 @@ def record_selection(
             return last
         return store.add_decision(
             "select",
-            best_iteration=result.selected_iteration,
+            best_iteration=result.stands,
             final_iteration=result.final_iteration,
             delta=final_delta(result.final_quality, result.quality_score),
             decision="use_best",
@@ -45,5 +45,5 @@ def record_selection(
 
 
 def final_delta(final: float | None, chosen: float | None) -> float | None:
-    """Return the final score minus the chosen one, rounded to 4 decimals; None when one of them is unknown."""
+    """Return the final score minus the selected one, rounded to 4 decimals; None when one of them is unknown."""
     return None if final is None or chosen is None else difference(final, chosen)

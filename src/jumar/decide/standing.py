@@ -13,7 +13,7 @@ from jumar.store.loop_reader import LoopReader
 
 __all__ = ["Standing", "TrailEntry", "current", "decided", "standing", "trail", "trail_of"]
 
-_TRAIL = frozenset({"select", "override", "apply", "undo", "cleanup", "accept", "limits", "redact"})
+_TRAIL = frozenset({"select", "override", "apply", "undo", "cleanup", "accept", "limits", "redact", "repair"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def standing(store: LoopReader, criteria: SelectionCriteria | None = None) -> St
         return Standing(iteration=decision.best_iteration, decision=decision)
     if criteria is not None:
         try:
-            return Standing(iteration=select_from(store, criteria).selected_iteration, decision=None)
+            return Standing(iteration=select_from(store, criteria).stands, decision=None)
         except NothingEvaluatedError:
             pass
     return Standing(iteration=None, decision=None)

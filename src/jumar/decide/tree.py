@@ -1,4 +1,4 @@
-"""A work tree that is looked at and changed without ever following a link.
+"""A working directory that is looked at and changed without ever following a link.
 
 Every path is walked from the root's descriptor, one name at a time, with ``O_NOFOLLOW``: a directory that is exchanged for a link
 between the look and the write makes the write fail, it does not lead it elsewhere.
@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from jumar.errors import ConflictError, UsageError
-from jumar.files import as_write_error, sha256_bytes
+from jumar.files import as_write_error, outdate, sha256_bytes
 from jumar.model.records import ArtifactDetail
 from jumar.text import escape
 
@@ -53,6 +53,9 @@ def same(one: ArtifactDetail | None, other: ArtifactDetail | None) -> bool:
     return (one.content_hash, one.mode) == (other.content_hash, other.mode)
 
 
+_MTIME = 3
+
+
 def _stamp(found: os.stat_result) -> tuple[int, ...]:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
 
@@ -70,7 +73,7 @@ class Tree:
         try:
             self._fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            message = f"the work directory {escape(str(self.root))} cannot be opened: {os.strerror(error.errno or 0)}"
+            message = f"the working directory {escape(str(self.root))} cannot be opened: {os.strerror(error.errno or 0)}"
             raise UsageError(message) from error
         return self
 
@@ -165,6 +168,8 @@ class Tree:
             try:
                 with self._parent(path) as (fd, name):
                     self._touch(path)
+                    if stamp is not None:
+                        outdate(staged, stamp[_MTIME] / 1e9)
                     _move(staged, fd, name, fallback)
             except OSError as error:
                 if error.errno in {*_NOT_A_DIRECTORY, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST}:

@@ -1,4 +1,4 @@
-"""The lock of a work directory: two loops of one root must not change one tree."""
+"""The lock of a working directory: two loops of one root must not change one tree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from jumar.errors import LockedError
 from jumar.files import sha256_bytes
-from jumar.store.layout import LOOPS
 from jumar.store.lock import LoopLock, who_holds
 from jumar.store.loop_store import LoopStore
 from jumar.text import escape
@@ -23,7 +22,7 @@ def locked_tree(store: LoopStore, workdir: Path) -> Generator[None]:
 
     Errors: :class:`LockedError` naming who works there.
     """
-    if store.paths.directory.parent.name != LOOPS:
+    if store.paths.root == store.paths.directory:
         yield
         return
     path = store.paths.lock.with_name(_name(workdir))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from jumar.judging.cheap.evaluator import CheapModeEvaluator, evaluate_cheap
     from jumar.judging.dual import DualEvaluation, evaluate_dual, judge_both
     from jumar.judging.expensive.cache import ReplyCache
+    from jumar.judging.expensive.call_log import CallLog
     from jumar.judging.expensive.evaluate import evaluate_expensive, judge_items
     from jumar.judging.expensive.health import check_expensive_evaluator
     from jumar.judging.expensive.ledger import Prices
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from jumar.patterns.storage import update_calibration_history
 
 __all__ = [
+    "CallLog",
     "CheapModeEvaluator",
     "CheapModeResult",
     "ComponentHealthStatus",
@@ -79,6 +81,7 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "CallLog": "expensive.call_log",
     "CheapModeEvaluator": "cheap.evaluator",
     "CheapModeResult": "models",
     "ComponentHealthStatus": "models",

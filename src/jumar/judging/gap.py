@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Final
 
 from jumar.judging.items import Item
 from jumar.judging.models import CheapModeResult, DualModeResult, ExpensiveModeResult, Unscored
+from jumar.judging.support import PhraseSupport, supported_phrases
 
 __all__ = ["GAP_TARGET", "QUALITY_TARGET", "GapSummary", "LargeGap", "explain_gap", "pair_results", "summarise_gaps"]
 
@@ -37,8 +38,8 @@ class LargeGap:
     """An item on which the judges differ by more than half a point.
 
     ``missed`` is what the expensive judge gave as its reasons; ``phrases`` are those of their words that stand in the item's
-    text, where a
-    pattern could find them.
+    text, where a pattern could find them. ``support`` is what all items say for a pattern on one of them, None where they say
+    nothing for any: a pattern is advised only with it.
     """
 
     story_id: str
@@ -49,6 +50,7 @@ class LargeGap:
     phrases: tuple[str, ...]
     issue: str
     action: str
+    support: PhraseSupport | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -61,6 +63,7 @@ class LargeGap:
             "phrases": list(self.phrases),
             "issue": self.issue,
             "action": self.action,
+            "support": self.support and self.support.to_json(),
         }
 
 
@@ -106,6 +109,8 @@ def summarise_gaps(results: Sequence[DualModeResult], items: Mapping[str, Item])
     if not results:
         return GapSummary(0, None, None, None, None, ())
     large = [explain_gap(one, items[one.story_id]) for one in results if abs(one.gap) > GAP_TARGET]
+    found = supported_phrases(results, items, (phrase for one in large for phrase in one.phrases))
+    large = [_advised(one, found) for one in large]
     return GapSummary(
         scored=len(results),
         expensive_avg=fmean(one.expensive.gestalt for one in results),
@@ -116,23 +121,31 @@ def summarise_gaps(results: Sequence[DualModeResult], items: Mapping[str, Item])
     )
 
 
+def _advised(one: LargeGap, supported: Mapping[str, PhraseSupport]) -> LargeGap:
+    """Return it with the pattern that the items speak for most, of those that would lessen its gap."""
+    kind = "good" if one.gap > 0 else "bad"
+    fitting = [found for phrase in one.phrases if (found := supported.get(phrase)) is not None and found.kind == kind]
+    best = max(fitting, key=lambda found: found.errors, default=None)
+    return one if best is None else replace(one, support=best, action=best.says)
+
+
 def explain_gap(result: DualModeResult, item: Item) -> LargeGap:
-    """Return what the expensive judge saw, and what could be done about it.
+    """Return what the expensive judge saw, and what could be done about it as far as this item alone tells.
 
     Where the cheap judge was too strict the reasons are the strengths, where it was too generous the weaknesses; where the
-    expensive judge
-    named none, the sentences of its reasoning.
+    expensive judge named none, the sentences of its reasoning.
     """
     stricter = result.gap > 0
     named = result.expensive.strengths if stricter else result.expensive.weaknesses
-    missed = tuple(one.strip() for one in named if one.strip()) or _sentences(result.expensive.reasoning)
+    missed = tuple(one.strip() for one in named if one.strip())
+    saw = f"the expensive judge saw: {missed[0]}" if missed else "the expensive judge gave no reason"
+    if not missed and (missed := _sentences(result.expensive.reasoning)):
+        saw = f"the expensive judge wrote: {missed[0]}"
     phrases = _shared_phrases(missed, item.text)
     direction = "too strict" if stricter else "too generous"
-    saw = f"the expensive judge saw: {missed[0]}" if missed else "the expensive judge gave no reason"
-    kind = "good" if stricter else "bad"
-    action = "Read the item: there is nothing to look for in its text"
+    action = "Read the item: without the judge's reasons there is nothing to look for"
     if phrases:
-        action = f'Add a {kind} pattern for "{phrases[0]}"'
+        action = "Read the item: no phrase that it shares with the judge's words is supported by other items"
     elif missed:
         action = "Read the item: none of the judge's words stand in its text, so no phrase of them can fire"
     return LargeGap(

@@ -41,7 +41,7 @@ __all__ = [
 
 FORMAT: Final = 1
 PLANNED_LOOKS: Final = 3
-"""So often the sealed items may be looked at; each look is another chance for luck."""
+"""So often the held-out items may be looked at; each look is another chance for luck."""
 
 MAX_AGE: Final = timedelta(days=90)
 """An older proof is stale: judges are replaced without a word, and what is written about changes."""
@@ -72,7 +72,7 @@ class OpenRow(_Part):
 
 
 class ProofRow(OpenRow):
-    """A sealed item with the cheap score that the set gave to it."""
+    """A held-out item with the cheap score that the set gave to it."""
 
     cheap: Score
 
@@ -80,7 +80,7 @@ class ProofRow(OpenRow):
 class ProofItems(_Part):
     """How many items there are, and their hashes in any order.
 
-    ``unscored`` counts what is left out: sealed ones by the ``judge`` or by the ``cheap`` judge, ``open`` ones by the judge.
+    ``unscored`` counts what is left out: held-out ones by the ``judge`` or by the ``cheap`` judge, ``open`` ones by the judge.
     """
 
     sealed: Count
@@ -91,7 +91,7 @@ class ProofItems(_Part):
 
 
 class ProofSplit(_Part):
-    """What was sealed: ``hash`` is of ``split.json``'s content."""
+    """What was held out: ``hash`` is of ``split.json``'s content."""
 
     seed: int
     heldout: Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -126,7 +126,7 @@ class ProofPatterns(_Part):
 
 
 class ProofLooks(_Part):
-    """Which look at the sealed items this is, of how many that were planned. ``extra`` is a look beyond the plan.
+    """Which look at the held-out items this is, of how many that were planned. ``extra`` is a look beyond the plan.
 
     ``false_tracks`` bounds the chance that one of the looks so far said ``tracks`` of a set that does not: 2.5 % a look.
     """
@@ -240,7 +240,7 @@ def stale_reasons(
     ``scores`` are cheap scores of new items, ``audits`` pairs of cheap and expensive scores of new items in the order in which
     they came, with the groups of either (None: each item by itself). The rules: an age over ``max_age``, or a date that has not
     come yet; a distribution of cheap scores that is another one, which :func:`drift` says; and audits whose errors are larger
-    than those of the sealed items, which :func:`audit_evidence` says.
+    than those of the held-out items, which :func:`audit_evidence` says.
     """
     reasons: list[str] = []
     age = now - proof.created_at
@@ -259,7 +259,7 @@ def stale_reasons(
     value = audit_evidence(errors, audits, groups=sealed, audit_groups=audit_groups)
     if value >= AUDITS_FAIL:
         reasons.append(
-            f"audited items are missed by more than the sealed ones were: evidence {value:.0f} to 1, "
+            f"audited items are missed by more than the held-out ones were: evidence {value:.0f} to 1, "
             f"{AUDITS_FAIL:.0f} is the limit"
         )
     return reasons

@@ -94,9 +94,9 @@ def audit_evidence(
 ) -> float:
     """Return how strongly audits say that errors have grown, at its highest so far: a likelihood ratio, 1 without any.
 
-    ``errors`` are absolute ones of the sealed items, ``groups`` theirs; ``audits`` are pairs of a cheap and an expensive score,
+    ``errors`` are absolute ones of the held-out items, ``groups`` theirs; ``audits`` are pairs of a cheap and an expensive score,
     in their order (None: an item by itself). Each group counts as one, shared by its items. An audit fails when its error is
-    larger than those of all but a tenth of the sealed groups. Of ``n`` groups, sealed or audited so far, of which ``k`` failed, a
+    larger than those of all but a tenth of the held-out groups. Of ``n`` groups, held out or audited, of which ``k`` failed, a
     new one fails with a chance of (k + 1) / (n + 1) at most while nothing has changed, since its error has the same chance of
     each rank (online conformal prediction: Vovk, Gammerman and Shafer 2005); so it does not matter how few of them there are.
 

@@ -8,6 +8,7 @@ no item or on all of them, is told and counted, and nothing ends for it.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -17,6 +18,7 @@ from typing import Any, Final
 from jumar.errors import PatternLoadError
 from jumar.judging.expensive.asking import Answer, Asker, NoAnswer
 from jumar.judging.expensive.cache import ReplyCache, cache_key
+from jumar.judging.expensive.call_log import CallLog
 from jumar.judging.expensive.keys import known_keys
 from jumar.judging.expensive.ledger import Ledger
 from jumar.judging.expensive.parse import objects_in, well_formed
@@ -116,6 +118,7 @@ async def ask_for_proposals(
     diversity: int = 0,
     cache: ReplyCache | None = None,
     prices: Prices | None = None,
+    calls: CallLog | None = None,
     at: datetime = UNDATED,
     random: Random | None = None,
     pause: Callable[[float], Awaitable[object]] | None = None,
@@ -123,17 +126,17 @@ async def ask_for_proposals(
 ) -> Asked:
     """Return what a model proposes for the ``limit`` largest gaps over the threshold and the judge's noise; one call for each.
 
-    ``signals`` are what the cheap judge detected, by item; ``tried`` are ids of patterns that are not wanted again. ``settings``
-    are the judge's: concurrency, retries, timeout and ``max_cost`` hold, the temperature rises by 0.3 with each step of
-    ``diversity``, and the seed counts up with the ``iteration``, so that a gap that persists is asked about anew. A recorded
-    judge is not asked. Errors: :class:`jumar.errors.StoreWriteError` of the cache; what the judge raises that is no
-    :class:`jumar.model.judges.JudgeFailure`.
+    ``signals`` are what the cheap judge detected, by item; ``tried`` are ids of patterns that are not wanted again.
+    ``settings`` are the judge's: concurrency, retries, timeout and ``max_cost`` hold, the latter for all that ``calls`` has,
+    the temperature rises by 0.3 with each step of ``diversity``, and the seed counts up with the ``iteration``, so that a gap
+    that persists is asked about anew. A recorded judge is not asked. Errors: :class:`jumar.errors.StoreWriteError` of the
+    cache; what the judge raises that is no :class:`jumar.model.judges.JudgeFailure`.
     """
     large = sorted((one for one in items if one.is_large(threshold)), key=lambda one: (-abs(one.gap), one.id))[:limit]
     if not large or bool(getattr(judge, "recorded", False)):
         return Asked(stopped="a recorded judge proposes nothing" if large else None)
     chosen = _chosen(settings or JudgeSettings(), diversity, iteration)
-    ledger = Ledger(chosen.max_cost, prices)
+    ledger = Ledger(calls or CallLog(reserve=chosen.reserve_cost), chosen.max_cost, prices)
     jitter = random or Random()  # noqa: S311 - jitter, not a secret
     asker = _Asker(judge, chosen, ledger, cache=cache, keys=known_keys(), random=jitter, pause=pause)
     known = patterns or PatternSet(version="2.0", patterns=[])
@@ -148,7 +151,10 @@ async def ask_for_proposals(
     taken = {*tried, *(pattern_id(other) for other in known.patterns)}
     read = [_read(item, answer, items, iteration, at) for item, answer in zip(large, answers, strict=True)]
     found = _new(read, taken)
-    return replace(found, calls=asker.calls, cached=asker.cached, cost_usd=ledger.total_usd, stopped=ledger.stopped)
+    costs = [one.cost for one in answers]
+    cost = None if None in costs else math.fsum(one or 0.0 for one in costs)
+    stopped = ledger.stopped or ("it does not answer" if asker.failing else None)
+    return replace(found, calls=asker.calls, cached=asker.cached, cost_usd=cost, stopped=stopped)
 
 
 def _new(read: Sequence[PatternProposal | Refused], known: Collection[str]) -> Asked:

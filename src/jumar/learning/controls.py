@@ -127,7 +127,7 @@ def words_apart(targets: Sequence[Target], most: int = 40, least: int = 6) -> li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlRun:
-    """One pass: the evidence of the sealed items, how many words were proposed, and which of them were supported."""
+    """One iteration: the evidence of the held-out items, how many words were proposed, and which of them were supported."""
 
     evidence: Evidence
     proposed: int
@@ -140,7 +140,7 @@ class ControlRun:
 def control_run(
     targets: Sequence[Target], fit: Fit, propose: Propose = words_apart, *, seed: int, heldout: float = 0.4
 ) -> ControlRun:
-    """Split; propose and fit on the open items; prove the fit, and test each proposal once, on the sealed ones."""
+    """Split; propose and fit on the open items; prove the fit, and test each proposal once, on the held-out ones."""
     split = split_items([one.item for one in targets], seed=seed, heldout=heldout)
     sealed = [one for one in targets if split.is_sealed(one.item)]
     opened = [one for one in targets if not split.is_sealed(one.item)]

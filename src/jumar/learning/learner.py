@@ -1,6 +1,6 @@
 """The learning run as a loop of the engine: its generator is an iteration of learning, its score what the test items say.
 
-The work directory holds ``patterns.json`` and the files of :mod:`jumar.learning.known`; whatever else an iteration leaves for
+The working directory holds ``patterns.json`` and the files of :mod:`jumar.learning.known`; whatever else an iteration leaves for
 people is published beside it and follows from those.
 """
 
@@ -24,9 +24,10 @@ from jumar.learning.known import LEDGER, PREDICTIONS, STATE, Known, read_known, 
 from jumar.learning.material import Material
 from jumar.learning.state import pattern_hash
 from jumar.learning.step import Learned, begin, learn_once
+from jumar.model.checks import CheckResult
 from jumar.model.judgement import Judgement
 from jumar.model.protocols import GenerateOutcome, StepContext
-from jumar.model.records import CheckResult, ScoreReading, Usage
+from jumar.model.records import ScoreReading, Usage
 from jumar.patterns.models import PatternSet
 from jumar.patterns.storage import load_pattern_set, serialised
 from jumar.patterns.versions import PatternStore

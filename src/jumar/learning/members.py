@@ -18,7 +18,7 @@ __all__ = ["Member", "SealedTests", "members_of", "sealed_tests"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A proposal that is in the set, as the sealed items saw it.
+    """A proposal that is in the set, as the held-out items saw it.
 
     ``role`` is ``supported`` when its own increment over length survives false-discovery control over all proposals of the run,
     in the set or not, and over all looks so far, else ``member``. ``increment`` is in points, ``precision`` the share of the
@@ -66,7 +66,7 @@ def sealed_tests(
     look: int = 1,
     rate: float = FALSE_DISCOVERY_RATE,
 ) -> SealedTests:
-    """Return what a look at the sealed items says of the proposals that are active in ``patterns``, the smallest p-value first.
+    """Return what a look at the held-out items says of the proposals that are active in ``patterns``, the smallest p-value first.
 
     Every proposal of the run is tested once, on items that none was made from, and all of these tests count: also those of
     proposals that are not in the set, and those of other looks, which ``known`` holds with the number of the look as their

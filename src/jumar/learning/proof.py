@@ -90,9 +90,9 @@ def make_proof(
     unscored: int = 0,
     unscored_open: int = 0,
 ) -> Proof:
-    """Return the proof of a set on the sealed items.
+    """Return the proof of a set on the held-out items.
 
-    ``sealed`` and ``opened`` are what the judge scored of the two parts; ``unscored`` counts the sealed items that it left out,
+    ``sealed`` and ``opened`` are what the judge scored of the two parts; ``unscored`` counts the held-out items that it left out,
     ``unscored_open`` the open ones.
     Errors: :class:`jumar.errors.ItemError` for a target of the wrong part, and when there is nothing to prove anything with.
     """
@@ -101,7 +101,7 @@ def make_proof(
     scored = [(one, evaluator.read(one.item)) for one in sealed]
     rows = tuple(ProofRow(**_row(one), cheap=reading.gestalt) for one, reading in scored if not isinstance(reading, Unscored))
     if not rows:
-        raise ItemError("no sealed item was scored by both judges; there is nothing to prove anything with")
+        raise ItemError("no held-out item was scored by both judges; there is nothing to prove anything with")
     known = tuple(OpenRow(**_row(one)) for one in opened)
     baselines = fit_baselines(known)
     found = evidence(rows, [row.cheap for row in rows], baselines, seed=seed)
@@ -145,11 +145,11 @@ def _check_parts(sealed: Sequence[Target], opened: Sequence[Target], split: Spli
     for targets, wanted in ((sealed, True), (opened, False)):
         for one in targets:
             if group_key(one.item) not in split.groups or split.is_sealed(one.item) is not wanted:
-                part = "sealed" if wanted else "open"
+                part = "held-out" if wanted else "open"
                 raise ItemError(f"{escape(one.item.id)} is not among the {part} items of the split; a proof would prove nothing")
     if not sealed or not opened:
         raise ItemError(
-            f"{plural(len(sealed), 'sealed item')} and {plural(len(opened), 'open item')} were scored; both are needed"
+            f"{plural(len(sealed), 'held-out item')} and {plural(len(opened), 'open item')} were scored; both are needed"
         )
 
 
@@ -214,11 +214,11 @@ def _counts(proof: Proof) -> list[str]:
     shared = {row.group for row in proof.rows} & {row.group for row in proof.opened} - {None}
     if shared:
         problems.append(
-            f"rows: the group {escape(str(min(map(str, shared))))} is sealed and open; what was learned is in the proof"
+            f"rows: the group {escape(str(min(map(str, shared))))} is held out and open; what was learned is in the proof"
         )
     looks = look_at(proof.looks.number)
     problems += _differs("looks", proof.looks.model_dump(), looks.model_dump())
-    problems += _left_out("sealed", proof.items.unscored["judge"], len(proof.rows) + proof.items.unscored["cheap"])
+    problems += _left_out("held-out", proof.items.unscored["judge"], len(proof.rows) + proof.items.unscored["cheap"])
     problems += _left_out("open", proof.items.unscored["open"], len(proof.opened))
     groups = len({group_key(Item(row.id, "", group=row.group)) for row in proof.rows})
     if groups > proof.split.sealed_groups:

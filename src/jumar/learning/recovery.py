@@ -1,4 +1,4 @@
-"""What is done about a divergence: the first design's actions, one function each, and how one of them is chosen.
+"""What is done about a divergence: the first design's actions, one function each, and how one of them is selected.
 
 An action takes a state and gives another one. It says what it did, or that there was nothing for it to do; nothing here writes
 a file, asks a judge or draws a number.

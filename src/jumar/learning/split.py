@@ -1,4 +1,4 @@
-"""Groups of items → those that are learned from, those that are tested on, and those that are sealed. Pure.
+"""Groups of items → those that are learned from, those that are tested on, and those that are held out. Pure.
 
 What belongs together (one question, one document) is never divided: two answers to one question share most of what a judge
 looks at, and a score learned from the one would seem to be predicted on the other. A text that stands in two groups makes them
@@ -166,13 +166,13 @@ class Split:
         ]
 
     def why_unprovable(self, items: Sequence[Item]) -> str | None:
-        """Return why no verdict but ``not_proven`` can come of the sealed items, None where one can."""
+        """Return why no verdict but ``not_proven`` can come of the held-out items, None where one can."""
         sealed = self.part(items, "sealed")
         groups = len({group_key(item) for item in sealed})
         if len(sealed) >= FEWEST_ITEMS and groups >= FEWEST_GROUPS:
             return None
         return (
-            f"{plural(len(sealed), 'item')} in {plural(groups, 'group')} are sealed; below {FEWEST_ITEMS} items or "
+            f"{plural(len(sealed), 'item')} in {plural(groups, 'group')} are held out; below {FEWEST_ITEMS} items or "
             f"{FEWEST_GROUPS} groups nothing can be proven"
         )
 
@@ -217,7 +217,7 @@ class Split:
         except (ValueError, KeyError, TypeError) as error:
             raise StoreDamagedError(
                 f"{escape(where)} is damaged ({escape(str(error))[:100]}); restore it from a backup, or learn into another "
-                "folder: a new split would mix what is sealed with what was learned from"
+                "folder: a new split would mix what is held out with what was learned from"
             ) from None
         return made
 
@@ -229,7 +229,7 @@ def _where(value: Any) -> str | int:
 
 
 def split_items(items: Sequence[Item], *, seed: int = 0, heldout: float = 0.4, folds: int = FOLDS) -> Split:
-    """Return the split of ``items``: the share ``heldout`` of the groups, rounded, is sealed.
+    """Return the split of ``items``: the share ``heldout`` of the groups, rounded, is held out.
 
     Groups that share a text stand together and count as one (:func:`tie_copies`).
     With 100 groups or more a third of the others is the test split; with fewer they are dealt into ``folds`` and cross-fitted.

@@ -1,4 +1,4 @@
-"""The engine: generators, validators and scorers around one loop, case loops, and the tracker for loops of one's own.
+"""The engine: generators, checks and scorers around one loop, case loops, and the tracker for loops of one's own.
 
 The names of case loops are loaded when they are first used, and nothing else is: the child processes of a step pass through
 this file.

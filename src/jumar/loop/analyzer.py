@@ -1,6 +1,6 @@
 """Seed 2's output analyzer: what a generator run was, from how it ended, what it printed and what it changed.
 
-Its verdict is about the *run*. Whether the candidate is any good is for validators and scorers to say.
+Its verdict is about the *run*. Whether the candidate is any good is for checks and scorers to say.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from collections.abc import Iterable, Sequence
 from jumar.loop.process import describe_exit
 from jumar.model.attempts import AttemptEnd
 from jumar.model.records import Analysis
+from jumar.text import without_escapes
 
-__all__ = ["MAX_ERRORS", "analyze", "error_lines", "promises_completion", "without_escapes"]
+__all__ = ["MAX_ERRORS", "analyze", "error_lines", "promises_completion"]
 
 MAX_ERRORS = 20
 _LONGEST = 300
-
-# Escape sequences of a terminal: colours and cursor moves (ECMA-48 CSI), titles and links (OSC).
-_ESCAPES = re.compile(r"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 
 _ERROR = re.compile(
     r"""
@@ -73,11 +71,6 @@ def _lines(outputs: Iterable[str]) -> Iterable[str]:
         for line in output.splitlines():
             # longer ones are data; matching them would take time and say nothing
             yield without_escapes(line[: 4 * _LONGEST])
-
-
-def without_escapes(text: str) -> str:
-    """Return ``text`` without the escape sequences that colour it or move a cursor."""
-    return _ESCAPES.sub("", text)
 
 
 def promises_completion(stdout: str, promise: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""What validators and scorers said of one snapshot: kept with the attempt's end, so that it is paid for once."""
+"""What checks and scorers said of one snapshot: kept with the attempt's end, so that it is paid for once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from jumar.loop.guard import Finding, findings_from_json
 from jumar.loop.run import LoopRun
-from jumar.model import CheckResult, IterationRecord, ScoreReading
+from jumar.model import CheckResult, ScoreReading
 from jumar.model.codec import Fields
 from jumar.store.loop_store import Pending
 
-__all__ = ["Answers", "disagreement", "kept_answers"]
+__all__ = ["Answers", "kept_answers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +64,3 @@ def kept_answers(run: LoopRun, pending: Pending) -> tuple[bool, Answers | None]:
     if not kept:
         return bool(ended), None
     return True, replace(kept[0], found=tuple(finding for answers in reversed(kept) for finding in answers.found))
-
-
-def disagreement(run: LoopRun, pending: Pending, record: IterationRecord, answers: Answers | None) -> str | None:
-    """Return why the record that lies in a snapshot that waits is not ours; None when it agrees with what is on disk.
-
-    ``answers`` are what was said of it, where that is known. Whether the score follows from them is left to the caller.
-    """
-    if (record.iteration_number, record.nonce, record.attempt) != (pending.number, pending.nonce, pending.attempt):
-        return "it is of another iteration or attempt"
-    if record.artifacts_detail != tuple(pending.file.changed):
-        return "it lists other files than the snapshot"
-    if pending.attempt is not None:
-        paid = next((each for each in run.store.attempts() if each.start.number == pending.attempt), None)
-        if paid is None or paid.end is None or (paid.start.iteration, paid.start.nonce) != (pending.number, pending.nonce):
-            return "no attempt of that iteration has ended"
-    if answers is not None and (record.checks, record.readings) != (answers.checks, answers.readings):
-        return "the checks and scorers said something else"
-    return None

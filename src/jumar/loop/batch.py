@@ -1,4 +1,4 @@
-"""Passes side by side: their programs run in worker threads, the store stays with the thread that holds its lock."""
+"""Iterations side by side: their programs run in worker threads, the store stays with the thread that holds its lock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Pass = Way[IterationRecord | None]
 
 @dataclass
 class Batch:
-    """Runs the passes of one plan, at most ``workers`` at a time. ``recorded`` is told of each that is acknowledged."""
+    """Runs the iterations of one plan, at most ``workers`` at a time. ``recorded`` is told of each that is acknowledged."""
 
     run: LoopRun
     trees: Trees
@@ -58,7 +58,7 @@ class Batch:
 
     @contextlib.contextmanager
     def _going_on(self) -> Generator[None]:
-        """A disk that is full for one pass begins no other; those that run come to their end, and are on record with it."""
+        """A disk that is full for one iteration begins no other; those that run come to their end, and are on record with it."""
         try:
             yield
         except (JumarError, OSError) as error:

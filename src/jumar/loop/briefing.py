@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.files import as_write_error, make_directory, remove_tree
+from jumar.loop.bytecode import agents_environment
 from jumar.loop.cumulative import charged_before
 from jumar.loop.environment import build_environment, step_variables
 from jumar.loop.memory import Note, question
@@ -17,10 +17,11 @@ from jumar.loop.run import LoopRun
 from jumar.loop.seeds import step_seed
 from jumar.loop.sessions import session_to_resume
 from jumar.loop.workspace import Workspace
-from jumar.model import IterationRecord, IterationView, StepContext
+from jumar.model import CheckResult, IterationRecord, IterationView, StepContext
 from jumar.model.attempts import Purpose
 from jumar.ranking.choose import running_best
 from jumar.redaction import current
+from jumar.report.repairs import Repairs, repairs
 from jumar.text import escape
 
 __all__ = ["Briefing"]
@@ -57,10 +58,11 @@ class Briefing:
     def write(self, scratch: Path) -> None:
         """Write the prompt and the feedback into ``scratch``."""
         settings, stop = self.run.settings, self.run.settings.stop
-        last = None if self.parent is None else self.run.store.record(self.parent)
+        last = self.run.store.find_record(self.parent)
         best = self._best()
         remembered = self._remembered(last)
         reflections = self._reflections() if self.run.parts.memory is None else []
+        progress = self._progress()
         left = BudgetLeft(
             iterations=max(0, stop.max_iterations - self.number + 1),
             seconds=None if stop.max_seconds is None else max(0.0, stop.max_seconds - self.run.tally.spend().seconds),
@@ -77,6 +79,7 @@ class Briefing:
             budget=left,
             completion_promise=settings.completion_promise,
             template=settings.prompt_template,
+            progress=progress,
         )
         feedback = render_feedback(
             loop_id=settings.loop_id,
@@ -89,39 +92,72 @@ class Briefing:
             reflections=reflections,
             memory=remembered,
             budget=left,
+            progress=progress,
         )
         with as_write_error("write the prompt to", scratch):
             (scratch / "prompt.md").write_text(current().redact(prompt), encoding="utf-8", errors="backslashreplace")
             (scratch / "feedback.json").write_text(feedback, encoding="utf-8", errors="backslashreplace")
 
     def _best(self) -> IterationView | None:
-        """Return the best of what this step knows; of a lone pass that is everything, and the tally has it ready."""
+        """Return the best of what this step knows; of a lone iteration that is everything, and the tally has it ready."""
         return self.run.tally.best() if self.candidate is None else running_best(self.before)
 
     def _remembered(self, last: IterationRecord | None) -> Sequence[Note]:
-        """Return the earlier notes that fit; none without a memory, before the first pass, and when it fails, which is told."""
+        """Return the earlier notes that fit; none without a memory, before the first iteration, and when it fails (told)."""
         run, memory = self.run, self.run.parts.memory
         if memory is None or self.number == 0:
             return ()
         try:
-            notes = run.notebook.gather(run.store, self.parent, everywhere=memory.everywhere)
+            notes = run.notebook.gather(run.store, self._others(), everywhere=memory.everywhere)
             query = question(run.settings.objective, last)
             said = set[str]() if last is None else {text.strip() for text in last.reflections}  # the prompt has them anyway
             notes = [note for note in notes if note.text.strip() not in said]
             return memory.recall(query, notes, turn=f"{run.settings.loop_id}:{self.number}")
-        except Exception as error:  # noqa: BLE001 - a prompt without memories is better than no pass
+        except Exception as error:  # noqa: BLE001 - a prompt without memories is better than no iteration
             why = escape(f"{type(error).__name__}: {error}")
             run.notice(f"the memory failed and the prompt goes without: {why}; see [memory] embedder")
             return ()
 
+    def _progress(self) -> list[tuple[int, Repairs]]:
+        """Return what the iteration that this one starts from repaired and broke, and what the latest one did."""
+        found: list[tuple[int, Repairs]] = []
+        numbers = {self.parent or 0, self.before[-1].number if self.before else 0}
+        for number in sorted(numbers - {0}):
+            record = self.run.store.find_record(number)
+            if record is not None:
+                found.append((number, repairs(record, self.run.store.find_record(record.parent))))
+        return found
+
     def _reflections(self) -> list[tuple[int, tuple[str, ...]]]:
-        """Return the notes of the iterations before ``parent``; those of ``parent`` come with its record."""
-        parent = self.parent
-        if parent is None:
-            return []
-        newest_first = (view.number for view in reversed(self.before) if view.number < parent)
-        earlier = reversed(list(itertools.islice(newest_first, _REFLECTED)))
-        return [(number, self.run.store.record(number).reflections) for number in earlier]
+        """Return the notes of the latest iterations but ``parent``, whose own come with its record.
+
+        Those that came after it count most: they tell what was tried from where this one starts, and was not kept.
+        """
+        return [(number, self.run.store.record(number).reflections) for number in self._others()[-_REFLECTED:]]
+
+    def _others(self) -> list[int]:
+        """Return the numbers of all iterations that this step may know of, but for the one that it starts from."""
+        return [view.number for view in self.before if view.number != self.parent]
+
+    def _baseline(self) -> tuple[CheckResult, ...]:
+        """Return the start's checks, and behind them those of later iterations in which a check's tests ran for the first time.
+
+        Only what lies before this iteration's batch counts, so that parallel candidates agree on it.
+        """
+        if self.number == 0:
+            return ()
+        first: dict[str, int] = {}
+        for view in self.before:
+            for name in view.counted if view.number < self.number else ():
+                first.setdefault(name, view.number)
+        numbers = sorted({0, *first.values()})
+        records = {number: record for number in numbers if (record := self.run.store.find_record(number)) is not None}
+        return tuple(
+            check
+            for number, record in records.items()
+            for check in record.checks
+            if number == 0 or first.get(check.name) == number
+        )
 
     def context(
         self,
@@ -152,7 +188,7 @@ class Briefing:
         )
         variables |= workspace.variables() | {"JUMAR_SESSION_ID": session or ""}
         variables["JUMAR_PROJECT_DIR"] = str(settings.workdir)  # what lies beside it is not in a copy
-        start = store.record(0) if self.number > 0 else None
+        environment = build_environment(os.environ, settings.environment, variables)
         return StepContext(
             loop_id=settings.loop_id,
             iteration=self.number,
@@ -161,10 +197,10 @@ class Briefing:
             feedback_file=files["feedback.json"],
             usage_file=files["usage.json"],
             log_directory=scratch,
-            environment=build_environment(os.environ, settings.environment, variables),
+            environment=agents_environment(environment) if purpose == "generate" else environment,
             objective=settings.objective,
             artifacts=artifacts,
-            baseline_checks=() if start is None else start.checks,
+            baseline_checks=self._baseline(),
             generator_exit=generator_exit,
             history=self.before,
             nonce=nonce,

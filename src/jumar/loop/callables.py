@@ -14,7 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -22,10 +22,11 @@ from jumar.errors import ConfigError
 from jumar.loop.cases.context import case_context_from_json, case_context_to_json
 from jumar.loop.process import ProcessResult, run_command
 from jumar.loop.values import as_score, as_usage, as_verdict
+from jumar.model.checks import CheckResult
 from jumar.model.codec import Fields
 from jumar.model.pipeline import CaseStepContext
 from jumar.model.protocols import StepContext
-from jumar.model.records import STATUSES, VERIFICATIONS, CheckResult, IterationView
+from jumar.model.records import STATUSES, VERIFICATIONS, IterationView
 from jumar.redaction import current
 from jumar.text import nearest
 
@@ -75,7 +76,7 @@ def ask(
     stop: threading.Event | None,
     wrap: Callable[[list[str]], list[str]] | None = None,
 ) -> Answer:
-    """Call ``reference`` with ``context`` in a child process. ``search`` stands before the work directory on its path.
+    """Call ``reference`` with ``context`` in a child process. ``search`` stands before the working directory on its path.
 
     ``wrap`` makes another argv of the child's, one that puts it into a sandbox.
 
@@ -88,7 +89,7 @@ def ask(
         "search": [str(path.absolute()) for path in (*search, context.workdir)],
         "context": case_context_to_json(context) if isinstance(context, CaseStepContext) else context_to_json(context),
     }
-    # -P: nothing in the work directory stands in for the standard library while jumar itself is imported; -B: it stays clean
+    # -P: nothing in the working directory stands in for the standard library while jumar itself is imported; -B: it stays clean
     child = [sys.executable, "-P", "-B", "-m", "jumar.loop.callables"]
     process = run_command(
         child if wrap is None else wrap(child),
@@ -112,7 +113,7 @@ def ask(
 
 
 def context_to_json(context: StepContext) -> dict[str, Any]:
-    """Return what the child needs of ``context``: all but the environment, which it has."""
+    """Return what the child needs of ``context``: all but the environment, which it has, and the names of all known tests."""
     return {
         **{name: str(getattr(context, name).absolute()) for name in _PATHS},
         "loop_id": context.loop_id,
@@ -120,7 +121,7 @@ def context_to_json(context: StepContext) -> dict[str, Any]:
         "objective": context.objective,
         "artifacts": list(context.artifacts),
         "checks": [check.to_json() for check in context.checks],
-        "baseline_checks": [check.to_json() for check in context.baseline_checks],
+        "baseline_checks": [replace(check, known=()).to_json() for check in context.baseline_checks],
         "generator_exit": context.generator_exit,
         "history": [_view_to_json(view) for view in context.history],
         "nonce": context.nonce,

@@ -28,7 +28,7 @@ _LARGEST: Final = 256_000_000  # bytes; what is larger is data, and no program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSource:
-    """One validator, scorer or judge. ``files`` None: found from its command; else these instead, relative to the work directory.
+    """One check, scorer or judge. ``files`` None: found from its command; else these instead, relative to the working directory.
 
     ``read`` are files that its configuration names.
     """
@@ -42,7 +42,7 @@ class CheckSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFile:
-    """One file of a check. ``path`` is relative (POSIX) when the file lies in the work tree, else absolute.
+    """One file of a check. ``path`` is relative (POSIX) when the file lies in the working directory, else absolute.
 
     ``digest`` is the SHA-256 of its content at the start, a link followed.
     """
@@ -93,7 +93,7 @@ def check_files(
 def shadows(sources: Iterable[CheckSource], *, workdir: Path) -> tuple[str, ...]:
     """Return the relative paths that, were they there, would run instead of the modules of ``python -m module``; sorted.
 
-    ``python -m`` looks in the work directory first. What is there already is what the check means.
+    ``python -m`` looks in the working directory first. What is there already is what the check means.
     """
     found: set[str] = set()
     for source in sources:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
-__all__ = ["is_interpreter", "module_file", "programs", "runs_tests"]
+__all__ = ["is_interpreter", "module_file", "programs", "runs_tests", "simple_commands"]
 
 _WRAPPERS: Final = frozenset(
     {"env", "time", "nice", "nohup", "exec", "command", "sudo", "stdbuf", "setsid", "xargs", "timeout", "gtimeout", "ionice"}
@@ -48,7 +48,7 @@ def programs(command: str | Sequence[str]) -> Iterator[str]:
 
     A module comes with a leading ``-m ``. A command that no shell would accept yields nothing of what cannot be split.
     """
-    for words in _simple_commands(command):
+    for words in simple_commands(command):
         yield from _programs(words)
 
 
@@ -59,7 +59,7 @@ def is_interpreter(name: str) -> bool:
 
 def runs_tests(command: str | Sequence[str]) -> str | None:
     """Return the test runner that ``command`` starts, or None: its tests are part of the tree and not of the command."""
-    for words in _simple_commands(command):
+    for words in simple_commands(command):
         names = [_name(word) for word in words]
         found = next((name for name in names if name in _RUNNERS), None)
         if found is not None and (found not in _NEEDS_TEST or any("test" in name or name == "check" for name in names)):
@@ -71,7 +71,8 @@ def _name(word: str) -> str:
     return word if word == "." else PurePath(word).name
 
 
-def _simple_commands(command: str | Sequence[str]) -> Iterator[list[str]]:
+def simple_commands(command: str | Sequence[str]) -> Iterator[list[str]]:
+    """Yield the words of each simple command; of a command that no shell would accept only those before the open quote."""
     if not isinstance(command, str):
         yield list(command)
         return

@@ -19,8 +19,8 @@ class StopSwitch:
     """Two requests, safe to make from a signal handler or another thread.
 
     ``finish`` ends the loop once the running step is recorded. ``now`` also ends the running programs; what they did so far
-    stays in the work tree and the attempt is recorded as interrupted. ``reason`` says which signal asked, ``found`` which file
-    did, if one did.
+    stays in the working directory and the attempt is recorded as interrupted. ``reason`` says which signal asked, ``found`` which
+    file did, if one did.
     """
 
     def __init__(self) -> None:
@@ -44,10 +44,10 @@ class StopSwitch:
     def decision(self) -> StopDecision:
         """Return why the loop ends, once that is :attr:`requested`."""
         if self.found is None:
-            return StopDecision(reason=self.reason, detail="on request; run the same command again to go on")
+            return StopDecision(reason=self.reason, detail="on request; run the same command again to resume")
         shown = escape(str(self.found))
         return StopDecision(
-            reason="stop_file", detail=f"the file {shown} asks to stop; remove it and run the same command again to go on"
+            reason="stop_file", detail=f"the file {shown} asks to stop; remove it and run the same command again to resume"
         )
 
     def watch(self, files: Iterable[Path]) -> None:
@@ -75,4 +75,4 @@ def refuse_stop_file(files: Iterable[Path]) -> None:
     """Refuse to start while one of ``files`` exists. Errors: :class:`UsageError` that names it."""
     found = stop_file(files)
     if found is not None:
-        raise UsageError(f"the file {escape(str(found))} asks loops to stop: remove it to go on (`jumar stop --undo` does)")
+        raise UsageError(f"the file {escape(str(found))} asks loops to stop: remove it to resume (`jumar stop --undo` does)")

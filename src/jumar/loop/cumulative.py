@@ -1,4 +1,4 @@
-"""A generator that reports what its whole session used so far, where a pass is to be charged for itself alone."""
+"""A generator that reports what its whole session used so far, where an iteration is to be charged for itself alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jumar.model.records import Usage
 __all__ = ["CumulativeGenerator", "charged_before", "usage_since"]
 
 _Number = TypeVar("_Number", int, float)
-_EXACT: Final = 12  # digits after the point of a dollar that are kept, so that sums of cents stay sums of cents
+_EXACT: Final = 12  # digits after the point of a dollar that are kept
 
 
 def charged_before(attempts: Iterable[Attempt], session_id: str) -> Usage:
@@ -28,7 +28,7 @@ def charged_before(attempts: Iterable[Attempt], session_id: str) -> Usage:
         input_tokens=_sum(usage.input_tokens for usage in used),
         output_tokens=_sum(usage.output_tokens for usage in used),
         cached_tokens=_sum(usage.cached_tokens for usage in used),
-        token_cost_usd=_sum(usage.token_cost_usd for usage in used),
+        token_cost_usd=_exact(_sum(usage.token_cost_usd for usage in used)),
         session_id=session_id,
     )
 
@@ -38,14 +38,13 @@ def usage_since(total: Usage, before: Usage) -> Usage:
 
     A figure below that of before is of a counter that began anew, and counts as it is.
     """
-    cost = _since(total.token_cost_usd, before.token_cost_usd)
     return replace(
         total,
         tokens_used=_since(total.tokens_used, before.tokens_used),
         input_tokens=_since(total.input_tokens, before.input_tokens),
         output_tokens=_since(total.output_tokens, before.output_tokens),
         cached_tokens=_since(total.cached_tokens, before.cached_tokens),
-        token_cost_usd=None if cost is None else round(cost, _EXACT),
+        token_cost_usd=_exact(_since(_exact(total.token_cost_usd), before.token_cost_usd)),
     )
 
 
@@ -72,6 +71,11 @@ class CumulativeGenerator:
 def _sum(values: Iterable[_Number | None]) -> _Number | None:
     known = [value for value in values if value is not None]
     return sum(known[1:], known[0]) if known else None
+
+
+def _exact(dollars: float | None) -> float | None:
+    """Return ``dollars`` without what binary sums leave behind: a sum must not lie above the report that it is equal to."""
+    return None if dollars is None else round(dollars, _EXACT)
 
 
 def _since(total: _Number | None, before: _Number | None) -> _Number | None:

@@ -10,9 +10,8 @@ from functools import partial
 
 from jumar.budget.failures import count_failures
 from jumar.budget.gate import Go, Stop, Wait, check_budget
-from jumar.decide.apply import apply, finish, plan_apply, unfinished
+from jumar.decide.apply import finish, unfinished
 from jumar.decide.evidence import evidence_of, select_from
-from jumar.decide.plan import ApplyPlan
 from jumar.decide.select import record_selection
 from jumar.decide.standing import standing
 from jumar.decide.treelock import locked_tree
@@ -20,19 +19,22 @@ from jumar.errors import ConflictError, JumarError, NothingEvaluatedError, Store
 from jumar.loop.batch import Batch
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch
-from jumar.loop.edits import edited
 from jumar.loop.event_log import EventLog
 from jumar.loop.events import LATEST, IterationRecorded, Listener, LoopEnded, LoopStarted, StopDecided
 from jumar.loop.finalists import Finals
 from jumar.loop.identity import current_user
 from jumar.loop.listeners import Listeners
 from jumar.loop.outcome import LoopOutcome
+from jumar.loop.placing import put_in_place
 from jumar.loop.plan import Plan, missing_of_batch, plan_next
 from jumar.loop.purse import may_begin, refused_text, refused_too_often, turned_away, wait_for
-from jumar.loop.resume import named, record_failed, recover
+from jumar.loop.recheck import Recheck, recheck_of
+from jumar.loop.resume import record_failed, recover
 from jumar.loop.run import LoopRun
-from jumar.loop.settings import LoopParts, LoopSettings, achievable
+from jumar.loop.scorers.checks import ChecksScorer
+from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.space import Space, disk_is_full, with_room
+from jumar.loop.start import words_on_start
 from jumar.loop.tally import Tally
 from jumar.loop.trees import Trees
 from jumar.loop.work import drive
@@ -41,12 +43,11 @@ from jumar.model.stopping import REQUESTED_REASONS, UNENDED_REASONS
 from jumar.ranking.confirmed import Certainty, certainty
 from jumar.ranking.score import resolve_weights
 from jumar.ranking.stopping import check_rules, evaluate_stop
-from jumar.report.views import refresh_views
+from jumar.report.views import held_output, refresh_views
 from jumar.store.loop_store import LoopStore
+from jumar.store.quarantine import quarantined
 
 __all__ = ["Loop", "check_settings"]
-
-_PERFECT = 100.0
 
 
 def check_settings(settings: LoopSettings, parts: LoopParts) -> None:
@@ -55,7 +56,7 @@ def check_settings(settings: LoopSettings, parts: LoopParts) -> None:
     Errors: :class:`UsageError` without a scorer, :class:`jumar.errors.ScoreError` for weights or rules that cannot be used.
     """
     if not parts.scorers:
-        raise UsageError("a loop needs at least one scorer; the built-in 'checks' scores the share of validators that pass")
+        raise UsageError("a loop needs at least one scorer; the built-in 'checks' scores how far the checks pass")
     resolve_weights([scorer.dimension for scorer in parts.scorers], settings.weights or None)
     if parts.holdout:
         resolve_weights([scorer.dimension for scorer in parts.holdout], settings.holdout_weights or None)
@@ -67,7 +68,7 @@ def check_settings(settings: LoopSettings, parts: LoopParts) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A loop with its store and parts; :meth:`run` starts it, or goes on with it.
+    """A loop with its store and parts; :meth:`run` starts it, or resumes it.
 
     The same records always lead to the same decisions: whether to stop, what to go on from and what is best are recomputed from
     the store, so that a run that was killed continues as if it had not been.
@@ -127,7 +128,7 @@ class Loop:
 
     def stopped(self) -> StopDecision | None:
         """Return why the loop is at its end, from what is on disk; None when it may go on."""
-        if self.store.pending_numbers() or not self.store.iteration_numbers():
+        if not self.store.iteration_numbers():
             return None
         answer = may_begin(self.shared)
         refused = answer.decision if isinstance(answer, Stop) else None
@@ -163,14 +164,16 @@ class Loop:
         the disk refuses, :class:`ArtifactError` when the tree is over its quota. Whatever was acknowledged stays.
         """
         with self._locks():
+            told = quarantined(self.store)
             ended = self.stopped()
-            if ended is not None and self.finished():
+            if ended is not None and self.finished() and not self.store.pending_numbers():
                 self.store.discard_leftovers()
                 refresh_views(self.store, at=self.shared.clock.now())
                 return self._outcome(ended, resumed=True, already_finished=True)
             with contextlib.closing(Trees(self.shared)) as trees:
-                resumed = bool(self.store.attempts()) or bool(self.store.iteration_numbers())
-                stop = self._unless_full(lambda: self._steps(trees, resumed=resumed))
+                made = (*self.store.iteration_numbers(), *self.store.pending_numbers())
+                resumed = bool(made) or any(attempt.start.purpose == "generate" for attempt in self.store.attempts())
+                stop = self._unless_full(lambda: self._steps(trees, told, resumed=resumed))
                 self.shared.tell(StopDecided(reason=stop.reason, detail=stop.detail))
                 outcome = self._finish(stop, trees, resumed=resumed)
                 self.shared.tell(LoopEnded(outcome=outcome.to_json()))
@@ -178,7 +181,7 @@ class Loop:
 
     @contextlib.contextmanager
     def _locks(self) -> Generator[None]:
-        """Hold the loop's lock and, in place, the work tree's: two loops must not change one tree."""
+        """Hold the loop's lock and, in place, the working directory's: two loops must not change one tree."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.store.lock())
             if self.settings.in_place:
@@ -199,7 +202,7 @@ class Loop:
                 self.shared.space.release()
             return StopDecision(reason="disk_full", detail=str(error))
 
-    def _steps(self, trees: Trees, *, resumed: bool) -> StopDecision:
+    def _steps(self, trees: Trees, told: Sequence[str], *, resumed: bool) -> StopDecision:
         trees.of(None)
         numbers = self.store.iteration_numbers()
         best = self.shared.tally.best()
@@ -213,12 +216,14 @@ class Loop:
             best=best and best.number,
             weights=self.settings.weights,
             budget=self.settings.budget,
+            spend=self.shared.tally.spend(),
         )
         self.shared.tell(started)
-        self._warn()
+        self._warn(told)
         for notice in self.shared.guard.begin(trees.of(None)):
             self._notice(notice)
-        full = self._disk_full() if self.stopped() is None else None  # what waits may have to be scored, which is paid
+        pays = self.stopped() is None or self.store.pending_numbers()  # what waits may have to be scored
+        full = self._disk_full() if pays else None
         if full is not None:
             return full
         self._telling(lambda: recover(self.shared, trees))
@@ -226,33 +231,32 @@ class Loop:
             self._make_ready(trees, (None, *range(1, self.settings.candidates + 1)) if self.settings.candidates > 1 else (None,))
         if not self.store.iteration_numbers() and not self.shared.switch.requested:
             self._recorded(drive(trees.step(None).start_state()))
-            self._warn_of_the_start()
+            for words in self._words_on_start():
+                self._notice(words)
+        self.shared.surroundings.note_checks(trees.of(None))
         stop = self._iterate(trees)
         if stop.reason not in REQUESTED_REASONS:
             self._telling(lambda: record_failed(self.shared, trees))
-        return Finals(run=self.shared, trees=trees).go(stop)
+        stop = Finals(run=self.shared, trees=trees).go(stop)
+        return Recheck(run=self.shared, trees=trees).go(stop)
 
-    def _warn(self) -> None:
-        for notice in self.settings.notices:
+    def _words_on_start(self) -> tuple[str, ...]:
+        if not self.store.iteration_numbers():
+            return ()
+        of_checks = [isinstance(scorer, ChecksScorer) for scorer in self.parts.scorers]
+        start, rules = self.store.record(0), self.settings.stop
+        return words_on_start(start, rules, own_scorers=not all(of_checks), checks_score=any(of_checks))
+
+    def _warn(self, told: Sequence[str]) -> None:
+        for notice in (*told, *self.settings.notices):
             self._notice(notice)
         if not self.parts.validators and self.settings.criteria.mode == "highest_quality_verified":
-            self._notice("there are no validators, so nothing is verified and the choice is by score alone")
+            self._notice("there are no checks, so nothing is verified and the selection is by score alone")
         if self.settings.completion_promise and not self.parts.validators and self.settings.stop.target is None:
-            self._notice("nothing can agree with the completion promise, so it ends nothing: add [[validators]] or [stop] target")
+            self._notice("nothing can agree with the completion promise, so it ends nothing: add [[checks]] or [stop] target")
         threshold = self.settings.criteria.threshold
         if threshold is not None and 0 < threshold <= 1:
             self._notice(f"the threshold {threshold:g} is on a scale of 0 to 100; did you mean {100 * threshold:g}?")
-
-    def _warn_of_the_start(self) -> None:
-        views = self.store.views()
-        if views and views[0].score is None:
-            why = self.store.record(0).status_reason
-            self._notice(f"the start has no valid score: {why}; if that is not what you expect, stop before passes are paid for")
-        if views and views[0].score == _PERFECT:
-            self._notice(
-                "the start already has the highest score there is: no pass can beat it, and among equals the earlier is kept; "
-                "add a check that is still red, or a scorer that tells good from better"
-            )
 
     def _finish_apply(self) -> None:
         """Complete an apply that was cut off, so that the tree is one state and not half of two."""
@@ -271,11 +275,11 @@ class Loop:
             if stop is not None:
                 return stop
             plan = plan_next(
-                self.store.views(),
+                evidence_of(self.store),
+                self.shared.criteria,
                 candidates=self.settings.candidates,
                 max_iterations=self.settings.stop.max_iterations,
                 continue_from=self.settings.continue_from,
-                best=self.shared.tally.best(),
             )
             stop = self._wait(plan)
             if stop is not None:
@@ -314,7 +318,7 @@ class Loop:
         return None
 
     def _disk_full(self) -> StopDecision | None:
-        """Look for room before a pass is paid for; what is kept back for its end is laid in where it was used up."""
+        """Look for room before an iteration is paid for; what is kept back for its end is laid in where it was used up."""
         space = self.shared.space
         full = None if space is None else space.check()
         if space is not None and full is None and not space.rebuild():
@@ -322,9 +326,7 @@ class Loop:
         return None if full is None else StopDecision(reason="disk_full", detail=full)
 
     def _asked_to_stop(self) -> StopDecision | None:
-        if not self.shared.switch.requested:
-            return None
-        return self.shared.switch.decision()
+        return self.shared.switch.decision() if self.shared.switch.requested else None
 
     def _telling(self, action: Callable[[], None]) -> None:
         """Do ``action``, then tell of the iterations that it recorded."""
@@ -356,7 +358,7 @@ class Loop:
                 at, by = self.shared.clock.now(), current_user()
                 record_selection(self.store, selection, by=by, at=at)
                 if self.settings.apply == "auto":
-                    applied, problem = self._apply(trees, by=by, at=at)
+                    applied, problem = put_in_place(self.shared, trees, by=by, at=at)
             self._record_end(stop, selection)
             for ref in trees.discard_slots() if self.settings.candidates > 1 else ():
                 self._notice(f"what was committed in a candidate's worktree stays reachable as {ref}")
@@ -386,42 +388,10 @@ class Loop:
                 raise
         return stop
 
-    def _apply(self, trees: Trees, *, by: str, at: str) -> tuple[int | None, str | None]:
-        """Restore the iteration that stands: the chosen one, unless a person chose another.
-
-        A refusal is reported; a disk that failed is an error, and the next run tries again.
-        """
-        stands = standing(self.store)
-        if stands.iteration is None or stands.decision is None:
-            return None, None
-        if stands.decision.kind == "override":
-            self._notice(f"iteration {stands.iteration} stands by choice of {stands.decision.by}: {stands.decision.reason}")
-        reason = f"end of the loop: {stands.decision.reason}"
-        try:
-            plan = plan_apply(self.store, stands.iteration, self.settings.workdir, self.settings.artifacts)
-            if plan.write or plan.delete:
-                self._set_edits_aside(plan)
-                return apply(self.store, plan, by=by, at=at, reason=reason).number, None
-        except UsageError as error:
-            if isinstance(error.__cause__, OSError):  # not refused: the disk failed, and the next run tries again
-                raise StoreWriteError(f"the best was not put into {trees.of(None).directory}: {error}") from error
-            self._notice(f"the best was not put into {trees.of(None).directory}: {error}")
-            return None, str(error)
-        return None, None
-
-    def _set_edits_aside(self, plan: ApplyPlan) -> None:
-        """Keep what a person changed meanwhile in a tree that no candidate works in, and say so; the best takes its place."""
-        if self.settings.candidates == 1 and self.settings.in_place:
-            return  # what differs there is a pass's, or was set aside by the resume
-        paths = edited(self.store, plan)
-        if paths:
-            kept = self.store.set_aside(plan.workdir, paths)
-            self._notice(f"the work tree was changed while the loop ran: {named(paths)}; what was there is in {kept}")
-
     def _record_end(self, stop: StopDecision, selection: SelectionResult | None) -> None:
         self.store.add_decision(
             "end",
-            best_iteration=selection and selection.selected_iteration,
+            best_iteration=selection and selection.stands,
             final_iteration=self.store.iteration_numbers()[-1],
             delta=None,
             decision=None,
@@ -437,8 +407,7 @@ class Loop:
 
     def _selection(self) -> SelectionResult | None:
         try:
-            criteria = achievable(self.settings.criteria, has_validators=bool(self.parts.validators))
-            return select_from(self.store, criteria)
+            return select_from(self.store, self.shared.criteria)
         except NothingEvaluatedError:
             return None
 
@@ -458,10 +427,12 @@ class Loop:
             directory=self.store.paths.directory,
             workdir=self.settings.workdir,
             selection=selection,
-            chosen=None if selection is None else self.store.record(selection.selected_iteration),
+            chosen=None if selection is None else self.store.record(selection.stands),
+            start=self.store.record(0) if 0 in self.store.iteration_numbers() else None,
             stop=stop,
             spend=self.shared.tally.spend(),
             output=self.store.paths.final_output.resolve(),
+            output_holds=held_output(self.store),
             passes_ok=sum(view.status == "ok" and view.number > 0 for view in views),
             has_validators=bool(self.parts.validators),
             resumed=resumed,
@@ -472,10 +443,16 @@ class Loop:
             failures=count_failures(self.store.attempts(), views),
             budget=self.settings.budget,
             certainty=self._certainty(selection),
+            tie_with_start=selection is not None and selection.kept is not None and not self._overridden(),
+            recheck=recheck_of(self.shared, selection and selection.stands),
         )
+
+    def _overridden(self) -> bool:
+        decision = standing(self.store).decision
+        return decision is not None and decision.kind == "override"
 
     def _certainty(self, selection: SelectionResult | None) -> Certainty | None:
         evidence = evidence_of(self.store)
         if selection is None or not evidence.noisy:
             return None
-        return certainty(evidence, achievable(self.settings.criteria, has_validators=bool(self.parts.validators)), selection)
+        return certainty(evidence, self.shared.criteria, selection)

@@ -11,17 +11,21 @@ from typing import Any
 
 from jumar.errors import JumarError, StoreWriteError
 from jumar.loop.analyzer import analyze
-from jumar.loop.answers import Answers, disagreement, kept_answers
+from jumar.loop.answers import Answers, kept_answers
 from jumar.loop.briefing import Briefing
+from jumar.loop.broken import troubles
+from jumar.loop.bytecode import clear_bytecode
 from jumar.loop.events import PhaseStarted
 from jumar.loop.failures import without_effect
 from jumar.loop.guard import Finding, findings_from_json
 from jumar.loop.heartbeat import beating
 from jumar.loop.hooks import reset_failure
-from jumar.loop.planted import tell_planted
+from jumar.loop.partial_credit import count_notes
 from jumar.loop.purse import begin, ended_if_full, finish, refused_evaluation
 from jumar.loop.run import LoopRun
+from jumar.loop.scorers.judge import JudgeScorer
 from jumar.loop.space import disk_is_full, with_room
+from jumar.loop.start import refuse_broken_start
 from jumar.loop.verdict import Verdict, verdict, why_broken, with_findings
 from jumar.loop.work import Way, elsewhere
 from jumar.loop.workspace import Workspace, changed_paths
@@ -31,6 +35,8 @@ from jumar.model.codec import Fields
 from jumar.model.records import FailureKind, Status
 from jumar.ranking.score import resolve_weights
 from jumar.store.loop_store import Pending
+from jumar.store.planted import tell_planted
+from jumar.text import escape
 
 __all__ = ["Evaluation", "ended_of"]
 
@@ -46,13 +52,13 @@ _FULL = "cut off: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Evaluates the snapshots of one work tree."""
+    """Evaluates the snapshots of one working directory."""
 
     run: LoopRun
     workspace: Workspace
 
     def complete(self, pending: Pending, *, seconds: float = 0.0) -> Way[IterationRecord | None]:
-        """Verify, score and acknowledge a snapshot that lies in the work tree too. ``seconds`` is time already spent on it.
+        """Verify, score and acknowledge a snapshot that lies in the tree too. ``seconds`` is time already spent on it.
 
         One that was scored before an interruption, and only not yet acknowledged, keeps its record: no judge is paid twice.
         None when it was stopped in the middle: half a verdict is none, and the next run scores the snapshot again.
@@ -66,39 +72,16 @@ class Evaluation:
             answers = yield from self._answers(pending, ended)
             if answers is None:
                 return None
+            if self._beginning:
+                refuse_broken_start(answers, pending.logs)
         judged, found = self._judged(pending, ended, answers)
         spent = seconds + answers.seconds + ((ended and ended.seconds) or 0.0)
         record = self._record(pending, ended, judged, answers, found, seconds=spent)
         changed = pending.manifest.entries if record.parent is None else record.analysis.artifacts_modified
         tell_planted(self.run.settings.loop_id, pending.artifacts, changed, self.run.notice)
+        for check, note in count_notes(record.checks):
+            self.run.notice_once(f"counts of {check}", note)
         return with_room(self.run.space, lambda: self.run.store.commit(pending, record))
-
-    def checked(self, pending: Pending) -> Pending:
-        """Return a snapshot that waits with its record where that agrees with all that is on disk; else without.
-
-        One that was put there while no jumar ran would be believed: it is moved out of the way, and told.
-        """
-        record = pending.record
-        if record is None:
-            return pending
-        ended = ended_of(pending.stage)
-        came_to_its_end, answers = kept_answers(self.run, pending)
-        answers = Answers() if _failed(ended) is not None else answers
-        why = disagreement(self.run, pending, record, answers)
-        if why is None and answers is None and not came_to_its_end:
-            why = "no evaluation of it has ended"
-        if why is None and answers is not None:
-            judged, _ = self._judged(pending, ended, answers)
-            said = (record.quality_score, record.verification_status, record.status, dict(record.dimensions))
-            if said != (judged.quality, judged.verification, judged.status, dict(judged.dimensions)):
-                why = "its score does not follow from what the checks and scorers said"
-        if why is None:
-            return pending
-        place = self.run.store.reject_record(pending)
-        self.run.notice(
-            f"the record that lay with the snapshot of iteration {pending.number} is not used: {why}; it is {place} now"
-        )
-        return replace(pending, record=None)
 
     def _judged(self, pending: Pending, ended: AttemptEnd | None, answers: Answers) -> tuple[Verdict, tuple[Finding, ...]]:
         failed = _failed(ended)
@@ -127,11 +110,28 @@ class Evaluation:
                 return None
             found = (*found, *answers.found)
             answers = replace(answers, found=found)
-            broken = _broken(answers)
-            if broken is None or not left or refused_evaluation(self.run) is not None:
+            broken = self._broken(answers)
+            if broken is None or not left or refused_evaluation(self.run) is not None or not self._may_pass(answers):
                 return answers
             self.run.notice(f"iteration {pending.number} is evaluated again: {broken[1]}")
         return None  # pragma: no cover - the last turn returns
+
+    @property
+    def _beginning(self) -> bool:
+        """Whether the start is judged now, and the loop begins only where that can be done."""
+        return not (self.run.settings.allow_broken_start or self.run.store.iteration_numbers())
+
+    def _broken(self, answers: Answers) -> tuple[FailureKind, str] | None:
+        """As :func:`_broken`; of a start also what would be held against an iteration, and says nothing of it either."""
+        found = troubles(answers.checks, answers.readings) if self._beginning else ()
+        if not found:
+            return _broken(answers)
+        kind: FailureKind = "scorer_broken" if found[0].dimension is not None else "validator_broken"
+        return _broken(answers) or (kind, f"{found[0].part} {found[0].what}")
+
+    def _may_pass(self, answers: Answers) -> bool:
+        """Whether what broke may not break again; only of a start it is known that it does."""
+        return not self._beginning or any(trouble.passing for trouble in troubles(answers.checks, answers.readings))
 
     def _broken_before(self, pending: Pending) -> int:
         """Return how often this snapshot was evaluated in vain before an interruption."""
@@ -157,17 +157,26 @@ class Evaluation:
         answers: Answers | None = None
         with ended_if_full(run, attempt, lambda: answers and self._end(answers, stopped=True)):
             found = run.found(number, run.guard.before_scoring(number, self.workspace, pending.logs))
-            answers = yield from elsewhere(lambda: self.ask(context, attempt))
-            found = (*found, *run.found(number, run.guard.after_scoring(number, self.workspace)))
+            beginning = self._beginning
+            answers = yield from elsewhere(lambda: self.ask(context, attempt, beginning=beginning))
+            found = (*found, *run.found(number, (*run.guard.after_scoring(number, self.workspace), *self._forged())))
         answers = self.not_spoilt(attempt, replace(answers, found=found))
         stopped = run.switch.immediate.is_set()
         self.close(attempt, answers, stopped=stopped)
         return None if stopped else answers
 
-    def ask(self, context: StepContext, attempt: Attempt, *, held_out: tuple[CheckResult, ...] | None = None) -> Answers:
-        """Run validators and scorers once; touches no store. A disk that is full for them is told in the answers.
+    def ask(
+        self,
+        context: StepContext,
+        attempt: Attempt,
+        *,
+        held_out: tuple[CheckResult, ...] | None = None,
+        beginning: bool = False,
+    ) -> Answers:
+        """Run checks and scorers once; touches no store. A disk that is full for them is told in the answers.
 
         With ``held_out`` the hold-out's scorers are asked, and see these checks; then ``checks`` of the answers is empty.
+        ``beginning``: no scorer is asked, or paid, where a check could not begin.
         """
         run = self.run
         began = run.clock.monotonic()
@@ -182,17 +191,36 @@ class Evaluation:
                     return Answers((CheckResult(name="reset", passed=False, broken=unready, seconds=seconds),), (), seconds)
                 if held_out is None:
                     run.tell(PhaseStarted(iteration=context.iteration, candidate=context.candidate, phase="verify"))
-                    checks += (validator.validate(context) for validator in run.parts.validators)
+                    checks += (validator.validate(self.cleared(context)) for validator in run.parts.validators)
+                if beginning and troubles(checks, ()):
+                    return Answers(tuple(checks), (), run.clock.monotonic() - began)
                 run.tell(PhaseStarted(iteration=context.iteration, candidate=context.candidate, phase="score"))
                 scored = replace(context, checks=tuple(checks) if held_out is None else held_out)
                 scorers = run.parts.scorers if held_out is None else run.parts.holdout
                 for scorer in scorers:
-                    readings.append(scorer.score(scored))  # noqa: PERF401 - what was paid for stays known when the next one fails
+                    readings.append(scorer.score(self.cleared(scored)))  # noqa: PERF401 - what was paid for stays known when the next one fails
         except (JumarError, OSError) as error:
             if not disk_is_full(error):
                 raise
             full = str(error)
         return Answers(tuple(checks), tuple(readings), run.clock.monotonic() - began, full=full)
+
+    def _forged(self) -> tuple[Finding, ...]:
+        names = [name for scorer in self.run.parts.scorers if isinstance(scorer, JudgeScorer) for name in scorer.shared.forged()]
+        if not names:
+            return ()
+        said = "a reply of the judge was" if len(names) == 1 else f"{len(names):,} replies of the judge were"
+        return (Finding(message=f"{said} not written by jumar and not taken: the judge was asked again ({escape(names[0])})"),)
+
+    def cleared(self, context: StepContext) -> StepContext:
+        """Return ``context`` when its directory is free of bytecode that programs before it left."""
+        clear_bytecode(
+            context.workdir,
+            context.artifacts,
+            context.environment,
+            known=lambda path, status: self.run.surroundings.had(self.workspace, path, status),
+        )
+        return context
 
     def not_spoilt(self, attempt: Attempt, answers: Answers) -> Answers:
         """Return the answers as they are; those against a candidate on a full disk are none. Once only, or it could hide so."""
@@ -217,7 +245,7 @@ class Evaluation:
             raise StoreWriteError(answers.full) from OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _end(self, answers: Answers, *, stopped: bool) -> AttemptEnd:
-        broken = None if stopped else _broken(answers)
+        broken = None if stopped else self._broken(answers)
         usage, known = _paid(answers.readings)
         return AttemptEnd(
             outcome="interrupted" if stopped else "ok" if broken is None else "broken",
@@ -245,7 +273,9 @@ class Evaluation:
     ) -> IterationRecord:
         store, stage = self.run.store, pending.stage
         parent: int | None = stage.get("parent")
-        modified = () if parent is None else changed_paths(store.manifest(parent).entries, pending.manifest.entries)
+        known = store.find_record(parent)
+        before = None if known is None else store.manifest(known.iteration_number).entries
+        modified = () if before is None else changed_paths(before, pending.manifest.entries)
         usage = Usage() if ended is None else ended.usage
         return IterationRecord(
             iteration_number=pending.number,
@@ -272,15 +302,15 @@ class Evaluation:
             nonce=pending.nonce,
             commits=() if ended is None else ended.commits,
             tampering=tuple(finding.message for finding in found if finding.fails),
-            failure=_failure(ended, judged, modified=bool(modified) or parent is None),
+            failure=_failure(ended, judged, modified=bool(modified) or known is None),
         )
 
     def _delta(self, pending: Pending, judged: Verdict) -> float | None:
         """Return the difference to the iteration before; of a parallel candidate, or where that has no score, to the parent."""
         store, views, parent = self.run.store, self.run.store.views(), pending.stage.get("parent")
         before = views[-1].score if views and pending.stage.get("batch") is None else None
-        if before is None and parent is not None:
-            before = store.record(parent).quality_score
+        if before is None and (started_from := store.find_record(parent)) is not None:
+            before = started_from.quality_score
         return None if judged.quality is None or before is None else round(judged.quality - before, 4)
 
 
@@ -291,7 +321,7 @@ def ended_of(stage: Mapping[str, Any]) -> AttemptEnd | None:
 
 
 def _failed(ended: AttemptEnd | None) -> Status | None:
-    """Return the status of a pass whose generator failed, so that there is nothing to evaluate; else None."""
+    """Return the status of an iteration whose generator failed, so that there is nothing to evaluate; else None."""
     return None if ended is None else _STATUS_OF.get(ended.outcome)
 
 

@@ -47,7 +47,7 @@ class LoopStarted:
     """The loop holds its lock and is about to work. ``resumed`` is True when there were iterations already.
 
     ``recorded`` is their number, ``latest`` the last of them (:data:`LATEST` at most, by number), ``best`` the number of the
-    running best, None when no score is valid.
+    running best, None when no score is valid. ``spend`` is what earlier runs of the loop spent.
     """
 
     type: ClassVar[str] = "loop_started"
@@ -60,6 +60,7 @@ class LoopStarted:
     latest: tuple[IterationRecord, ...] = ()
     best: int | None = None
     budget: Budget | None = None
+    spend: Spend = field(default_factory=Spend)
 
     def to_json(self) -> dict[str, Any]:
         """Return the event, without the records."""
@@ -70,6 +71,7 @@ class LoopStarted:
             "recorded": self.recorded,
             "rules": self.rules.to_json(),
             "budget": None if self.budget is None else self.budget.to_json(),
+            "spend": self.spend.to_json(),
             "weights": dict(self.weights),
         }
 

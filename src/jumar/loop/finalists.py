@@ -1,7 +1,7 @@
-"""After the last pass: finalists are scored again, and what is chosen is confirmed, one attempt and one durable reading each.
+"""After the last iteration: finalists are scored again, and the selected is confirmed, one attempt and one durable reading each.
 
 What is still to be read follows from the records and readings alone (:func:`jumar.ranking.confirmed.next_reading`), so a run that
-was killed goes on with what is missing and repeats nothing.
+was killed resumes what is missing and repeats nothing.
 """
 
 from __future__ import annotations
@@ -22,27 +22,26 @@ from jumar.loop.evaluation import Evaluation
 from jumar.loop.purse import begin, ended_if_full, refused_evaluation
 from jumar.loop.run import LoopRun
 from jumar.loop.seeds import step_seed
-from jumar.loop.settings import achievable
 from jumar.loop.space import with_room
 from jumar.loop.trees import Trees
 from jumar.loop.verdict import Verdict, verdict
 from jumar.loop.workspace import Workspace
-from jumar.model import IterationRecord, Reading, Scorer, SelectionCriteria, StepContext, StopDecision
+from jumar.model import Reading, Scorer, StepContext, StopDecision
 from jumar.model.attempts import Attempt
 from jumar.model.stopping import UNENDED_REASONS
 from jumar.ranking.confirmed import NextReading, next_reading
 from jumar.ranking.score import resolve_weights
-from jumar.text import percent
+from jumar.text import points
 
-__all__ = ["Finals"]
+__all__ = ["Finals", "context_again"]
 
 _SEED: Final = "JUMAR_SEED"
-_WORDS: Final = {"rescore": "scored again", "confirm": "read once more, to confirm it", "holdout": "scored by the hold-out"}
+_WORDS: Final = {"rescore": "scored again", "confirm": "scored again, to confirm it", "holdout": "scored by the hold-out"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finals:
-    """The end of one run. The caller holds the loop's lock; between two readings the work tree is that of some iteration."""
+    """The end of one run. The caller holds the loop's lock; between readings the working directory is that of some iteration."""
 
     run: LoopRun
     trees: Trees
@@ -51,7 +50,7 @@ class Finals:
         """Read what is still to be read after a loop that ended with ``stop``; return that, or who asked to end it meanwhile.
 
         The tree is that of the last iteration afterwards. What the budget does not allow is left out and told. Errors: as of the
-        store and the work tree; finished readings stay.
+        store and the working directory; finished readings stay.
         """
         if stop.reason in UNENDED_REASONS:
             return stop
@@ -77,10 +76,7 @@ class Finals:
         return self.trees.of(None if self.run.settings.candidates == 1 else 1)
 
     def _wanted(self) -> NextReading | None:
-        return next_reading(evidence_of(self.run.store), self._criteria(), held_out=bool(self.run.parts.holdout))
-
-    def _criteria(self) -> SelectionCriteria:
-        return achievable(self.run.settings.criteria, has_validators=bool(self.run.parts.validators))
+        return next_reading(evidence_of(self.run.store), self.run.criteria, held_out=bool(self.run.parts.holdout))
 
     def _put_back(self) -> None:
         store = self.run.store
@@ -102,7 +98,10 @@ class Finals:
             evaluation = Evaluation(run=run, workspace=self._tree())
             held_out = wanted.kind == "holdout"
             with ended_if_full(run, attempt):
-                context = self._context(wanted, record, attempt)
+                brief = Briefing.of(run, number, record.parent, batch=record.batch, candidate=record.candidate)
+                scratch = brief.scratch(attempt.start.number)
+                label = f"{wanted.kind}-{number:03d}-{wanted.turn}"
+                context = context_again(run, self._tree(), brief, scratch, nonce=attempt.start.nonce, label=label)
                 run.found(number, run.guard.put_back(self._tree(), context.log_directory))
                 answers = evaluation.ask(context, attempt, held_out=record.checks if held_out else None)
                 answers = evaluation.not_spoilt(attempt, answers)
@@ -146,33 +145,33 @@ class Finals:
             given = settings.holdout_weights or (settings.weights if same else {})
         return resolve_weights(dimensions, given or None)
 
-    def _context(self, wanted: NextReading, record: IterationRecord, attempt: Attempt) -> StepContext:
-        """Return what the programs get: the iteration's own prompt, a seed and a nonce of this reading."""
-        run, number = self.run, wanted.iteration
-        logs = run.store.paths.iteration(number) / "logs"
-        brief = Briefing.of(run, number, record.parent, batch=record.batch, candidate=record.candidate)
-        scratch = brief.scratch(attempt.start.number)
-        with as_write_error("create", scratch):
-            for name in ("prompt.md", "feedback.json"):
-                _copy(logs / name, scratch / name)
-        generated = None if record.attempt is None else run.store.attempt(record.attempt).end
-        context = brief.context(
-            self._tree(),
-            scratch,
-            "confirm",
-            nonce=attempt.start.nonce,
-            since=time.time_ns(),
-            artifacts=tuple(run.store.manifest(number).entries),
-            generator_exit=None if generated is None else generated.exit_code,
-        )
-        label = f"{wanted.kind}-{number:03d}-{wanted.turn}"
-        seed = step_seed(run.settings.seed, iteration=number, candidate=record.candidate, purpose=label)
-        environment = {**context.environment, _SEED: str(seed)}
-        return replace(context, seed=seed, environment=environment, fresh=f"{run.settings.loop_id}/{label}")
+
+def context_again(run: LoopRun, workspace: Workspace, brief: Briefing, scratch: Path, *, nonce: str, label: str) -> StepContext:
+    """Return what the checks and scorers of an iteration get that is looked at again: its own prompt, and a seed of ``label``.
+
+    ``scratch`` is an empty directory, ``nonce`` marks the processes.
+    """
+    number, record = brief.number, run.store.record(brief.number)
+    with as_write_error("create", scratch):
+        for name in ("prompt.md", "feedback.json"):
+            _copy(run.store.paths.iteration(number) / "logs" / name, scratch / name)
+    generated = None if record.attempt is None else run.store.attempt(record.attempt).end
+    context = brief.context(
+        workspace,
+        scratch,
+        "confirm",
+        nonce=nonce,
+        since=time.time_ns(),
+        artifacts=tuple(run.store.manifest(number).entries),
+        generator_exit=None if generated is None else generated.exit_code,
+    )
+    seed = step_seed(run.settings.seed, iteration=number, candidate=record.candidate, purpose=label)
+    environment = {**context.environment, _SEED: str(seed)}
+    return replace(context, seed=seed, environment=environment, fresh=f"{run.settings.loop_id}/{label}")
 
 
 def _found(reading: Reading) -> str:
-    return percent(reading.score) if reading.score is not None else f"no score: {reading.status_reason or reading.status}"
+    return points(reading.score) if reading.score is not None else f"no score: {reading.status_reason or reading.status}"
 
 
 def _copy(source: Path, target: Path) -> None:

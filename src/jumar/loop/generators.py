@@ -1,4 +1,4 @@
-"""What changes the work tree: a command, a Python function in a child process, or a callable in this one."""
+"""What changes the working directory: a command, a Python function in a child process, or a callable in this one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jumar.loop.values import as_usage
 from jumar.model.protocols import GenerateOutcome, StepContext
 from jumar.model.records import Usage
 
-__all__ = ["DEFAULT_TIMEOUT", "CallableGenerator", "CommandGenerator", "PythonGenerator"]
+__all__ = ["DEFAULT_TIMEOUT", "PLACEHOLDER", "CallableGenerator", "CommandGenerator", "PythonGenerator"]
 
 DEFAULT_TIMEOUT: Final = 1800.0
 SUMMED_OUTPUT_CAP: Final = 16 << 20
@@ -28,15 +28,16 @@ SUMMED_OUTPUT_CAP: Final = 16 << 20
 _LOG: Final = "generator.log"
 Wrap = Callable[[Sequence[str], StepContext], list[str]]
 """What makes another argv of a command's, such as :meth:`jumar.loop.sandbox.Sandbox.wrap`."""
-_PLACEHOLDER: Final = re.compile(r"\{(prompt|prompt_file|feedback_file|iteration|loop_id|session_id)\}")
+PLACEHOLDER: Final = re.compile(r"\{(prompt|prompt_file|feedback_file|iteration|loop_id|session_id)\}")
+"""What is replaced in a command that is a list of words."""
 
 
 class CommandGenerator:
-    """Runs an agent's command in the work directory.
+    """Runs an agent's command in the working directory.
 
     A string goes to the shell and finds its facts in the environment. A list sees no shell; in it ``{prompt}``,
     ``{prompt_file}``, ``{feedback_file}``, ``{iteration}``, ``{loop_id}`` and ``{session_id}`` (empty for a fresh session) are
-    replaced, and any other braces left alone. ``resume_command`` is run instead where there is a session to go on with.
+    replaced, and any other braces left alone. ``resume_command`` is run instead where there is a session to resume.
     ``stdin="prompt"`` gives it the prompt on its standard input. ``usage_map`` finds usage in the JSON that it prints (see
     :func:`jumar.loop.usage.check_usage_map`); the usage file comes first. ``completion_promise`` is a text which, alone on a
     line of its output, says that it is done. ``wrap`` puts it into a sandbox. Errors: :class:`jumar.errors.ConfigError`.
@@ -104,7 +105,7 @@ class CommandGenerator:
         }
         if any("{prompt}" in argument for argument in command):
             values["prompt"] = context.prompt_file.read_text(encoding="utf-8")
-        return [_PLACEHOLDER.sub(lambda match: values[match[1]], argument) for argument in command]
+        return [PLACEHOLDER.sub(lambda match: values[match[1]], argument) for argument in command]
 
 
 def _outcome(
@@ -150,7 +151,7 @@ class PythonGenerator:
     """Calls ``module:function`` with the :class:`StepContext` in a child process.
 
     The function returns None, a :class:`Usage` or a mapping with its fields; what it does not say is looked for in the usage
-    file. ``search`` are directories to import from, before the work directory: the configuration's own.
+    file. ``search`` are directories to import from, before the working directory: the configuration's own.
     """
 
     def __init__(

@@ -140,7 +140,7 @@ def _common(repository: str) -> str:
 
 
 def _top(work: str) -> str | None:
-    """Return the directory of the work tree that ``work`` lies in."""
+    """Return the directory of the working directory that ``work`` lies in."""
     return next((os.fspath(place) for place in (Path(work), *Path(work).parents) if os.path.lexists(place / _GIT)), None)
 
 

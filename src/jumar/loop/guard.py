@@ -1,9 +1,9 @@
 """Verified, not declared: what decides about candidates stays as it was at the start, and so does what was recorded.
 
-The generator may change its work tree. When it changes the checks, the store or the configuration, it is caught, what can be put
-back is put back, and the iteration is not verified. What ``protect`` names is put back without blame: then weakened tests are no
-help, and new ones are welcome. This guards against agents that take a short cut, not against forgers: a generator with the same
-rights as jumar could alter the running process. ``isolation = "sandbox"`` takes the rights away.
+The generator may change its working directory. When it changes the checks, the store or the configuration, it is caught, what can
+be put back is put back, and the iteration is not verified. What ``protect`` names is put back without blame: then weakened tests
+are no help, and new ones are welcome. This guards against agents that take a short cut, not against forgers: a generator with the
+same rights as jumar could alter the running process. ``isolation = "sandbox"`` takes the rights away.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar import files
+from jumar.loop.bytecode import installed
 from jumar.loop.checkfiles import CheckFile, GuardRules
+from jumar.loop.runners.configuration import OWN, stands_in
+from jumar.loop.surroundings import Surroundings
 from jumar.loop.workspace import Workspace
 from jumar.model.records import ArtifactDetail
 from jumar.store.loop_store import LoopStore
@@ -33,10 +36,7 @@ from jumar.text import escape
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["CONTROL", "Finding", "Guard", "findings_from_json", "history_findings"]
-
-CONTROL: Final = ("conftest.py", "pytest.ini", ".pytest.ini", "sitecustomize.py", "usercustomize.py")
-"""Files that change how every test runs. With ``protect`` they are as at the start too, wherever they lie."""
+__all__ = ["Finding", "Guard", "findings_from_json", "history_findings"]
 
 _KEPT: Final = "protected"  # directory of the logs with what the generator made of protected files
 _KEPT_FILE: Final = 1 << 20
@@ -45,8 +45,7 @@ _COPIED: Final = 1 << 20  # a check's file up to this size is put back when it c
 _SHOWN: Final = 5
 _COMMONDIR: Final = ".git/commondir"  # only a linked worktree's has one, and there .git is a file
 _MODE: Final = "was given another mode"
-_SIDE_BY_SIDE: Final = 1000  # more candidates than anybody runs at once: what is older waits no longer
-_OURS: Final = ("check-", "score-", "evaluation", _KEPT)  # names in the logs that validators and scorers write
+_OURS: Final = ("check-", "score-", "evaluation", _KEPT)  # names in the logs that checks and scorers write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +87,7 @@ def history_findings(workspace: Workspace, head: str | None, commits: tuple[str,
 
 @dataclass(slots=True)
 class _Window:
-    """One run of a program that could change things: a generator's, or that of validators and scorers."""
+    """One run of a program that could change things: a generator's, or that of checks and scorers."""
 
     scratch: Path
     given: dict[str, bytes | None]
@@ -129,18 +128,19 @@ class Guard:
     candidates may be under way; what is found in the store then counts for each of them.
     """
 
-    def __init__(self, store: LoopStore, rules: GuardRules) -> None:
+    def __init__(self, store: LoopStore, rules: GuardRules, surroundings: Surroundings | None = None) -> None:
         self._store = store
+        self._surroundings = surroundings or Surroundings(store)
         self._rules = rules
         self._watch = StoreWatch(store)
         self._cache = StatCache()
         self._start = Manifest({})
         self._copies = Path()
         self._outside: tuple[CheckFile, ...] = ()
-        self._spec: GitIgnoreSpec | None = _spec(rules.protect)
+        self._spec: GitIgnoreSpec | None = _spec([*OWN, *rules.protect]) if rules.protect else None
+        self._free: GitIgnoreSpec | None = _spec(["*", *rules.protect]) if rules.protect else None
         self._used_by = {file.path: file.used_by for file in rules.files}
         self._windows: dict[tuple[str, int], _Window] = {}
-        self._staged: set[int] = set()
         self._config: _Kept | None = None
         self._led = False
 
@@ -152,7 +152,7 @@ class Guard:
         self._config = None if self._rules.config is None else _Kept.of(self._rules.config)
         generation = 1 + sum(decision.kind == "accept" for decision in self._store.decisions())
         kept = self._store.kept_checks()
-        notices = list(self._rules.notices)
+        notices = list(self._rules.notices) if self._is_new() else []
         self._led = os.path.lexists(workspace.tree / _COMMONDIR)
         if kept is None or kept[0] < generation:
             if kept is not None:
@@ -169,6 +169,11 @@ class Guard:
             kept_in = "" if aside is None else f"; what was there is kept in {escape(os.fspath(aside))}"
             notices.append(f"{names}: not as at the start of the loop, and put back{kept_in}")
         return tuple(notices)
+
+    def _is_new(self) -> bool:
+        """Whether no iteration is recorded yet under the configuration that holds: what is so once is told once."""
+        accepted = [decision.final_iteration for decision in self._store.decisions() if decision.kind == "accept"]
+        return self._store.iteration_numbers()[-1:] in {(), tuple(accepted[-1:])}
 
     def ready(self, workspace: Workspace) -> None:
         """Make the files that decide as they were at the start, after the tree was brought to an iteration's snapshot."""
@@ -187,7 +192,6 @@ class Guard:
         """
         window = self._close("generate", number)
         found = [*self._scratch(window), *self._configuration(window, "while the generator ran, ")]
-        self._staged.add(number)
         return (*window.found, *found)
 
     def put_back(self, workspace: Workspace, logs: Path | None, *, decided: bool = False) -> tuple[Finding, ...]:
@@ -216,7 +220,6 @@ class Guard:
 
     def before_scoring(self, number: int, workspace: Workspace, logs: Path) -> tuple[Finding, ...]:
         """Look at what decides, right before it does. The snapshot of iteration ``number`` is pending."""
-        self._staged.add(number)
         self._open("score", number, logs)
         return (*self.put_back(workspace, logs), *self._elsewhere(workspace))
 
@@ -227,14 +230,19 @@ class Guard:
         found += self._configuration(window)
         return tuple(replace(item, message=f"while the checks ran, {item.message}") for item in dict.fromkeys(found))
 
+    @property
+    def guarded(self) -> tuple[str, ...]:
+        """The relative paths of what is as it was at the start, whoever changed it."""
+        return tuple(self._start.entries)
+
     def end(self) -> tuple[str, ...]:
-        """Look at everything that was recorded, before the best is chosen; returns what was found, for the person."""
+        """Look at everything that was recorded, before the best is selected; returns what was found, for the person."""
         self._watch.arm()
         return tuple(f"the store: {damage}" for damage in self._watch.look(everything=True))
 
     def _open(self, phase: str, number: int, scratch: Path) -> None:
         names = ("prompt.md", "feedback.json") if phase == "generate" else ()
-        self._watch.arm()
+        self._watch.arm(alone=not self._windows)
         self._windows[phase, number] = _Window(
             scratch=scratch,
             given={name: files.content_of(scratch / name) for name in names},
@@ -242,14 +250,12 @@ class Guard:
 
     def _close(self, phase: str, number: int) -> _Window:
         under_way = sorted({each for _, each in self._windows})
-        damages = self._watch.look(pending=frozenset(self._staged))
+        damages = self._watch.look()
         if self._store.regain_lock():
             damages = (*damages, Damage("the lock of the loop", "was deleted", mended=True))
         for damage in damages:
             for window in self._windows.values():
                 window.found.append(_of_damage(damage, under_way))
-        last = self._store.iteration_numbers()[-1:]
-        self._staged = {waiting for waiting in self._staged if not last or waiting >= last[0] - _SIDE_BY_SIDE}
         return self._windows.pop((phase, number))
 
     def _scratch(self, window: _Window) -> Iterator[Finding]:
@@ -323,14 +329,23 @@ class Guard:
         return self._spec is not None and self._spec.match_file(path)
 
     def _new_control(self, workspace: Workspace) -> tuple[str, ...]:
-        """Return the files that change how tests run and were not there at the start; without ``protect`` none."""
-        if self._spec is None:
+        """Return the files that change how tests run and were not there at the start; without ``protect`` none.
+
+        What the loop does not keep counts too, and what ``protect`` frees (``!pytest.ini``) does not.
+        """
+        if self._free is None or not self._store.iteration_numbers():
             return ()
-        known = self._start.entries
+        self._surroundings.begin(workspace)
+        known = self._store.manifest(0).entries
+        beside = {"", *(parent for path in self._start.entries for parent in _parents(path))}
+        skipped = installed(workspace.directory, sorted(known))
         return tuple(
             path
-            for path in workspace.paths()
-            if path.rpartition("/")[2] in CONTROL and path not in known and self._protects(path)
+            for path, _ in files.walk(workspace.directory, prune=skipped, lenient=True)
+            if stands_in(path, beside)
+            and path not in known
+            and not (path in self._start.entries or self._surroundings.had(workspace, path))
+            and self._free.match_file(path)
         )
 
     def _judge(self, plan: RestorePlan, tree: Path, new: frozenset[str], *, decided: bool) -> Iterator[Finding]:
@@ -353,10 +368,11 @@ class Guard:
             yield Finding(message=message, fails=decided and f"was {what}" != _MODE)
         if new:
             verb = "is new and changes how tests run: it was" if len(new) == 1 else "are new and change how tests run: they were"
-            yield Finding(message=f"{_some(sorted(new))} {verb} taken out (protect)", fails=decided)
+            free = f'"!{escape(min(new))}" there allows {"it" if len(new) == 1 else "the first"}'
+            yield Finding(message=f"{_some(sorted(new))} {verb} taken out (protect; {free})")
 
     def _elsewhere(self, workspace: Workspace) -> Iterator[Finding]:
-        """Compare the files of checks of which there is no copy: outside of the work directory, or too large."""
+        """Compare the files of checks of which there is no copy: outside of the working directory, or too large."""
         for file in self._outside:
             path = workspace.directory / file.path if file.in_tree else Path(file.path)
             now = self._digest(path)
@@ -384,12 +400,16 @@ class Guard:
         return digest
 
 
-def _spec(protect: tuple[str, ...]) -> GitIgnoreSpec | None:
-    if not protect:
-        return None
+def _spec(lines: Sequence[str]) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
-    return GitIgnoreSpec.from_lines([*CONTROL, *protect])
+    return GitIgnoreSpec.from_lines(lines)
+
+
+def _parents(path: str) -> Iterator[str]:
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def _after_the_fact(finding: Finding) -> Finding:

@@ -1,7 +1,7 @@
 """The person's own commands around the steps: ``setup`` and ``reset`` for what lies outside of files, ``on_stop`` at the end.
 
 A tree can be put back to an iteration; a database, a server or a port cannot. ``setup`` makes them once for each tree, ``reset``
-brings them back to a known state before a generator or a validator meets them. None of them is the candidate's: what fails here
+brings them back to a known state before a generator or a check meets them. None of them is the candidate's: what fails here
 says nothing about it. What ``setup`` leaves running stays until the run ends.
 """
 

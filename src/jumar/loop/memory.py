@@ -1,4 +1,4 @@
-"""What earlier passes and loops learned: their reflections as notes, and the question that a pass asks of them.
+"""What earlier iterations and loops learned: their reflections as notes, and the question that an iteration asks of them.
 
 Which notes fit is not decided here: that is a :class:`Memory`'s business, which ``app/`` wires. All functions read records only.
 """
@@ -12,8 +12,9 @@ from typing import Final, Protocol
 
 from jumar.errors import JumarError
 from jumar.model.records import IterationRecord
-from jumar.store.layout import list_loops, loops_directory
+from jumar.store.layout import loops_directory
 from jumar.store.loop_reader import LoopReader
+from jumar.store.newest import by_creation
 
 __all__ = ["Memory", "Note", "Notebook", "question"]
 
@@ -38,7 +39,7 @@ class Memory(Protocol):
     def everywhere(self) -> bool: ...
 
     def recall(self, query: str, notes: Sequence[Note], *, turn: str) -> Sequence[Note]:
-        """Return the notes that fit ``query``, best first; ``turn`` names the pass in the log.
+        """Return the notes that fit ``query``, best first; ``turn`` names the iteration in the log.
 
         What it raises is told as a notice, and the prompt goes without.
         """
@@ -51,19 +52,18 @@ class Notebook:
     def __init__(self) -> None:
         self._pages: dict[str, _Page] = {}
 
-    def gather(self, store: LoopReader, parent: int | None, *, everywhere: bool) -> list[Note]:
-        """Return the notes of the iterations before ``parent``, newest first, then those of other loops; each text once.
+    def gather(self, store: LoopReader, numbers: Sequence[int], *, everywhere: bool) -> list[Note]:
+        """Return the notes of the iterations ``numbers``, the last first, then those of other loops; each text once.
 
         What was added since the last time is read now. A loop that cannot be read has none.
         """
-        notes: list[Note] = []
-        if parent is not None:
-            notes += self._pages.setdefault(store.loop_id, _Page(store)).notes(before=parent)
+        notes = self._pages.setdefault(store.loop_id, _Page(store)).notes(numbers)
         if everywhere:
-            root = store.paths.directory.parent.parent
-            for name in reversed([name for name in list_loops(root) if name != store.loop_id][-_LOOPS:]):
+            root = store.paths.root
+            for name in reversed([name for name in by_creation(root) if name != store.loop_id][-_LOOPS:]):
                 try:
-                    notes += self._page(name, loops_directory(root) / name).notes()
+                    page = self._page(name, loops_directory(root) / name)
+                    notes += page.notes(page.reader.iteration_numbers())
                 except (JumarError, FileNotFoundError):
                     self._pages.pop(name, None)
         seen: dict[str, Note] = {}
@@ -89,8 +89,7 @@ class _Page:
     stamp: tuple[int, int, int] | None = None
     read: dict[int, tuple[Note, ...]] = field(default_factory=dict[int, tuple[Note, ...]])
 
-    def notes(self, *, before: int | None = None) -> list[Note]:
-        numbers = [number for number in self.reader.iteration_numbers() if before is None or number < before]
+    def notes(self, numbers: Sequence[int]) -> list[Note]:
         found: list[Note] = []
         for number in reversed(numbers[-_ITERATIONS:]):
             if number not in self.read:
@@ -108,7 +107,7 @@ def _notes(record: IterationRecord, loop_id: str) -> tuple[Note, ...]:
 
 
 def question(objective: str, last: IterationRecord | None) -> str:
-    """Return what a pass faces, as text to compare notes with: the objective, and what is wrong with the state it starts from."""
+    """Return what an iteration faces, to compare notes with: the objective, and what is wrong with the state it starts from."""
     parts = [objective.strip()]
     if last is not None:
         parts += [f"check '{check.name}' fails" for check in last.checks if not check.passed]

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from jumar.budget.gate import budget_left
 from jumar.errors import LoopFinishedError, NothingEvaluatedError
 from jumar.model import IterationRecord, SelectionResult, StopDecision
 from jumar.model.attempts import Spend
 from jumar.model.budget import Budget
+from jumar.model.decisions import Rechecked
 from jumar.model.stopping import LIMIT_REASONS
 from jumar.ranking.confirmed import Certainty
 
@@ -34,10 +35,14 @@ _REQUESTED = {"interrupted": 130, "stop_file": 130, "terminated": 143}
 class LoopOutcome:
     """What a run leaves. ``selection`` is None when no iteration has a valid score.
 
-    ``verified`` tells whether the chosen iteration passed its validators (None without validators). ``applied`` is the number
-    of the apply decision that restored the best into the work tree, None when nothing had to be written. ``writes_back`` is
-    False when the loop was told to leave the work directory alone. ``already_finished`` is True when the loop had ended before
-    and this run paid for nothing. ``certainty`` is how sure the choice is, None when nothing is known of noise.
+    ``start`` is iteration 0, None where there is none. ``output`` is ``final-output/``; ``output_holds`` says whether it has the
+    whole selected iteration or what differs from the start, None where it was not filled. ``verified`` tells whether the selected
+    iteration passed its checks (None without checks). ``applied`` is the number of the apply decision that restored the best into
+    the working directory, None when nothing had to be written. ``writes_back`` is False when the loop was told to leave the
+    working directory alone. ``already_finished`` is True when the loop had ended before and this run paid for nothing.
+    ``certainty`` is how sure the choice is, None when nothing is known of noise.
+    ``tie_with_start`` is True when the start was selected although an iteration is as good, which stands then.
+    ``recheck`` is what came of running its checks once more.
     """
 
     loop_id: str
@@ -45,9 +50,11 @@ class LoopOutcome:
     workdir: Path
     selection: SelectionResult | None
     chosen: IterationRecord | None
+    start: IterationRecord | None
     stop: StopDecision
     spend: Spend
     output: Path
+    output_holds: Literal["full", "changed"] | None
     passes_ok: int
     has_validators: bool
     resumed: bool = False
@@ -58,17 +65,20 @@ class LoopOutcome:
     failures: Mapping[str, int] = field(default_factory=_none)
     budget: Budget = field(default_factory=Budget)
     certainty: Certainty | None = None
+    tie_with_start: bool = False
+    recheck: Rechecked | None = None
 
     @property
     def verified(self) -> bool | None:
-        """Whether the chosen iteration passed all validators; None when there are none."""
+        """Whether the selected iteration passed all checks, and no strict recheck refused it; None when there are none."""
         if not self.has_validators:
             return None
-        return self.chosen is not None and self.chosen.verification_status == "passed"
+        refused = self.recheck is not None and self.recheck.refused
+        return self.chosen is not None and self.chosen.verification_status == "passed" and not refused
 
     @property
     def gate_met(self) -> bool:
-        """The threshold's verdict; without one, at least as good as the start and not refused by a validator."""
+        """The threshold's verdict; without one, at least as good as the start and not refused by a check."""
         if self.selection is None:
             return False
         if self.selection.meets_threshold is not None:
@@ -109,8 +119,13 @@ class LoopOutcome:
             "stop_reason": self.stop.reason,
             "stop_detail": self.stop.detail,
             "verified": self.verified,
+            "rechecked": self.recheck and self.recheck.rechecked,
+            "rechecked_because": self.recheck and self.recheck.because,
+            "checks": _checks_json(self.chosen),
+            "start": self.start and {"quality_score": self.start.quality_score, "checks": _checks_json(self.start)},
             "spend": self.spend.to_json(),
             "output": str(self.output),
+            "output_holds": self.output_holds,
             "reason": selection and selection.reason,
             "fallback": selection and selection.fallback,
             "runner_up": selection and selection.runner_up,
@@ -120,6 +135,8 @@ class LoopOutcome:
             "below_start": selection is not None and selection.below_start,
             "resumed": self.resumed,
             "applied": self.applied,
+            "tie_with_start": self.tie_with_start,
+            "kept": self.selection and self.selection.kept,
             "apply_problem": self.apply_problem,
             "already_finished": self.already_finished,
             "failures": dict(self.failures),
@@ -127,3 +144,8 @@ class LoopOutcome:
             "directory": str(self.directory),
             "exit_code": self.exit_code,
         }
+
+
+def _checks_json(record: IterationRecord | None) -> list[dict[str, Any]]:
+    checks = () if record is None else record.checks
+    return [{"name": check.name, "passed": check.passed, "tests": check.tests and check.tests.to_json()} for check in checks]

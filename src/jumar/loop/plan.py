@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jumar.model import IterationView
+from jumar.model import IterationView, SelectionCriteria
 from jumar.model.records import NOT_GENERATED
 from jumar.ranking.choose import running_best
+from jumar.ranking.noise import Evidence
+from jumar.ranking.ratchet import latest_best
 
 __all__ = ["Plan", "choose_parent", "missing_of_batch", "plan_next"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The next passes, all from ``parent``. ``candidates`` are the slots of ``numbers``, from 1; ``batch`` None: a lone pass."""
+    """The next ones, all from ``parent``. ``candidates`` are the slots of ``numbers``, from 1; ``batch`` None: a lone one."""
 
     numbers: tuple[int, ...]
     parent: int
@@ -22,16 +24,16 @@ class Plan:
     candidates: tuple[int | None, ...] = (None,)
 
 
-def choose_parent(views: Sequence[IterationView], continue_from: str, best: IterationView | None = None) -> int:
-    """Return the iteration whose tree the next one starts from.
+def choose_parent(evidence: Evidence, criteria: SelectionCriteria, continue_from: str) -> int:
+    """Return the iteration whose tree the next one starts from. There is one at least.
 
-    ``previous`` is the last iteration whose generator succeeded: what a failed one left lying is in its snapshot, and not in the
-    way of the next; of a batch it is the best. ``best`` is the running best, else the previous; it is looked for unless given.
+    ``best`` is :func:`jumar.ranking.ratchet.latest_best`, else the previous. ``previous`` is the last iteration whose generator
+    succeeded: what a failed one left lying is in its snapshot, and not in the way of the next; of a batch it is the best.
     """
-    if continue_from == "best":
-        best = running_best(views) if best is None else best
-        if best is not None:
-            return best.number
+    views = evidence.views
+    best = latest_best(evidence, criteria) if continue_from == "best" else None
+    if best is not None:
+        return best
     usable = [view for view in reversed(views) if view.status not in NOT_GENERATED]
     if not usable:
         return views[-1].number
@@ -52,19 +54,19 @@ def missing_of_batch(views: Sequence[IterationView], *, candidates: int, max_ite
 
 
 def plan_next(
-    views: Sequence[IterationView], *, candidates: int, max_iterations: int, continue_from: str, best: IterationView | None
+    evidence: Evidence, criteria: SelectionCriteria, *, candidates: int, max_iterations: int, continue_from: str
 ) -> Plan:
-    """Return the next passes. ``views`` hold iteration 0 at least; ``best`` is the running best of them all."""
-    last = views[-1]
+    """Return the next iterations; ``evidence`` holds iteration 0 at least. A batch that was cut off keeps its parent."""
+    views, last = evidence.views, evidence.views[-1]
     if candidates == 1:
-        return Plan(numbers=(last.number + 1,), parent=choose_parent(views, continue_from, best))
+        return Plan(numbers=(last.number + 1,), parent=choose_parent(evidence, criteria, continue_from))
     missing = missing_of_batch(views, candidates=candidates, max_iterations=max_iterations)
     if missing:
-        before = [view for view in views if view.batch != last.batch]
         first = last.number - (last.candidate or 1) + 1
+        usable = any(view.number == last.parent and view.status not in NOT_GENERATED for view in views)
         return Plan(
             numbers=missing,
-            parent=choose_parent(before, continue_from),
+            parent=last.parent if usable and last.parent is not None else choose_parent(evidence, criteria, continue_from),
             batch=last.batch,
             candidates=tuple(number - first + 1 for number in missing),
         )
@@ -72,7 +74,7 @@ def plan_next(
     numbers = tuple(range(first, min(first + candidates, max_iterations + 1)))
     return Plan(
         numbers=numbers,
-        parent=choose_parent(views, continue_from, best),
+        parent=choose_parent(evidence, criteria, continue_from),
         batch=max((view.batch or 0 for view in views), default=0) + 1,
         candidates=tuple(range(1, len(numbers) + 1)),
     )

@@ -26,9 +26,11 @@ from jumar.errors import ConfigError
 from jumar.files import as_write_error
 from jumar.loop.strays import MARKER, Family
 from jumar.redaction import current
+from jumar.text import without_escapes
 
 __all__ = [
     "DEFAULT_OUTPUT_CAP",
+    "SHOWN_AT_ONCE",
     "ProcessResult",
     "broken_reason",
     "check_command",
@@ -41,6 +43,8 @@ __all__ = [
 DEFAULT_OUTPUT_CAP: Final = 1 << 20
 _TAIL: Final = 8 << 10  # bytes of a tail that goes into records and prompts
 _LOG_TAIL: Final = 64 << 10  # of the log's cap, what is kept for the end of the output
+SHOWN_AT_ONCE: Final = DEFAULT_OUTPUT_CAP - _LOG_TAIL
+"""Bytes of output that reach a log as they come; of a longer one, the end is written when it is there."""
 _GRACE: Final = 2.0  # seconds between SIGTERM and SIGKILL
 _LOOK: Final = 0.05  # seconds between two looks at the stop event while output is awaited
 _DRAIN: Final = 0.2  # seconds to wait for the end of a pipe that somebody unknown still holds
@@ -104,6 +108,7 @@ def run_command(
     timeout: float | None,
     log: Path | None,
     output_cap: int = DEFAULT_OUTPUT_CAP,
+    kept: int = 0,
     stdin: bytes | None = None,
     stop: threading.Event | None = None,
     marker: str | None = None,
@@ -114,7 +119,8 @@ def run_command(
     A string goes to ``/bin/sh -c``; a list is an argv and sees no shell. ``timeout`` is in seconds, None for none; when it is
     over, or when ``stop`` is set, the command's processes get SIGTERM and two seconds later SIGKILL. ``stdin`` None means
     /dev/null. ``marker`` is the nonce that the processes carry, by default a random one. ``log`` receives both outputs as they
-    arrive: the beginning as it comes, and the end when it is there, together at most ``output_cap`` bytes.
+    arrive: the beginning as it comes, and the end when it is there, together at most ``output_cap`` bytes. The result holds as
+    much of each of the two, or ``kept`` bytes where that is more.
 
     With ``leave`` what the command started in the background goes on when it has ended by itself; whoever asks for that ends it,
     by its marker.
@@ -127,7 +133,7 @@ def run_command(
     outer = env.get(MARKER) or os.environ.get(MARKER)
     environment = {**env, MARKER: f"{outer}:{nonce}" if outer else nonce}
     started = time.monotonic()
-    with contextlib.closing(_Output(log, output_cap)) as output:
+    with contextlib.closing(_Output(log, output_cap, max(output_cap, kept))) as output:
         try:
             process = subprocess.Popen(
                 argv,
@@ -302,7 +308,8 @@ class _Bounded:
         return max(0, self.total - self._head - self._end)
 
     def tail_text(self) -> str:
-        return _text(bytes(self._recent[-_TAIL:]), cut=self.total > _TAIL)
+        """Return the end without colours: they are for a terminal, and may be most of it."""
+        return without_escapes(_text(bytes(self._recent), cut=self.total > len(self._recent)))[-_TAIL:]
 
 
 class _Stream(_Bounded):
@@ -321,10 +328,10 @@ class _Stream(_Bounded):
 class _Output:
     """Everything that a command prints: each stream, both in the order of their arrival, and the log; all of it without secrets.
 
-    What may be the beginning of a secret is held back, so that a word may arrive a little after what the other stream printed.
+    A line is held back until it has an end, since it may hold a secret: each arrives whole.
     """
 
-    def __init__(self, log: Path | None, cap: int) -> None:
+    def __init__(self, log: Path | None, cap: int, kept: int) -> None:
         self.log_error: str | None = None
         self._fd: int | None = None
         if log is not None:
@@ -332,8 +339,8 @@ class _Output:
                 self._fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         end = min(_LOG_TAIL, cap // 4)
         self.merged = _Bounded(cap - end, end, self._write)
-        self.out = _Stream(cap)
-        self.err = _Stream(cap)
+        self.out = _Stream(kept)
+        self.err = _Stream(kept)
         redactor = current()
         self._redactor = redactor
         self._clean_out, self._clean_err, self._clean_both = redactor.stream(), redactor.stream(), redactor.stream()
@@ -427,7 +434,7 @@ def _not_found(name: str, cwd: Path) -> str:
         return f"the command {name!r} was not found: check its spelling and the PATH that jumar sees"
     if (cwd / name).exists():
         return f"the command {name!r} cannot be run: the program that its first line (#!) names was not found"
-    # in a copy or a worktree a path that leaves the work directory leads elsewhere, which only the place shows
+    # in a copy or a worktree a path that leaves the working directory leads elsewhere, which only the place shows
     where = "" if Path(name).is_absolute() else f", seen from {str(cwd)!r} where it runs"
     return f"the command {name!r} was not found{where}: check its spelling{', or give its absolute path' if where else ''}"
 
@@ -446,7 +453,7 @@ def _not_started(argv: Sequence[str], cwd: Path, error: Exception) -> str:
         reason = "it holds a NUL byte" if argv else "it is empty"
         return f"the command {name!r} cannot be run: {reason}"
     if not cwd.is_dir():
-        return f"the work directory {str(cwd)!r} does not exist"
+        return f"the working directory {str(cwd)!r} does not exist"
     reasons = {
         errno.ENOENT: _not_found(name, cwd),
         errno.EACCES: f"the command {name!r} is not executable: `chmod +x` it, or name its interpreter",

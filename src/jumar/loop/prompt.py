@@ -1,4 +1,4 @@
-"""What the next pass is told: a Markdown prompt for agents, and the same facts as JSON for programs.
+"""What the next iteration is told: a Markdown prompt for agents, and the same facts as JSON for programs.
 
 Pure functions of the records. Output of checks is the work of programs that nobody vetted: it stands in fences longer than any
 inside, with control characters shown, and everything is capped, so that a prompt does not grow with the loop.
@@ -10,15 +10,17 @@ import math
 import re
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from jumar.errors import ConfigError
 from jumar.loop.evaluation_protocol import render_protocol
 from jumar.loop.memory import Note
 from jumar.loop.process import describe_exit, tail
+from jumar.model.checks import CheckResult
 from jumar.model.codec import FORMAT, encode
-from jumar.model.records import CheckResult, IterationRecord, IterationView, ScoreReading
+from jumar.model.records import IterationRecord, IterationView, ScoreReading
+from jumar.report.repairs import NamedTests, Repairs
 from jumar.text import escape, escape_block, nearest, points
 
 __all__ = ["PROMPT_FIELDS", "BudgetLeft", "check_template", "fenced", "render_feedback", "render_prompt"]
@@ -47,9 +49,13 @@ _LINE: Final = 500  # characters of a reason or reflection
 _HISTORY: Final = 100  # iterations in the JSON
 
 
+Progress = Sequence[tuple[int, Repairs]]
+_TOLD: Final = {"missing": "removed or skipped"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLeft:
-    """What is left to spend, this pass included; None where there is no limit."""
+    """What is left to spend, this iteration included; None where there is no limit."""
 
     iterations: int | None = None
     seconds: float | None = None
@@ -91,10 +97,12 @@ def render_prompt(
     budget: BudgetLeft | None = None,
     completion_promise: str | None = None,
     template: str | None = None,
+    progress: Progress = (),
 ) -> str:
-    """Return the prompt of a pass.
+    """Return the prompt of an iteration.
 
-    ``last`` is the iteration whose state the pass starts from; its failing checks are shown. ``reflections`` are those of earlier
+    ``last`` is the iteration whose state the iteration starts from; its failing checks are shown. ``progress`` is what iterations
+    repaired and broke, each with its number. ``reflections`` are those of earlier
     iterations, each with its number, oldest first; ``memory`` holds notes that were found to fit, best first. ``template`` stands
     in for the built-in order; its placeholders are :data:`PROMPT_FIELDS`. Errors: :class:`jumar.errors.ConfigError` for a
     template with others.
@@ -103,7 +111,7 @@ def render_prompt(
         "objective": escape_block(objective.replace("\r\n", "\n")).strip() or "(none was given)",
         "iteration": str(iteration),
         "max_iterations": "no limit" if max_iterations is None else str(max_iterations),
-        "standing": _standing(iteration, max_iterations, last, best, completion_promise),
+        "standing": _standing(iteration, max_iterations, last, best, completion_promise, history) + _progress(progress),
         "scores": _scores(history, best),
         "dimensions": _dimensions(last, best),
         "checks": _checks(last),
@@ -122,10 +130,10 @@ def render_prompt(
         "scorers": "What the scorers said",
         "evaluation": "Evaluation protocol",
         "reflections": "Reflections so far",
-        "memory": "From earlier passes, what fits best first",
+        "memory": "From earlier iterations, what fits best first",
         "budget": "Budget left",
     }
-    parts = [f"# Objective\n\n{values['objective']}", f"# This pass\n\n{values['standing']}"]
+    parts = [f"# Objective\n\n{values['objective']}", f"# This iteration\n\n{values['standing']}"]
     parts += [f"## {title}\n\n{values[name]}" for name, title in titles.items() if values[name]]
     return "\n\n".join(parts) + "\n"
 
@@ -151,16 +159,30 @@ def _standing(
     last: IterationRecord | None,
     best: IterationView | None,
     completion_promise: str | None,
+    history: Sequence[IterationView],
 ) -> str:
     limit = "" if max_iterations is None else f" of at most {max_iterations}"
-    sentences = [f"This is pass {iteration}{limit}." if iteration else "This is the state before the first pass."]
+    sentences = [f"This is iteration {iteration}{limit}." if iteration else "This is the state before the first iteration."]
     if last is not None:
-        sentences.append(f"It goes on from iteration {last.iteration_number}: {_outcome(last)}.")
-    if best is not None and best.score is not None and (last is None or best.number != last.iteration_number):
+        sentences.append(f"It starts from iteration {last.iteration_number}: {_outcome(last)}.")
+        after = [view.number for view in history if view.number > last.iteration_number]
+        if after:
+            to = "and" if len(after) == 2 else "to"
+            which = f"Iteration {after[0]} was" if len(after) == 1 else f"Iterations {after[0]} {to} {after[-1]} were"
+            sentences.append(f"{which} not kept: what was changed there is undone.")
+    if best is not None and best.score is not None and (last is None or best.score != last.quality_score):
         sentences.append(f"The best so far is iteration {best.number} with {points(best.score)} of 100.")
     if completion_promise:
         sentences.append(f"When nothing is left to do, print {_name(completion_promise)}, alone on a line.")
     return " ".join(sentences)
+
+
+def _progress(progress: Progress) -> str:
+    sentences: list[str] = []
+    for number, changes in progress:
+        parts = [f"{_TOLD.get(verb, verb)} {_name(str(tests))}" for verb, tests in changes.parts]
+        sentences += [f" Iteration {number} {' and '.join(parts)}."] if parts else []
+    return "".join(sentences)
 
 
 def _outcome(record: IterationRecord) -> str:
@@ -207,28 +229,39 @@ def _dimensions(last: IterationRecord | None, best: IterationView | None) -> str
 def _checks(last: IterationRecord | None) -> str:
     if last is None:
         return ""
-    failing = [check for check in last.checks if not check.passed]
+    failing = [check for check in last.checks if not check.passed or check.share < 1]
     parts = [_check(check) for check in failing[:_CHECKS]]
     if len(failing) > _CHECKS:
         parts.append(
             f"…and {len(failing) - _CHECKS} more: {', '.join(_name(check.name) for check in failing[_CHECKS:][:_ITEMS])}"
         )
     if last.status in {"generator_failed", "generator_timeout"} and last.analysis.errors:
-        parts.append("The last pass itself failed:\n\n" + fenced("\n".join(last.analysis.errors[:_ITEMS])))
+        parts.append("The last iteration itself failed:\n\n" + fenced("\n".join(last.analysis.errors[:_ITEMS])))
     return "\n\n".join(parts)
 
 
 def _check(check: CheckResult) -> str:
     if check.broken is not None:
         return f"{_name(check.name)} could not run: {_line(check.broken)}"
-    head = f"{_name(check.name)} failed: {describe_exit(check.exit_code) if check.exit_code is not None else 'it said no'}"
-    tests = check.new_failures or check.failures
-    if tests:
-        more = f", and {len(tests) - _ITEMS} more" if len(tests) > _ITEMS else ""
-        kind = "New failing tests" if check.new_failures else "Failing tests"
-        head += f"\n\n{kind}: {', '.join(_name(test) for test in tests[:_ITEMS])}{more}"
+    why = "it said no" if check.exit_code is None else describe_exit(check.exit_code) or "exit code 0"
+    parts = [f"{_name(check.name)} failed: {why}"]
+    if check.tests is not None:
+        parts = [f"{_name(check.name)}: {check.tests} ({why})"]
+    failing = len(check.failures) if check.tests is None else max(check.tests.failed, len(check.failures))
+    if check.new_failures:
+        parts.append(_tests("New failing tests", check.new_failures, len(check.new_failures)))
+    elif check.failures:
+        parts.append(_tests("Failing tests", check.failures, failing))
+    if check.missing and check.tests is not None:
+        parts.append(_tests("Known tests that were skipped or did not run", check.missing, check.tests.missing))
     output = tail(check.output_tail, _OUTPUT).strip("\n")
-    return f"{head}\n\n{fenced(output)}" if output else head
+    return "\n\n".join([*parts, *([fenced(output)] if output else [])])
+
+
+def _tests(what: str, names: Sequence[str], count: int) -> str:
+    shown = names[:_ITEMS]
+    more = f", and {count - len(shown):,} more" if count > len(shown) else ""
+    return f"{what}: {', '.join(_name(name) for name in shown)}{more}"
 
 
 def _scorers(last: IterationRecord | None) -> str:
@@ -262,7 +295,7 @@ def _budget(budget: BudgetLeft | None) -> str:
     if budget is None:
         return ""
     parts = [
-        None if budget.iterations is None else f"{budget.iterations} passes, this one included",
+        None if budget.iterations is None else f"{budget.iterations} iterations, this one included",
         None if budget.seconds is None else f"{budget.seconds / 60:.0f} minutes",
         None if budget.tokens is None else f"{budget.tokens:,} tokens",
         None if budget.cost_usd is None else f"${budget.cost_usd:.2f}",
@@ -282,10 +315,12 @@ def render_feedback(
     reflections: Sequence[tuple[int, Sequence[str]]] = (),
     memory: Sequence[Note] = (),
     budget: BudgetLeft | None = None,
+    progress: Progress = (),
 ) -> str:
     """Return the same facts as a JSON document, ASCII only; scores are not rounded, output is not escaped.
 
-    ``history`` holds the last 100 iterations, ``recorded`` says how many there are. What is unknown is null.
+    ``history`` holds the last 100 iterations, ``recorded`` says how many there are. ``progress`` has the first 100 names of what
+    was repaired and broken, and how many there are. What is unknown is null.
     """
     document = {
         "format": FORMAT,
@@ -297,6 +332,9 @@ def render_feedback(
         "history": [_view(view) for view in history[-_HISTORY:]],
         "last": None if last is None else _record(last),
         "best": None if best is None else _view(best),
+        "progress": [
+            {"iteration": number, **{verb: _named(tests) for verb, tests in changes.all}} for number, changes in progress
+        ],
         "reflections": [{"iteration": number, "text": text} for number, texts in reflections for text in texts][-_HISTORY:],
         "memory": [
             {"loop": note.loop_id, "iteration": note.iteration, "score": _finite(note.score), "text": note.text}
@@ -322,6 +360,10 @@ def _numbers(values: Mapping[str, float]) -> dict[str, float | None]:
     return {name: _finite(value) for name, value in values.items()}
 
 
+def _named(tests: NamedTests) -> dict[str, Any]:
+    return {"count": len(tests.names) + tests.unnamed, "names": list(tests.names[:_HISTORY])}
+
+
 def _view(view: IterationView) -> dict[str, Any]:
     return {
         "iteration": view.number,
@@ -342,7 +384,7 @@ def _record(record: IterationRecord) -> dict[str, Any]:
         "status": record.status,
         "status_reason": record.status_reason,
         "dimensions": _numbers(record.dimensions),
-        "checks": [check.to_json() for check in record.checks],
+        "checks": [replace(check, known=()).to_json() for check in record.checks],
         "readings": [{**reading.to_json(), "score": _finite(reading.score)} for reading in record.readings],
         "reflections": list(record.reflections),
         "errors": list(record.analysis.errors),

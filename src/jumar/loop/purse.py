@@ -56,7 +56,7 @@ def may_begin(run: LoopRun, *, running: int = 0) -> Gate:
 
 
 def refused_evaluation(run: LoopRun) -> str | None:
-    """Return why the limits have no room for another evaluation, None where they have; those of passes and calls don't count.
+    """Return why the limits have no room for another evaluation, None where they have; those of iterations and calls don't count.
 
     The first evaluation of what was paid for is not to be asked about: it is never refused.
     """
@@ -83,7 +83,7 @@ def _call_ages(run: LoopRun) -> list[float]:
 
 
 def _still_to_come(reserved: Reservation, generate: Reservation, score: Reservation) -> Reservation:
-    """Return what a pass under way may take beyond what its start set aside: a dearer run than that, and its scoring."""
+    """Return what an iteration under way may take beyond what its start set aside: a dearer run than that, and its scoring."""
     cost = max(0.0, (generate.cost_usd or 0.0) - (reserved.cost_usd or 0.0)) + (score.cost_usd or 0.0)
     tokens = max(0, (generate.tokens or 0) - (reserved.tokens or 0)) + (score.tokens or 0)
     return Reservation(cost_usd=cost, tokens=tokens)
@@ -157,7 +157,7 @@ def refused_too_often(run: LoopRun, number: int) -> StopDecision | None:
     detail = (
         f"the provider refused iteration {number}{refused_text(refused).removeprefix('refused')} ([retry] rate_limited = {most})"
     )
-    return StopDecision(reason="rate_limited", detail=f"{detail}; run the same command again to go on")
+    return StopDecision(reason="rate_limited", detail=f"{detail}; run the same command again to resume")
 
 
 def wait_for(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from jumar.decide.evidence import evidence_of
+from jumar.decide.operation import last_applied
 from jumar.loop.heartbeat import last_beat
 from jumar.loop.plan import choose_parent
 from jumar.loop.purse import finish
@@ -14,7 +16,6 @@ from jumar.loop.trees import Trees
 from jumar.loop.usage import read_usage_file
 from jumar.loop.work import drive
 from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
-from jumar.store.loop_store import Pending
 from jumar.store.restore import RestorePlan
 from jumar.text import escape
 
@@ -25,7 +26,7 @@ def recover(run: LoopRun, trees: Trees) -> None:
     """Bring the loop to the state between two steps. The caller holds the lock; what is done is told.
 
     In this order: attempts that never ended are written off as lost, and what they left running is ended; snapshots that
-    were taken are scored; attempts that ended without a snapshot get one from their work tree; a tree that differs from
+    were taken are scored; attempts that ended without a snapshot get one from their working directory; a tree that differs from
     the recorded parent's is set aside and restored.
     """
     store = run.store
@@ -35,15 +36,17 @@ def recover(run: LoopRun, trees: Trees) -> None:
     completed = _complete_unstaged(run, trees) or completed
     views = store.views()
     if views and not completed and run.settings.candidates == 1:
-        parent = choose_parent(views, run.settings.continue_from)
+        parent = choose_parent(evidence_of(store), run.criteria, run.settings.continue_from)
         workspace = trees.of(None)
         plan = workspace.difference(parent)
-        _tell_set_aside(run, plan, workspace.carry_out(plan, set_aside=True), parent)
+        applied = last_applied(store)
+        ours = applied is not None and workspace.holds(applied.best_iteration)  # restored at the end of the run before
+        _tell_set_aside(run, plan, workspace.carry_out(plan, set_aside=not ours), parent)
     store.discard_leftovers()
 
 
 def record_failed(run: LoopRun, trees: Trees) -> None:
-    """Record the failed passes that were to be tried again, now that the loop ends before they could be: they were paid for."""
+    """Record the failed iterations that were to be tried again, now that the loop ends before that: they were paid for."""
     _complete_unstaged(run, trees, ends=True)
 
 
@@ -63,7 +66,7 @@ def _write_off(run: LoopRun, attempt: Attempt) -> None:
         failure="lost",
     )
     finish(run, attempt, end)
-    what = {"generate": "a pass", "score": "the scoring", "confirm": "a later reading"}[start.purpose]
+    what = {"generate": "the step", "score": "the scoring", "confirm": "a later reading"}[start.purpose]
     run.notice(f"{what} of iteration {start.iteration} did not end, because its process died: {_charged(start, end)}")
 
 
@@ -72,7 +75,7 @@ def _charged(start: AttemptStart, end: AttemptEnd) -> str:
     if cost is not None:
         return f"${cost:.2f} are charged, as it had reported"
     if start.reserve_cost_usd is not None:
-        return f"${start.reserve_cost_usd:.2f} are charged, as assumed"
+        return f"${start.reserve_cost_usd:.2f} are charged, as set aside for it"
     return "what it cost is not known"
 
 
@@ -80,7 +83,7 @@ def _tell_set_aside(run: LoopRun, plan: RestorePlan, kept: Path | None, number: 
     if kept is None:
         return
     paths = sorted({*(entry.path for entry in plan.write), *plan.delete})
-    what = f"the work tree differed from iteration {number}, which the loop goes on from: {named(paths)}"
+    what = f"the working directory differed from iteration {number}, from which the loop resumes: {named(paths)}"
     run.notice(f"{what}; what was there is in {kept}")
 
 
@@ -89,20 +92,10 @@ def named(paths: Sequence[str]) -> str:
     return ", ".join(escape(path) for path in paths[:3]) + (f" and {len(paths) - 3:,} more" if len(paths) > 3 else "")
 
 
-def _waiting(run: LoopRun, trees: Trees) -> list[Pending]:
-    """Return the snapshots that wait: first those that have their record already, and only lack being acknowledged.
-
-    While the others are scored, a record among what waits is one that somebody else put there; so is one that does not agree with
-    the rest of what is on disk.
-    """
-    found = [run.store.pending_of(number) for number in run.store.pending_numbers()]
-    waiting = [trees.step(pending.stage.get("candidate")).evaluation.checked(pending) for pending in found]
-    return sorted(waiting, key=lambda pending: pending.record is None)
-
-
 def _complete_pending(run: LoopRun, trees: Trees) -> bool:
     found = False
-    for pending in _waiting(run, trees):
+    waiting = [run.store.pending_of(number) for number in run.store.pending_numbers()]
+    for pending in sorted(waiting, key=lambda each: each.record is None):  # first what only lacks being acknowledged
         found = True
         end_strays(pending.nonce)
         candidate: int | None = pending.stage.get("candidate")
@@ -117,9 +110,13 @@ def _complete_pending(run: LoopRun, trees: Trees) -> bool:
 def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> bool:
     """Snapshot what attempts left that ended just before the interruption, or at the end of the loop were not tried again."""
     found = False
-    recorded = set(run.store.iteration_numbers()) | set(run.store.pending_numbers())
-    for attempt in _last_of_each(run.store.attempts()):
+    numbers = run.store.iteration_numbers()
+    recorded = {*numbers, *run.store.pending_numbers()}
+    attempts = _last_of_each(run.store.attempts())
+    for attempt in attempts:
         start, end = attempt.start, attempt.end
+        if numbers and start.iteration < numbers[-1] and (start.batch is None or start.batch != attempts[-1].start.batch):
+            continue  # of an iteration that was set aside: the tree is a later one's
         if end is None or end.outcome in LEFT_NOTHING or start.parent is None or start.iteration in recorded:
             continue
         step = trees.step(start.candidate)
@@ -130,7 +127,9 @@ def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> boo
         trees.ready(start.candidate)
         step.workspace.carry_out(step.workspace.difference_to(pending))
         if drive(step.evaluation.complete(pending)) is not None and not ends:
-            run.notice(f"iteration {start.iteration} was generated before the interruption; its work tree is taken as it lies")
+            run.notice(
+                f"iteration {start.iteration} was generated before the interruption; its working directory is taken as it lies"
+            )
         found = True
     return found
 

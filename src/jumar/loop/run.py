@@ -11,10 +11,11 @@ from jumar.loop.control import StopSwitch
 from jumar.loop.events import Event, Listener, Notice, deliver
 from jumar.loop.guard import Finding, Guard
 from jumar.loop.memory import Notebook
-from jumar.loop.settings import LoopParts, LoopSettings
+from jumar.loop.settings import LoopParts, LoopSettings, achievable
 from jumar.loop.space import Space
+from jumar.loop.surroundings import Surroundings
 from jumar.loop.tally import Tally
-from jumar.model import Clock
+from jumar.model import Clock, SelectionCriteria
 from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.redaction import current
 from jumar.store.loop_store import LoopStore
@@ -37,11 +38,19 @@ class LoopRun:
     space: Space | None = None
     sleep: Callable[[float], None] = time.sleep
     guard: Guard = field(init=False)
+    surroundings: Surroundings = field(init=False)
     telling: threading.Lock = field(default_factory=threading.Lock, repr=False)
     told: set[str] = field(default_factory=set[str], repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "guard", Guard(self.store, self.settings.guard))
+        surroundings = Surroundings(self.store, self.settings.own)
+        object.__setattr__(self, "surroundings", surroundings)
+        object.__setattr__(self, "guard", Guard(self.store, self.settings.guard, surroundings))
+
+    @property
+    def criteria(self) -> SelectionCriteria:
+        """By what the best is selected: what the settings ask for, as far as this loop's programs can tell."""
+        return achievable(self.settings.criteria, has_validators=bool(self.parts.validators))
 
     def ended_attempts(self, number: int) -> Iterator[tuple[AttemptStart, AttemptEnd]]:
         """Yield the attempts of iteration ``number`` that have ended, the last one first.

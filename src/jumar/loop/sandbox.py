@@ -1,11 +1,11 @@
-"""Running the generator under bubblewrap: it may change the work directory and nothing else.
+"""Running the generator under bubblewrap: it may change the working directory and nothing else.
 
-Inside, the file system is the real one, read-only. Writable are the work directory, the step's scratch directory and what the
+Inside, the file system is the real one, read-only. Writable are the working directory, the step's scratch directory and what the
 person names. Private and empty: ``/tmp``, ``/var/tmp``, ``/dev/shm``, and ``/run`` with its sockets, through which a container
 engine or the session manager would run anything outside. Hidden: the store, and the usual places of secrets. Processes live in a
 namespace of their own and die with the step.
 
-Validators and scorers run outside: the checks are the person's.
+Checks and scorers run outside: the checks are the person's.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Final
 
 from jumar.errors import ConfigError
 from jumar.loop.gitmounts import git_mounts, refuse_links
+from jumar.marks import state_directory
 from jumar.model.protocols import StepContext
 from jumar.text import escape, last_line
 
@@ -40,7 +41,7 @@ _SYSTEM_IN_RUN: Final = (
 )  # where programs are on some systems
 _OUTSIDE: Final = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "WAYLAND_DISPLAY", "DISPLAY")
 _TIMEOUT: Final = 20
-_WAY_OUT: Final = 'or use isolation = "copy" (which keeps the work directory apart and nothing else)'
+_WAY_OUT: Final = 'or use isolation = "copy" (which keeps the working directory apart and nothing else)'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +133,8 @@ class Sandbox:
 
 def _hidden(work: str, environment: Mapping[str, str]) -> Iterator[str]:
     home = environment.get("HOME") or os.path.expanduser("~")
-    for name in SECRET_PLACES:
-        place = os.path.realpath(f"{home}/{name}")
+    for secret in (os.fspath(state_directory()), *(f"{home}/{name}" for name in SECRET_PLACES)):
+        place = os.path.realpath(secret)
         if _is_below(work, place):
             continue
         if os.path.isdir(place):

@@ -1,4 +1,4 @@
-"""Which of an agent's sessions a pass goes on with: that of the pass whose tree it starts from."""
+"""Which of an agent's sessions an iteration resumes: that of the iteration whose tree it starts from."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ __all__ = ["session_to_resume"]
 
 
 def session_to_resume(store: LoopStore, number: int, parent: int | None) -> str | None:
-    """Return the session id that iteration ``number`` goes on with, None for a fresh session. A function of the records alone.
+    """Return the session id that iteration ``number`` resumes, None for a fresh session. A function of the records alone.
 
-    It is the one that ``parent`` reported, else its own parent, and so on: failed and blocked passes are passed over. Once a run
-    of the generator from this parent has failed, the others from it begin afresh: a session that has expired would fail for ever.
+    It is the one that ``parent`` reported, else its own parent, and so on: failed and blocked iterations are passed over. Once a
+    run of the generator from this parent has failed, the others from it begin afresh: an expired session would fail for ever.
     """
     if parent is None or _failed_from(store, number, parent):
         return None
-    current: int | None = parent
-    while current is not None:
-        record = store.record(current)
+    record = store.find_record(parent)
+    while record is not None:
         if record.usage.session_id is not None and _usable(record):
             return record.usage.session_id
-        current = record.parent
+        record = store.find_record(record.parent)
     return None
 
 

@@ -16,12 +16,23 @@ from jumar.model.budget import Budget
 from jumar.model.protocols import Generator, Scorer, Validator
 from jumar.store.matching import ArtifactRules
 
-__all__ = ["IN_PLACE", "ApplyPolicy", "ContinueFrom", "Isolation", "LoopParts", "LoopSettings", "Retries", "achievable"]
+__all__ = [
+    "IN_PLACE",
+    "ApplyPolicy",
+    "ContinueFrom",
+    "Isolation",
+    "LoopParts",
+    "LoopSettings",
+    "RecheckMode",
+    "Retries",
+    "achievable",
+]
 
 ContinueFrom = Literal["previous", "best"]
 Isolation = Literal["none", "copy", "worktree", "sandbox"]
 IN_PLACE: Final = frozenset({"none", "sandbox"})
 ApplyPolicy = Literal["auto", "never"]
+RecheckMode = Literal["clean", "strict", "off"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +41,7 @@ class Retries:
 
     ``generator_failed`` and ``generator_timeout``: further runs for the same iteration; the failed ones are attempts and are
     paid, not iterations. ``rate_limited``: refusals in a row after which the loop stops. ``broken``: further evaluations of a
-    snapshot whose validators or scorers could not answer.
+    snapshot whose checks or scorers could not answer.
     """
 
     generator_failed: int = 0
@@ -57,16 +68,20 @@ class LoopSettings:
 
     ``workdir`` is the person's own directory; with ``isolation`` the loop works in a copy or git worktree of it. ``weights`` is
     empty when all dimensions count the same. ``environment`` are further patterns for the allow-list. ``recorded`` is the
-    configuration as it is kept in ``loop.json``; a resume with another one is refused. ``guard`` is what decides
-    about candidates. ``candidates`` passes are made side by side from one parent, by ``workers`` threads.
+    configuration as it is kept in ``loop.json``, as far as it differs from ``defaults``; a resume with another one is refused.
+    ``guard`` is what decides
+    about candidates. ``candidates`` iterations are made side by side from one parent, by ``workers`` threads.
     ``seed`` is what the steps' own seeds are made from.
     ``holdout_weights`` are those of the hold-out's dimensions, empty as ``weights``. ``notices`` are told when the run begins.
+    ``recheck`` says whether the checks of what is selected run once more at the end.
+    ``own`` are patterns of jumar's own files in the working directory.
+    ``allow_broken_start``: go on although a check or scorer can say nothing of the start.
     """
 
     loop_id: str
     workdir: Path
     objective: str = ""
-    continue_from: ContinueFrom = "previous"
+    continue_from: ContinueFrom = "best"
     isolation: Isolation = "none"
     apply: ApplyPolicy = "auto"
     artifacts: ArtifactRules = field(default_factory=ArtifactRules)
@@ -78,6 +93,7 @@ class LoopSettings:
     completion_promise: str | None = None
     resume_session: bool = False
     recorded: Mapping[str, Any] = field(default_factory=_nothing)
+    defaults: Mapping[str, Any] = field(default_factory=_nothing)
     guard: GuardRules = field(default_factory=GuardRules)
     candidates: int = 1
     workers: int = 1
@@ -86,6 +102,9 @@ class LoopSettings:
     budget: Budget = field(default_factory=Budget)
     holdout_weights: Mapping[str, float] = field(default_factory=_nothing)
     notices: tuple[str, ...] = ()
+    allow_broken_start: bool = False
+    own: tuple[str, ...] = ()
+    recheck: RecheckMode = "clean"
 
     @property
     def in_place(self) -> bool:
@@ -97,7 +116,7 @@ class LoopSettings:
 class LoopParts:
     """The programs of one loop: what generates, verifies and scores, what finds earlier reflections, what is run around them.
 
-    ``holdout`` are scorers that no pass hears of: they confirm the choice at the end.
+    ``holdout`` are scorers that no iteration hears of: they confirm the choice at the end.
     """
 
     generator: Generator

@@ -75,8 +75,8 @@ class Space:
     """The room that one loop needs where its store lies and where it works.
 
     A snapshot is a copy of what changed, and never larger than all of it; the largest so far, twice, and a margin is taken for
-    enough: the generator writes into the work tree what the store then takes in. Only the newest snapshot and the first are
-    measured when a loop is opened, and each new one after that.
+    enough: the generator writes into the working directory what the store then takes in. Only the newest snapshot and the first
+    are measured when a loop is opened, and each new one after that.
     """
 
     def __init__(
@@ -128,13 +128,13 @@ class Space:
         where = escape(str(place))
         if room.bytes < needed:
             return (
-                f"{_size(room.bytes)} are free where {where} lies, and a pass may need {_size(needed)}: the disk is full; free "
-                "some space, and run the same command again"
+                f"{_size(room.bytes)} are free where {where} lies, and an iteration may need {_size(needed)}: the disk is full; "
+                "free some space, and run the same command again"
             )
         if room.files is not None and room.files < many:
             return (
-                f"only {room.files:,} more files can be made where {where} lies, and a pass may need {many:,}: remove some, and "
-                "run the same command again"
+                f"only {room.files:,} more files can be made where {where} lies, and an iteration may need {many:,}: remove "
+                "some, and run the same command again"
             )
         return None
 

@@ -38,7 +38,7 @@ _LAST_LINE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Runs single iterations of one loop in one work tree; holds no state between them."""
+    """Runs single iterations of one loop in one working directory; holds no state between them."""
 
     run: LoopRun
     workspace: Workspace
@@ -85,7 +85,7 @@ class Step:
         ended = self._attempt_end(outcome, commits)
         finish(run, attempt, ended)
         for note in outcome.notes:
-            if not note.startswith("priced:"):  # what could not be used of its usage report: once, not with every pass
+            if not note.startswith("priced:"):  # what could not be used of its usage report: once, not with every iteration
                 run.notice_once(note.partition(" is ")[0], f"iteration {number}: {note}")
         if ended.outcome in LEFT_NOTHING or self._try_again(number, ended):
             return None
@@ -127,7 +127,7 @@ class Step:
         since: int | None = None,
         found: tuple[Finding, ...] = (),
     ) -> Pending:
-        """Snapshot the work tree after an attempt that has ended, with the checks as they were at the start.
+        """Snapshot the working directory after an attempt that has ended, with the checks as they were at the start.
 
         ``since`` is the wall clock when it began, if that is known; ``found`` is what the guard found of it.
         """

@@ -1,7 +1,7 @@
 """Finding and ending every process that a step started, wherever it went.
 
 A process group is not enough: ``setsid`` leaves it, and a double fork leaves the parent too. So each step's environment
-carries :data:`MARKER` with a nonce, which children inherit, and all processes are looked through for it: one pass over
+carries :data:`MARKER` with a nonce, which children inherit, and all processes are looked through for it: one iteration over
 ``/proc`` (about 6 µs a process), or psutil where there is none. Members of a step are those in its group or session, those
 that carry the marker, and the descendants of all of them.
 

@@ -12,10 +12,14 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self, cast
 
+from jumar.decide.apply import apply, plan_apply
 from jumar.decide.cleanup import cleanup
 from jumar.decide.evidence import select_from
 from jumar.decide.override import override
+from jumar.decide.recorded import artifact_rules
 from jumar.decide.select import record_selection
+from jumar.decide.standing import standing
+from jumar.decide.treelock import locked_tree
 from jumar.errors import ArtifactError, ConfigError, NotFoundError, ScoreError
 from jumar.loop.clock import SystemClock
 from jumar.loop.identity import current_user
@@ -40,7 +44,7 @@ from jumar.report.read import load_report
 from jumar.report.summary import Summary, TrajectoryPoint, quality_trajectory, summary
 from jumar.report.views import refresh_views
 from jumar.store.foreign import is_foreign
-from jumar.store.layout import check_loop_id
+from jumar.store.layout import check_loop_id, loops_directory
 from jumar.store.loop_store import LoopStore
 from jumar.text import nearest
 
@@ -50,8 +54,9 @@ __all__ = ["BestOutputTracker"]
 class BestOutputTracker:
     """Records iterations with their artifacts and scores, and selects the best instead of the last.
 
-    ``storage_path`` is the loop's own directory, by default ``.jumar/loops/<loop_id>`` in the current directory. ``selection``
-    and ``quality_weights`` may be partial: what they leave out is taken from what is on disk, else from the defaults. Relative
+    ``storage_path`` is the loop's own directory, by default ``.jumar/loops/<loop_id>`` in the current directory, in a
+    JavaScript project ``.jumar/node_modules/loops/<loop_id>``. ``selection`` and ``quality_weights`` may be partial: what they
+    leave out is taken from what is on disk, else from the defaults. Relative
     artifact paths start at the directory that is current when the tracker is made; a path that leaves it is an error.
 
     Several trackers, also in several processes, may use one directory: each call takes the lock for itself.
@@ -72,7 +77,7 @@ class BestOutputTracker:
         self.loop_id = loop_id
         self._clock = clock or SystemClock()
         self._root = Path.cwd()
-        self._directory = Path(storage_path) if storage_path is not None else Path(".jumar", "loops", loop_id)
+        self._directory = Path(storage_path) if storage_path is not None else loops_directory(Path(".jumar")) / loop_id
         stored = self._stored_config()
         self.selection = _criteria(stored.get("selection"), selection)
         self.quality_weights: Mapping[str, float] = MappingProxyType(
@@ -181,6 +186,20 @@ class BestOutputTracker:
             refresh_views(self.store, at=self._clock.now(), criteria=self.selection)
         return result
 
+    def apply_output(self) -> SelectionResult:
+        """Choose as :meth:`select_output` does, and put the files of what is selected back; ``jumar apply --undo`` undoes it.
+
+        They go to the directory that was current when the tracker was made; an override stands. Errors: as of
+        :meth:`select_output`, and of ``jumar apply``.
+        """
+        result = self.select_output()
+        with self.store.lock(), locked_tree(self.store, self._root):
+            number = standing(self.store).iteration
+            plan = plan_apply(self.store, result.stands if number is None else number, self._root, artifact_rules(self.store))
+            if not plan.empty:
+                apply(self.store, plan, by=current_user(), at=self._clock.now(), reason=result.reason)
+        return result
+
     def compute_selection(self, **changes: Any) -> SelectionResult:
         """Choose without writing anything; ``changes`` replace single criteria (``mode``, ``threshold``, …)."""
         criteria = _criteria(self.selection.to_json(), changes or None)
@@ -195,7 +214,7 @@ class BestOutputTracker:
         return decision
 
     def generate_selection_report(self, selection: SelectionResult | None = None) -> str:
-        """Return the report as markdown, for ``selection`` or for what would be chosen now."""
+        """Return the report as markdown, for ``selection`` or for what would be selected now."""
         chosen = selection or self.compute_selection()
         return render_markdown(load_report(self.store, selection=chosen, criteria=self.selection))
 

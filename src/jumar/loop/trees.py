@@ -1,4 +1,4 @@
-"""The work trees of one run: the loop's own, and one for each parallel candidate, made when it is first needed."""
+"""The working directories of one run: the loop's own, and one for each parallel candidate, made when it is first needed."""
 
 from __future__ import annotations
 
@@ -34,18 +34,23 @@ class Trees:
 
         What the loop keeps of it may have changed by that. Errors: those of :meth:`of`; :class:`JumarError` when ``setup`` fails.
         """
-        workspace, run = self.of(candidate), self._run
+        workspace = self.of(candidate)
         if candidate not in self._set_up:
             self._set_up.add(candidate)
-            told = {"JUMAR_LOOP_ID": run.settings.loop_id, **workspace.variables()}
-            set_up(
-                run.parts.hooks,
-                loop=run.store.paths.directory,
-                tree=workspace.name,
-                cwd=workspace.directory,
-                environment=build_environment(os.environ, run.settings.environment, told),
-            )
+            self.set_up(workspace)
+            self._run.surroundings.begin(workspace)
         return workspace
+
+    def set_up(self, workspace: Workspace) -> None:
+        """Run the person's ``setup`` in a tree, once more where it was: what it left running is ended first."""
+        told = {"JUMAR_LOOP_ID": self._run.settings.loop_id, **workspace.variables()}
+        set_up(
+            self._run.parts.hooks,
+            loop=self._run.store.paths.directory,
+            tree=workspace.name,
+            cwd=workspace.directory,
+            environment=build_environment(os.environ, self._run.settings.environment, told),
+        )
 
     def step(self, candidate: int | None) -> Step:
         """Return what runs iterations in the tree of a candidate."""

@@ -1,32 +1,42 @@
 """Who says whether a candidate passes: a command, a Python function in a child process, or a callable in this one.
 
-A validator that cannot give a verdict (not found, timed out) is *broken*, which says nothing about the candidate.
+A check that cannot give a verdict (not found, timed out) is *broken*, which says nothing about the candidate.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
 from jumar.errors import ConfigError
 from jumar.files import as_write_error
-from jumar.loop.analyzer import without_escapes
+from jumar.loop.broken import runs_copies, runs_with_npx
 from jumar.loop.callables import ask, check_reference, describe_exception, described
-from jumar.loop.junit import parse_junit, short_identity
-from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, broken_reason, check_command, check_timeout, run_command
+from jumar.loop.partial_credit import KnownTests, give_credit, ran_tests
+from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, broken_reason, check_command, check_timeout, run_command, tail
+from jumar.loop.runners import SuiteRun, short_identity
+from jumar.loop.suite_reports import SuiteReports
 from jumar.loop.values import as_verdict
-from jumar.loop.workfiles import FileIdentity, UnreadableFileError, check_relative, find_files, identity, log_name, read_regular
+from jumar.loop.workfiles import check_relative, log_name
+from jumar.model.checks import CheckResult, Known
 from jumar.model.protocols import StepContext
-from jumar.model.records import CheckResult
-from jumar.text import plural
+from jumar.text import plural, without_escapes
 
-__all__ = ["DEFAULT_TIMEOUT", "PYTEST_FAILURES", "Baseline", "CallableValidator", "CommandValidator", "PythonValidator"]
+__all__ = [
+    "DEFAULT_TIMEOUT",
+    "PYTEST_FAILURES",
+    "Baseline",
+    "CallableValidator",
+    "CommandValidator",
+    "PythonValidator",
+]
 
 DEFAULT_TIMEOUT: Final = 600.0
 Baseline = Literal["no_new_failures"]
@@ -34,27 +44,27 @@ Baseline = Literal["no_new_failures"]
 PYTEST_FAILURES: Final = r"^(?:FAILED|ERROR) (?P<id>[^\s:][^\n:]*(?:::[^\n]+?|\.py))(?: - [^\n]*)?[ \t]*$"
 """The lines of pytest's short summary: ``FAILED tests/test_a.py::test_b - AssertionError: …``."""
 
+READ_OUTPUT: Final = 16 << 20
+"""Bytes of each of the two outputs in which tests are counted; the log holds ``output_cap``."""
+_LOOKED_THROUGH: Final = 4 << 20  # characters of which those about passing tests are left out
 _MAX_FAILURES: Final = 5_000
+_SHOWN: Final = 10
 _LONGEST_LINE: Final = 2_000
 _CRASHES: Final = {128 + signal.SIGABRT, 128 + signal.SIGKILL, 128 + signal.SIGSEGV}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Failures:
-    """The failing tests of one run. ``unknown`` says why they cannot be told, and is None when they can."""
-
-    names: tuple[str, ...] = ()
-    unknown: str | None = None
-
-
 class CommandValidator:
-    """Runs a command in the work directory; exit code 0 passes.
+    """Runs a command in the working directory; exit code 0 passes, unless a known test did not run.
+
+    A command that runs tests has them counted (:mod:`jumar.loop.partial_credit`): from the JUnit files that ``junit`` (a glob
+    relative to the working directory) names, else from where :class:`jumar.loop.suite_reports.SuiteReports` finds them. ``known``
+    is ``start``: they are held against the tests that ran first; ``each``: every run is counted by itself, for suites whose names
+    change by nature; ``none``: nothing is counted, and the command only says yes or no.
 
     With ``baseline="no_new_failures"``, a red result passes too as long as no test fails that did not already fail at the start
-    (iteration 0, which is compared with itself and passes). Which tests fail is read from the JUnit file ``junit`` (relative to
-    the work directory) that the command writes, else found in its output by the regular expression ``failures``: its group
-    ``id``, else its first, else the whole match. Without identities on either side, the same exit code as at the start passes,
-    and the output's end says so.
+    (iteration 0, which is compared with itself and passes). Which tests fail follows from the same reports, else from the
+    output by the regular expression ``failures``: its group ``id``, else its first, else the whole match. Without identities on
+    either side, the same exit code as at the start passes, and the output's end says so.
 
     Broken: not found, not executable, the shell's codes 126 and 127, timed out, interrupted. Errors:
     :class:`jumar.errors.ConfigError`.
@@ -70,9 +80,10 @@ class CommandValidator:
         baseline: Baseline | None = None,
         junit: str | None = None,
         failures: str | None = None,
+        known: Known = "start",
         stop: threading.Event | None = None,
     ) -> None:
-        where = f"validator '{name}'"
+        where = f"check '{name}'"
         self.name = name
         self._command = check_command(command, where=where)
         self._timeout = check_timeout(timeout, where=where)
@@ -83,73 +94,124 @@ class CommandValidator:
             self._pattern = re.compile(failures or PYTEST_FAILURES, re.MULTILINE)
         except re.error as error:
             raise ConfigError(f"{where}: failures = {failures!r} is not a regular expression: {error}") from error
+        self._known: Known = known
         self._stop = stop
 
     def validate(self, context: StepContext) -> CheckResult:
-        """Run the command once and say what its end means for the candidate."""
-        before = self._reports(context.workdir)
-        result = run_command(
+        """Run the command, once more where pytest refuses to write a report, and say what its end means for the candidate."""
+        reports = SuiteReports.of(self.name, self._command, self._junit, context, ask=self._known != "none")
+        with contextlib.closing(reports):
+            result = self._run(context, reports.environment)
+            again = reports.refused_by(result)
+            if again is not None:
+                reports, result = again, self._run(context, again.environment)
+            broken = broken_reason(result)
+            suite, problem = reports.read(result) if broken is None else (None, None)
+        if suite is not None:
+            broken = runs_copies(f"{result.stdout}\n{result.stderr}", context.workdir)
+        elif result.error is not None or result.exit_code == 127:
+            broken = runs_with_npx(self._command, context) or broken
+        check = CheckResult(
+            name=self.name,
+            passed=broken is None and result.exit_code == 0,
+            exit_code=result.exit_code,
+            seconds=result.seconds,
+            output_tail=_failures_of(result) if suite is not None and result.exit_code else result.output_tail,
+            broken=broken,
+        )
+        if broken is not None:
+            return check
+        if problem is not None:
+            check = replace(check, note=f"{problem}, which its `junit` names; its output is read instead")
+        counted = check if self._known == "none" else self._counted(check, suite, context)
+        if result.exit_code == 0:
+            return counted
+        failing, unknown = self._failing(counted, result, suite, problem)
+        counted = replace(counted, failures=failing)
+        if self._baseline is None:
+            return counted
+        compared = _against_start(counted, unknown, context)
+        return replace(compared, passed=compared.passed and not (compared.tests and compared.tests.missing))
+
+    def _run(self, context: StepContext, environment: Mapping[str, str]) -> ProcessResult:
+        return run_command(
             self._command,
             cwd=context.workdir,
-            env=context.environment,
+            env=environment,
             timeout=self._timeout,
             log=context.log_directory / log_name("check", self.name),
             output_cap=self._output_cap,
+            kept=0 if self._known == "none" else READ_OUTPUT,
             stop=self._stop,
             marker=context.nonce or None,
         )
-        check = CheckResult(
-            name=self.name,
-            passed=False,
-            exit_code=result.exit_code,
-            seconds=result.seconds,
-            output_tail=result.output_tail,
-            broken=broken_reason(result),
+
+    def _counted(self, check: CheckResult, suite: SuiteRun | None, context: StepContext) -> CheckResult:
+        """Return ``check`` with its tests held against those that are known; as it is where none ever ran."""
+        first = None if self._known == "each" else _first_counted(self.name, context)
+        ran = ran_tests(suite)
+        known = ran if first is None else first
+        if known is None:
+            return check
+        credit = give_credit(suite, known, check.exit_code or 0)
+        counts = credit.counts if self._known == "start" else replace(credit.counts, known=0)
+        makes_known = first is None and self._known == "start"
+        counted = replace(
+            check,
+            passed=check.passed and not counts.missing,
+            tests=counts,
+            failures=credit.failing[:_MAX_FAILURES],
+            added=credit.added[:_MAX_FAILURES],
+            missing=credit.missing[:_MAX_FAILURES],
+            known=tuple(sorted(known.names or ())) if makes_known else (),
         )
-        if check.broken is not None or result.exit_code == 0:
-            return replace(check, passed=check.broken is None)
-        found = self._failing(context.workdir, result, before)
-        check = replace(check, failures=found.names)
-        return check if self._baseline is None else _against_start(check, found.unknown, context)
+        names = ", ".join(counted.missing[:_SHOWN]) + (", …" if counts.missing > _SHOWN else "")
+        gone = f"{plural(counts.missing, 'known test')} did not run{': ' if names else ''}{names}" if counts.missing else ""
+        sentence = "; ".join(part for part in (gone, counts.note) if part)
+        return _noted(counted, sentence) if sentence else counted
 
-    def _reports(self, workdir: Path) -> dict[Path, FileIdentity | None]:
-        if self._junit is None:
-            return {}
-        try:
-            return {path: identity(path) for path in find_files(workdir, self._junit)}
-        except UnreadableFileError:
-            return {}
-
-    def _failing(self, workdir: Path, result: ProcessResult, before: dict[Path, FileIdentity | None]) -> _Failures:
+    def _failing(
+        self, check: CheckResult, result: ProcessResult, suite: SuiteRun | None, problem: str | None
+    ) -> tuple[tuple[str, ...], str | None]:
+        """Return the names of the failing tests of a red run, and why they cannot be told, None when they can."""
         code = result.exit_code or 0
         if code < 0 or code in _CRASHES:
-            return _Failures(unknown=f"it was cut short: {result.failure}")
-        found = self._from_junit(workdir, before) if self._junit is not None else self._from_output(result)
-        if len(found.names) > _MAX_FAILURES:
-            return _Failures(unknown=f"more than {_MAX_FAILURES:,} tests fail")
-        return found
+            return check.failures, f"it was cut short: {result.failure}"
+        unnamed = problem or "its report names no failing test"
+        if check.failures:
+            names = check.failures if len(check.failures) < _MAX_FAILURES else (suite and suite.named("failed")) or ()
+        elif self._junit is not None:
+            names = () if suite is None or problem is not None else suite.named("failed")
+        elif result.truncated:
+            return (), "it printed more than is read, so that failing tests may be missing"
+        else:
+            names, unnamed = self._from_output(result), "its output names no failing test"
+        if len(names) > _MAX_FAILURES:
+            return (names[:_MAX_FAILURES] if self._baseline is None else ()), f"more than {_MAX_FAILURES:,} tests fail"
+        return names, None if names else unnamed
 
-    def _from_junit(self, workdir: Path, before: dict[Path, FileIdentity | None]) -> _Failures:
-        names: set[str] = set()
-        try:
-            fresh = [path for path in find_files(workdir, self._junit or "") if before.get(path) != identity(path)]
-            for path in fresh:
-                names.update(parse_junit(read_regular(path)).failures)
-        except (UnreadableFileError, FileNotFoundError) as error:
-            return _Failures(unknown=f"the report '{self._junit}' {error}")
-        if not fresh:
-            return _Failures(unknown=f"the command did not write '{self._junit}'")
-        return _Failures(names=tuple(sorted(names)), unknown=None if names else "its report names no failing test")
-
-    def _from_output(self, result: ProcessResult) -> _Failures:
-        if result.truncated:
-            return _Failures(unknown="it printed more than output_cap allows, so that failing tests may be missing")
+    def _from_output(self, result: ProcessResult) -> tuple[str, ...]:
         group: str | int = "id" if "id" in self._pattern.groupindex else min(self._pattern.groups, 1)
         # cut, because a pattern may look ahead as far as it can and the lines are the candidate's
         lines = (line[:_LONGEST_LINE] for line in without_escapes(f"{result.stdout}\n{result.stderr}").split("\n"))
         matches = self._pattern.finditer("\n".join(lines))
-        names = {short_identity(match[group]) for match in matches if match[group]}
-        return _Failures(names=tuple(sorted(names)), unknown=None if names else "its output names no failing test")
+        return tuple(sorted({short_identity(match[group]) for match in matches if match[group]}))
+
+
+def _failures_of(result: ProcessResult) -> str:
+    """Return the end of what a test run printed, without what it says of tests that passed."""
+    from jumar.loop.runners.excerpt import without_passing  # as lazy as the other patterns
+
+    excerpt = without_passing(f"{result.stdout}\n{result.stderr}"[-_LOOKED_THROUGH:])
+    return result.output_tail if excerpt is None else tail(excerpt)
+
+
+def _first_counted(name: str, context: StepContext) -> KnownTests | None:
+    """Return the tests that are known: those that ran at the start, else in the first iteration in which any ran."""
+    for check in context.baseline_checks:
+        if check.name == name and check.tests is not None and check.tests.known:
+            return KnownTests(count=check.tests.known, names=frozenset(check.known) or None)
+    return None
 
 
 def _against_start(check: CheckResult, unknown: str | None, context: StepContext) -> CheckResult:
@@ -183,8 +245,8 @@ class PythonValidator:
     """Calls ``module:function`` with the :class:`StepContext` in a child process.
 
     The function returns True, False, ``(bool, reason)``, or None when it passes; an ``AssertionError`` is a failure with its text
-    as the reason. Any other exception or value means that the validator is broken. ``search`` are directories to import from,
-    before the work directory.
+    as the reason. Any other exception or value means that the check is broken. ``search`` are directories to import from,
+    before the working directory.
     """
 
     def __init__(
@@ -197,7 +259,7 @@ class PythonValidator:
         output_cap: int = DEFAULT_OUTPUT_CAP,
         stop: threading.Event | None = None,
     ) -> None:
-        where = f"validator '{name}'"
+        where = f"check '{name}'"
         self.name = name
         self._reference = check_reference(reference, where=where)
         self._search = tuple(search)

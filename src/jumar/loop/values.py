@@ -111,7 +111,7 @@ def _unreadable(text: str) -> str:
 
 
 def as_verdict(value: object) -> tuple[bool, str]:
-    """Read what a validator returned: a bool, ``(bool, reason)``, or None for "passes". Errors: ``TypeError``."""
+    """Read what a check returned: a bool, ``(bool, reason)``, or None for "passes". Errors: ``TypeError``."""
     if value is None:
         return True, ""
     if isinstance(value, bool):

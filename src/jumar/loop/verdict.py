@@ -17,7 +17,7 @@ from jumar.text import escape
 __all__ = ["Verdict", "verdict", "why_broken", "with_findings"]
 
 _REFLECTED = 0.999  # a dimension this good leaves nothing to reflect on
-_WEAKNESSES = 10  # of one evaluation: notes are for later passes, and their prompts stay short
+_WEAKNESSES = 10  # of one evaluation: notes are for later iterations, and their prompts stay short
 _LONGEST = 500  # characters of one
 
 
@@ -27,7 +27,7 @@ def _nothing() -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What validators and scorers said of one candidate. ``quality`` is 0–100, or None with ``status`` saying why."""
+    """What checks and scorers said of one candidate. ``quality`` is 0–100, or None with ``status`` saying why."""
 
     verification: Verification
     status: Status
@@ -42,7 +42,7 @@ def verdict(checks: Sequence[CheckResult], readings: Sequence[ScoreReading], wei
     """Combine ``checks`` and ``readings``. Scorers that share a dimension are averaged.
 
     A broken part (one that could not answer) makes the iteration invalid and says nothing about the candidate; so does an
-    unusable number. Neither is 0, and neither can be chosen.
+    unusable number. Neither is 0, and neither can be selected.
     """
     verification = _verification(checks)
     reasons = tuple(f"{reading.dimension}: {escape(reading.reason)}" for reading in readings if reading.reason)
@@ -72,7 +72,7 @@ def verdict(checks: Sequence[CheckResult], readings: Sequence[ScoreReading], wei
 
 def why_broken(name: str, why: str) -> str:
     """Return why the check ``name`` gave no answer, for people. What the person's own ``reset`` says names itself."""
-    return why if why.startswith("[loop] ") else f"validator '{name}' could not run: {why}"
+    return why if why.startswith("[loop] ") else f"check '{name}' could not run: {why}"
 
 
 def with_findings(judged: Verdict, findings: Sequence[Finding]) -> Verdict:
@@ -108,7 +108,9 @@ def _dimensions(readings: Sequence[ScoreReading]) -> dict[str, float]:
 
 
 def _reflections(checks: Sequence[CheckResult], readings: Sequence[ScoreReading]) -> tuple[str, ...]:
-    failing = [f"check '{check.name}' fails" for check in checks if not check.passed]
+    failing = [
+        f"check '{check.name}' fails{'' if check.tests is None else f': {check.tests}'}" for check in checks if not check.passed
+    ]
     weak = [
         f"{reading.dimension} {reading.score:.2f}: {escape(reading.reason)}"
         for reading in readings

@@ -1,11 +1,12 @@
-"""Reading files that a candidate made: inside the work directory only, regular files only, and never without a limit.
+"""Reading files that a candidate made: inside the working directory only, regular files only, and never without a limit.
 
-A work tree is written by a program that nobody vetted: a document may be a link to somebody's key, a FIFO that blocks
+A working directory is written by a program that nobody vetted: a document may be a link to somebody's key, a FIFO that blocks
 whoever opens it, or larger than memory.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jumar.errors import ConfigError
+from jumar.loop.runners import UnreadableFileError
 from jumar.redaction import current
 
 __all__ = [
@@ -31,10 +33,6 @@ __all__ = [
 FILE_LIMIT = 16 << 20
 FILES_LIMIT = 1_000
 _MAGIC = frozenset("*?[")
-
-
-class UnreadableFileError(Exception):
-    """A file is there and must not be read, or cannot be; the message is a sentence."""
 
 
 def read_regular(path: Path, *, limit: int = FILE_LIMIT) -> bytes:
@@ -61,10 +59,10 @@ def read_regular(path: Path, *, limit: int = FILE_LIMIT) -> bytes:
 
 
 def check_relative(path: str, *, where: str) -> str:
-    """Refuse a configured path or pattern that would leave the work directory. Errors: :class:`jumar.errors.ConfigError`."""
+    """Refuse a configured path or pattern that would leave the working directory. Errors: :class:`jumar.errors.ConfigError`."""
     pure = PurePosixPath(path)
     if not path.strip() or pure.is_absolute() or ".." in pure.parts or "\0" in path:
-        raise ConfigError(f"{where}: the path {path!r} should lie below the work directory, without '..'")
+        raise ConfigError(f"{where}: the path {path!r} should lie below the working directory, without '..'")
     if any("**" in part and part != "**" for part in pure.parts):
         raise ConfigError(f"{where}: in the path {path!r}, '**' should stand alone between slashes")
     return path
@@ -74,7 +72,7 @@ def find_files(workdir: Path, pattern: str, *, among: Collection[str] = ()) -> t
     """Return the files that ``pattern`` (a relative path, or a glob with ``*``, ``?``, ``[…]``, ``**``) names, sorted by path.
 
     A glob passes over hidden directories that it does not name (``.git``, ``.jumar``, caches), and sees only the relative paths
-    ``among`` where there are any. A link is followed when what it leads to lies in the work directory too. No match returns an
+    ``among`` where there are any. A link is followed when what it leads to lies in the working directory too. No match returns an
     empty tuple. Errors: :class:`UnreadableFileError` for a link that leads out, or for more than :data:`FILES_LIMIT` files.
     """
     files = [workdir / pattern]
@@ -90,7 +88,7 @@ def find_files(workdir: Path, pattern: str, *, among: Collection[str] = ()) -> t
     files = [path for path in files if os.path.lexists(path) and not path.is_dir()]
     for path in files:
         if not _stays_inside(path, workdir):
-            raise UnreadableFileError(f"'{path.relative_to(workdir)}' leads out of the work directory")
+            raise UnreadableFileError(f"'{path.relative_to(workdir)}' leads out of the working directory")
     if len(files) > FILES_LIMIT:
         raise UnreadableFileError(f"'{pattern}' matches {len(files):,} files; at most {FILES_LIMIT:,} are read")
     return tuple(files)
@@ -129,12 +127,22 @@ def read_text(workdir: Path, patterns: tuple[str, ...], *, among: Collection[str
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What changes when a file is written again: tells a fresh report from one that lay there before."""
+    """What a file is: tells a fresh report from one that lay there before. ``digest`` is of the content, None of a large one."""
 
     inode: int
-    size: int
     mtime_ns: int
-    ctime_ns: int
+    atime_ns: int
+    size: int
+    digest: bytes | None
+
+    def written_since(self, before: FileIdentity | None) -> bool:
+        """Whether the file was written since ``before``, with the same content or another.
+
+        Not, when only its mode changed, or its times: who touches a file gives both one value, and a write changes one.
+        """
+        if before is None or (self.size, self.digest) != (before.size, before.digest):
+            return True
+        return self.inode != before.inode or self.mtime_ns not in {before.mtime_ns, self.atime_ns}
 
 
 def identity(path: Path) -> FileIdentity | None:
@@ -143,7 +151,11 @@ def identity(path: Path) -> FileIdentity | None:
         found = path.stat()
     except OSError:
         return None
-    return FileIdentity(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    digest = None
+    if stat.S_ISREG(found.st_mode) and found.st_size <= FILE_LIMIT:
+        with contextlib.suppress(OSError, UnreadableFileError):
+            digest = hashlib.blake2b(read_regular(path), digest_size=16).digest()
+    return FileIdentity(found.st_ino, found.st_mtime_ns, found.st_atime_ns, found.st_size, digest)
 
 
 def log_name(kind: str, name: str) -> str:

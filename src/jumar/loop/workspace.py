@@ -1,4 +1,4 @@
-"""The work tree of a loop: where it is, what of it is kept, and how it is brought back to an iteration."""
+"""The working directory of a loop: where it is, what of it is kept, and how it is brought back to an iteration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jumar.store.manifest import Manifest
 from jumar.store.restore import RestorePlan, plan_restore, restore
 from jumar.store.snapshot import StatCache
 
-__all__ = ["Workspace", "changed_paths", "discard_slots", "discard_trees", "own_trees"]
+__all__ = ["Workspace", "changed_paths", "discard_slots", "discard_trees", "remove_trees", "trees_of"]
 
 _WORK: Final = "work"
 _GIT: Final = ".git"
@@ -37,9 +37,9 @@ class Workspace:
 
     ``slot`` None is the loop's own tree: the person's, or ``<root>/work/<loop_id>``. Slot k, from 1 on, is a candidate's:
     ``<root>/work/<loop_id>@cNN``, a worktree where the loop's is one, else a copy (no loop id holds an ``@``). ``origin`` is the
-    person's own directory, ``tree`` the top of what was made, ``directory`` the work directory in it. One thread at a time uses a
-    workspace, and each slot may have its own; only :meth:`carry_out` with ``set_aside`` writes the store, and belongs to the
-    thread that holds its lock. ``cache`` holds the hashes of this tree's files.
+    person's own directory, ``tree`` the top of what was made, ``directory`` the working directory in it. One thread at a time
+    uses a workspace, and each slot may have its own; only :meth:`carry_out` with ``set_aside`` writes the store, and belongs to
+    the thread that holds its lock. ``cache`` holds the hashes of this tree's files.
     """
 
     def __init__(self, store: LoopStore, settings: LoopSettings, slot: int | None = None) -> None:
@@ -47,44 +47,44 @@ class Workspace:
         self._settings = settings
         self._rules = settings.artifacts if slot is None else replace(settings.artifacts)  # it remembers names of one tree
         self.origin = settings.workdir
-        self._root = store.paths.directory.parent.parent
+        self.root = store.paths.root
         self.slot = slot
         self.cache = store.cache if slot is None else StatCache()
         self._kind = _kind(settings, slot)
         self.tree = settings.workdir
         if self._kind != "in place":
-            self.tree = self._root / _WORK / (settings.loop_id if slot is None else f"{settings.loop_id}@c{slot:02d}")
+            self.tree = self.root / _WORK / (settings.loop_id if slot is None else f"{settings.loop_id}@c{slot:02d}")
         self._within = "."
         if self._kind == "worktree":
             self._within = place_in_repository(self.origin)
         self.directory = self.tree / self._within
 
     def prepare(self) -> None:
-        """Make the work tree exist. It is made once, whole, and is the same one after a resume.
+        """Make the working directory exist. It is made once, whole, and is the same one after a resume.
 
         What a killed run left of one is removed, and so are the locks of a git that was killed in it. Errors:
         :class:`UsageError`, :class:`jumar.errors.ConfigError`, :class:`jumar.errors.ArtifactError` over the quota,
         :class:`jumar.errors.StoreWriteError`.
         """
         if not self.origin.is_dir():
-            raise UsageError(f"the work directory {self.origin} does not exist")
+            raise UsageError(f"the working directory {self.origin} does not exist")
         if self._kind == "in place":
             return
         whole = is_whole(self.tree) if self._kind == "worktree" else self.tree.is_dir()
         if not whole:
-            kept = self._rules.list(self.origin, never=(self._root,))
+            kept = self._rules.list(self.origin, never=(self.root,))
             self._rules.check_quota(self.origin, kept)
             with as_write_error("create", self.tree):
                 make_directory(self.tree.parent)
             if self._kind == "worktree":
                 discard_worktree(self.origin, self.tree, self._ref())
-                make_worktree(self.origin, self.tree, kept, never=self._root)
+                make_worktree(self.origin, self.tree, kept, never=self.root)
             else:
                 self._copy()
         self.unlock()
 
     def _copy(self) -> None:
-        with as_write_error("copy the work directory to", self.tree):
+        with as_write_error("copy the working directory to", self.tree):
             temporary = self.tree.with_name(TEMPORARY + self.tree.name)
             remove_tree(temporary)
             shutil.copytree(self.origin, temporary, symlinks=True, ignore=self._not_copied)
@@ -104,13 +104,13 @@ class Workspace:
             special = not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
             pointer = at_top and name == _GIT and not stat.S_ISDIR(mode)
             linked = in_git and (name == _LINKED or name.endswith(".lock"))
-            if special or pointer or linked or (stat.S_ISDIR(mode) and path.resolve() == self._root.resolve()):
+            if special or pointer or linked or (stat.S_ISDIR(mode) and path.resolve() == self.root.resolve()):
                 left_out.add(name)
         return left_out
 
     def matching(self, patterns: tuple[str, ...]) -> tuple[str, ...]:
         """Return the files of the tree that ``patterns`` (gitignore syntax) name, whether or not the loop keeps them."""
-        return replace(self._rules, include=patterns, exclude=()).list(self.directory, never=(self._root,))
+        return replace(self._rules, include=patterns, exclude=()).list(self.directory, never=(self.root,))
 
     @property
     def name(self) -> str:
@@ -139,9 +139,7 @@ class Workspace:
         if self._kind == "worktree":
             return discard_worktree(self.origin, self.tree, self._ref())
         if self._kind == "copy":
-            with as_write_error("remove", self.tree):
-                remove_tree(self.tree.with_name(TEMPORARY + self.tree.name))
-                remove_tree(self.tree)
+            _remove_copy(self.tree)
         return None
 
     def variables(self) -> dict[str, str]:
@@ -157,13 +155,20 @@ class Workspace:
 
     def paths(self) -> tuple[str, ...]:
         """Return what the loop keeps of the tree as it is now. The snapshot itself refuses what is over the quota."""
-        return self._rules.list(self.directory, never=(self._root,))
+        return self._rules.list(self.directory, never=(self.root,))
 
     def difference(self, number: int) -> RestorePlan:
         """Return what would have to change for the tree to equal the snapshot of iteration ``number``."""
         if not self._store.has_snapshot(number):
-            raise ArtifactError(f"the snapshot of iteration {number} was cleaned up; the loop cannot go on from it")
+            raise ArtifactError(f"the snapshot of iteration {number} is gone, so the loop cannot resume from it; see --new")
         return self._plan(self._store.manifest(number), self._store.artifacts(number))
+
+    def holds(self, number: int | None) -> bool:
+        """Return whether the tree equals the snapshot of iteration ``number``; of none, and of one that is gone, it does not."""
+        if number is None or not self._store.has_snapshot(number):
+            return False
+        plan = self.difference(number)
+        return not plan.write and not plan.delete
 
     def _plan(self, manifest: Manifest, artifacts: Path) -> RestorePlan:
         return plan_restore(manifest, artifacts, self.directory, self.paths(), cache=self.cache)
@@ -249,7 +254,7 @@ def discard_slots(store: LoopStore, settings: LoopSettings) -> tuple[str, ...]:
     """Remove the trees of all candidate slots of a loop, those of a killed run too; return the refs that keep their commits."""
     pattern = re.compile(rf"(?:{re.escape(TEMPORARY)})?{re.escape(settings.loop_id)}@c(\d+)")
     try:
-        names = [entry.name for entry in (store.paths.directory.parent.parent / _WORK).iterdir()]
+        names = [entry.name for entry in (store.paths.root / _WORK).iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return ()
     slots = sorted({int(match[1]) for name in names if (match := pattern.fullmatch(name))})
@@ -257,28 +262,55 @@ def discard_slots(store: LoopStore, settings: LoopSettings) -> tuple[str, ...]:
     return tuple(ref for ref in refs if ref is not None)
 
 
-def own_trees(store: LoopStore) -> tuple[Path, ...]:
-    """Return the directories of the copies and git worktrees that jumar made for a loop, those of candidates included, sorted."""
-    pattern = re.compile(rf"(?:{re.escape(TEMPORARY)})?{re.escape(store.loop_id)}(?:@c\d+)?")
+def trees_of(root: Path, loop_id: str) -> tuple[Path, ...]:
+    """Return the copies and git worktrees of the loop that is, or was, called so below ``root``, its candidates' too, sorted."""
+    pattern = re.compile(rf"(?:{re.escape(TEMPORARY)})?{re.escape(loop_id)}(?:@c\d+)?")
     try:
-        listed = list((store.paths.directory.parent.parent / _WORK).iterdir())
+        listed = list((root / _WORK).iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return ()
     return tuple(sorted(path for path in listed if pattern.fullmatch(path.name) and path.is_dir() and not path.is_symlink()))
+
+
+def remove_trees(root: Path, loop_id: str, workdir: Path) -> tuple[str, ...]:
+    """Remove :func:`trees_of` a loop, whether or not it has ended; the caller holds its lock.
+
+    ``workdir`` lies in the repository that its worktrees belong to. Returns the refs that keep what was committed in them.
+    """
+    refs: list[str | None] = []
+    for tree in trees_of(root, loop_id):
+        slot = tree.name.removeprefix(TEMPORARY).removeprefix(loop_id).removeprefix("@")
+        if (tree / _GIT).is_file():
+            refs.append(discard_worktree(workdir, tree, f"{loop_id}/{slot or 'main'}"))
+        else:
+            _remove_copy(tree)
+    return tuple(ref for ref in refs if ref is not None)
+
+
+def _remove_copy(tree: Path) -> None:
+    """Take the copy its name first, so that half of it is never found under it."""
+    with as_write_error("remove", tree):
+        aside = tree if tree.name.startswith(TEMPORARY) else tree.with_name(TEMPORARY + tree.name)
+        if aside != tree:
+            remove_tree(aside)
+            if os.path.lexists(tree):
+                rename_new(tree, aside)
+        remove_tree(aside)
 
 
 def discard_trees(store: LoopStore) -> tuple[Path, tuple[str, ...]] | None:
     """Remove every tree that jumar made for a loop that has ended; the caller holds its lock.
 
     Returns the path of its own and the refs that keep the commits of its worktrees; None when there is none: the loop works in
-    place. Errors: :class:`UsageError` for a loop that has not ended, whose tree may hold a pass that is not yet kept.
+    place. Errors: :class:`UsageError` for a loop that has not ended, whose tree may hold an iteration that is not yet kept.
     """
     isolation = config_now(store).get("isolation")
     if isolation not in {"none", "copy", "worktree", "sandbox"}:
         return None
     if store.end() is None:
         raise UsageError(
-            f"loop '{store.loop_id}' has not ended: its work tree may hold a pass that is not kept yet; `jumar run` goes on"
+            f"loop '{store.loop_id}' has not ended: its working directory may hold an iteration that is not kept yet; "
+            "`jumar run` resumes it"
         )
     settings = LoopSettings(loop_id=store.loop_id, workdir=store.workdir or Path(), isolation=isolation)
     refs = discard_slots(store, settings)

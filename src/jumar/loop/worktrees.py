@@ -76,7 +76,7 @@ def is_whole(tree: Path) -> bool:
 
 
 def make_worktree(workdir: Path, tree: Path, kept: Iterable[str], *, never: Path) -> Path:
-    """Make ``tree``, which must not exist, a worktree of ``workdir``'s repository; return where the work directory is in it.
+    """Make ``tree``, which must not exist, a worktree of ``workdir``'s repository; return where the working directory is in it.
 
     ``kept`` are further paths below ``workdir`` that are copied although git ignores them; nothing below ``never`` is copied.
     Errors: those of :func:`check_repository`, :class:`jumar.errors.UsageError` with what git said,
@@ -89,7 +89,7 @@ def make_worktree(workdir: Path, tree: Path, kept: Iterable[str], *, never: Path
     here.run("read-tree", "HEAD")
     top = repository.directory
     paths = {os.fsdecode(path) for path in records(_listed(repository))} | {repository.prefix + path for path in kept}
-    with files.as_write_error("copy the work directory to", tree):
+    with files.as_write_error("copy the working directory to", tree):
         _copy(top, tree, sorted(paths), never=never)
         directory = tree / repository.prefix
         directory.mkdir(parents=True, exist_ok=True)

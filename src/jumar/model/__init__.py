@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Spend
 from jumar.model.budget import Budget, Reservation
+from jumar.model.checks import CheckResult, SuiteCounts
 from jumar.model.decisions import Decision
 from jumar.model.evaluators import Evaluated, Evaluator
 from jumar.model.judgement import AutoDecisions, JudgedItem, Judgement, LearnedSoFar
@@ -12,7 +13,6 @@ from jumar.model.readings import Reading
 from jumar.model.records import (
     Analysis,
     ArtifactDetail,
-    CheckResult,
     IterationRecord,
     IterationView,
     ScoreReading,
@@ -62,6 +62,7 @@ __all__ = [
     "StepContext",
     "StopDecision",
     "StopRules",
+    "SuiteCounts",
     "TrendRule",
     "Usage",
     "Validator",

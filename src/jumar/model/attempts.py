@@ -15,7 +15,7 @@ Outcome = Literal["ok", "failed", "timeout", "rate_limited", "blocked", "broken"
 OUTCOMES: Final[tuple[str, ...]] = get_args(Outcome)
 
 LEFT_NOTHING: Final[frozenset[Outcome]] = frozenset({"interrupted", "lost", "rate_limited"})
-"""How a run of the generator ends that is no pass: nothing is recorded of it, and the pass is made again."""
+"""How a run of the generator ends that is no iteration: nothing is recorded of it, and the iteration is made again."""
 
 Purpose = Literal["generate", "score", "confirm"]
 """What is paid for: a run of the generator, an evaluation of one snapshot, or one that confirms the choice at the end."""
@@ -71,7 +71,7 @@ class AttemptEnd:
     say what of its usage report was not usable. ``known_cost_usd`` is what is known of a cost that is not known whole (a judge of
     which one call did not say). ``wait_seconds`` is how long a rate-limited one was told to wait, None when it was not told.
     ``printed`` is whether it printed anything (None: nobody looked). ``failure`` is what went wrong, by kind. ``answers`` are
-    what validators and scorers said in an evaluation that came to its end: they were paid for.
+    what checks and scorers said in an evaluation that came to its end: they were paid for.
     """
 
     outcome: Outcome

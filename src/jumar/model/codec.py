@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from jumar.errors import FormatTooNewError, StoreDamagedError
+from jumar.marks import MARK, marked
 from jumar.redaction import current, redacted_json
 
 __all__ = ["FORMAT", "Fields", "broken_seal", "decode", "encode", "flat", "is_finite"]
@@ -29,18 +30,22 @@ EXACT = frozenset(
 """Keys whose values say where something is, or which: they stay what they are, or would point to nothing."""
 
 
-def encode(data: Mapping[str, Any], *, compact: bool = False, sealed: bool = False, exact: bool = False) -> bytes:
+def encode(
+    data: Mapping[str, Any], *, compact: bool = False, sealed: bool = False, exact: bool = False, place: str | None = None
+) -> bytes:
     """Return ``data`` as JSON bytes with a final line feed. NaN and infinities are refused with ``ValueError``.
 
     Secrets are taken out of every text but those below a key of :data:`EXACT`; with ``exact``, of none. ``sealed`` adds a digest
-    of the content, by which :func:`broken_seal` tells a file that was changed after it was written.
+    of the content, by which :func:`broken_seal` tells a file that was changed after it was written; ``place`` adds the mark of
+    :mod:`jumar.marks`, by which it is told who wrote it.
     """
     if not exact:
         data = _without_secrets(data)
     if sealed:
         data = {**data, _SEAL: _digest(data)}
     text = json.dumps(data, allow_nan=False, indent=None if compact else 2, separators=(",", ":") if compact else None)
-    return text.encode("ascii") + b"\n"
+    found = text.encode("ascii") + b"\n"
+    return found if place is None else marked(found, place)
 
 
 def _without_secrets(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -62,12 +67,12 @@ def _digest(data: Mapping[str, Any]) -> str:
 def broken_seal(data: Mapping[str, Any]) -> str | None:
     """Return why the content of a sealed file is not what was written, or None when it is.
 
-    It guards against accidents, not forgers.
+    It guards against accidents, not forgers: :func:`jumar.marks.origin` does.
     """
     seal = data.get(_SEAL)
     if seal is None:
         return "has no seal: it was not written by jumar, or was changed since"
-    content = {key: value for key, value in data.items() if key != _SEAL}
+    content = {key: value for key, value in data.items() if key not in {_SEAL, MARK}}
     return None if seal == _digest(content) else "was changed after it was written: its content does not match its seal"
 
 

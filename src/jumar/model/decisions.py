@@ -1,4 +1,4 @@
-"""Decisions: write-once facts about what was chosen, overridden, applied or cleaned up, by whom and why."""
+"""Decisions: write-once facts about what was selected, overridden, applied or cleaned up, by whom and why."""
 
 from __future__ import annotations
 
@@ -10,9 +10,23 @@ from typing import Any, Final, Literal, cast, get_args
 from jumar.model.codec import FORMAT, Fields
 from jumar.model.stopping import STOP_REASONS, StopDecision
 
-__all__ = ["KINDS", "Decision", "DecisionKind", "Kind", "end_after", "last_end"]
+__all__ = ["KINDS", "Decision", "DecisionKind", "Kind", "Rechecked", "end_after", "last_end", "rechecks"]
 
-Kind = Literal["select", "override", "apply", "apply-end", "undo", "undo-end", "cleanup", "accept", "limits", "redact", "end"]
+Kind = Literal[
+    "select",
+    "override",
+    "apply",
+    "apply-end",
+    "undo",
+    "undo-end",
+    "cleanup",
+    "accept",
+    "limits",
+    "redact",
+    "repair",
+    "recheck",
+    "end",
+]
 KINDS: Final[tuple[str, ...]] = get_args(Kind)
 
 DecisionKind = Literal["use_best", "use_final", "use_specific"]
@@ -29,8 +43,10 @@ class Decision:
     ``best_iteration`` is the iteration that stands from now on, ``final_iteration`` the last one recorded then, ``delta``
     the score of the final one minus the best one's (None when one has no score), ``replaced`` the iteration that stood
     before (None at first). ``accept`` is a changed configuration that a person agreed to, ``limits`` another limit than in the
-    run before, ``redact`` a secret that was taken out of the whole history, ``end`` the end of a run with everything done that
-    belongs to it. ``data`` holds what belongs to the kind alone: the selection result, an apply's plan, a cleanup's list.
+    run before, ``end`` the end of a run with everything done that belongs to it; ``redact``, in older loops only, a secret that
+    was taken out of the whole history. ``repair`` is damage that was accepted: snapshots that were set aside, and what is missing
+    for good. ``recheck`` is what came of running the checks of a selected iteration once more (:class:`Rechecked`). ``data``
+    holds what belongs to the kind alone: the selection result, an apply's plan, a cleanup's list.
     """
 
     number: int
@@ -94,3 +110,37 @@ def end_after(decisions: Sequence[Decision], last: int | None) -> Decision | Non
     """Return the ``end`` that followed iteration ``last``, the last one there is; None while the loop goes on from there."""
     end = last_end(decisions)
     return end if end is not None and last is not None and end.final_iteration == last else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rechecked:
+    """Whether the checks of an iteration pass on what its snapshot holds: True, False, or None, not known. ``because`` says why.
+
+    ``ran`` is False where that was known without running them.
+    ``strict``: where they don't, the iteration is not verified.
+    """
+
+    iteration: int
+    rechecked: bool | None
+    because: str
+    ran: bool = True
+    strict: bool = False
+
+    @property
+    def refused(self) -> bool:
+        return self.strict and self.rechecked is False
+
+
+def rechecks(decisions: Sequence[Decision]) -> dict[int, Rechecked]:
+    """Return what the last recheck of each iteration came to, by iteration."""
+    return {
+        number: Rechecked(
+            iteration=number,
+            rechecked=decision.data.get("rechecked"),
+            because=decision.reason,
+            ran=decision.data.get("ran") is not False,
+            strict=decision.data.get("strict") is True,
+        )
+        for decision in decisions
+        if decision.kind == "recheck" and isinstance(number := decision.data.get("iteration"), int)
+    }

@@ -26,7 +26,8 @@ class Evaluated:
 
     Without parts one of three says why: ``missing``, there is nothing to judge, which is the candidate's doing and scores 0;
     ``invalid``, what there is cannot be read as items; ``broken``, the judge could not answer, which says nothing about the
-    candidate. ``judgement`` is there whenever somebody was asked, so that what it cost is on record.
+    candidate. ``judgement`` is there whenever somebody was asked, so that what it cost is on record. ``forged`` are replies that
+    somebody else had written, and that were not taken.
     """
 
     parts: Mapping[str, float] = field(default_factory=_nothing)
@@ -36,10 +37,11 @@ class Evaluated:
     broken: str | None = None
     seconds: float = 0.0
     judgement: Judgement | None = None
+    forged: tuple[str, ...] = ()
 
 
 class Evaluator(Protocol):
-    """Judges the items in a work directory. Same items, same answer: a killed step is evaluated again.
+    """Judges the items in a working directory. Same items, same answer: a killed step is evaluated again.
 
     ``name`` says what it is, in readings. ``asks`` is whether :meth:`evaluate` asks a judge that may have to be
     paid. An evaluator may have ``warnings`` too, texts for a person before a run begins: each what is so, a semicolon, and what

@@ -1,7 +1,7 @@
-"""The parts that users write: generators, validators, scorers; and the clock.
+"""The parts that users write: generators, checks, scorers; and the clock.
 
 A part gets a frozen context and returns a value. It never sees the engine or the store, and what it raises becomes a typed
-failure of its own kind: an exception of a generator is a failed attempt, one of a validator or scorer says that the *part* is
+failure of its own kind: an exception of a generator is a failed attempt, one of a check or scorer says that the *part* is
 broken and nothing about the candidate.
 """
 
@@ -13,7 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from jumar.model.records import CheckResult, IterationView, ScoreReading, Usage
+from jumar.model.checks import CheckResult
+from jumar.model.records import IterationView, ScoreReading, Usage
 
 __all__ = ["Clock", "GenerateOutcome", "Generator", "Scorer", "StepContext", "Validator"]
 
@@ -26,15 +27,16 @@ def _no_environment() -> Mapping[str, str]:
 class StepContext:
     """Where a step runs and what it may read.
 
-    ``workdir`` is the directory to change (generator) or to judge (validator, scorer). ``prompt_file``, ``feedback_file``
+    ``workdir`` is the directory to change (generator) or to judge (check, scorer). ``prompt_file``, ``feedback_file``
     exist; ``usage_file`` may be written by the generator. ``environment`` is complete: the allow-list and the ``JUMAR_*``
     variables. ``artifacts`` are the relative paths that the loop keeps. ``checks`` and ``generator_exit`` are known to
-    scorers only. ``history`` are the iterations so far. ``nonce`` marks the processes of the step, so that those of a run
-    that was killed can be found and ended later. ``since_ns`` is the wall clock (``time.time_ns``) when this iteration's
-    steps began, after its tree was prepared: a test or coverage report that is older belongs to another iteration. None:
+    scorers only. ``baseline_checks`` are the checks of the start, and behind them those of the first iteration in which their
+    tests ran, where that is a later one. ``history`` are the iterations so far. ``nonce`` marks the processes of the step, so
+    that those of a run that was killed can be found and ended later. ``since_ns`` is the wall clock (``time.time_ns``) when this
+    iteration's steps began, after its tree was prepared: a test or coverage report that is older belongs to another one. None:
     nobody looks. ``seed`` is a number in [0, 2³¹) that is a function of the loop's seed, iteration, candidate and purpose alone.
     ``candidate`` counts the parallel ones from 1, None where there is one.
-    ``session_id`` is the agent's session that the generator is to go on with, None for a fresh one; ``session_usage`` is what
+    ``session_id`` is the agent's session that the generator is to resume, None for a fresh one; ``session_usage`` is what
     earlier runs were charged for it.
     ``fresh`` names a reading that must not be answered from what was answered before; empty in the loop itself.
     """
@@ -88,7 +90,7 @@ class GenerateOutcome:
 
 
 class Generator(Protocol):
-    """Changes the work directory. Must end its children; the engine ends those that are left."""
+    """Changes the working directory. Must end its children; the engine ends those that are left."""
 
     def generate(self, context: StepContext) -> GenerateOutcome: ...
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast, get_args
 
+from jumar.model.checks import CheckResult
 from jumar.model.codec import FORMAT, Fields
-from jumar.model.records import STATUSES, CheckResult, ScoreReading, Status
+from jumar.model.records import STATUSES, ScoreReading, Status
 
 __all__ = ["READING_KINDS", "Reading", "ReadingKind"]
 
 ReadingKind = Literal["rescore", "confirm", "holdout"]
-"""Of a finalist, before the choice; of the chosen one, by the same scorers, after it; by the hold-out's scorers."""
+"""Of a finalist, before the choice; of the selected one, by the same scorers, after it; by the hold-out's scorers."""
 
 READING_KINDS: Final[tuple[str, ...]] = get_args(ReadingKind)
 

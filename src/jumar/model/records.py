@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
+from jumar.model.checks import CheckResult
 from jumar.model.codec import FORMAT, Fields
 from jumar.model.judgement import Judgement
 
@@ -17,11 +18,11 @@ __all__ = [
     "ANALYSIS_UNKNOWN",
     "FAILURES",
     "NOT_GENERATED",
+    "NO_EFFECT",
     "STATUSES",
     "VERIFICATIONS",
     "Analysis",
     "ArtifactDetail",
-    "CheckResult",
     "FailureKind",
     "IterationRecord",
     "IterationView",
@@ -29,6 +30,7 @@ __all__ = [
     "ScoreReading",
     "Status",
     "Usage",
+    "Verdict",
     "Verification",
 ]
 
@@ -47,7 +49,7 @@ Status = Literal[
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
 
 NOT_GENERATED: Final[frozenset[Status]] = frozenset({"generator_failed", "generator_timeout", "interrupted"})
-"""Statuses of a pass whose generator did not do its work: what it left lying is not gone on from."""
+"""Statuses of an iteration whose generator did not do its work: what it left lying is not gone on from."""
 
 FailureKind = Literal[
     "generator_failed",
@@ -63,6 +65,8 @@ FailureKind = Literal[
 ]
 FAILURES: Final[tuple[str, ...]] = get_args(FailureKind)
 """What can go wrong with a step, by kind. A candidate that its checks refuse is none of these."""
+
+NO_EFFECT: Final[frozenset[FailureKind | None]] = frozenset({"produced_nothing", "changed_nothing"})
 
 
 def _empty() -> Mapping[str, float]:
@@ -153,41 +157,6 @@ class Usage:
             cached_tokens=fields.integer_or_none("cached_tokens"),
             rate_limited=fields.boolean_or_none("rate_limited"),
             retry_after=fields.number_or_none("retry_after"),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
-    """One validator's verdict on one iteration.
-
-    ``broken`` is set when the validator itself could not give one (not found, timed out): that says nothing about the candidate.
-    ``failures`` are the identities of single failing tests where the validator names them; with ``baseline`` set to
-    ``no_new_failures``, only ``new_failures`` (those not failing at the start) count against the candidate.
-    """
-
-    name: str
-    passed: bool
-    exit_code: int | None = None
-    seconds: float = 0.0
-    output_tail: str = ""
-    broken: str | None = None
-    failures: tuple[str, ...] = ()
-    new_failures: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "failures": list(self.failures), "new_failures": list(self.new_failures)}
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> CheckResult:
-        return cls(
-            name=fields.text("name"),
-            passed=fields.boolean("passed"),
-            exit_code=fields.integer_or_none("exit_code"),
-            seconds=fields.number("seconds"),
-            output_tail=fields.text("output_tail"),
-            broken=fields.text_or_none("broken"),
-            failures=fields.texts("failures"),
-            new_failures=fields.texts("new_failures"),
         )
 
 
@@ -297,7 +266,7 @@ ANALYSIS_UNKNOWN: Final = Analysis()
 class IterationRecord:
     """One acknowledged iteration, as written once to ``metrics.json``.
 
-    ``quality_score`` is 0–100, or None when the iteration could not be scored; then ``status`` says why and it is never chosen.
+    ``quality_score`` is 0–100, or None when the iteration could not be scored; then ``status`` says why and it is never selected.
     ``quality_delta`` is the difference to the iteration recorded before it. ``snapshot_path`` and ``artifacts`` are paths of the
     stored copies (``iterations/iteration-NNN/artifacts`` and what lies below): relative to the loop's directory on disk, joined
     with it when read. ``best-output-tracking.json`` names the iteration's directory instead. ``tampering`` says what the
@@ -415,10 +384,28 @@ class IterationRecord:
             repeats=Repeats.of(self.readings),
             failure=self.failure,
             blocked=self.usage.blocked if self.failure == "blocked" else None,
+            parent=self.parent,
             batch=self.batch,
             candidate=self.candidate,
+            tampered=bool(self.tampering),
             converged=any(_converged(reading.judgement) for reading in self.readings),
+            verdicts=tuple(Verdict.of(check) for check in self.checks),
         )
+
+
+class Verdict(NamedTuple):
+    """What one check said of an iteration: ``tests`` are the known ones that pass, None where it counts none."""
+
+    name: str
+    passed: bool
+    tests: int | None = None
+    missing: int = 0
+
+    @classmethod
+    def of(cls, check: CheckResult) -> Verdict:
+        if check.tests is None:
+            return cls(check.name, check.passed)
+        return cls(check.name, check.passed, check.tests.passed, check.tests.missing)
 
 
 def _converged(judged: Judgement | None) -> bool:
@@ -429,10 +416,12 @@ def _converged(judged: Judgement | None) -> bool:
 class IterationView:
     """What ranking and stopping see of an iteration: small, frozen, without paths.
 
-    ``score`` is 0–100 or None when invalid. ``failed_checks`` is None when no validator ran. ``keys`` are further named values
+    ``score`` is 0–100 or None when invalid. ``failed_checks`` is None when no check ran. ``keys`` are further named values
     for a lexicographic order. ``repeats`` are the single answers of its scorers, empty when each was asked once. ``failure`` is
-    what went wrong, by kind; ``blocked`` what the generator said of it. ``batch`` joins parallel candidates, which ``candidate``
-    counts from 1. ``converged``: an evaluator's cheap judge was found to track the expensive one, and the items are good.
+    what went wrong, by kind; ``blocked`` what the generator said of it. ``parent`` is the iteration that it was made from, None
+    for the start. ``batch`` joins parallel candidates, which ``candidate`` counts from 1. ``tampered``: it is held to have
+    changed its checks or the records. ``converged``: an evaluator's cheap judge was found to track the expensive one, and the
+    items are good. ``verdicts`` are those of its checks.
     """
 
     number: int
@@ -446,6 +435,14 @@ class IterationView:
     repeats: tuple[Repeats, ...] = ()
     failure: FailureKind | None = None
     blocked: str | None = None
+    parent: int | None = None
     batch: int | None = None
     candidate: int | None = None
+    tampered: bool = False
     converged: bool = False
+    verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The names of the checks whose tests were counted."""
+        return tuple(verdict.name for verdict in self.verdicts if verdict.tests is not None)

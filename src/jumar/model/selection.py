@@ -1,4 +1,4 @@
-"""How to choose, and what was chosen: criteria, results, degradation, diminishing returns."""
+"""How to choose, and what was selected: criteria, results, degradation, diminishing returns."""
 
 from __future__ import annotations
 
@@ -66,12 +66,13 @@ class NoiseRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionResult:
-    """The chosen iteration and why. Scores are 0–100.
+    """The selected iteration and why. Scores are 0–100.
 
-    ``meets_threshold`` is True when the chosen one satisfies every rule of its mode, and None when no threshold was asked for.
+    ``meets_threshold`` is True when the selected one satisfies every rule of its mode, and None when no threshold was asked for.
     ``fallback`` names the rules that had to be relaxed (``"threshold"``, ``"threshold, verification"``, ``"verification"``, …)
-    and is None exactly when none was. ``margin`` is the score of the chosen one minus the runner-up's; both are None with a
-    single candidate. ``below_start`` is True when the chosen one scores less than iteration 0.
+    and is None exactly when none was. ``margin`` is the score of the selected one minus the runner-up's; both are None with a
+    single candidate. ``below_start`` is True when the selected one scores less than iteration 0. ``kept`` is an iteration that
+    stands although the start was selected, because it is as good (:func:`jumar.ranking.ratchet.select_kept`); else None.
     """
 
     selected_iteration: int
@@ -85,6 +86,12 @@ class SelectionResult:
     runner_up: int | None
     margin: float | None
     below_start: bool = False
+    kept: int | None = None
+
+    @property
+    def stands(self) -> int:
+        """The iteration that is reported, applied and compared with: the selected one, or what is kept in its place."""
+        return self.selected_iteration if self.kept is None else self.kept
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

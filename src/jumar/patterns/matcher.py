@@ -1,4 +1,4 @@
-"""All patterns over a text in one pass.
+"""All patterns over a text in one iteration.
 
 The automaton works on bytes: the text in lower case, with every character that is not part of a word as a blank, so that a
 word boundary is a blank in the phrase itself and ``api`` does not even begin to match in ``capital``. What it finds is

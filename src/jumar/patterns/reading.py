@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from jumar.errors import PatternLoadError
 from jumar.patterns.models import FORMAT_VERSION, PatternSet
-from jumar.text import escape
+from jumar.text import escape, once
 
 __all__ = [
     "WrongFormatError",
@@ -48,7 +48,7 @@ def shown(value: object) -> str:
 def parse_json(text: str, where: str) -> Any:
     """Return what a JSON document says. Errors: :class:`PatternLoadError` that names the line."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError as error:
         what = "it is empty" if not text.strip() else f"{error.msg}, column {error.colno}"
         raise PatternLoadError(f"{where}, line {error.lineno}: not JSON: {what}") from error
@@ -126,6 +126,8 @@ def _is_old(where: str) -> WrongFormatError:
 
 def check_version(document: Mapping[str, Any], where: str) -> None:
     """Refuse a document of format 1 or of a format that is newer than this. Errors: :class:`PatternLoadError`."""
+    if document.get("format", 1) != 1:
+        raise WrongFormatError(f"{where}: format {shown(document['format'])} is not known here; update jumar, or mend the file")
     version = document.get("version")
     if isinstance(version, int | float) and not isinstance(version, bool):
         version = str(version)

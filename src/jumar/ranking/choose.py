@@ -1,6 +1,6 @@
-"""Which iteration is chosen, by one of three modes, and what had to be relaxed when nothing satisfied the mode.
+"""Which iteration is selected, by one of three modes, and what had to be relaxed when nothing satisfied the mode.
 
-Each mode is one total order over the valid iterations; the first one is chosen and the second is the runner-up. Scores decide
+Each mode is one total order over the valid iterations; the first one is selected and the second is the runner-up. Scores decide
 as they are; only the margin is rounded.
 """
 
@@ -46,14 +46,14 @@ def choose(
     keep: int | None = None,
     note: str = "",
 ) -> SelectionResult:
-    """Return the chosen iteration, why, and by what margin over which runner-up.
+    """Return the selected iteration, why, and by what margin over which runner-up.
 
-    Invalid views are never chosen; they count only as the final iteration. When no view satisfies the mode, its rules are
+    Invalid views are never selected; they count only as the final iteration. When no view satisfies the mode, its rules are
     given up one by one, and ``fallback`` names those that were: first the threshold, then verification, in
     "highest_quality_verified"; first verification, then the threshold, in "most_recent_above_threshold". A rule once given up
     stays given up.
 
-    ``among`` are the numbers that may be chosen or be the runner-up, None for all. ``keep`` is one of them that is chosen
+    ``among`` are the numbers that may be selected or be the runner-up, None for all. ``keep`` is one of them that is selected
     although another is first; ``note`` then is the reason, and otherwise goes behind it.
 
     Errors: :class:`jumar.errors.NothingEvaluatedError` when no view is valid, :class:`jumar.errors.ScoreError` when a number
@@ -85,9 +85,9 @@ def choose(
 
 
 def peers(views: Iterable[IterationView], criteria: SelectionCriteria = DEFAULT_CRITERIA) -> tuple[IterationView, ...]:
-    """Return the views that only their score keeps from being chosen, the first one first: those that break no other rules.
+    """Return the views that only their score keeps from being selected, the first one first: those that break no other rules.
 
-    In the mode that goes by recency that is the chosen one alone. Empty when no view is valid. Errors: as :func:`ordered`.
+    In the mode that goes by recency that is the selected one alone. Empty when no view is valid. Errors: as :func:`ordered`.
     """
     candidates = _candidates(in_order(views), criteria)
     if criteria.mode == "most_recent_above_threshold":
@@ -139,7 +139,7 @@ def _candidate(view: IterationView, score: float, criteria: SelectionCriteria) -
 
 
 def _kept(best: _Candidate, criteria: SelectionCriteria, note: str) -> str:
-    """Return why one is chosen that is not the highest: what it is within the noise of, and what was relaxed all the same."""
+    """Return why one is selected that is not the highest: what it is within the noise of, and what was relaxed all the same."""
     lacks = f"; relaxed: {', '.join(best.relaxed)}" if best.relaxed else ""
     return f"{note[:1].upper()}{note[1:]}, {_apart(best.score, criteria.threshold)}{lacks}"
 

@@ -2,7 +2,7 @@
 
 The best of several noisy scores is partly the luckiest, so the score that won is too high on average, and the more so the more
 were compared. A reading that took no part in the choice has no such bias: one by the hold-out's scorers, else one more by the
-loop's own. The last iteration and the first are chosen by their number, so their own scores are fair as they are.
+loop's own. The last iteration and the first are selected by their number, so their own scores are fair as they are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BOTH_SIDES: Final = 0.975
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """The chosen iteration read again: ``score`` is 0–100 by the hold-out's scorers or by the loop's own (``by``)."""
+    """The selected iteration read again: ``score`` is 0–100 by the hold-out's scorers or by the loop's own (``by``)."""
 
     iteration: int
     score: float
@@ -62,7 +62,7 @@ class Finalist:
 class Compared:
     """The best, the last or the first for the same spend. ``score`` is the loop's, ``fair`` the one that no choice made too high.
 
-    ``by`` says what gave ``fair``; "loop" is the iteration's own, which is fair for one that was not chosen by it.
+    ``by`` says what gave ``fair``; "loop" is the iteration's own, which is fair for one that was not selected by it.
     """
 
     which: Literal["best", "last", "first"]
@@ -79,7 +79,7 @@ class Compared:
 class Certainty:
     """How sure a choice is. Scores and errors are in points of 0–100.
 
-    ``standard_error`` is that of the chosen one's score in the loop, with ``degrees`` of freedom; None when nothing was asked
+    ``standard_error`` is that of the selected one's score in the loop, with ``degrees`` of freedom; None when nothing was asked
     twice. ``tied`` are the iterations within ``width`` of the first one, by number. ``optimism`` is the score that won minus the
     one confirmed, None when nothing confirmed it on the same dimensions; it is off by at most ``optimism_width`` with 95 %
     (None: not known). ``problems`` are later readings that gave no score, in words.
@@ -239,10 +239,10 @@ class NextReading(NamedTuple):
 
 
 def next_reading(evidence: Evidence, criteria: SelectionCriteria, *, held_out: bool) -> NextReading | None:
-    """Return what is to be read next after the last pass, None when everything was; each reading counts, whatever it gave.
+    """Return what is to be read next after the last iteration, None when everything was; each reading counts, whatever it gave.
 
-    First the finalists, all once, then all a second time; then, with scorers of a hold-out (``held_out``), the chosen one, the
-    first and the last by these; then the chosen one by the loop's own, where its scores are noisy, it had a rival, and no
+    First the finalists, all once, then all a second time; then, with scorers of a hold-out (``held_out``), the selected one, the
+    first and the last by these; then the selected one by the loop's own, where its scores are noisy, it had a rival, and no
     hold-out on the same dimensions has confirmed it. ``rescore = 0`` asks for none of the loop's own readings.
     """
     found = finals(evidence, criteria)

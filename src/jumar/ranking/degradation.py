@@ -18,7 +18,7 @@ from jumar.ranking.chance import EXACT, Chance
 from jumar.ranking.views import Point, best_of_batches, difference, in_order, is_finite, shown, valid_points, valid_score
 from jumar.text import escape, percent
 
-__all__ = ["PATTERNS", "Cause", "detect_degradation", "detect_diminishing_returns", "likely_causes"]
+__all__ = ["NOTICEABLE", "PATTERNS", "Cause", "detect_degradation", "detect_diminishing_returns", "likely_causes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +33,23 @@ class Cause:
 
 PATTERNS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
-        "over-refinement": ("too many iterations", "early stopping: fewer passes, or a [stop] rule such as decline or plateau"),
+        "over-refinement": (
+            "too many iterations",
+            "early stopping: fewer iterations, or a [stop] rule such as decline",
+        ),
         "scope creep": ("adding what nobody asked for", "strict requirements: say in the objective what is out of scope"),
-        "style drift": ("changing the approach in mid-loop", "consistent prompts: the same style rules in every pass"),
+        "style drift": ("changing the approach in mid-loop", "consistent prompts: the same style rules in every iteration"),
         "information loss": ("summarising too aggressively", "preserve details: say in the objective what must stay"),
     }
 )
 """Pattern → (what it means, what helps), in the order in which causes are reported."""
 
-_FALL: Final = 0.01
-"""A dimension (0–1) that lost less than this, one point of 100, is not called fallen."""
+NOTICEABLE: Final = 1.0
+"""Points of the score (0–100): a smaller difference is no finding, whatever else is known of it."""
+
+_FALL: Final = 0.05
+"""A dimension (0–1) that lost less than this is not called fallen: where there are five of the same weight it moves the score by
+one noticeable point. Known noise may ask for more."""
 
 _INFORMATION: Final = ("completeness", "coverage", "key_term", "recall")
 _EFFICIENCY: Final = ("efficiency", "conciseness")
@@ -50,7 +57,7 @@ _STYLE: Final = ("readability", "style")
 
 
 def likely_causes(views: Iterable[IterationView], best: int, *, chance: Chance = EXACT) -> tuple[Cause, ...]:
-    """Return which of :data:`PATTERNS` the passes after iteration ``best`` show, in that order.
+    """Return which of :data:`PATTERNS` the iterations after iteration ``best`` show, in that order.
 
     over-refinement   no valid score after ``best`` rises again, and the last one is lower
     scope creep       efficiency fell, and nothing that measures completeness did
@@ -58,9 +65,9 @@ def likely_causes(views: Iterable[IterationView], best: int, *, chance: Chance =
     information loss  something that measures completeness fell: completeness, coverage, key terms, recall
 
     Dimensions are recognised by these words in their names, and compared between ``best`` and the last valid iteration; a
-    fall below 0.01, or within what ``chance`` alone does, does not count. Empty when nothing speaks for any of them, when
-    ``best`` is invalid and when nothing valid comes after it. Errors: :class:`jumar.errors.NotFoundError` when there is no
-    iteration ``best``.
+    fall below 0.05, or within what ``chance`` alone does, does not count; nor does one of the score below one point. Empty when
+    nothing speaks for any of them, when ``best`` is invalid and when nothing valid comes after it. Errors:
+    :class:`jumar.errors.NotFoundError` when there is no iteration ``best``.
     """
     history = in_order(views)
     if all(view.number != best for view in history):
@@ -78,7 +85,8 @@ def _causes(best: Point, last: Point, chance: Chance, *, only_falls: bool) -> tu
     wasted = _falls(best.view, last.view, _EFFICIENCY, chance)
     drifted = _falls(best.view, last.view, _STYLE, chance)
     evidence: dict[str, str] = {}
-    if only_falls and difference(best.score, last.score) > chance.width(best.view.number, last.view.number):
+    fall = difference(best.score, last.score)
+    if only_falls and fall >= NOTICEABLE and fall > chance.width(best.view.number, last.view.number):
         evidence["over-refinement"] = (
             f"nothing after iteration {best.view.number} ({percent(best.score)}) rises again;"
             f" iteration {last.view.number} has {percent(last.score)}"
@@ -167,7 +175,7 @@ def _fell(before: Point, after: Point, chance: Chance) -> bool:
 
 
 def _causes_at(scored: list[Point], iterations: set[int], chance: Chance) -> tuple[str, ...]:
-    """Return the patterns between the running best and each of ``iterations``; one pass, however many there are."""
+    """Return the patterns between the running best and each of ``iterations``; one iteration, however many there are."""
     found: set[str] = set()
     if not scored:
         return ()

@@ -1,4 +1,4 @@
-"""Noise: how much of a score is chance, who is scored again because of it, and what is chosen then. Pure.
+"""Noise: how much of a score is chance, who is scored again because of it, and what is selected then. Pure.
 
 Scorers that were asked several times about one candidate show their noise. It is pooled over all iterations, scorer by scorer,
 
@@ -136,7 +136,7 @@ class Finals:
     """How noise bears on one choice.
 
     ``noise`` is None when nothing was asked twice. ``finalists`` are numbers, the leader first; ``rescored`` is whether the
-    choice was made among them by all readings, ``means`` what those gave. ``among`` may be chosen. ``tied`` are those within
+    choice was made among them by all readings, ``means`` what those gave. ``among`` may be selected. ``tied`` are those within
     ``width`` points of the first one, itself included, by number; alone when nothing is. ``chosen`` is the earliest of them.
     """
 

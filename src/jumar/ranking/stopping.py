@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from jumar.errors import ScoreError
-from jumar.model.records import IterationView
+from jumar.model.records import NO_EFFECT, IterationView
 from jumar.model.stopping import StopDecision, StopRules, TrendRule
 from jumar.ranking.views import difference, in_order, is_finite, shown, valid_score
 from jumar.text import escape, percent, plural, points
@@ -34,8 +34,7 @@ DEFAULT_DIMINISHING: Final = TrendRule(window=2, delta=5.0)
 SMALLEST_WINDOW: Final = {"diminishing_returns": 1, "plateau": 2, "decline": 1, "oscillation": 2}
 """One score is always a plateau and one step always alternates: such a rule would end every loop at once."""
 
-_NO_EFFECT: Final = frozenset({"produced_nothing", "changed_nothing"})
-
+_PERFECT: Final = 100.0
 _WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -69,7 +68,7 @@ def _at_least(name: str, value: object, least: int, *, whole: bool = False) -> N
 def evaluate_stop(views: Iterable[IterationView], rules: StopRules, *, seconds: float) -> StopDecision | None:
     """Return why the loop ends now, or None to go on.
 
-    ``views`` are all iterations so far, iteration 0 (the start, which is no pass) included if there is one; ``seconds`` is
+    ``views`` are all iterations so far, iteration 0 (the start, which is no iteration) included if there is one; ``seconds`` is
     what the loop's attempts took in all. Of several rules that hold, the first in this order gives the reason: completed,
     target, converged, blocked, consecutive_failures, max_iterations, max_seconds, decline, oscillation, plateau,
     diminishing_returns.
@@ -86,7 +85,7 @@ def evaluate_stop(views: Iterable[IterationView], rules: StopRules, *, seconds: 
     passes = [view for view in history if view.number > 0]
     return (
         _completed(passes, rules.target)
-        or _target(history, rules.target)
+        or _target(history, rules)
         or (_converged(passes) if rules.converged else None)
         or _blocked(passes)
         or _consecutive_failures(passes, rules.consecutive_failures)
@@ -123,7 +122,7 @@ def _scores(history: Sequence[IterationView]) -> list[float]:
 
 
 def _latest(passes: Sequence[IterationView]) -> list[IterationView]:
-    """Return the last pass, with its batch where it has one."""
+    """Return the last iteration, with its batch where it has one."""
     if not passes or passes[-1].batch is None:
         return list(passes[-1:])
     return [view for view in passes if view.batch == passes[-1].batch]
@@ -152,19 +151,24 @@ def _blocked(passes: Sequence[IterationView]) -> StopDecision | None:
     return None
 
 
-def _target(history: Sequence[IterationView], target: float | None) -> StopDecision | None:
+def _target(history: Sequence[IterationView], rules: StopRules) -> StopDecision | None:
+    """Whoever tampered reaches nothing; nor does what a check refused, unless the score alone is asked for."""
+    target = rules.target
     if target is None:
         return None
     for view in history:
         score = valid_score(view)
-        if score is not None and score >= target and view.verification != "failed":
+        counts = view.verification != "failed" or (rules.target_unverified and not view.tampered)
+        if score is not None and score >= target and counts:
             where = "the start" if view.number == 0 else f"iteration {view.number}"
+            if view.verification == "passed" and score >= _PERFECT:
+                return StopDecision(reason="target", detail=f"every check passes, and the score is 100 ({where})")
             return StopDecision(reason="target", detail=f"target {percent(target)} reached by {where} ({percent(score)})")
     return None
 
 
 def _converged(passes: Sequence[IterationView]) -> StopDecision | None:
-    """A pass that its checks refused converges on nothing: good items that fail are not what was asked for."""
+    """An iteration that its checks refused converges on nothing: good items that fail are not what was asked for."""
     for view in _latest(passes):
         score = valid_score(view)
         if view.converged and score is not None and view.verification != "failed":
@@ -176,18 +180,18 @@ def _converged(passes: Sequence[IterationView]) -> StopDecision | None:
 
 
 def _consecutive_failures(passes: Sequence[IterationView], most: int) -> StopDecision | None:
-    """An interrupted pass says nothing about the generator: it neither counts nor ends the row."""
+    """An interrupted iteration says nothing about the generator: it neither counts nor ends the row."""
     row: list[IterationView] = []
     for view in reversed(passes):
         if view.status == "interrupted":
             continue
-        if valid_score(view) is not None and view.failure not in _NO_EFFECT:
+        if valid_score(view) is not None and view.failure not in NO_EFFECT:
             break
         row.append(view)
     if len(row) < most:
         return None
     last = (row[0].failure or ("invalid_score" if row[0].status == "ok" else row[0].status)).replace("_", " ")
-    failed = "1 pass" if len(row) == 1 else f"{len(row):,} passes"
+    failed = "1 iteration" if len(row) == 1 else f"{len(row):,} iterations"
     return StopDecision(reason="consecutive_failures", detail=f"{failed} failed in a row; the last: {last}")
 
 
@@ -245,9 +249,9 @@ def _plateau(scores: Sequence[float], rule: TrendRule | None, *, from_start: boo
         return None
     if rule.window > 2 and all(difference(after, before) < 0 for before, after in pairwise(last)):
         return None  # it only falls: that is a decline, whatever its size
-    counted = _count(rule.window, "pass")
+    counted = _count(rule.window, "iteration")
     if from_start and len(scores) == rule.window:
-        counted = f"the start and {_count(rule.window - 1, 'pass')}"
+        counted = f"the start and {_count(rule.window - 1, 'iteration')}"
     return StopDecision(reason="plateau", detail=f"plateau: {counted} within {_points(rule.delta)}")
 
 
@@ -262,9 +266,9 @@ def _diminishing_returns(scores: Sequence[float], rule: TrendRule | None) -> Sto
 
 
 def _count(number: int, noun: str) -> str:
-    """Return ``two passes``; from eleven on the number in digits."""
+    """Return ``two iterations``; from eleven on the number in digits."""
     word = _WORDS[number] if number < len(_WORDS) else f"{number:,}"
-    return f"{word} {noun}" if number == 1 else f"{word} {noun}{'es' if noun == 'pass' else 's'}"
+    return f"{word} {noun}" if number == 1 else f"{word} {noun}s"
 
 
 def _amount(seconds: float) -> str:

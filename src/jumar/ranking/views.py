@@ -44,7 +44,7 @@ def shown(value: object) -> str:
 
 
 def invalid_reason(view: IterationView) -> str | None:
-    """Return why ``view`` can be neither chosen nor best, or None when it can.
+    """Return why ``view`` can be neither selected nor best, or None when it can.
 
     Valid is: ``status`` is "ok" and ``score`` is a finite number of 0–100, both included.
     """

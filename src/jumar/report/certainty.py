@@ -20,7 +20,7 @@ __all__ = [
 FINALIST_COLUMNS = ("Iteration", "In the loop", "Scored again", "Mean of all", "Standard error")
 COMPARED_COLUMNS = ("For the same spend", "Iteration", "In the loop", "Fair score", "By")
 
-_BY = {"holdout": "the hold-out", "confirm": "one more reading", "loop": "its own, which nothing was chosen by", None: UNKNOWN}
+_BY = {"holdout": "the hold-out", "confirm": "one more reading", "loop": "its own, which nothing was selected by", None: UNKNOWN}
 
 
 def certainty_sentences(report: LoopReport) -> tuple[str, ...]:

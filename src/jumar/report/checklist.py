@@ -96,7 +96,7 @@ def _only_verified(report: LoopReport, chosen: int) -> bool:
 
 
 def _pool(report: LoopReport, chosen: int) -> Mapping[int, float]:
-    """The valid scores that the chosen one competes with: the verified ones when the mode wants them and it is one."""
+    """The valid scores that the selected one competes with: the verified ones when the mode wants them and it is one."""
     only_verified = _only_verified(report, chosen)
     return {
         view.number: score
@@ -138,7 +138,7 @@ def _degradation_looked_for(report: LoopReport) -> Answer:
     if found.detected:
         facts.append(f"{', '.join(found.triggers).replace('_', ' ')} at {listing(found.iterations)}")
     if selection is not None and selection.degradation_detected and selection.final_quality is not None:
-        noise = "" if report.degraded else ", within the noise"
+        noise = f", {report.excuse}" if report.excuse else ""
         lost = point_text(selection.quality_score - selection.final_quality)
         facts.append(f"the final iteration is {lost} below the best choice{noise}")
     return True, f"looked at {plural(compared, 'change')} of score; {'; '.join(facts) or 'none found'}"

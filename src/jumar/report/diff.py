@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jumar.model import ArtifactDetail, IterationRecord
 from jumar.report.figures import UNKNOWN, size
-from jumar.text import escape, escape_block, percent, plural, points
+from jumar.text import escape, escape_block, plural, points
 
 if TYPE_CHECKING:
     from jumar.store.loop_store import LoopStore
@@ -239,12 +239,13 @@ def _lines(text: str) -> list[str]:
 
 def render_diff(diff: SnapshotDiff) -> str:
     """Return the diff as text for a terminal: scores, paths, then the changed lines. All that comes from files is escaped."""
-    lines = [_headline(diff), *_dimension_lines(diff)]
+    lines = [f"compared  {_headline(diff)}", *_dimension_lines(diff)]
     if diff.is_empty:
-        lines.append(f"no difference in {plural(diff.unchanged, 'path')}")
+        lines.append(f"files     no difference in {plural(diff.unchanged, 'path')}")
         return "\n".join(lines) + "\n"
     totals = (
-        f"{len(diff.added):,} added, {len(diff.removed):,} removed, {len(diff.changed):,} changed, {diff.unchanged:,} unchanged"
+        f"files     {len(diff.added):,} added, {len(diff.removed):,} removed, {len(diff.changed):,} changed, "
+        f"{diff.unchanged:,} unchanged"
     )
     lines += [totals, ""]
     marked = [("A", diff.added), ("D", diff.removed), ("M", diff.changed)]
@@ -256,8 +257,9 @@ def render_diff(diff: SnapshotDiff) -> str:
 
 
 def _headline(diff: SnapshotDiff) -> str:
-    delta = "" if diff.score_delta is None else f" ({points(diff.score_delta, sign=True)})"
-    return f"iteration {diff.a} → {diff.b}: {percent(diff.score_a)} → {percent(diff.score_b)}{delta}"
+    delta = "" if diff.score_delta is None else f" ({points(diff.score_delta, sign=True).replace('-', '−')})"
+    one, other = (UNKNOWN if score is None else points(score) for score in (diff.score_a, diff.score_b))
+    return f"iteration {diff.a} → {diff.b}, score {one} → {other}{delta}"
 
 
 def _dimension_lines(diff: SnapshotDiff) -> list[str]:
@@ -268,7 +270,7 @@ def _dimension_lines(diff: SnapshotDiff) -> list[str]:
             continue
         change = "" if one is None or other is None else f"  {other - one:+.2f}"
         shown = [UNKNOWN if value is None else f"{value:.2f}" for value in (one, other)]
-        lines.append(f"  {escape(name).ljust(width)}  {shown[0]} → {shown[1]}{change}")
+        lines.append(f"          {escape(name).ljust(width)}  {shown[0]} → {shown[1]}{change}")
     return lines
 
 

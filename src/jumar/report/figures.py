@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jumar.model import StopDecision
-from jumar.text import percent, points
+from jumar.text import human_size, percent, points
 
 __all__ = [
     "UNKNOWN",
@@ -18,7 +18,6 @@ __all__ = [
     "missed_percent",
     "point_text",
     "relaxed_text",
-    "runner_up_text",
     "share",
     "size",
     "stopped_text",
@@ -51,14 +50,8 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
 
 
-def size(number: int) -> str:
-    """Return a number of bytes as ``812 B``, ``4.2 kB`` or ``1.3 MB`` (powers of 1,000)."""
-    if number < 1000:
-        return f"{number} B"
-    for unit, scale in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9)):
-        if number < 999.95 * scale or unit == "GB":
-            return f"{number / scale:,.1f} {unit}"
-    raise AssertionError  # the last unit takes everything
+size = human_size
+"""A number of bytes, ``4.2 kB``."""
 
 
 def delta_percent(delta: float | None) -> str:
@@ -89,22 +82,13 @@ def relaxed_text(fallback: str) -> str:
     return f"no iteration meets every rule, so {told} {'was' if fallback == 'threshold' else 'were'} set aside"
 
 
-def runner_up_text(number: int, margin: float, *, tied: bool) -> str:
-    """Return the second one with how far it is behind: ``runner-up iteration 1, 1.8 points lower``."""
-    name = f"runner-up iteration {iteration_label(number)}"
-    if points(margin) == "0":
-        return f"{name}, equally good"
-    how = "lower" if margin > 0 else "higher"
-    return f"{name}, {point_text(margin)} {how}{', within the noise' if tied else ''}"
-
-
 def share(value: float | None) -> str:
     """Return a dimension of 0–1 with two decimals; ``—`` when unknown."""
     return UNKNOWN if value is None else f"{value:.2f}"
 
 
 def iteration_label(number: int) -> str:
-    """Return ``3``, and ``0 (start)`` for the state before the first pass."""
+    """Return ``3``, and ``0 (start)`` for the state before the first iteration."""
     return "0 (start)" if number == 0 else str(number)
 
 

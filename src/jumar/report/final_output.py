@@ -1,4 +1,4 @@
-"""``final-output/``: a copy of the standing iteration's artifacts, with their real modes, exchanged as a whole.
+"""``final-output/``: a copy of the selected iteration's artifacts, with their real modes, exchanged as a whole.
 
 The copy is built and synced beside it and takes its name in one step, so that whoever looks there finds one iteration's files
 and never a mixture of two. A process that dies on the way leaves the old directory, or at worst none; the next refresh makes it
@@ -14,11 +14,12 @@ import functools
 import os
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jumar import files
+from jumar.store.manifest import Manifest
 from jumar.store.restore import plan_restore, restore
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ _RENAME_EXCHANGE: Final = 2
 _NOT_HERE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 
-def fill_final_output(store: LoopStore, iteration: int) -> None:
-    """Make ``final-output/`` hold what iteration ``iteration`` holds; the caller holds the lock.
+def fill_final_output(store: LoopStore, iteration: int, only: Collection[str] | None = None) -> None:
+    """Make ``final-output/`` hold what iteration ``iteration`` holds, or the paths ``only`` of it; the caller holds the lock.
 
     Errors: :class:`jumar.errors.StoreWriteError`, with the old directory still there;
     :class:`jumar.errors.StoreDamagedError` when the snapshot lacks a file.
@@ -44,8 +45,11 @@ def fill_final_output(store: LoopStore, iteration: int) -> None:
             files.remove_any(leftover)
         built = store.paths.directory / f"{_PREFIX}{secrets.token_hex(6)}"
         built.mkdir()
+        manifest = store.manifest(iteration)
+        if only is not None:
+            manifest = Manifest({path: detail for path, detail in manifest.entries.items() if path in only})
         try:
-            restore(plan_restore(store.manifest(iteration), store.artifacts(iteration), built, ()))
+            restore(plan_restore(manifest, store.artifacts(iteration), built, ()))
             files.fsync_directory(built)
             _put_in_place(built, target)
         finally:

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from jumar.decide.standing import TrailEntry
-from jumar.model import IterationRecord
+from jumar.model import CheckResult, IterationRecord
 from jumar.ranking.degradation import Cause
 from jumar.report.advice import causes, recommendations
+from jumar.report.artifacts import artifact_lines, artifacts_sentence
 from jumar.report.certainty import (
     COMPARED_COLUMNS,
     FINALIST_COLUMNS,
@@ -21,7 +22,7 @@ from jumar.report.certainty import (
 )
 from jumar.report.checklist import checklist
 from jumar.report.decided import DECIDED_COLUMNS, decided_notes, decided_rows
-from jumar.report.figures import UNKNOWN, count, dollars, duration, iteration_label, point_text, size
+from jumar.report.figures import UNKNOWN, count, dollars, duration, iteration_label, point_text
 from jumar.report.money import spent_money, spent_tokens
 from jumar.report.notes import changes
 from jumar.report.page import block, render_page
@@ -36,7 +37,6 @@ from jumar.version import __version__
 __all__ = ["render_html"]
 
 _MOST_DETAILS: Final = 200
-_MOST_ARTIFACTS: Final = 500
 _TAIL: Final = 4000
 _LEGEND: Final = (
     ("passed", "verified"),
@@ -53,7 +53,7 @@ def render_html(report: LoopReport) -> str:
 
 def _page(report: LoopReport) -> Mapping[str, Any]:
     details, left_out = _details(report)
-    artifacts = _artifacts(report)
+    artifacts, artifacts_left_out = artifact_lines(report)
     wide = trajectory_plot(report, WIDE)
     return {
         "loop_id": report.loop_id,
@@ -87,8 +87,9 @@ def _page(report: LoopReport) -> Mapping[str, Any]:
         "table_notes": changes(report),
         "details": details,
         "details_left_out": f"{left_out:,}" if left_out else "",
-        "artifacts": artifacts[:_MOST_ARTIFACTS],
-        "artifacts_left_out": f"{len(artifacts) - _MOST_ARTIFACTS:,}" if len(artifacts) > _MOST_ARTIFACTS else "",
+        "artifacts": artifacts,
+        "artifacts_sentence": artifacts_sentence(report),
+        "artifacts_left_out": f"{artifacts_left_out:,}" if artifacts_left_out else "",
         "decisions": [_decision(entry) for entry in report.trail],
         "checklist": checklist(report),
         "footer": _footer(report),
@@ -98,9 +99,9 @@ def _page(report: LoopReport) -> Mapping[str, Any]:
 def _lead(report: LoopReport) -> str:
     chosen = report.chosen_record
     if chosen is None:
-        return "Nothing is chosen."
+        return "Nothing is selected."
     which = "The start state" if chosen.iteration_number == 0 else f"Iteration {chosen.iteration_number}"
-    return f"{which} is chosen."
+    return f"{which} is selected."
 
 
 def _facts(report: LoopReport) -> list[dict[str, str]]:
@@ -151,7 +152,7 @@ def _verified(record: IterationRecord | None) -> str:
 
 def _final_note(report: LoopReport, chosen: IterationRecord, final: IterationRecord) -> str:
     if final.iteration_number == chosen.iteration_number:
-        return "the chosen one"
+        return "the selected one"
     best, last = report.chosen_quality, report.final_quality
     if best is None or last is None:
         return f"iteration {final.iteration_number}"
@@ -178,9 +179,8 @@ def _plot_summary(report: LoopReport) -> str:
     said = f"Scores of {plural(len(report.records), 'iteration')} on a scale of 0 to 100."
     chosen = report.chosen_record
     if chosen is not None:
-        said += (
-            f" Iteration {iteration_label(chosen.iteration_number)} is chosen with {score_text(report, chosen.iteration_number)}."
-        )
+        label, score = iteration_label(chosen.iteration_number), score_text(report, chosen.iteration_number)
+        said += f" Iteration {label} is selected with {score}."
     if report.final is not None:
         said += f" The last one, {report.final.iteration_number}, has {percent(report.final_quality)}."
     return said + " The table below lists them all."
@@ -247,9 +247,7 @@ def _detail(report: LoopReport, record: IterationRecord) -> dict[str, Any]:
             {
                 "name": check.name,
                 "passed": check.passed,
-                "verdict": f"could not run: {check.broken}"
-                if check.broken
-                else _verdict(check.passed, check.exit_code, check.seconds),
+                "verdict": f"could not run: {check.broken}" if check.broken else _verdict(check),
                 "tail": "" if check.passed else block(check.output_tail[-_TAIL:]),
             }
             for check in record.checks
@@ -266,22 +264,9 @@ def _short(record: IterationRecord) -> str:
     return " · ".join(said)
 
 
-def _verdict(passed: bool, exit_code: int | None, seconds: float) -> str:  # noqa: FBT001 - the three parts of one sentence
-    word = "passed" if passed else "failed" + (f", exit {exit_code}" if exit_code is not None else "")
-    return f"{word} in {duration(seconds)}"
-
-
-def _artifacts(report: LoopReport) -> list[tuple[str, str]]:
-    chosen = report.chosen_record
-    if chosen is None:
-        return []
-    notes = {
-        detail.path: f"not stored: {detail.skipped}" if detail.skipped else size(detail.size)
-        for detail in chosen.artifacts_detail
-    }
-    if notes:
-        return list(notes.items())
-    return [(path, "") for path in chosen.artifacts]
+def _verdict(check: CheckResult) -> str:
+    word = "passed" if check.passed else "failed" + (f", exit {check.exit_code}" if check.exit_code is not None else "")
+    return f"{word} in {duration(check.seconds)}{'' if check.tests is None else f': {check.tests}'}"
 
 
 def _decision(entry: TrailEntry) -> dict[str, str]:

@@ -52,6 +52,8 @@ def report_document(report: LoopReport) -> dict[str, Any]:
         },
         "diminishing_returns": {"detected": report.diminishing.detected, "iteration": report.diminishing.iteration},
         "rationale": list(rationale(report)),
+        "rechecked": report.recheck and report.recheck.rechecked,
+        "rechecked_because": report.recheck and report.recheck.because,
         "certainty": None if report.certainty is None else report.certainty.to_json(),
         "recommendations": list(recommendations(report)),
         "checklist": [line.to_json() for line in checklist(report)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
-from jumar.model import IterationRecord
+from jumar.model import CheckResult, IterationRecord
 from jumar.report.certainty import score_text
 from jumar.report.figures import relaxed_text
 from jumar.report.read import LoopReport
@@ -22,7 +22,7 @@ def render_junit(report: LoopReport) -> str:
     """Return the XML document.
 
     An iteration is a failure when its verification failed, an error when it has no valid score (failed generator, broken scorer
-    or validator), skipped when there was nothing to verify it with. The case ``gate`` fails when the chosen one does not meet
+    or check), skipped when there was nothing to verify it with. The case ``gate`` fails when the selected one does not meet
     the threshold.
     """
     suite = ET.Element("testsuite", name=_text(f"jumar.{report.loop_id}"))
@@ -51,14 +51,18 @@ def _iteration(suite: ET.Element, report: LoopReport, record: IterationRecord) -
         kind, message = "error", f"{record.status.replace('_', ' ')}: {record.status_reason}".rstrip(": ")
         _outcome(case, kind, record.status, message, tails)
     elif record.verification_status == "failed":
-        names = ", ".join(check.name for check in failed) or "verification failed"
+        names = ", ".join(_checked(check) for check in failed) or "verification failed"
         _outcome(case, "failure", "verification", f"{names} ({percent(record.quality_score)})", tails)
     elif record.verification_status == "skipped":
-        _outcome(case, "skipped", "", f"no validators ({percent(record.quality_score)})", "")
+        _outcome(case, "skipped", "", f"no checks ({percent(record.quality_score)})", "")
     out = ET.SubElement(case, "system-out")
     parts = [f"quality {percent(record.quality_score)}"]
     parts += [f"{name} {value:.4g}" for name, value in record.dimensions.items()]
     out.text = _block("\n".join([*parts, *record.reasons]))
+
+
+def _checked(check: CheckResult) -> str:
+    return check.name if check.tests is None else f"{check.name}: {check.tests}"
 
 
 def _gate(suite: ET.Element, report: LoopReport) -> None:
@@ -67,7 +71,7 @@ def _gate(suite: ET.Element, report: LoopReport) -> None:
     if chosen is None or selection is None:
         _outcome(case, "error", "nothing_evaluated", "no iteration has a valid score", "")
         return
-    overridden = selection.selected_iteration != chosen.iteration_number
+    overridden = selection.stands != chosen.iteration_number
     threshold = report.criteria.threshold
     if overridden:
         score = report.chosen_quality
@@ -81,7 +85,7 @@ def _gate(suite: ET.Element, report: LoopReport) -> None:
         wanted = f"wanted {percent(threshold)}" if threshold is not None else "wanted at least the start state"
         relaxed = f"; {relaxed_text(selection.fallback)}" if selection.fallback is not None and not overridden else ""
         _outcome(case, "failure", "gate", f"{where}, {wanted}{relaxed}", "")
-    ET.SubElement(case, "system-out").text = _block(f"chosen: {where}\n{selection.reason}")
+    ET.SubElement(case, "system-out").text = _block(f"selected: {where}\n{selection.reason}")
 
 
 def _outcome(case: ET.Element, kind: str, type_name: str, message: str, text: str) -> None:

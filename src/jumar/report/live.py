@@ -14,8 +14,8 @@ from jumar.model.budget import Budget
 from jumar.report.figures import count, dollars, duration, share
 from jumar.report.live_chart import Glyphs, Span, chart, glyphs
 from jumar.report.live_timeline import PHASES, Running
-from jumar.report.rows import compared_with, trajectory_row
-from jumar.text import cut, escape, points
+from jumar.report.rows import checks_head, compared_with, trajectory_row
+from jumar.text import cut, escape, in_ascii, points
 
 __all__ = ["Chosen", "LiveView", "frame_lines"]
 
@@ -32,9 +32,6 @@ _MOST_LINES: Final = 3  # of what the state has to say
 _LEVELS: Final = ((8, 8, 8, True), (6, 6, 5, True), (5, 4, 3, True), (5, 3, 2, False), (4, 2, 1, False), (3, 1, 0, False))
 """Rows of the chart and the table, lines of the log, and whether everything else is there: from plenty of room to little."""
 
-_PLAIN: Final = str.maketrans({"−": "-", "—": "-", "Δ": "diff", "✓": "+", "✗": "x", "★": "*", "·": "|", "…": "...", "→": "->"})
-"""For a terminal without these characters; whoever prints escapes what else it cannot say."""
-
 _NONE: Mapping[str, float] = MappingProxyType({})
 
 
@@ -42,7 +39,7 @@ _NONE: Mapping[str, float] = MappingProxyType({})
 class Chosen:
     """The iteration that stands once a loop has ended.
 
-    ``score`` (0–100) is the mean of ``readings`` readings, by which it was chosen; ``start`` that of the start state, None
+    ``score`` (0–100) is the mean of ``readings`` readings, by which it was selected; ``start`` that of the start state, None
     without one. ``by`` is the person who chose it, empty where the rules did. ``highest`` says why the highest score in the
     loop is not it; empty when nothing needs to be said.
     """
@@ -110,7 +107,7 @@ def frame_lines(view: LiveView, *, width: int = 80, height: int | None = None, a
 
 def _in_ascii(text: str) -> str:
     """Return ``text`` in plain words; those of the table's cells take room from the blanks before them."""
-    return text.replace("   Δ", "diff").replace("  —", "n/a").translate(_PLAIN)
+    return in_ascii(text.replace("  Δ", "+/-").replace("  —", "n/a"))
 
 
 def _frame(
@@ -121,11 +118,10 @@ def _frame(
         lines += [[], *_chart(view, width, chart_rows, signs)]
         lines += [[], *_table(view, table_rows, width)]
     left = [*_dimensions(view, signs, everything=everything), *_checks(view, signs)]
-    right = _budget(view, signs)
     if width >= _SIDE_BY_SIDE and left:
-        lines += [[], *_beside(left, right, width)]
+        lines += [[], *_beside(left, _budget(view, signs), width)]
     else:
-        lines += [*([[], *left] if left else []), [], *right]
+        lines += [*([[], *left] if left else []), [], *_folded(_budget(view, signs), width)]
     lines += [*_phases(view, signs), *_failures(view)]
     if log_rows and view.log:
         lines += [[], [("log       ", "head"), (view.log_name, "dim")]]
@@ -168,9 +164,9 @@ def _chosen(view: LiveView, chosen: Chosen, signs: Glyphs) -> list[Line]:
     number = chosen.record.iteration_number
     notes = [f"iteration {number}" if number else "the start"]
     notes += [f"mean of {chosen.readings} readings"] if chosen.readings > 1 else []
-    notes += [f"by choice of {escape(chosen.by)}"] if chosen.by else []
+    notes += [f"selected by {escape(chosen.by)}"] if chosen.by else []
     said = f"{signs.chosen} {'—' if chosen.score is None else points(chosen.score)} ({', '.join(notes)})"
-    lines: list[Line] = [[("chosen    ", "head"), (said, "best"), *_to_start(chosen.record, chosen.score, chosen.start)]]
+    lines: list[Line] = [[("selected  ", "head"), (said, "best"), *_to_start(chosen.record, chosen.score, chosen.start)]]
     best = view.best
     if best is not None and best.iteration_number != number:
         why = f", {chosen.highest}" if chosen.highest else ""
@@ -205,8 +201,8 @@ def _running(running: Running, seconds: float | None) -> str:
 
 
 def _table(view: LiveView, most: int, width: int) -> list[Line]:
-    heads = ("it", "score", "Δ", "checks", "cost", "time", "")
-    widths = (5, 7, 7, 7, 9, 8, 0)
+    heads = ("it", "score", "Δ", checks_head(view.rows), "cost", "time", "")
+    widths = (5, 7, 7, 9, 8, 8, 0)
     lines: list[Line] = [[(_cells(heads, widths), "dim")]]
     best = None if view.best is None else view.best.iteration_number
     chosen = None if view.chosen is None else view.chosen.record.iteration_number
@@ -214,8 +210,8 @@ def _table(view: LiveView, most: int, width: int) -> list[Line]:
     for index, record in enumerate(view.rows):
         if index < len(view.rows) - most:
             continue
-        previous = compared_with(record, view.rows[index - 1] if index else None, known)
-        row = trajectory_row(record, previous, best=best, chosen=chosen, weights=view.weights)
+        parent = compared_with(record, view.rows[index - 1] if index else None, known)
+        row = trajectory_row(record, parent, best=best, chosen=chosen, weights=view.weights)
         said = row.said(escape(record.status_reason) if record.status != "ok" else "")
         cells = (*row.cells[:-1], cut(said, max(1, width - sum(widths) - 3)))
         style = "bad" if row.invalid else "best" if row.number == (best if chosen is None else chosen) else ""
@@ -224,16 +220,17 @@ def _table(view: LiveView, most: int, width: int) -> list[Line]:
 
 
 def _cells(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "".join(f"{cell:>{width}}" if width else f"   {cell}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+    """Return the cells right-aligned, a blank before each; the last one stands as it is."""
+    return "".join(f" {cell:>{width - 1}}" if width else f"   {cell}" for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def _dimensions(view: LiveView, signs: Glyphs, *, everything: bool) -> list[Line]:
-    """Return a bar of the best pass, or the chosen one, for each dimension, and beside it how the last one did."""
+    """Return a bar of the best iteration, or the selected one, for each dimension, and beside it how the last one did."""
     best, last = view.best if view.chosen is None else view.chosen.record, view.last
     names = dict.fromkeys([*(best.dimensions if best else ()), *(last.dimensions if last else ())])
     if not names or not everything:
         return []
-    lines: list[Line] = [[("dimensions", "head"), (f"{'best' if view.chosen is None else 'chosen':>13}{'last':>16}", "dim")]]
+    lines: list[Line] = [[("dimensions", "head"), (f"{'best' if view.chosen is None else 'selected':>13}{'last':>16}", "dim")]]
     for name in list(names)[:_MOST_DIMENSIONS]:
         of_best = None if best is None else best.dimensions.get(name)
         of_last = None if last is None else last.dimensions.get(name)
@@ -266,7 +263,8 @@ def _checks(view: LiveView, signs: Glyphs) -> list[Line]:
             line.append((f"? {escape(check.name)}  ", "warn"))
         else:
             mark, style = (signs.passed, "good") if check.passed else (signs.failed, "bad")
-            line.append((f"{mark} {escape(check.name)}  ", style))
+            counts = "" if check.tests is None else f" {check.tests.passed}/{check.tests.total}"
+            line.append((f"{mark} {escape(check.name)}{counts}  ", style))
     return [line]
 
 
@@ -274,7 +272,9 @@ def _budget(view: LiveView, signs: Glyphs) -> list[Line]:
     spend, budget = view.spend, view.budget
     passes = sum(one.number > 0 for one in view.views)
     lines: list[Line] = [[("budget", "head")]]
-    lines.append(_used("passes", passes, view.passes, f"{passes:,}", None if view.passes is None else f"{view.passes:,}", signs))
+    lines.append(
+        _used("iterations", passes, view.passes, f"{passes:,}", None if view.passes is None else f"{view.passes:,}", signs)
+    )
     if budget.max_iterations is not None or spend.iterations != passes:
         cap = budget.max_iterations
         lines.append(
@@ -307,10 +307,21 @@ def _budget(view: LiveView, signs: Glyphs) -> list[Line]:
     return lines
 
 
+def _folded(lines: list[Line], width: int) -> list[Line]:
+    """Return the lines with the note of one that is too long below its figures."""
+    kept: list[Line] = []
+    for line in lines:
+        if sum(len(text) for text, _ in line) > width and line[-1][1] == "dim":
+            kept += [line[:-1], [(" " * 13 + line[-1][0].strip(), "dim")]]
+        else:
+            kept.append(line)
+    return kept
+
+
 def _unknown(attempts: int, unknown: bool, *, assumed: str) -> str:  # noqa: FBT001 - a plain flag of one line above
-    parts = [f"{assumed} assumed"] if assumed != "—" else []
+    parts = [f"{assumed} estimated"] if assumed != "—" else []
     if unknown:
-        parts.append(f"{attempts or 'some'} unknown")
+        parts.append(f"{attempts or 'some'} not reported")
     return ", ".join(parts)
 
 
@@ -325,7 +336,7 @@ def _used(
     aside: tuple[float | None, str] = (None, ""),
     note: str = "",
 ) -> Line:
-    line: Line = [(f"  {name:<9}", "")]
+    line: Line = [(f"  {name:<11}", "")]
     if limit is not None and of is not None:
         full = used / limit if limit else 1.0
         line += [*_bar(full, 10, signs, "bad" if full > 1 else "score", (aside[0] or 0.0) / limit if limit else 0.0), (" ", "")]
@@ -359,6 +370,7 @@ def _failures(view: LiveView) -> list[Line]:
 def _beside(left: list[Line], right: list[Line], width: int) -> list[Line]:
     half = min(width // 2, max((sum(len(text) for text, _ in line) for line in left), default=0) + _GAP)
     lines: list[Line] = []
+    right = _folded(right, width - half)
     for index in range(max(len(left), len(right))):
         one = _cut(left[index], half - 1) if index < len(left) else []
         used = sum(len(text) for text, _ in one)

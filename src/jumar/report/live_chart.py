@@ -22,9 +22,9 @@ _AXIS: Final = 7  # columns for the numbers on the left
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The characters of a frame: ``levels`` fill an eighth to a whole cell, ``score`` is a pass, ``bad`` one without a score.
+    """The characters of a frame: ``levels`` fill ⅛ to a whole cell, ``score`` is an iteration, ``bad`` one without a score.
 
-    ``best`` is a pass that was a new best, ``chosen`` the one that stands in the end.
+    ``best`` is an iteration that was a new best, ``chosen`` the one that stands in the end.
     """
 
     levels: str
@@ -54,7 +54,7 @@ def glyphs(*, ascii_only: bool) -> Glyphs:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One column, or group of columns: the best at its end, its scores, a new best, the chosen one, whether one is invalid."""
+    """One column, or group of columns: the best at its end, its scores, a new best, the selected one, whether one is invalid."""
 
     number: int
     best: float | None
@@ -75,7 +75,7 @@ def chart(
 ) -> list[list[Span]]:
     """Return ``height`` lines of at most ``width`` columns, and two for the axis.
 
-    ``limit`` is a threshold to be in the picture, ``chosen`` the number of the pass that stands, None while the loop runs.
+    ``limit`` is a threshold to be in the picture, ``chosen`` the number of the iteration that stands, None while the loop runs.
     With more iterations than columns, one column stands for several: the best at their end, and the highest and lowest score.
     Without a valid score there is nothing to draw: one line says so.
     """

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jumar.decide.standing import TrailEntry
 from jumar.model import IterationRecord
 from jumar.ranking.degradation import Cause
 from jumar.report.advice import causes, recommendations
+from jumar.report.artifacts import artifact_lines, artifacts_sentence
 from jumar.report.certainty import (
     COMPARED_COLUMNS,
     FINALIST_COLUMNS,
@@ -32,6 +35,7 @@ from jumar.report.money import spent_money, spent_tokens
 from jumar.report.notes import changes
 from jumar.report.rationale import degradation_sentence, kind_of, rationale, reason_of
 from jumar.report.read import LoopReport
+from jumar.report.rows import change, compared_with, started_from
 from jumar.report.spending import TOOK_COLUMNS, passes_text, took_rows, took_sentences
 from jumar.text import escape, percent
 
@@ -123,7 +127,7 @@ def _degraded(report: LoopReport) -> str:
         return "Yes"
     if selection is None or not selection.degradation_detected or selection.final_quality is None:
         return "No"
-    return f"No ({point_text(selection.quality_score - selection.final_quality)}, within the noise)"
+    return f"No ({point_text(selection.quality_score - selection.final_quality)}, {report.excuse})"
 
 
 def _mean(report: LoopReport, final: IterationRecord, chosen: IterationRecord | None) -> str:
@@ -139,7 +143,7 @@ def _meets(report: LoopReport, chosen: IterationRecord) -> str:
     if score < threshold:
         return f"No ({percent(threshold)} wanted)"
     selection = report.selection
-    if selection is not None and selection.selected_iteration == chosen.iteration_number and selection.fallback is not None:
+    if selection is not None and selection.stands == chosen.iteration_number and selection.fallback is not None:
         return f"{percent(threshold)} reached, but {relaxed_text(selection.fallback)}"
     return f"Yes ({percent(threshold)} wanted)"
 
@@ -149,7 +153,7 @@ def spent(report: LoopReport) -> str:
     spend = report.spend
     parts = [passes_text(report.passes, spend.iterations), duration(spend.seconds)]
     if report.took is None:
-        parts.append("tokens unknown" if spend.tokens is None else f"{spent_tokens(spend, report.budget)} tokens")
+        parts.append("tokens not reported" if spend.tokens is None else f"{spent_tokens(spend, report.budget)} tokens")
     return ", ".join([*parts, spent_money(spend, report.budget, places=4)])
 
 
@@ -160,24 +164,29 @@ def _scores(report: LoopReport) -> list[str]:
         "",
         row(columns),
         "|-----------|---------|-------|--------|------|----------|",
-        *(_score_row(record, selected=record.iteration_number == report.chosen) for record in report.records),
+        *_score_rows(report),
         *(line for note in changes(report) for line in ("", f"{inline(note[:1].upper() + note[1:])}.")),
     ]
 
 
-def _score_row(record: IterationRecord, *, selected: bool) -> str:
-    invalid = record.quality_score is None or record.status != "ok"
-    quality = percent(record.quality_score)
-    return row(
-        (
-            iteration_label(record.iteration_number) + (" ✓" if selected else ""),
-            f"{quality} ({record.status.replace('_', ' ')})" if invalid else quality,
-            UNKNOWN if invalid else delta_percent(record.quality_delta),
-            UNKNOWN if record.tokens_used is None else str(record.tokens_used),
-            dollars(record.token_cost_usd),
-            _VERIFIED[record.verification_status],
+def _score_rows(report: LoopReport) -> Iterator[str]:
+    known = {record.iteration_number: record for record in report.records}
+    before: IterationRecord | None = None
+    for record in report.records:
+        invalid = record.quality_score is None or record.status != "ok"
+        quality, origin = percent(record.quality_score), started_from(record)
+        label = iteration_label(record.iteration_number) + (f" ({origin})" if origin else "")
+        yield row(
+            (
+                label + (" ✓" if record.iteration_number == report.chosen else ""),
+                f"{quality} ({record.status.replace('_', ' ')})" if invalid else quality,
+                UNKNOWN if invalid else delta_percent(change(record, compared_with(record, before, known))),
+                UNKNOWN if record.tokens_used is None else str(record.tokens_used),
+                dollars(record.token_cost_usd),
+                _VERIFIED[record.verification_status],
+            )
         )
-    )
+        before = record
 
 
 def _rationale(report: LoopReport) -> list[str]:
@@ -267,13 +276,15 @@ def _bars_shown(report: LoopReport) -> list[IterationRecord]:
 
 
 def _artifacts(report: LoopReport) -> list[str]:
-    chosen = report.chosen_record
-    if chosen is None:
+    if report.chosen_record is None:
         return []
-    skipped = [detail for detail in chosen.artifacts_detail if detail.skipped is not None]
-    lines = [inline(path) for path in chosen.artifacts]
-    lines += [f"{inline(detail.path)} (not stored: {inline(detail.skipped or '')})" for detail in skipped]
-    return _list("Artifacts Applied", lines or ["none recorded"])
+    listed, more = artifact_lines(report)
+    sentence = artifacts_sentence(report)
+    lines = [f"{inline(one.note)}: {inline(one.path)}" if one.note else inline(one.path) for one in listed]
+    lines += [f"… and {more:,} more; `jumar diff` and the JSON report name all of them"] if more else []
+    if sentence is None:
+        return _list("Artifacts Applied", lines or ["none recorded"])
+    return ["## Artifacts Applied", "", inline(sentence), *([""] if lines else []), *(f"- {line}" for line in lines)]
 
 
 def _list(heading: str, lines: list[str]) -> list[str]:

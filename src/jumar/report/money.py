@@ -14,6 +14,7 @@ from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget import Budget
 from jumar.model.records import IterationRecord
 from jumar.report.figures import count, dollars
+from jumar.text import short_dollars
 
 __all__ = ["NOTHING_BESIDE", "Beside", "attempt_kind", "beside", "beside_line", "spent_money", "spent_tokens"]
 
@@ -85,7 +86,7 @@ def attempt_kind(attempt: Attempt, listed: Container[int | None]) -> str:
 
 
 def beside_line(found: Beside) -> str | None:
-    """Return ``and 1 lost, 2 rate-limited: $0.30 ($0.30 assumed)``; None where every attempt has a row and scoring is free."""
+    """Return ``and 1 lost, 2 rate-limited: $0.30 ($0.30 estimated)``; None where every attempt has a row and scoring is free."""
     parts: list[str] = []
     if found.kinds:
         counted = [f"{count:,} {kind}" for kind, count in found.kinds.items()]
@@ -93,39 +94,34 @@ def beside_line(found: Beside) -> str | None:
         money = spent_money(found.spend, Budget())
         parts.append(f"{', '.join(counted)} ({'an attempt' if total == 1 else 'attempts'} without a row): {money}")
     if not math.isclose(found.scoring, 0.0, abs_tol=5e-7):
-        parts.append(f"scoring: {_dollars(found.scoring)}")
+        parts.append(f"scoring: {short_dollars(found.scoring)}")
     return f"and {'; '.join(parts)}" if parts else None
 
 
 def spent_money(spent: Spend, budget: Budget, *, places: int = 2) -> str:
-    """Return ``$0.90 of $5.00 ($0.80 assumed, 8 unknown)``: what counts against the limit, and how much of it is a guess.
+    """Return ``$0.90 of $5.00 ($0.80 estimated, 8 not reported)``: what counts against the limit, and how much of it is a guess.
 
-    ``cost unknown (8 attempts did not say)`` where nothing is known and nothing charged.
+    ``cost not reported`` where nothing is known and nothing charged.
     """
     charged = spent.cost_usd if spent.cost_usd is not None else spent.charged_cost_usd
     unknown = spent.unknown_costs
     limit = "" if budget.max_cost_usd is None else f" of {dollars(budget.max_cost_usd, places=2)}"
     if spent.cost_usd is None and not charged:
-        said = f" ({unknown:,} attempts did not say)" if unknown > 1 else ""
-        return f"cost unknown{said}{f', limit {limit[4:]}' if limit else ''}"
-    notes = [f"{_dollars(spent.assumed_cost_usd)} assumed"] if spent.assumed_cost_usd else []
+        return f"cost not reported{f', limit {limit[4:]}' if limit else ''}"
+    notes = [f"{short_dollars(spent.assumed_cost_usd)} estimated"] if spent.assumed_cost_usd else []
     if spent.cost_usd is None:
-        notes.append(f"{unknown:,} unknown" if unknown else "some unknown")
+        notes.append(f"{unknown:,} not reported" if unknown else "some not reported")
     told = f" ({', '.join(notes)})" if notes else ""
     return f"{dollars(charged, places=places)}{limit}{told}"
 
 
 def spent_tokens(spent: Spend, budget: Budget) -> str:
-    """Return the same for tokens, without the word: ``125,476 of 200,000 (7,840 assumed, 1 unknown)``, or ``unknown``."""
+    """Return the same for tokens, without the word: ``125,476 of 200,000 (7,840 estimated)``, or ``not reported``."""
     limit = "" if budget.max_tokens is None else f" of {count(budget.max_tokens)}"
     if spent.tokens is None and not spent.charged_tokens:
-        return f"unknown{f', limit {limit[4:]}' if limit else ''}"
-    notes = [f"{count(spent.assumed_tokens)} assumed"] if spent.assumed_tokens else []
+        return f"not reported{f', limit {limit[4:]}' if limit else ''}"
+    notes = [f"{count(spent.assumed_tokens)} estimated"] if spent.assumed_tokens else []
     if spent.tokens is None:
-        notes.append(f"{spent.unknown_tokens:,} unknown" if spent.unknown_tokens else "some unknown")
+        notes.append(f"{spent.unknown_tokens:,} not reported" if spent.unknown_tokens else "some not reported")
     told = f" ({', '.join(notes)})" if notes else ""
     return f"{count(spent.charged_tokens if spent.tokens is None else spent.tokens)}{limit}{told}"
-
-
-def _dollars(value: float) -> str:
-    return dollars(value, places=2 if value >= 0.01 else 4)

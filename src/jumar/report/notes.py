@@ -10,11 +10,12 @@ from typing import Any, cast
 from jumar.model import Decision
 from jumar.report.money import beside_line
 from jumar.report.read import LoopReport
+from jumar.store.layout import root_of
 from jumar.text import cut
 
 __all__ = ["changes", "learned_in", "table_notes"]
 
-_SCORING = re.compile(r"(?:^|; )(?:scorers|validators|quality|weights|judge|evaluator|check|noise|repeat)")
+_SCORING = re.compile(r"(?:^|; )(?:scorers|validators|checks|quality|weights|judge|evaluator|check|noise|repeat)")
 _SHOWN = 200
 _LEARNED = (
     "this is the loop of jumar learn: quality is the mean of closeness (1 − gap / 4) and ranking ((1 + rank correlation) / 2) on "
@@ -34,7 +35,7 @@ def learned_in(report: LoopReport) -> str | None:
     if not isinstance(run, Mapping) or not {"heldout", "profile", "propose"} <= set(cast("Mapping[str, Any]", run)):
         return None
     place = Path(report.storage_path)
-    return str(place.parents[2] if len(place.parts) > 3 else place)
+    return str(root_of(place).parent)
 
 
 def changes(report: LoopReport) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from jumar.text import percent, points
 __all__ = ["MOST_MARKS", "NARROW", "WIDE", "Frame", "Label", "Mark", "Plot", "Sparkline", "Tick", "sparklines", "trajectory_plot"]
 
 MOST_MARKS: Final = 120
-"""With more iterations than this, only the chosen, the first and the last one are marked; the line still has all of them."""
+"""With more iterations than this, only the selected, the first and the last one are marked; the line still has all of them."""
 
 Kind = Literal["passed", "failed", "skipped", "invalid"]
 
@@ -98,7 +98,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sparkline:
-    """One dimension over the iterations, on 0–1. ``dot`` is the chosen iteration's place, None where it has no value."""
+    """One dimension over the iterations, on 0–1. ``dot`` is the selected iteration's place, None where it has no value."""
 
     name: str
     value: str
@@ -203,7 +203,7 @@ def _mark(record: IterationRecord, report: LoopReport, x: _Scale, y: _Scale, fra
             said += f", {points(record.quality_delta, sign=True)} to the one before"
     chosen = number == report.chosen
     place = frame.y_end if score is None else y(score)
-    return Mark(number=number, x=x(number), y=place, kind=kind, chosen=chosen, title=said + (", chosen" if chosen else ""))
+    return Mark(number=number, x=x(number), y=place, kind=kind, chosen=chosen, title=said + (", selected" if chosen else ""))
 
 
 def _label_text(report: LoopReport, record: IterationRecord) -> str:
@@ -289,7 +289,7 @@ def _sparkline(name: str, report: LoopReport, x: _Scale, y: _Scale) -> Sparkline
         bridges=_bridges(places),
         singles=tuple(_alone(places)),
         dot=None if value is None or chosen is None else (x(chosen.iteration_number), y(min(1.0, max(0.0, value)))),
-        title=f"{name}: {share(value)} at the chosen iteration; highest {share(best[1])} at iteration {iteration_label(best[0])}",
+        title=f"{name}: {share(value)} at the selected iteration; highest {share(best[1])} at {iteration_label(best[0])}",
     )
 
 

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from jumar.decide.standing import TrailEntry
 from jumar.model import CheckResult, IterationRecord, SelectionResult
+from jumar.model.decisions import Rechecked
+from jumar.ranking.degradation import NOTICEABLE
 from jumar.ranking.views import valid_score
 from jumar.report.figures import iteration_label, listing, missed_percent, point_text, relaxed_text
 from jumar.report.read import LoopReport
 from jumar.text import percent, plural
 
-__all__ = ["checks_sentence", "degradation_sentence", "kind_of", "rationale", "reason_of"]
+__all__ = ["checks_sentence", "degradation_sentence", "kind_of", "rationale", "reason_of", "recheck_sentence"]
 
 _NAMED = 6  # checks that a sentence names before it only counts them
 
 
 def reason_of(report: LoopReport) -> str:
-    """Return why the chosen iteration stands, in one sentence; an override's reason names who gave it."""
+    """Return why the selected iteration stands, in one sentence; an override's reason names who gave it."""
     if report.override is not None and report.chosen == report.override.best_iteration:
         decision = report.override
         return f"Override ({decision.decision or 'use_specific'}) by {decision.by}: {decision.reason}"
@@ -43,11 +45,12 @@ def rationale(report: LoopReport) -> tuple[str, ...]:
     selection = report.selection
     if report.override is not None:
         bullets.append(_override_sentence(report))
-    if selection is not None and selection.selected_iteration == chosen.iteration_number:
+    if selection is not None and selection.stands == chosen.iteration_number:
         bullets.append(_score_sentence(report, selection, chosen))
     bullets += _declined_after(report, chosen)
     bullets.append(checks_sentence(chosen))
-    if selection is not None and selection.selected_iteration == chosen.iteration_number:
+    bullets += recheck_sentence(report.recheck)
+    if selection is not None and selection.stands == chosen.iteration_number:
         bullets += _runner_up(report, selection)
         if selection.fallback is not None:
             bullets.append(f"{_capital(relaxed_text(selection.fallback))} ({report.criteria.mode})")
@@ -108,11 +111,14 @@ def _declined_after(report: LoopReport, chosen: IterationRecord) -> list[str]:
     if score is None:
         return []
     later = [record for record in report.records if record.iteration_number > chosen.iteration_number]
+    later = [record for record in later if record.batch is None or record.batch != chosen.batch]  # made at the same time
     scores = {record.iteration_number: report.score_of(record.iteration_number) for record in later}
     known = {number: one for number, one in scores.items() if one is not None and one < score}
     lower = {number: one for number, one in known.items() if not report.is_noise(number)}
     if not lower:
         return [f"Lower in {listing(list(known))}, but within the noise"] if known else []
+    if score - min(lower.values()) < NOTICEABLE:
+        return [f"Lower in {listing(list(lower))}, by less than {point_text(NOTICEABLE)}"]
     worst = min(lower.values())
     size = f"by {'up to ' if len(lower) > 1 else ''}{point_text(score - worst)}"
     return [f"Quality degraded in {listing(list(lower))} ({size})"]
@@ -134,13 +140,30 @@ def checks_sentence(record: IterationRecord) -> str:
     return f"{passed} of {len(record.checks)} validation checks passed; not: {_names(failed)}"
 
 
+def _name(check: CheckResult) -> str:
+    said = "could not run" if check.broken is not None else "" if check.tests is None else str(check.tests)
+    return f"{check.name} ({said})" if said else check.name
+
+
+def recheck_sentence(found: Rechecked | None) -> tuple[str, ...]:
+    """Return what came of running the checks once more, in a sentence without its stop; nothing where that was known before."""
+    if found is None or not found.ran:
+        return ()
+    once_more = (
+        "Not known whether the snapshot alone passes" if found.rechecked is None else "Checked once more, the snapshot alone"
+    )
+    return (f"{once_more}: {found.because}",)
+
+
 def _names(checks: tuple[CheckResult, ...] | list[CheckResult]) -> str:
-    shown = [f"{check.name} (could not run)" if check.broken is not None else check.name for check in checks[:_NAMED]]
+    shown = [_name(check) for check in checks[:_NAMED]]
     rest = len(checks) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 
 def _runner_up(report: LoopReport, selection: SelectionResult) -> list[str]:
+    if selection.kept is not None:
+        return ["Nothing is better than the start; of what is as good, the latest iteration is kept"]
     if selection.runner_up is None or selection.margin is None:
         return ["No runner-up: it is the only iteration with a valid score"]
     second = report.record(selection.runner_up)
@@ -163,10 +186,10 @@ def _tie_break(report: LoopReport, selection: SelectionResult) -> str:
     chosen = report.record(selection.selected_iteration)
     second = report.record(selection.runner_up or 0)
     if report.criteria.mode == "most_recent_above_threshold":
-        return "the more recent one is chosen"
+        return "the more recent one is selected"
     if report.criteria.mode == "highest_quality_verified" and chosen.verification_status != second.verification_status:
-        return "the verified one is chosen"
-    return "the earlier one is chosen"
+        return "the verified one is selected"
+    return "the earlier one is selected"
 
 
 def _start_sentence(report: LoopReport, chosen: IterationRecord) -> list[str]:
@@ -176,9 +199,9 @@ def _start_sentence(report: LoopReport, chosen: IterationRecord) -> list[str]:
     if first is None or score is None:
         return []
     if chosen.iteration_number == 0:
-        return ["No pass improved on the start state"]
+        return ["No iteration improved on the start"]
     gain = score - first
-    if gain == 0:
+    if gain == 0 or report.kept:
         return [f"As good as the start state ({percent(first)})"]
     if gain > 0:
         return [f"{point_text(gain)} better than the start state ({percent(first)})"]
@@ -199,15 +222,15 @@ def _override_sentence(report: LoopReport) -> str:
     decision = report.override
     if decision is None:
         return ""
-    who = f"Chosen by {decision.by} on {decision.at} ({decision.decision or 'use_specific'})"
+    who = f"Selected by {decision.by} on {decision.at} ({decision.decision or 'use_specific'})"
     if decision.replaced is not None:
         who += f", in place of iteration {iteration_label(decision.replaced)}"
     selection = report.selection
     if selection is None:
         return who
-    if selection.selected_iteration == report.chosen:
+    if selection.stands == report.chosen:
         return f"{who}; the automatic choice would be the same"
-    automatic = f"iteration {iteration_label(selection.selected_iteration)} ({percent(selection.quality_score)})"
+    automatic = f"iteration {iteration_label(selection.stands)} ({percent(selection.quality_score)})"
     return f"{who}; the automatic choice would be {automatic}"
 
 
@@ -243,7 +266,7 @@ def _how_it_ended(report: LoopReport) -> str:
         return "the final iteration fails its checks"
     if selection.degradation_detected:
         lost = point_text(selection.quality_score - selection.final_quality)
-        return f"the final iteration is {lost} below the best choice, which is within the noise"
+        return f"the final iteration is {lost} below the best choice, {report.excuse}"
     if selection.selected_iteration == selection.final_iteration:
         return "the final iteration is the best choice again"
     return "the final iteration is not worse than the best choice"

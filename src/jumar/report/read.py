@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from jumar.budget.failures import count_failures
 from jumar.budget.ledger import spend as spend_of_attempts
 from jumar.decide.evidence import evidence_of
-from jumar.decide.recorded import config_now
+from jumar.decide.recorded import config_now, criteria_of
 from jumar.decide.standing import TrailEntry, trail_of
 from jumar.errors import NotFoundError, NothingEvaluatedError, ScoreError
 from jumar.model import (
-    DEFAULT_CRITERIA,
     Decision,
     Degradation,
     DiminishingReturns,
@@ -31,13 +30,13 @@ from jumar.model import (
     StopDecision,
 )
 from jumar.model.budget import Budget
-from jumar.model.decisions import end_after, last_end
-from jumar.model.selection import MODES
+from jumar.model.decisions import Rechecked, end_after, last_end, rechecks
 from jumar.ranking.chance import EXACT, Chance
 from jumar.ranking.choose import ordered
 from jumar.ranking.confirmed import Certainty, Finalist, certainty
-from jumar.ranking.degradation import detect_degradation, detect_diminishing_returns
-from jumar.ranking.noise import Evidence, ranked, select
+from jumar.ranking.degradation import NOTICEABLE, detect_degradation, detect_diminishing_returns
+from jumar.ranking.noise import Evidence, ranked
+from jumar.ranking.ratchet import select_kept
 from jumar.ranking.score import resolve_weights
 from jumar.ranking.seen import seen
 from jumar.ranking.views import valid_score
@@ -48,7 +47,7 @@ from jumar.report.summary import spend_of_records
 if TYPE_CHECKING:
     from jumar.store.loop_store import LoopStore
 
-__all__ = ["MOST_ARTIFACTS", "LoopReport", "build_report", "criteria_of", "load_report", "weights_of"]
+__all__ = ["MOST_ARTIFACTS", "LoopReport", "build_report", "is_run", "load_report", "setting", "weights_of"]
 
 MOST_ARTIFACTS: Final = 100_000
 """How many artifacts of all iterations together a report keeps in memory, some 40 MB."""
@@ -98,9 +97,14 @@ class LoopReport:
     chance: Chance = EXACT
 
     @property
+    def kept(self) -> bool:
+        """Whether what stands is an iteration that is as good as the start, which the rules selected."""
+        return self.override is None and self.selection is not None and self.selection.kept is not None
+
+    @property
     def chosen_quality(self) -> float | None:
         """The score of the iteration that stands: by all readings of it, where the choice was made by these."""
-        if self.selection is not None and self.selection.selected_iteration == self.chosen:
+        if self.selection is not None and self.selection.stands == self.chosen:
             return self.selection.quality_score
         return None if self.chosen is None else self.score_of(self.chosen)
 
@@ -135,9 +139,22 @@ class LoopReport:
 
     @property
     def degraded(self) -> bool:
-        """Whether the last iteration is worse than the rules' choice, by more than the noise."""
+        """Whether the last iteration is worse than the rules' choice, and nothing excuses that."""
         selection = self.selection
-        return selection is not None and selection.degradation_detected and not self.is_noise(selection.final_iteration)
+        return selection is not None and selection.degradation_detected and not self.excuse
+
+    @property
+    def excuse(self) -> str:
+        """Why a last iteration with a lower score than the rules' choice is not called worse; empty where it is."""
+        selection = self.selection
+        if selection is None or selection.final_quality is None:
+            return ""
+        selected, final = self.record(selection.selected_iteration), self.record(selection.final_iteration)
+        if self.is_noise(selection.final_iteration):
+            return "within the noise"
+        if selected.batch is not None and selected.batch == final.batch:
+            return "made at the same time"
+        return "too little to matter" if selection.quality_score - selection.final_quality < NOTICEABLE else ""
 
     @property
     def final_quality(self) -> float | None:
@@ -151,6 +168,11 @@ class LoopReport:
         """Whether noise had a say in the choice: finalists were scored again, or somebody tied."""
         found = self.certainty
         return found is not None and (found.rescored or len(found.tied) > 1)
+
+    @property
+    def recheck(self) -> Rechecked | None:
+        """What came of running the checks of the iteration that stands once more; None where nobody tried."""
+        return None if self.chosen is None else rechecks(self.decisions).get(self.chosen)
 
     @property
     def passes(self) -> int:
@@ -209,16 +231,16 @@ def build_report(
 ) -> LoopReport:
     """Build the read model from plain records, in any order.
 
-    ``selection`` None means that nothing could be chosen. ``spend`` None: summed from the records. ``criteria`` None: taken
+    ``selection`` None means that nothing could be selected. ``spend`` None: summed from the records. ``criteria`` None: taken
     from ``config`` (a tracker's or a run's; see :func:`criteria_of`). ``evidence`` None: nothing is known of
     noise. Errors: :class:`NotFoundError` when the selection or an override names an iteration that is not among the records.
     """
-    kept = tuple(sorted(records, key=lambda record: record.iteration_number))
-    views = tuple(record.view() for record in kept)
     made = tuple(sorted(decisions, key=lambda decision: decision.number))
+    kept = _as_rechecked(records, made)
+    views = tuple(record.view() for record in kept)
     rules = criteria_of(config) if criteria is None else criteria
     override = next((decision for decision in reversed(made) if decision.kind == "override"), None)
-    chosen = selection.selected_iteration if selection is not None else None
+    chosen = selection.stands if selection is not None else None
     if override is not None and override.best_iteration is not None:
         chosen = override.best_iteration
     known = {record.iteration_number for record in kept}
@@ -253,6 +275,13 @@ def build_report(
     )
 
 
+def _as_rechecked(records: Iterable[IterationRecord], decisions: Sequence[Decision]) -> tuple[IterationRecord, ...]:
+    """Return the records by number; what a strict recheck refused is not verified."""
+    refused = {one.iteration for one in rechecks(decisions).values() if one.refused}
+    listed = sorted(records, key=lambda record: record.iteration_number)
+    return tuple(replace(one, verification_status="failed") if one.iteration_number in refused else one for one in listed)
+
+
 def _order(
     views: Iterable[IterationView], rules: SelectionCriteria, selection: SelectionResult, evidence: Evidence | None
 ) -> tuple[int, ...]:
@@ -273,17 +302,17 @@ def load_report(
 
     ``selection`` None: computed now, by ``criteria``; those None: as the loop's configuration has them now. ``stop`` None: as
     the loop's end was written down, if nothing was recorded since. Lists of artifacts are kept up to a bound, because a long
-    loop over a large tree has millions of them; beyond it only the chosen iteration has its list, unless ``all_artifacts`` is
-    set. Errors: :class:`jumar.errors.StoreDamagedError`.
+    loop over a large tree has millions of them; beyond it only the start and the selected iteration have theirs,
+    unless ``all_artifacts`` is set. Errors: :class:`jumar.errors.StoreDamagedError`.
     """
     config = config_now(store)
     rules = criteria_of(config) if criteria is None else criteria
     decisions, evidence = store.decisions(), evidence_of(store)
     if selection is None:
         with contextlib.suppress(NothingEvaluatedError):
-            selection = select(evidence, rules)
+            selection = select_kept(evidence, rules)
     chosen = {decision.best_iteration for decision in decisions if decision.kind == "override"}
-    chosen |= {selection and selection.selected_iteration}
+    chosen |= {0, selection and selection.stands}  # the start too: what was selected is held against it
     records: list[IterationRecord] = []
     listed, complete = 0, True
     for record in store.records():
@@ -323,21 +352,15 @@ def budget_in_force(config: Mapping[str, Any], decisions: Sequence[Decision]) ->
     return Budget.from_recorded((end and end.data.get("budget")) or run.get("budget") or {})
 
 
-def criteria_of(config: Mapping[str, Any]) -> SelectionCriteria:
-    """Return the selection rules of a recorded configuration.
+def is_run(config: Mapping[str, Any]) -> bool:
+    """Return whether this is the configuration of a run, not of a tracker in somebody else's loop."""
+    return "run" in config
 
-    What it does not say is the default's; in a run's configuration (it has ``run``), no threshold means no gate. Unusable
-    values count as absent: the configuration was checked when it was recorded.
-    """
-    section = _section(config, "selection")
-    mode = section.get("mode")
-    threshold = section.get("threshold", None if "run" in config else DEFAULT_CRITERIA.threshold)
-    required = section.get("require_verification", DEFAULT_CRITERIA.require_verification)
-    return SelectionCriteria(
-        mode=mode if mode in MODES else DEFAULT_CRITERIA.mode,
-        threshold=threshold if isinstance(threshold, int | float) and not isinstance(threshold, bool) else None,
-        require_verification=required if isinstance(required, bool) else DEFAULT_CRITERIA.require_verification,
-    )
+
+def setting(config: Mapping[str, Any], table: str, key: str) -> Any:
+    """Return what holds for one key of a run's configuration: what it says, else the default that it began with, else None."""
+    said = _section(_section(config, "run"), table)
+    return said.get(key, _section(config, "defaults").get(f"{table}.{key}"))
 
 
 def weights_of(config: Mapping[str, Any], records: Iterable[IterationRecord]) -> Mapping[str, float]:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from jumar.model import IterationRecord
+from jumar.model.records import NO_EFFECT
+from jumar.ranking.views import difference
 from jumar.report.figures import UNKNOWN, dollars, duration
 from jumar.report.read import LoopReport
+from jumar.report.repairs import repairs
 from jumar.text import cut, escape
 
-__all__ = ["TrajectoryRow", "compared_with", "trajectory_row", "trajectory_rows"]
+__all__ = [
+    "TrajectoryRow",
+    "change",
+    "checks_head",
+    "compared_with",
+    "started_from",
+    "tests_of",
+    "trajectory_row",
+    "trajectory_rows",
+]
 
 _MINUS = "−"
 _SAID = 120  # characters of what somebody said in a remark
@@ -20,7 +33,7 @@ _SAID = 120  # characters of what somebody said in a remark
 class TrajectoryRow:
     """The columns ``it, score, Δ, checks, cost, time, note`` as text safe for a terminal; the flags are for colours.
 
-    ``remarks`` are what else is to be known of the pass: without effect, refused, not verified. They stand behind the note.
+    ``remarks`` are what else is to be known of the iteration: without effect, refused, not verified. They stand behind the note.
     """
 
     number: int
@@ -43,41 +56,58 @@ class TrajectoryRow:
         return (self.it, self.score, self.delta, self.checks, self.cost, self.time, self.said())
 
     def said(self, why: str = "") -> str:
-        """Return the last column, with why the pass failed behind the note."""
+        """Return the last column, with why the iteration failed behind the note."""
         lead = f"{self.note}: {why}" if why and self.note else why or self.note
         return " · ".join(part for part in (lead, *self.remarks) if part)
 
 
 def trajectory_rows(report: LoopReport) -> tuple[TrajectoryRow, ...]:
-    """Return a row for every record, iteration 0 first. The chosen one is marked, and the best one where they differ."""
-    best = report.leaders[-1] if report.leaders else None
-    before: IterationRecord | None = None
+    """Return a row for every record, iteration 0 first. The selected one is marked, and the best one where they differ."""
+    best = report.leaders[-1] if report.leaders and not report.kept else None
     known = {record.iteration_number: record for record in report.records}
-    rows: list[TrajectoryRow] = []
-    for record in report.records:
-        previous = compared_with(record, before, known)
-        refused = report.beside.refused.get(record.iteration_number, 0)
-        rows.append(trajectory_row(record, previous, best=best, chosen=report.chosen, weights=report.weights, refused=refused))
-        before = record
-    return tuple(rows)
+    refused = report.beside.refused
+    return tuple(
+        trajectory_row(
+            record,
+            compared_with(record, before, known),
+            best=best,
+            chosen=report.chosen,
+            weights=report.weights,
+            refused=refused.get(record.iteration_number, 0),
+        )
+        for before, record in pairwise((None, *report.records))
+        if record is not None
+    )
 
 
 def compared_with(
     record: IterationRecord, before: IterationRecord | None, known: Mapping[int, IterationRecord]
 ) -> IterationRecord | None:
-    """Return the record that ``record`` is compared with, as its ``quality_delta`` is; None when there is none among ``known``.
+    """Return the iteration that ``record`` started from, None when it is not among ``known``.
 
-    A parallel candidate is compared with its parent; any other with the one ``before`` it, or with its parent where that one has
-    no score.
+    In the records of a program of a person's own nobody knows that, and it is the one ``before``.
     """
-    if record.batch is None and before is not None and before.quality_score is not None:
-        return before
     return before if record.parent is None else known.get(record.parent)
+
+
+def change(record: IterationRecord, parent: IterationRecord | None) -> float | None:
+    """Return by how many points ``record`` is above what :func:`compared_with` returns; None where one of them has no score."""
+    if parent is None or record.quality_score is None or parent.quality_score is None:
+        return None
+    return difference(record.quality_score, parent.quality_score)
+
+
+def started_from(record: IterationRecord) -> str:
+    """Return ``from 3`` where an iteration, or its batch, did not start from the one before it; else nothing."""
+    before = record.iteration_number - (record.candidate or 1)
+    if record.parent is None or record.parent == before:
+        return ""
+    return f"from {record.parent}" if record.parent else "from the start"
 
 
 def trajectory_row(
     record: IterationRecord,
-    previous: IterationRecord | None,
+    parent: IterationRecord | None,
     *,
     best: int | None,
     chosen: int | None = None,
@@ -86,21 +116,27 @@ def trajectory_row(
 ) -> TrajectoryRow:
     """Return one row. ``best`` is the running best, ``chosen`` None while the loop still runs.
 
-    ``previous`` is what :func:`compared_with` returns. ``weights`` decide which dimension's fall is named when the score fell;
-    none: all count the same. ``refused`` is how often its provider refused it.
+    ``parent`` is what :func:`compared_with` returns: the change of the score, and what was repaired and broken, is told against
+    it. ``weights`` decide which dimension's fall is named when the score fell; none: all count the same. ``refused`` is how often
+    its provider refused it.
     """
     number = record.iteration_number
+    delta, origin = change(record, parent), started_from(record)
+    changes = repairs(record, None if record.parent is None else parent)
+    told = (
+        bool(changes.broke or changes.missing) and len(record.dimensions) == 1
+    )  # then the fall of the one dimension says no more
     invalid = record.quality_score is None or record.status != "ok"
     return TrajectoryRow(
         number=number,
         it=str(number),
         score=UNKNOWN if record.quality_score is None else f"{record.quality_score:.1f}",
-        delta="" if record.quality_delta is None else _signed(record.quality_delta),
+        delta="" if delta is None else _signed(delta),
         checks=checks_cell(record),
         cost=dollars(record.token_cost_usd, places=2),
         time=duration(None if record.execution_time_ms is None else record.execution_time_ms / 1000),
-        note=_note(record, previous, best=best, chosen=chosen, weights=weights or {}),
-        remarks=_remarks(record, refused),
+        note=_note(record, None if told else parent, best=best, chosen=chosen, weights=weights or {}),
+        remarks=(*((origin,) if origin else ()), *((str(changes),) if changes else ()), *_remarks(record, refused)),
         chosen=number == chosen,
         best=number == best,
         invalid=invalid,
@@ -113,18 +149,34 @@ def _signed(value: float) -> str:
     return "0.0" if shown in {"+0.0", f"{_MINUS}0.0"} else shown
 
 
+def checks_head(records: Iterable[IterationRecord]) -> str:
+    """Return the head of the column of checks: those that count tests are called by them."""
+    return "tests" if any(check.tests is not None for record in records for check in record.checks) else "checks"
+
+
 def checks_cell(record: IterationRecord) -> str:
-    """Return ``2/3``, ``3/3 ✓``, or ``✓``, ``✗``, ``—`` where only the verdict is known."""
+    """Return ``11/12`` tests of the checks that count them, else ``2/3`` checks, with `` ✓`` where all passed.
+
+    Where only the verdict is known: ``✓``, ``✗`` or ``—``.
+    """
     if not record.checks:
         return {"passed": "✓", "failed": "✗", "skipped": UNKNOWN}[record.verification_status]
-    passed = sum(check.passed and check.broken is None for check in record.checks)
     mark = " ✓" if record.verification_status == "passed" else ""
+    if counted := tests_of(record):
+        return f"{counted}{mark}"
+    passed = sum(check.passed and check.broken is None for check in record.checks)
     return f"{passed}/{len(record.checks)}{mark}"
+
+
+def tests_of(record: IterationRecord) -> str:
+    """Return how many tests pass of those that count, over all checks that count tests: ``11/12``; empty where none does."""
+    counts = [check.tests for check in record.checks if check.tests is not None and check.broken is None]
+    return f"{sum(tests.passed for tests in counts)}/{sum(tests.total for tests in counts)}" if counts else ""
 
 
 def _note(
     record: IterationRecord,
-    previous: IterationRecord | None,
+    parent: IterationRecord | None,
     *,
     best: int | None,
     chosen: int | None,
@@ -135,20 +187,20 @@ def _note(
     if number == best and chosen in {None, number}:
         parts.append("★ best")
     elif number == chosen:
-        parts.append("★ chosen")
+        parts.append("★ selected")
     elif number == best:
         parts.append("highest score")
     if record.status != "ok":
         parts.append(record.status.replace("_", " "))
-    elif len(parts) == 0 and previous is not None and record.quality_delta is not None and record.quality_delta < 0:
-        parts += _largest_fall(record, previous, weights)
+    elif len(parts) == 0 and parent is not None and (change(record, parent) or 0) < 0:
+        parts += _largest_fall(record, parent, weights)
     return escape(" · ".join(parts))
 
 
 def _remarks(record: IterationRecord, refused: int) -> tuple[str, ...]:
-    """What a person should know of the pass besides its score."""
+    """What a person should know of the iteration besides its score."""
     found: list[str] = []
-    if record.failure in {"changed_nothing", "produced_nothing"}:
+    if record.failure is not None and record.failure in NO_EFFECT:
         found.append(record.failure.replace("_", " "))
     elif record.failure == "blocked":
         why = record.usage.blocked or ""
@@ -163,12 +215,12 @@ def _remarks(record: IterationRecord, refused: int) -> tuple[str, ...]:
     return tuple(escape(remark) for remark in found)
 
 
-def _largest_fall(record: IterationRecord, previous: IterationRecord, weights: Mapping[str, float]) -> list[str]:
+def _largest_fall(record: IterationRecord, parent: IterationRecord, weights: Mapping[str, float]) -> list[str]:
     """The dimension that took most from the score, with its own change on 0–100."""
     falls = [
-        (weights.get(name, 1.0) * (value - previous.dimensions[name]), value - previous.dimensions[name], name)
+        (weights.get(name, 1.0) * (value - parent.dimensions[name]), value - parent.dimensions[name], name)
         for name, value in record.dimensions.items()
-        if name in previous.dimensions
+        if name in parent.dimensions
     ]
     if not falls:
         return []

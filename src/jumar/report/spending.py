@@ -12,7 +12,7 @@ from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget import Budget
 from jumar.report.figures import count, dollars, duration
 from jumar.report.money import attempt_kind, spent_money, spent_tokens
-from jumar.text import plural
+from jumar.text import plural, short_dollars
 
 if TYPE_CHECKING:
     from jumar.report.read import LoopReport
@@ -34,7 +34,7 @@ TOOK_COLUMNS = ("What", "Attempts", "Cost", "Tokens", "Time")
 
 _NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "passes": "Passes, as in the table of scores",
+        "passes": "Iterations, as in the table of scores",
         "lost": "Lost in the middle",
         "rate-limited": "Refused by the provider",
         "tried again": "Failed and tried again",
@@ -173,8 +173,8 @@ def failures_text(failures: Mapping[str, int]) -> str:
 
 
 def passes_text(passes: int, generated: int) -> str:
-    """Return ``18 passes in 21 runs of the generator``, or ``18 passes`` where each run was one."""
-    made = "1 pass" if passes == 1 else f"{passes:,} passes"
+    """Return ``18 iterations in 21 runs of the generator``, or ``18 iterations`` where each run was one."""
+    made = plural(passes, "iteration")
     return made if generated == passes else f"{made} in {plural(generated, 'run')} of the generator"
 
 
@@ -186,10 +186,10 @@ def going_on(reason: str, spent: Spend, passes: int) -> str | None:
 
 
 def _each(reason: str, spent: Spend, passes: int) -> str:
-    """What a pass took on average of what ran out, as a person needs it to set the next limit."""
+    """What an iteration took on average of what ran out, as a person needs it to set the next limit."""
     used = {
-        "max_cost": dollars(spent.charged_cost_usd / passes) if passes and spent.charged_cost_usd else "",
+        "max_cost": short_dollars(spent.charged_cost_usd / passes) if passes and spent.charged_cost_usd else "",
         "max_tokens": f"{spent.charged_tokens / passes:,.0f} tokens" if passes and spent.charged_tokens else "",
         "max_seconds": duration(spent.seconds / passes) if passes else "",
     }.get(reason, "")
-    return f"; a pass took {used} on average" if used else ""
+    return f"; an iteration took {used} on average" if used else ""

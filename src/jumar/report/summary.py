@@ -23,11 +23,11 @@ class _Named(dict[str, Any]):
 
 
 class Summary(_Named):
-    """Seed 2's totals over all passes; iteration 0 is the start state and not counted.
+    """Seed 2's totals over all iterations; iteration 0 is the start state and not counted.
 
     ``total_iterations``; ``average_quality, best_quality, worst_quality`` (0–100, over valid scores, the average rounded to 4
-    decimals); ``total_tokens, total_cost_usd, total_time_ms``. A total is None when any pass did not report it, a quality is
-    None when no score is valid; with no pass at all everything is 0. Keys are attributes too.
+    decimals); ``total_tokens, total_cost_usd, total_time_ms``. A total is None when any iteration did not report it, a quality is
+    None when no score is valid; with no iteration at all everything is 0. Keys are attributes too.
     """
 
 
@@ -67,9 +67,9 @@ def quality_trajectory(iterations: Iterable[IterationRecord | IterationView]) ->
 
 
 def spend_of_records(records: Iterable[IterationRecord]) -> Spend:
-    """Return what the passes used, where no attempts were written (a tracker inside somebody else's loop).
+    """Return what the iterations used, where no attempts were written (a tracker inside somebody else's loop).
 
-    Seconds are the sum of those known; tokens and cost are None when any pass did not report them.
+    Seconds are the sum of those known; tokens and cost are None when any iteration did not report them.
     """
     passes = [record for record in records if record.iteration_number > 0]
     tokens = [record.tokens_used for record in passes]

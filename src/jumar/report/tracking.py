@@ -8,7 +8,7 @@ says that it is not known. Keys of ours come after the original's: ``baseline`` 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from jumar.model import IterationRecord
@@ -110,11 +110,11 @@ def tracking_entry(record: IterationRecord, storage_path: str) -> dict[str, Any]
     return entry | {name: False for name, value in known.items() if not value}
 
 
-def best_document(report: LoopReport, *, derived_from: dict[str, Any], final_output: int | None) -> dict[str, Any]:
-    """Return ``best-tracker.json``: seed 1's running best, verified or not, and which iteration ``final-output/`` holds."""
+def best_document(report: LoopReport, *, derived_from: dict[str, Any], output: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``best-tracker.json``: seed 1's running best, verified or not, and ``output``: what ``final-output/`` holds."""
     current: dict[str, Any] | None = None
     if report.leaders:
         best = report.record(report.leaders[-1])
         path = f"{report.storage_path.rstrip('/')}/iterations/{iteration_name(best.iteration_number)}/artifacts/"
         current = {"iteration": best.iteration_number, "quality_score": best.quality_score, "artifacts_path": path}
-    return {"current_best": current, "final_output": final_output, "derived_from": derived_from}
+    return {"current_best": current, **output, "derived_from": derived_from}

@@ -18,15 +18,16 @@ from jumar.errors import LockedError
 from jumar.model import SelectionCriteria
 from jumar.model.codec import encode
 from jumar.redaction import current
+from jumar.report.artifacts import Holds, changes_from_start, output_holds
 from jumar.report.final_output import fill_final_output
 from jumar.report.markdown import render_markdown
-from jumar.report.read import load_report
+from jumar.report.read import LoopReport, load_report
 from jumar.report.tracking import best_document, tracking_chunks
 
 if TYPE_CHECKING:
     from jumar.store.loop_store import LoopStore
 
-__all__ = ["refresh_views"]
+__all__ = ["held_output", "refresh_views"]
 
 
 def refresh_views(store: LoopStore, *, at: str, criteria: SelectionCriteria | None = None, force: bool = False) -> bool:
@@ -90,18 +91,41 @@ def _written(path: Path) -> dict[str, Any]:
 def _write(store: LoopStore, at: str, criteria: SelectionCriteria | None, *, force: bool) -> None:
     report = load_report(store, criteria=criteria)
     derived_from = _derived_from(store)
-    holds = _written(store.paths.best_view).get("final_output")
-    chosen = report.chosen
-    if chosen is None or not store.has_snapshot(chosen):
-        chosen = holds if store.paths.final_output.is_dir() else None
-    elif force or chosen != holds or not store.paths.final_output.is_dir():
-        # Until the new one is in place nothing may claim to know what is there.
-        store.paths.best_view.unlink(missing_ok=True)
-        fill_final_output(store, chosen)
+    output = _fill_output(store, report, force=force)
     records = report.records if report.artifacts_complete else store.records()
     _replace(store.paths.tracking_view, tracking_chunks(report, records, at=at, derived_from=derived_from))
     files.replace_file(store.paths.report_view, current().redact_bytes(render_markdown(report).encode()))
-    files.replace_file(store.paths.best_view, encode(best_document(report, derived_from=derived_from, final_output=chosen)))
+    files.replace_file(store.paths.best_view, encode(best_document(report, derived_from=derived_from, output=output)))
+
+
+def _fill_output(store: LoopStore, report: LoopReport, *, force: bool) -> dict[str, Any]:
+    """Bring ``final-output/`` up to date and return what it holds now: the iteration, how much of it, what was deleted."""
+    there = store.paths.final_output.is_dir()
+    written = _written(store.paths.best_view) if there else {}
+    held = {
+        "final_output": written.get("final_output"),
+        "final_output_holds": written.get("final_output_holds", "full"),
+        "final_output_deleted": written.get("final_output_deleted", []),
+    }
+    if report.chosen is None or not store.has_snapshot(report.chosen):
+        return held
+    found = changes_from_start(report) if output_holds(report) == "changed" else None
+    wanted = {
+        "final_output": report.chosen,
+        "final_output_holds": "full" if found is None else "changed",
+        "final_output_deleted": [] if found is None else [one.path for one in found.removed],
+    }
+    if force or not there or wanted != held:
+        # Until the new one is in place nothing may claim to know what is there.
+        store.paths.best_view.unlink(missing_ok=True)
+        fill_final_output(store, report.chosen, None if found is None else {one.path for one in (*found.added, *found.changed)})
+    return wanted
+
+
+def held_output(store: LoopStore) -> Holds | None:
+    """Return how much of the selected iteration ``final-output/`` holds as it lies there; None where there is none."""
+    written = _written(store.paths.best_view)
+    return None if written.get("final_output") is None else written.get("final_output_holds", "full")
 
 
 def _replace(path: Path, chunks: Iterable[bytes]) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 from jumar import files
 from jumar.errors import UsageError
 from jumar.model.codec import FORMAT, encode
-from jumar.store.layout import LOOPS, LoopPaths, check_loop_id, prepare_root
+from jumar.store.layout import LoopPaths, check_loop_id, prepare_root, root_of
 from jumar.store.lock import LoopLock
+from jumar.store.trust import place_of
 
 __all__ = ["create_loop", "loop_json"]
 
@@ -28,18 +29,23 @@ def create_loop(directory: Path, loop_id: str, config: Mapping[str, Any], *, wor
     paths = LoopPaths(Path(os.path.abspath(directory)))
     data = loop_json(paths.directory, loop_id, config, workdir=workdir, created_at=created_at)
     with files.as_write_error("create", paths.directory):
-        if paths.directory.parent.name == LOOPS:
-            prepare_root(paths.directory.parent.parent)
+        if paths.root != paths.directory:
+            prepare_root(paths.root, paths.directory.parent)
         else:
             files.make_directory(paths.directory.parent)
+    _refuse_loop(paths)  # before its lock, which whoever works in it has
     with LoopLock(paths.lock) if paths.directory.is_dir() else contextlib.nullcontext():
-        if paths.loop_json.exists():
-            raise UsageError(f"{paths.directory} is a loop already; open it, or choose another id")
+        _refuse_loop(paths)
         with files.as_write_error("create", paths.directory):
             if paths.directory.is_dir():
                 _become(paths, data)
             else:
                 _build(paths, data)
+
+
+def _refuse_loop(paths: LoopPaths, cause: OSError | None = None) -> None:
+    if paths.loop_json.exists():
+        raise UsageError(f"{paths.directory} is a loop already; open it, or choose another id") from cause
 
 
 def _become(paths: LoopPaths, data: bytes) -> None:
@@ -61,29 +67,42 @@ def _build(paths: LoopPaths, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             files.remove_tree(temporary.directory)
-        if paths.loop_json.exists():  # somebody else was faster
-            raise UsageError(f"{paths.directory} is a loop already; open it, or choose another id") from error
+        _refuse_loop(paths, error)  # somebody else was faster
         raise
 
 
-def loop_json(directory: Path, loop_id: str, config: Mapping[str, Any], *, workdir: Path | None, created_at: str) -> bytes:
-    """Return the bytes of ``loop.json``. Errors: ``TypeError`` and ``ValueError`` for a configuration that is not JSON."""
+def loop_json(
+    directory: Path,
+    loop_id: str,
+    config: Mapping[str, Any],
+    *,
+    workdir: Path | None,
+    created_at: str,
+    nonce: str | None = None,
+) -> bytes:
+    """Return the bytes of ``loop.json``, with a new nonce where none is given.
+
+    Errors: ``TypeError`` and ``ValueError`` for a configuration that is not JSON.
+    """
+    nonce = nonce or secrets.token_hex(8)
     return encode(
         {
             "format": FORMAT,
             "loop_id": loop_id,
             "created_at": created_at,
-            "nonce": secrets.token_hex(8),
+            "nonce": nonce,
             "workdir": None if workdir is None else _movable(directory, workdir),
             "config": dict(config),
         },
         sealed=True,
+        place=place_of(nonce, directory / "loop.json"),
     )
 
 
 def _movable(directory: Path, workdir: Path) -> str:
     """Return ``workdir`` relative to the loop when both move together: one lies in the other's project."""
     loop, work = os.path.realpath(directory), os.path.realpath(workdir)
-    inside = Path(loop).parents[1 if Path(loop).parent.name != LOOPS else 2] if len(Path(loop).parts) > 3 else Path(loop)
+    root = root_of(Path(loop))
+    inside = root.parents[root == Path(loop)] if len(Path(loop).parts) > 3 else Path(loop)
     together = Path(work).is_relative_to(inside) or Path(loop).is_relative_to(work)
     return os.path.relpath(work, loop) if together else work

@@ -27,6 +27,7 @@ from jumar.store.manifest import Manifest
 from jumar.store.reading import CLEANED
 from jumar.store.snapshot import StatCache
 from jumar.store.staging import ARTIFACTS, METRICS, Base, Plan, build, decision_bytes, metrics_bytes
+from jumar.store.trust import place_of
 
 __all__ = ["FOREIGN_ITERATIONS", "FOREIGN_TRACKING", "import_foreign", "is_foreign"]
 
@@ -59,12 +60,13 @@ def import_foreign(paths: LoopPaths) -> None:
         found = _read(paths.tracking_view)
         with files.as_write_error("import", paths.directory):
             files.remove_tree(paths.directory / _BUILD)
-            _build(paths, found)
+            nonce = secrets.token_hex(8)
+            _build(paths, found, nonce)
             _put_in_place(paths)
             with contextlib.suppress(FileExistsError):
                 files.write_once(paths.directory / FOREIGN_TRACKING, paths.tracking_view.read_bytes())
             created_at = found.records[0].timestamp if found.records else found.last_updated
-            data = loop_json(paths.directory, found.loop_id, found.config, workdir=None, created_at=created_at)
+            data = loop_json(paths.directory, found.loop_id, found.config, workdir=None, created_at=created_at, nonce=nonce)
             files.write_once(paths.loop_json, data)
 
 
@@ -146,7 +148,7 @@ def _directories(record: IterationRecord) -> tuple[str, ...]:
     return (usual,) if named in {"", ".", "..", usual} else (named, usual)
 
 
-def _build(paths: LoopPaths, found: _Foreign) -> None:
+def _build(paths: LoopPaths, found: _Foreign, nonce: str) -> None:
     """Build the loop's ``iterations/`` and ``decisions/`` aside, durable."""
     kept = paths.directory / FOREIGN_ITERATIONS
     source = kept if kept.is_dir() else paths.iterations
@@ -161,10 +163,11 @@ def _build(paths: LoopPaths, found: _Foreign) -> None:
         snapshot = _snapshot_of(source, found.directories[number])
         if snapshot is None:
             gone.append(number)
-        base = _build_iteration(new.iteration(number), record, snapshot, base)
+        base = _build_iteration(new.iteration(number), record, snapshot, base, nonce)
     if gone:
         decision = _cleaned(gone, found)
-        files.write_once(new.decisions / "0001-cleanup.json", decision_bytes(decision))
+        path = new.decisions / "0001-cleanup.json"
+        files.write_once(path, decision_bytes(decision, place_of(nonce, path)))
     files.sync_tree(new.directory)
 
 
@@ -176,7 +179,9 @@ def _snapshot_of(source: Path, names: tuple[str, ...]) -> Path | None:
     return None
 
 
-def _build_iteration(directory: Path, record: IterationRecord, snapshot: Path | None, base: Base | None) -> Base | None:
+def _build_iteration(
+    directory: Path, record: IterationRecord, snapshot: Path | None, base: Base | None, nonce: str
+) -> Base | None:
     """Build one iteration; returns what the next one's files are compared with."""
     number = record.iteration_number
     paths = () if snapshot is None else (".",)
@@ -187,9 +192,10 @@ def _build_iteration(directory: Path, record: IterationRecord, snapshot: Path | 
         nonce=record.nonce,
         attempt=None,
         stage={"imported": True},
+        loop=nonce,
     )
     manifest, file = build(plan, directory, base=base, cache=StatCache())
-    metrics = metrics_bytes(record, manifest, file, f"iterations/{iteration_name(number)}")
+    metrics = metrics_bytes(record, manifest, file, nonce)
     files.write_once(directory / METRICS, metrics)
     if snapshot is None:
         (directory / ARTIFACTS).rmdir()

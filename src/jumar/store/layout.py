@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from jumar.errors import UsageError
 from jumar.text import escape
 
 __all__ = [
-    "LOOPS",
     "STOP",
     "LoopPaths",
     "check_id",
@@ -24,9 +24,17 @@ __all__ = [
     "list_loops",
     "loops_directory",
     "prepare_root",
+    "root_of",
+    "runs_directory",
 ]
 
-LOOPS: Final = "loops"
+_LOOPS: Final = "loops"
+_RUNS: Final = "runs"
+_SKIPPED: Final = "node_modules"
+"""A folder that every JavaScript runner and tool skips, wherever it lies: else they collect the tests in our snapshots."""
+
+_PACKAGE: Final = "package.json"
+_LISTED: Final = 1_000  # directories that are looked into for a package
 _LOCKS: Final = "locks"
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _PREFIX: Final = "iteration-"
@@ -34,7 +42,7 @@ _IGNORE: Final = ".gitignore"
 STOP: Final = "STOP"
 """The name of the file that asks loops to stop: in the root for all of them, in a loop's directory for that one."""
 
-_OURS: Final = frozenset({LOOPS, _LOCKS, "runs", "work", "replies", STOP, _IGNORE})
+_OURS: Final = frozenset({_LOOPS, _RUNS, _SKIPPED, _LOCKS, "work", "replies", "quarantine", STOP, _IGNORE})
 
 
 def check_loop_id(loop_id: str) -> str:
@@ -66,21 +74,67 @@ def iteration_number(name: str) -> int | None:
 
 
 def loops_directory(root: Path) -> Path:
-    """Return the directory that holds the loops of ``root``, one subdirectory each."""
-    return root / LOOPS
+    """Return the directory that holds the loops of ``root``, one subdirectory each: where they are, else where they go.
+
+    A new root in a JavaScript project has them in ``node_modules/loops/``, any other in ``loops/``.
+    """
+    known = (root / _LOOPS, root / _SKIPPED / _LOOPS)
+    there = next((place for place in known if place.is_dir()), None)
+    return known[_is_among_packages(root)] if there is None else there
 
 
-def prepare_root(root: Path) -> None:
-    """Create ``root`` with ``loops/``, ``locks/`` and a ``.gitignore`` of ``*``. What exists stays as it is.
+def runs_directory(root: Path) -> Path:
+    """Return the directory that holds the runs of cases of ``root``: beside its loops."""
+    return loops_directory(root).with_name(_RUNS)
+
+
+def root_of(directory: Path) -> Path:
+    """Return the root that the loop in ``directory`` belongs to; ``directory`` itself where a loop stands alone."""
+    if directory.parent.name != _LOOPS:
+        return directory
+    above = directory.parent.parent
+    return above.parent if above.name == _SKIPPED else above
+
+
+def _is_among_packages(root: Path) -> bool:
+    """Whether a ``package.json`` lies beside ``root``, above it in its repository, or one or two levels below its parent.
+
+    A root that is a package itself is none: ``npm ci`` empties its ``node_modules``.
+    """
+    here = Path(os.path.abspath(root)).parent
+    above = (here, *here.parents)
+    top = next((place for place in above if (place / ".git").exists()), here)
+    if (root / _PACKAGE).exists():
+        return False
+    if any((place / _PACKAGE).is_file() for place in above[: above.index(top) + 1]):
+        return True
+    below = itertools.chain.from_iterable((place, *_folders(place)) for place in _folders(here))
+    return any((place / _PACKAGE).is_file() for place in itertools.islice(below, _LISTED))
+
+
+def _folders(directory: Path) -> list[Path]:
+    try:
+        with os.scandir(directory) as listing:
+            found = [entry.path for entry in listing if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    return [Path(path) for path in sorted(found) if not Path(path).name.startswith((".", _SKIPPED))]
+
+
+def prepare_root(root: Path, loops: Path | None = None) -> None:
+    """Create ``root`` with its ``loops/``, ``locks/`` and a ``.gitignore`` of ``*``. What exists stays as it is.
+
+    ``loops`` is where its loops are to lie, by default :func:`loops_directory`.
 
     A directory that also holds somebody else's files, such as a project with a ``loops/`` of its own, is not ignored as a
     whole: the ``.gitignore`` then goes into ``loops/`` and ``locks/``.
     """
     with files.as_write_error("create", root):
-        for directory in (root, root / LOOPS, root / _LOCKS):
+        loops = loops or loops_directory(root)
+        for directory in (root, loops, root / _LOCKS):
             files.make_directory(directory)
         shared = any(name not in _OURS and not name.startswith(files.TEMPORARY) for name in os.listdir(root))
-        for directory in (root / LOOPS, root / _LOCKS) if shared else (root,):
+        for directory in (loops, root / _LOCKS) if shared else (root,):
             if not (directory / _IGNORE).exists():
                 with contextlib.suppress(FileExistsError):
                     files.write_once(directory / _IGNORE, b"*\n")
@@ -88,12 +142,13 @@ def prepare_root(root: Path) -> None:
 
 def list_loops(root: Path) -> tuple[str, ...]:
     """Return the names of the loops below ``root``, sorted; empty when there are none."""
+    loops = loops_directory(root)
     try:
-        with os.scandir(loops_directory(root)) as listing:
+        with os.scandir(loops) as listing:
             names = [entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         return ()
-    return tuple(sorted(name for name in names if loops_directory(root).joinpath(name, "loop.json").is_file()))
+    return tuple(sorted(name for name in names if loops.joinpath(name, "loop.json").is_file()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +199,11 @@ class LoopPaths:
         return self.directory / "checks"
 
     @property
+    def recheck(self) -> Path:
+        """What lay beside the snapshots when the loop began, and what a recheck of the selected iteration has set aside."""
+        return self.directory / "recheck"
+
+    @property
     def final_output(self) -> Path:
         return self.directory / "final-output"
 
@@ -156,7 +216,8 @@ class LoopPaths:
         """The files that ask this loop to stop, whether or not they exist: the root's, then its own."""
         own = self.directory / STOP
         real = Path(os.path.realpath(self.directory))
-        return (real.parent.parent / STOP, own) if real.parent.name == LOOPS else (own,)
+        root = root_of(real)
+        return (own,) if root == real else (root / STOP, own)
 
     @property
     def tracking_view(self) -> Path:
@@ -174,9 +235,13 @@ class LoopPaths:
     def lock(self) -> Path:
         """A function of the directory's real path alone, so that every process finds the same lock."""
         real = Path(os.path.realpath(self.directory))
-        if real.parent.name == LOOPS:
-            return real.parent.parent / _LOCKS / real.name
-        return real / ".lock"
+        root = root_of(real)
+        return real / ".lock" if root == real else root / _LOCKS / real.name
+
+    @property
+    def root(self) -> Path:
+        """The root that the loop belongs to; its own directory where it stands alone."""
+        return root_of(self.directory)
 
     @property
     def subdirectories(self) -> tuple[Path, ...]:

@@ -1,7 +1,8 @@
 """One writer at a time: a ``flock`` that the kernel drops when its holder dies.
 
-The file's content is rewritten by each holder and never deleted. It serves two purposes: the message that tells the next one who
-is writing, and the *generation*: a writer that finds its own nonce there knows that nobody wrote since, and need not list again.
+The file's content is rewritten by each holder, and deleted only with its loop. It serves two purposes: the message that tells the
+next one who is writing, and the *generation*: a writer that finds its own nonce there knows that nobody wrote since, and need not
+list again.
 """
 
 from __future__ import annotations
@@ -126,11 +127,16 @@ class LoopLock:
         fd = self._open()
         try:
             self._wait_for(fd)
-            self.unchanged_since_mine = _content(fd).get("nonce") == self._nonce
-            _write(fd, self._nonce)
+            valid = _is_at(fd, self.path)
+            if valid:
+                self.unchanged_since_mine = _content(fd).get("nonce") == self._nonce
+                _write(fd, self._nonce)
         except BaseException:
             os.close(fd)
             raise
+        if not valid:  # deleted with its loop while this process waited; a new loop of the name has a file of its own
+            os.close(fd)
+            return self._take()
         return fd
 
     def _open(self) -> int:

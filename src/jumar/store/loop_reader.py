@@ -30,6 +30,7 @@ from jumar.store.reading import (
     attempt_names,
     decision_number,
     iteration_numbers,
+    lost_iterations,
     read_attempt,
     read_decision,
     read_later_reading,
@@ -39,6 +40,7 @@ from jumar.store.reading import (
 )
 from jumar.store.settled import Settled
 from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Pending, read_pending
+from jumar.store.trust import Trust
 
 __all__ = ["LoopReader"]
 
@@ -56,10 +58,12 @@ class LoopReader:
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self._given = os.fspath(directory)
         self.paths = LoopPaths(Path(os.path.abspath(directory)))
-        fields = decode(read_store_file(self.paths.loop_json), os.fspath(self.paths.loop_json))
+        data = read_store_file(self.paths.loop_json)
+        fields = decode(data, os.fspath(self.paths.loop_json))
         self.loop_id = fields.text("loop_id")
         self.created_at = fields.text("created_at")
         self.nonce = fields.text("nonce")
+        self.trust = Trust(self.nonce, self.paths.loop_json, data)
         self.config: Mapping[str, Any] = MappingProxyType(dict(fields.section("config").data))
         stored = fields.text_or_none("workdir")
         self.workdir = None if stored is None else Path(os.path.normpath(self.paths.directory / stored))
@@ -73,7 +77,7 @@ class LoopReader:
         self._ordered: tuple[IterationView, ...] | None = None
         self._known_attempts: dict[int, Attempt] = {}
         self._all_attempts: tuple[Attempt, ...] | None = None
-        self.settled = Settled(self.paths)
+        self.settled = Settled(self.paths, self.trust)
         self._known_decisions: dict[int, Decision] = {}
         self._all_decisions: tuple[Decision, ...] | None = None
         self._known_readings: dict[int, Reading] = {}
@@ -87,13 +91,17 @@ class LoopReader:
         return tuple(self._numbers)
 
     def views(self) -> tuple[IterationView, ...]:
-        """Return what decisions are made from, by number. Errors: :class:`StoreDamagedError` that names the file."""
+        """Return what decisions are made from, by number. Errors: :class:`StoreDamagedError` that names the file.
+
+        One whose snapshot was damaged, and set aside by a repair, has no score here, and nothing starts from it.
+        """
         self._look_at_iterations()
         if self._ordered is None:
-            directory = os.fspath(self.paths.iterations)
+            directory, lost = os.fspath(self.paths.iterations), lost_iterations(self.decisions())
             for number in self._numbers:
                 if number not in self._views:
-                    self._views[number] = read_view(f"{directory}/{iteration_name(number)}/{METRICS}", number)
+                    view = read_view(f"{directory}/{iteration_name(number)}/{METRICS}", number, self.trust.read)
+                    self._views[number] = replace(view, score=None, status="interrupted") if number in lost else view
             self._ordered = tuple(self._views[number] for number in self._numbers)
         return self._ordered
 
@@ -102,7 +110,7 @@ class LoopReader:
         path = self.paths.iteration(number) / METRICS
         if not path.parent.is_dir():
             raise NotFoundError(f"loop '{self.loop_id}' has no iteration {number}")
-        record, base = read_record(path)
+        record, base = read_record(path, self.trust.read)
         artifacts, details = record.artifacts, record.artifacts_detail
         if base is not None:
             details = tuple(self.manifest(number).entries.values())
@@ -114,6 +122,10 @@ class LoopReader:
             artifacts=tuple([prefix + path for path in artifacts]),
             artifacts_detail=details,
         )
+
+    def find_record(self, number: int | None) -> IterationRecord | None:
+        """Return the record of an iteration; None for None, and for one that is not there, or not any more."""
+        return self.record(number) if number is not None and self.paths.iteration(number).is_dir() else None
 
     def records(self) -> Iterator[IterationRecord]:
         """Yield every record by number; one at a time is in memory."""
@@ -132,7 +144,7 @@ class LoopReader:
             for number in starts:
                 found = known.get(number)
                 if found is None or (found.end is None and number in ends):
-                    known[number] = read_light_attempt(self.paths, number, ended=number in ends)
+                    known[number] = read_light_attempt(self.paths, number, ended=number in ends, read=self.trust.read)
             self._all_attempts = tuple(known[number] for number in sorted(starts))
         return self._all_attempts
 
@@ -145,7 +157,7 @@ class LoopReader:
         """Return one attempt with its output. Errors: :class:`NotFoundError`, :class:`StoreDamagedError`."""
         if not self.paths.attempt_start(number).exists():
             raise NotFoundError(f"loop '{self.loop_id}' has no attempt {number}")
-        return read_attempt(self.paths, number, ended=self.paths.attempt_end(number).exists())
+        return read_attempt(self.paths, number, ended=self.paths.attempt_end(number).exists(), read=self.trust.read)
 
     def decisions(self) -> tuple[Decision, ...]:
         """Return every decision by number. Errors: :class:`StoreDamagedError`."""
@@ -157,7 +169,7 @@ class LoopReader:
             found = sorted((number, name) for number, name in numbered if number is not None)
             for number, name in found:
                 if number not in known:
-                    known[number] = read_decision(self.paths.decisions / name, number)
+                    known[number] = read_decision(self.paths.decisions / name, number, self.trust.read)
             self._all_decisions = tuple(known[number] for number, _ in found)
         return self._all_decisions
 
@@ -185,7 +197,7 @@ class LoopReader:
             found = sorted((number, name) for number, name in numbered if number is not None)
             for number, name in found:
                 if number not in known:
-                    known[number] = read_later_reading(self.paths.readings / name, number)
+                    known[number] = read_later_reading(self.paths.readings / name, number, self.trust.read)
             self._all_readings = tuple(known[number] for number, _ in found)
         return self._all_readings
 
@@ -212,7 +224,7 @@ class LoopReader:
         if not numbers:
             return None
         path = self.paths.checks_of(max(numbers)) / MANIFEST
-        listed = ManifestFile.from_json(decode(read_store_file(path), os.fspath(path)))
+        listed = ManifestFile.from_json(decode(self.trust.read(path), os.fspath(path)))
         return max(numbers), Manifest({detail.path: detail for detail in listed.changed})
 
     def has_snapshot(self, number: int) -> bool:
@@ -239,6 +251,17 @@ class LoopReader:
         names.look()
         return tuple(iteration_numbers(names.names))
 
+    def names(self, directory: Path) -> set[str]:
+        """Return the names in one of the directories of records, as they are known here."""
+        listings = {
+            self.paths.attempts: self._attempts,
+            self.paths.iterations: self._iterations,
+            self.paths.decisions: self._decisions,
+            self.paths.readings: self._readings,
+        }
+        self._changed(listings[directory])
+        return listings[directory].names
+
     def refresh(self) -> None:
         """Look at the disk again the next time something is asked for."""
         self._looked.clear()
@@ -251,11 +274,11 @@ class LoopReader:
         def complete(file: ManifestFile) -> Manifest:
             return compose(number, lambda n: file if n == number else self._manifest_file(n), self._manifests.get)
 
-        return read_pending(self.paths, iteration_name(number), complete)
+        return read_pending(self.paths, iteration_name(number), self.trust.read, complete)
 
     def _manifest_file(self, number: int) -> ManifestFile:
         path = self.paths.iteration(number) / MANIFEST
-        return ManifestFile.from_json(decode(read_store_file(path), os.fspath(path)))
+        return ManifestFile.from_json(decode(self.trust.read(path), os.fspath(path)))
 
     def _keep_manifest(self, number: int, manifest: Manifest) -> None:
         self._manifests.pop(number, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
@@ -17,9 +17,9 @@ from jumar.model.codec import encode
 from jumar.model.decisions import Decision, Kind
 from jumar.model.readings import Reading, ReadingKind
 from jumar.model.records import IterationRecord
-from jumar.store.creation import create_loop
+from jumar.store.creation import create_loop, loop_json
 from jumar.store.foreign import import_foreign, is_foreign
-from jumar.store.layout import LOOPS, LoopPaths, iteration_name
+from jumar.store.layout import LoopPaths, iteration_name
 from jumar.store.loop_reader import LoopReader
 from jumar.store.manifest import Manifest
 from jumar.store.matching import ArtifactRules
@@ -29,7 +29,7 @@ from jumar.store.staging import (
     ARTIFACTS,
     MANIFEST,
     METRICS,
-    PLANTED,
+    QUARANTINE,
     Base,
     Pending,
     Plan,
@@ -39,7 +39,7 @@ from jumar.store.staging import (
     metrics_bytes,
     write_plain,
 )
-from jumar.store.unfinished import has_redaction
+from jumar.store.trust import place_of
 from jumar.text import escape
 
 __all__ = ["LoopStore", "Pending"]
@@ -50,7 +50,8 @@ _FIELDS: Final = ("best_iteration", "final_iteration", "delta", "decision", "rea
 class LoopStore(LoopReader):
     """A loop that is read and written. Every writing method takes the lock itself; hold it around several of them.
 
-    ``cache`` holds the hashes of work tree files seen so far.
+    ``cache`` holds the hashes of working directory files seen so far. ``wrote`` is told the path of each record, and
+    of each directory of an iteration, that this object wrote.
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
@@ -58,6 +59,7 @@ class LoopStore(LoopReader):
         self.cache = StatCache()
         self._doubtful = False
         self._made_here: set[int] = set()
+        self.wrote: Callable[[str], object] = str
 
     @classmethod
     def create(
@@ -72,6 +74,41 @@ class LoopStore(LoopReader):
         """Make ``directory`` a new, empty loop and open it. Errors: :class:`UsageError` when it is one already."""
         create_loop(Path(directory), loop_id, config, workdir=workdir, created_at=created_at)
         return cls(directory)
+
+    @classmethod
+    def begin_again(
+        cls, directory: str | os.PathLike[str], config: Mapping[str, Any], *, workdir: Path | None, created_at: str
+    ) -> Self:
+        """Make a loop of which nothing was ever recorded as new, with ``config``; its attempts stay where one was paid for.
+
+        Cut off anywhere, it can be done again. Errors: :class:`UsageError` where an iteration is recorded,
+        :class:`jumar.errors.LockedError`, :class:`jumar.errors.StoreWriteError`.
+        """
+        store = cls.open(directory)
+        paths = store.paths
+        with store._writing("begin anew in", paths.directory):  # noqa: SLF001 - its own
+            if store.iteration_numbers():
+                raise UsageError(f"loop '{store.loop_id}' has iterations; only one that never began can begin anew")
+            ends = [attempt.end for attempt in store.attempts()]
+            free = all(end is not None and (end.usage.token_cost_usd, end.usage.tokens) == (0, 0) for end in ends)
+            data = loop_json(
+                paths.directory, store.loop_id, config, workdir=workdir, created_at=created_at, nonce=store.nonce
+            )  # by which its attempts are known
+            store._empty(paths.pending, paths.checks, paths.decisions)  # noqa: SLF001 - its own
+            files.replace_file(paths.loop_json, data)
+            if free:  # last: until then they tell that it never began
+                store._empty(paths.attempts)  # noqa: SLF001 - its own
+        return cls(directory)
+
+    def _empty(self, *places: Path) -> None:
+        """Remove what ``places`` hold. Each loses its name first, so that half of it is never read."""
+        for place in places:
+            if place.exists():
+                aside = self.paths.directory / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+                files.rename_new(place, aside)
+                files.remove_tree(aside)
+            if place in self.paths.subdirectories:
+                files.make_directory(place)
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str]) -> Self:
@@ -91,20 +128,16 @@ class LoopStore(LoopReader):
         return cls(directory)
 
     @contextlib.contextmanager
-    def lock(self, *, redacting: bool = False) -> Generator[Self]:
-        """Hold the lock. What others wrote meanwhile is seen. Errors: :class:`jumar.errors.LockedError` that names the holder.
-
-        While a redaction waits to be completed only who completes it (``redacting``) gets the lock; others :class:`UsageError`.
-        """
+    def lock(self) -> Generator[Self]:
+        """Hold the lock. What others wrote meanwhile is seen. Errors: :class:`jumar.errors.LockedError` that names the holder."""
         with self._lock:
             if self._doubtful or not self._lock.unchanged_since_mine:
-                if has_redaction(self.paths) and not redacting:
-                    self._doubtful = True
-                    raise UsageError(
-                        f"a redaction of loop '{self.loop_id}' was cut off; `jumar redact {self.loop_id}` completes it"
-                    )
+                if not self.paths.directory.is_dir():
+                    raise NotFoundError(f"loop '{self.loop_id}' was removed")
                 with files.as_write_error("create a directory of", self.paths.directory):
                     for directory in self.paths.subdirectories:  # archives and git keep no empty ones
+                        if os.path.lexists(directory) and not directory.is_dir():
+                            self._move_aside(directory)
                         files.make_directory(directory)
                 self.refresh()
                 self._doubtful = False
@@ -137,7 +170,7 @@ class LoopStore(LoopReader):
             start = AttemptStart(
                 number=number, iteration=iteration, parent=parent, nonce=nonce, started_at=at, pid=os.getpid(), **fields
             )
-            files.write_once(self.paths.attempt_start(number), encode(start.to_json(), sealed=True))
+            self._write(self.paths.attempt_start(number), start.to_json())
             attempt = Attempt(start=start, end=None)
             self._note_attempt(attempt)
         return attempt
@@ -147,11 +180,15 @@ class LoopStore(LoopReader):
         with self._writing("write the end of an attempt to", self.paths.attempts):
             started = self.attempt(number).start
             try:
-                files.write_once(self.paths.attempt_end(number), encode(end.to_json(), sealed=True))
+                self._write(self.paths.attempt_end(number), end.to_json())
             except FileExistsError as error:
                 raise UsageError(f"attempt {number} of loop '{self.loop_id}' has ended already") from error
             self._note_attempt(Attempt(start=started, end=end))
             self.settled.grow(self.attempts())
+
+    def _write(self, path: Path, data: Mapping[str, Any]) -> None:
+        files.write_once(path, encode(data, sealed=True, place=place_of(self.nonce, path)))
+        self.wrote(os.fspath(path))
 
     def _note_attempt(self, attempt: Attempt) -> None:
         number = attempt.start.number
@@ -199,6 +236,7 @@ class LoopStore(LoopReader):
                 attempt=attempt,
                 stage=stage,
                 logs=logs,
+                loop=self.nonce,
                 never=self._never(),
                 allow=None if quota is None else quota.check_sizes,
             )
@@ -209,6 +247,7 @@ class LoopStore(LoopReader):
                 manifest, file = build(plan, temporary, base=base, cache=cache or self.cache)
                 files.sync_tree(temporary, entries=len(manifest.entries))
                 files.rename_new(temporary, target)
+                self.wrote(os.fspath(target))
             except BaseException:
                 with contextlib.suppress(OSError):
                     files.remove_tree(temporary)
@@ -234,9 +273,11 @@ class LoopStore(LoopReader):
         record = replace(record, nonce=pending.nonce, attempt=attempt)
         with self._writing("record an iteration in", self.paths.iterations):
             self._free_number(number)
-            data = metrics_bytes(record, pending.manifest, pending.file, f"iterations/{iteration_name(number)}")
+            data = metrics_bytes(record, pending.manifest, pending.file, self.nonce)
             metrics = pending.directory / METRICS
-            if not metrics.exists():
+            if pending.record is None:
+                with contextlib.suppress(FileNotFoundError):
+                    metrics.unlink()  # nobody but us has one to give
                 clean_logs(pending.logs)
                 files.write_once(metrics, data, temporary_in=self.paths.pending)
             self._acknowledge(pending.directory, self.paths.iteration(number))
@@ -267,12 +308,13 @@ class LoopStore(LoopReader):
                 nonce=record.nonce,
                 attempt=record.attempt,
                 stage=stage or {},
+                loop=self.nonce,
                 never=self._never(),
             )
             temporary = self.paths.pending / f"{files.TEMPORARY}{secrets.token_hex(6)}"
             try:
                 manifest, file = build(plan, temporary, base=self._base(), cache=self.cache)
-                data = metrics_bytes(record, manifest, file, f"iterations/{iteration_name(number)}")
+                data = metrics_bytes(record, manifest, file, self.nonce)
                 write_plain(temporary / METRICS, data)
                 files.sync_tree(temporary, entries=len(manifest.entries))
                 self._acknowledge(temporary, self.paths.iteration(number))
@@ -295,6 +337,7 @@ class LoopStore(LoopReader):
 
     def _note_iteration(self, number: int, manifest: Manifest) -> IterationRecord:
         """Add an iteration that was just acknowledged to what is known, and return its record as everybody reads it."""
+        self.wrote(os.fspath(self.paths.iteration(number)))
         self._keep_manifest(number, manifest)
         self._made_here = {number}
         record = self.record(number)
@@ -323,7 +366,9 @@ class LoopStore(LoopReader):
             }
             decision = Decision(number=number, kind=kind, **values)
             name = f"{number:04d}-{kind}.json"
-            files.write_once(self.paths.decisions / name, decision_bytes(decision))
+            path = self.paths.decisions / name
+            files.write_once(path, decision_bytes(decision, place_of(self.nonce, path)))
+            self.wrote(os.fspath(path))
             self._decisions.names.add(name)
             self._known_decisions[number] = decision
             self._all_decisions = None
@@ -340,7 +385,7 @@ class LoopStore(LoopReader):
             number = max((reading.number for reading in self.readings()), default=0) + 1
             reading = Reading(number=number, kind=kind, iteration=iteration, **fields)
             path = self.paths.reading_file(number, kind, iteration)
-            files.write_once(path, encode(reading.to_json(), sealed=True))
+            self._write(path, reading.to_json())
             self._readings.names.add(path.name)
             self._known_readings[number] = reading
             self._all_readings = None
@@ -367,7 +412,7 @@ class LoopStore(LoopReader):
             os.mkdir(temporary)
             os.mkdir(temporary / ARTIFACTS)
             manifest = take_snapshot(source, paths, temporary / ARTIFACTS, cache=self.cache)
-            files.replace_file(temporary / MANIFEST, manifest.whole()[1].encode())
+            files.replace_file(temporary / MANIFEST, manifest.whole()[1].encode(place_of(self.nonce, target / MANIFEST)))
             files.sync_tree(temporary, entries=len(manifest.entries))
             files.rename_new(temporary, target)
         except BaseException:
@@ -376,14 +421,17 @@ class LoopStore(LoopReader):
             raise
         return manifest
 
-    def reject_record(self, pending: Pending) -> str:
-        """Move a record out of a snapshot that waits, because somebody else put it there; return where it lies, in the loop."""
-        with self._writing("move a record out of", pending.directory):
-            planted = self.paths.directory / PLANTED
-            files.make_directory(planted)
-            place = planted / f"{len(os.listdir(planted)) + 1:04d}-{METRICS}"
-            files.rename_new(pending.directory / METRICS, place)
-        return f"{PLANTED}/{place.name}"
+    def quarantine(self, path: Path) -> str:
+        """Move what jumar did not write out of the way, and return where it lies in the loop."""
+        with self._writing("move out of the way", path):
+            return self._move_aside(path)
+
+    def _move_aside(self, path: Path) -> str:
+        files.make_directory(directory := self.paths.directory / QUARANTINE)
+        taken = max((int(name[:4]) for name in os.listdir(directory) if name[:4].isdigit()), default=0)
+        place = directory / f"{taken + 1:04d}-{path.name}"
+        os.rename(path, place)
+        return f"{QUARANTINE}/{place.name}"
 
     def discard_leftovers(self) -> None:
         """Remove what an interrupted process left behind: temporaries, and the scratch of all but the last attempt.
@@ -395,7 +443,7 @@ class LoopStore(LoopReader):
             ended = self.attempts()[-1].end if self.attempts() else None
             last = "" if ended is not None and ended.outcome == "lost" else last
             undone = [entry for entry in self.paths.undo.iterdir() if entry.is_dir()] if self.paths.undo.is_dir() else []
-            for directory in (self.paths.directory, *self.paths.subdirectories, self.paths.checks, *undone):
+            for directory in (self.paths.directory, *self.paths.subdirectories, self.paths.checks, self.paths.recheck, *undone):
                 if not directory.is_dir():
                     continue
                 for name in os.listdir(directory):
@@ -417,7 +465,7 @@ class LoopStore(LoopReader):
             return
         if attempt is not None or self.pending_of(number).attempt is not None:
             raise DuplicateIterationError(
-                f"a snapshot of iteration {number} waits to be scored; run the loop again, it goes on from there"
+                f"a snapshot of iteration {number} waits to be scored; run the loop again: it resumes there"
             )
         # it loses its name first, so that half of it is never found under it
         aside = self.paths.directory / f"{files.TEMPORARY}{secrets.token_hex(6)}"
@@ -426,7 +474,7 @@ class LoopStore(LoopReader):
 
     def _never(self) -> tuple[Path, ...]:
         directory = self.paths.directory
-        if directory.parent.name != LOOPS:
+        if directory == self.paths.root:
             return (directory,)
         return (directory, directory.parent, self.paths.lock.parent)
 

@@ -65,15 +65,15 @@ class ManifestFile:
     changed: tuple[ArtifactDetail, ...]
     removed: tuple[str, ...]
 
-    def encode(self) -> bytes:
-        """Return the file's bytes."""
+    def encode(self, place: str | None = None) -> bytes:
+        """Return the file's bytes, marked for ``place``."""
         listed = [detail.to_json() for detail in self.changed]
         data: dict[str, Any] = {"format": FORMAT, "base": self.base, "depth": self.depth}
         if self.base is None:
             data["entries"] = listed
         else:
             data |= {"changed": listed, "removed": list(self.removed)}
-        return encode(data, compact=True, sealed=True, exact=True)  # names and hashes
+        return encode(data, compact=True, sealed=True, exact=True, place=place)  # names and hashes
 
     @classmethod
     def from_json(cls, fields: Fields) -> ManifestFile:

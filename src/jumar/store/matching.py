@@ -1,4 +1,4 @@
-"""Which files of a work tree a loop keeps: gitignore syntax, without secrets and caches, within a quota."""
+"""Which files of a working directory a loop keeps: gitignore syntax, without secrets and caches, within a quota."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import re
 import stat
 import warnings
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,12 +15,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from jumar.errors import ArtifactError, ConfigError
 from jumar.store.survey import ALWAYS_OUT, RESTORE_PREFIX
-from jumar.text import escape, plural
+from jumar.store.tree_size import TreeSize
+from jumar.text import escape, human_size, plural
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["ArtifactRules", "human_size"]
+__all__ = ["ArtifactRules"]
 
 _IGNORE_FILE: Final = ".gitignore"
 _IGNORE_LIMIT: Final = 1 << 20
@@ -160,7 +160,7 @@ class ArtifactRules:
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    max_files: int = 20_000
+    max_files: int = 50_000
     max_file_bytes: int = 100_000_000
     max_total_bytes: int = 1_000_000_000
     _memory: _Memory = field(default_factory=_Memory, init=False, repr=False, compare=False)
@@ -202,34 +202,37 @@ class ArtifactRules:
 
     def check_quota(self, root: Path, paths: Sequence[str]) -> None:
         """Refuse what is more than the quota with :class:`ArtifactError`: how much it is, where the most is, what to write."""
-        sizes: dict[str, int] = {}
-        anchor = os.fspath(root)
-        for path in paths:
-            try:
-                sizes[path] = os.lstat(f"{anchor}/{path}").st_size
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise ArtifactError(f"'{escape(path)}' cannot be read: {os.strerror(error.errno or 0)}") from error
-        self.check_sizes(sizes)
+        self.check_size(TreeSize.of(root, paths))
 
     def check_sizes(self, sizes: Mapping[str, int]) -> None:
         """As :meth:`check_quota`, for paths whose sizes in bytes are known."""
-        total = sum(sizes.values())
-        large = sorted((path for path in sizes if sizes[path] > self.max_file_bytes), key=lambda path: -sizes[path])
-        if len(sizes) > self.max_files or total > self.max_total_bytes or large:
-            raise ArtifactError(self._preview(sizes, total, large))
+        self.check_size(TreeSize(sizes))
 
-    def _preview(self, sizes: Mapping[str, int], total: int, large: Sequence[str]) -> str:
+    def check_size(self, size: TreeSize) -> None:
+        """As :meth:`check_quota`, for what was measured."""
+        if self.exceeded_by(size):
+            raise ArtifactError(self._preview(size))
+
+    def exceeded_by(self, size: TreeSize) -> str:
+        """Return the limits that ``size`` is over, in words; empty where it fits."""
+        large = len(size.over(self.max_file_bytes))
+        limits = (
+            f"{self.max_files:,} files" if size.files > self.max_files else "",
+            f"{human_size(self.max_total_bytes)} in all" if size.bytes > self.max_total_bytes else "",
+            f"{human_size(self.max_file_bytes)} a file ({large:,} {'is' if large == 1 else 'are'} larger)" if large else "",
+        )
+        return " and ".join(limit for limit in limits if limit)
+
+    def _preview(self, size: TreeSize) -> str:
         allowed = f"{self.max_files:,} files, {human_size(self.max_total_bytes)} in all, {human_size(self.max_file_bytes)} a file"
-        lines = [f"the snapshot would hold {plural(len(sizes), 'file')}, {human_size(total)}; allowed are {allowed}"]
-        lines += [f"  too large: {escape(path)} ({human_size(sizes[path])})" for path in large[:_SHOWN]]
+        large = size.over(self.max_file_bytes)
+        lines = [f"the snapshot would hold {size.shown()}; allowed are {allowed}"]
+        lines += [f"  too large: {escape(path)} ({human_size(size.sizes[path])})" for path in large[:_SHOWN]]
         if len(large) > _SHOWN:
             lines.append(f"  and {plural(len(large) - _SHOWN, 'more file')} over {human_size(self.max_file_bytes)}")
-        largest = _largest(sizes)
-        lines += [f"  {human_size(size):>9}  {plural(count, 'file'):>13}  {escape(name)}" for name, size, count in largest]
-        suggested = ", ".join(f'"/{escape(name)}"' for name, _, _ in largest[:2])
+        suggested = ", ".join(f'"{pattern}"' for pattern in size.exclude(self.max_file_bytes))
         lines += [
+            *size.rows(),
             "say in jumar.toml what the loop is about, for instance",
             "  [artifacts]",
             '  include = ["src/", "*.md"]',
@@ -374,26 +377,3 @@ def _relative_to(root: Path, paths: Iterable[Path]) -> frozenset[str]:
         if real.startswith(anchor.rstrip("/") + "/"):
             found.add(os.path.relpath(real, anchor))
     return frozenset(found)
-
-
-def _largest(sizes: Mapping[str, int]) -> list[tuple[str, int, int]]:
-    """Return the five largest first-level directories (with a slash) and files: name, bytes, number of files."""
-    totals: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for path, size in sizes.items():
-        top, slash, _ = path.partition("/")
-        totals[top + slash][0] += size
-        totals[top + slash][1] += 1
-    ordered = sorted(totals.items(), key=lambda item: (-item[1][0], item[0]))
-    return [(name, size, count) for name, (size, count) in ordered[:_SHOWN]]
-
-
-def human_size(size: int) -> str:
-    """Return a number of bytes for people: ``812 B``, ``10.0 kB``, ``1.2 GB``; powers of 1,000."""
-    if size < 1000:
-        return f"{size} B"
-    amount = float(size)
-    for unit in ("kB", "MB", "GB"):
-        amount /= 1000
-        if amount < 999.95:
-            return f"{amount:.1f} {unit}"
-    return f"{amount / 1000:.1f} TB"

@@ -1,18 +1,20 @@
-"""Known secrets in the files of a snapshot: those are never altered, so that a person has to be told."""
+"""Known secrets in the files of a snapshot: those are never altered, so that a person is told, by path and name."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from jumar.redaction import Redactor
+from jumar.redaction import Redactor, current
+from jumar.text import escape
 
-__all__ = ["planted_in", "planted_secrets"]
+__all__ = ["planted_in", "tell_planted"]
 
 _CHUNK: Final = 1 << 20
+_SHOWN: Final = 5
 
 
 def planted_in(path: Path, redactor: Redactor) -> frozenset[str]:
@@ -37,10 +39,21 @@ def planted_in(path: Path, redactor: Redactor) -> frozenset[str]:
     return frozenset(found)
 
 
-def planted_secrets(artifacts: Path, paths: Iterable[str], redactor: Redactor) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each of the relative ``paths`` that holds known values, with their names, sorted; never a value."""
-    if redactor.knows_values:
-        for path in paths:
-            names = planted_in(artifacts / path, redactor)
-            if names:
-                yield path, tuple(sorted(names))
+def tell_planted(loop_id: str, artifacts: Path, paths: Iterable[str], notice: Callable[[str], None]) -> None:
+    """Tell of each of ``paths`` below ``artifacts`` that holds the value of a known variable; of the first five.
+
+    ``notice`` tells a person, without the secrets that a path may be made of.
+    """
+    redactor, told = current(), 0
+    for path in paths if redactor.knows_values else ():
+        names = planted_in(artifacts / path, redactor)
+        if names and told == _SHOWN:
+            notice("more files of the snapshot hold secrets; `jumar verify` names them all")
+            return
+        if names:
+            told += 1
+            notice(
+                f"the snapshot holds a secret: {escape(path)} has the value of {', '.join(sorted(names))}; exclude the file"
+                f" under [artifacts], and revoke the secret or delete the snapshot (`jumar cleanup {loop_id}`) or the loop"
+                f" (`jumar rm {loop_id}`)"
+            )

@@ -7,11 +7,12 @@ import math
 import sys
 from typing import Any, Final
 
+from jumar.errors import StoreDamagedError
 from jumar.model.attempts import OUTCOMES, PURPOSES, Attempt, AttemptEnd, AttemptStart
 from jumar.model.codec import FORMAT
 from jumar.model.records import FAILURES, Usage
 from jumar.store.layout import LoopPaths
-from jumar.store.reading import light, read_attempt, read_bytes
+from jumar.store.reading import Read, light, read_attempt, read_store_file
 
 __all__ = ["END_TYPES", "START_TYPES", "USAGE_TYPES", "read_light_attempt"]
 
@@ -46,16 +47,16 @@ _LISTS: Final = ("commits", "errors", "notes")
 _SILENT: Final = Usage()
 
 
-def read_light_attempt(paths: LoopPaths, number: int, *, ended: bool) -> Attempt:
+def read_light_attempt(paths: LoopPaths, number: int, *, ended: bool, read: Read = read_store_file) -> Attempt:
     """Read one attempt without the generator's output. Errors: :class:`jumar.errors.StoreDamagedError`."""
     directory = f"{paths.directory}/attempts/{number:06d}"
     try:
-        start = _start(read_bytes(f"{directory}.start.json"))
-        end = _end(read_bytes(f"{directory}.end.json")) if ended else None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        start = _start(read(f"{directory}.start.json"))
+        end = _end(read(f"{directory}.end.json")) if ended else None
+    except (StoreDamagedError, ValueError, TypeError, KeyError, AttributeError):
         start = end = None
     if start is None or start.number != number or (ended and end is None):
-        return light(read_attempt(paths, number, ended=ended))
+        return light(read_attempt(paths, number, ended=ended, read=read))
     return Attempt(start=start, end=end)
 
 

@@ -6,15 +6,16 @@ attempts and decisions are written once.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from sys import intern
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any, Final, cast
 
 from jumar.errors import StoreDamagedError
@@ -22,17 +23,21 @@ from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.codec import FORMAT, decode
 from jumar.model.decisions import Decision
 from jumar.model.readings import Reading
-from jumar.model.records import FAILURES, STATUSES, VERIFICATIONS, IterationRecord, IterationView, Status, Verification
+from jumar.model.records import FAILURES, STATUSES, VERIFICATIONS, IterationRecord, IterationView, Status, Verdict, Verification
 from jumar.store.layout import LoopPaths, iteration_number
 
 __all__ = [
+    "ACCEPTED",
     "CLEANED",
     "Listing",
+    "Read",
+    "accepted_paths",
     "attempt_names",
     "cleaned_iterations",
     "decision_number",
     "iteration_numbers",
     "light",
+    "lost_iterations",
     "read_attempt",
     "read_bytes",
     "read_decision",
@@ -43,7 +48,10 @@ __all__ = [
 ]
 
 CLEANED: Final = "iterations"
-"""The key of a cleanup decision's data: the numbers of the iterations whose artifacts it removes."""
+"""The key of a cleanup's and a repair's data: the numbers of the iterations whose artifacts it takes away."""
+
+ACCEPTED: Final = "accepted"
+"""The key of a repair's data: what is missing for good, as objects with ``path`` and ``what``."""
 
 _SETTLED_NS: Final = 2_000_000_000
 _CHUNK: Final = 1 << 16
@@ -100,7 +108,11 @@ def read_bytes(path: str) -> bytes:
         os.close(fd)
 
 
-def read_store_file(path: Path) -> bytes:
+Read = Callable[[str | Path], bytes]
+"""Returns the content of a file that has to be there, or raises :class:`StoreDamagedError`."""
+
+
+def read_store_file(path: str | Path) -> bytes:
     """Return the content of a file that has to be there. Errors: :class:`StoreDamagedError` when it isn't, or can't be read."""
     try:
         return read_bytes(os.fspath(path))
@@ -109,18 +121,15 @@ def read_store_file(path: Path) -> bytes:
         raise StoreDamagedError(f"{path} {reason}; `jumar verify` lists what is damaged") from error
 
 
-def read_record(path: Path) -> tuple[IterationRecord, int | None]:
+def read_record(path: Path, read: Read = read_store_file) -> tuple[IterationRecord, int | None]:
     """Read a ``metrics.json`` as it stands, paths relative to the loop; also the iteration that its artifacts differ from."""
-    fields = decode(read_store_file(path), os.fspath(path))
+    fields = decode(read(path), os.fspath(path))
     return IterationRecord.from_json(fields), fields.integer_or_none("artifacts_base")
 
 
-def read_view(path: str, number: int) -> IterationView:
+def read_view(path: str, number: int, read: Read = read_store_file) -> IterationView:
     """Read of a ``metrics.json`` what decisions are made from. Errors: :class:`StoreDamagedError` that names file and field."""
-    try:
-        data = read_bytes(path)
-    except OSError:
-        data = read_store_file(Path(path))
+    data = read(path)
     view = _quick_view(data)
     if view is None:
         view = IterationRecord.from_json(decode(data, path)).view()
@@ -137,9 +146,11 @@ def _quick_view(data: bytes) -> IterationView | None:
             return None
         number, score, dimensions = found["iteration_number"], found["quality_score"], found["dimensions"]
         verification, status, completed = found["verification_status"], found["status"], found["analysis"]["completed"]
-        failure, batch, candidate = found.get("failure"), found.get("batch"), found.get("candidate")
+        failure, tampering = found.get("failure"), found.get("tampering", [])
+        parent, batch, candidate = found.get("parent"), found.get("batch"), found.get("candidate")
         blocked = found["usage"].get("blocked") if failure == "blocked" else None
         checks = [bool(check["passed"]) for check in found["checks"] if check["broken"] is None]
+        verdicts = tuple(_verdict(check["name"], check["passed"], check.get("tests")) for check in found["checks"])
         finite = score is None or (type(score) in {int, float} and math.isfinite(score))
         finite = finite and all(type(value) in {int, float} and math.isfinite(value) for value in dimensions.values())
         if any(reading.get("repeats") or _has_converged(reading) for reading in found["readings"]):
@@ -148,7 +159,7 @@ def _quick_view(data: bytes) -> IterationView | None:
         return None
     if not finite or type(number) is not int or type(completed) is not bool:
         return None
-    if not all(value is None or type(value) is int for value in (batch, candidate)):
+    if not all(value is None or type(value) is int for value in (parent, batch, candidate)) or type(tampering) is not list:
         return None
     if not (blocked is None or type(blocked) is str):
         return None
@@ -164,9 +175,22 @@ def _quick_view(data: bytes) -> IterationView | None:
         completed=completed,
         failure=failure,
         blocked=blocked,
+        parent=parent,
         batch=batch,
         candidate=candidate,
+        verdicts=verdicts,
+        tampered=bool(cast("list[object]", tampering)),
     )
+
+
+_shared = functools.lru_cache(1024)(Verdict)  # of ten thousand iterations many have the same
+
+
+def _verdict(name: object, passed: object, counts: dict[str, Any] | None) -> Verdict:
+    tests, missing = (None, 0) if counts is None else (counts["passed"], counts["missing"])
+    if type(name) is not str or type(passed) is not bool or type(missing) is not int or type(tests) not in {int, NoneType}:
+        raise TypeError
+    return _shared(name, passed, tests, missing)
 
 
 _NOTHING: Final[dict[str, Any]] = {}
@@ -191,16 +215,16 @@ def attempt_names(names: set[str]) -> tuple[set[int], set[int]]:
     return starts, ends
 
 
-def read_attempt(paths: LoopPaths, number: int, *, ended: bool) -> Attempt:
+def read_attempt(paths: LoopPaths, number: int, *, ended: bool, read: Read = read_store_file) -> Attempt:
     """Read one attempt, output included. Errors: :class:`StoreDamagedError`."""
     start_path = paths.attempt_start(number)
-    start = AttemptStart.from_json(decode(read_store_file(start_path), os.fspath(start_path)))
+    start = AttemptStart.from_json(decode(read(start_path), os.fspath(start_path)))
     if start.number != number:
         raise StoreDamagedError(f"{start_path}: holds attempt {start.number}; was it renamed by hand?")
     if not ended:
         return Attempt(start=start, end=None)
     end_path = paths.attempt_end(number)
-    return Attempt(start=start, end=AttemptEnd.from_json(decode(read_store_file(end_path), os.fspath(end_path))))
+    return Attempt(start=start, end=AttemptEnd.from_json(decode(read(end_path), os.fspath(end_path))))
 
 
 def light(attempt: Attempt) -> Attempt:
@@ -219,25 +243,36 @@ def decision_number(name: str) -> int | None:
 
 
 def cleaned_iterations(decisions: Iterable[Decision]) -> frozenset[int]:
-    """Return the iterations whose artifacts a cleanup was decided to remove."""
-    found: set[int] = set()
-    for decision in decisions:
-        if decision.kind == "cleanup":
-            found.update(number for number in decision.data.get(CLEANED, ()) if isinstance(number, int))
-    return frozenset(found)
+    """Return the iterations whose artifacts a cleanup or a repair was decided to take away."""
+    return _named_by(decisions, "cleanup", "repair")
 
 
-def read_decision(path: Path, number: int) -> Decision:
+def lost_iterations(decisions: Iterable[Decision]) -> frozenset[int]:
+    """Return the iterations whose artifacts were damaged and set aside: nothing starts from them, and none is selected."""
+    return _named_by(decisions, "repair")
+
+
+def _named_by(decisions: Iterable[Decision], *kinds: str) -> frozenset[int]:
+    listed = (decision.data.get(CLEANED, ()) for decision in decisions if decision.kind in kinds)
+    return frozenset(number for numbers in listed for number in numbers if isinstance(number, int))
+
+
+def accepted_paths(decision: Decision) -> Iterable[str]:
+    """Return what a repair accepted as missing for good, as paths in the loop; nothing of any other decision."""
+    return [item["path"] for item in decision.data.get(ACCEPTED, ())] if decision.kind == "repair" else []
+
+
+def read_decision(path: Path, number: int, read: Read = read_store_file) -> Decision:
     """Read one decision. Errors: :class:`StoreDamagedError`."""
-    decision = Decision.from_json(decode(read_store_file(path), os.fspath(path)))
+    decision = Decision.from_json(decode(read(path), os.fspath(path)))
     if decision.number != number:
         raise StoreDamagedError(f"{path}: holds decision {decision.number}; was it renamed by hand?")
     return decision
 
 
-def read_later_reading(path: Path, number: int) -> Reading:
+def read_later_reading(path: Path, number: int, read: Read = read_store_file) -> Reading:
     """Read one file of ``readings/``. Errors: :class:`StoreDamagedError`."""
-    reading = Reading.from_json(decode(read_store_file(path), os.fspath(path)))
+    reading = Reading.from_json(decode(read(path), os.fspath(path)))
     if reading.number != number:
         raise StoreDamagedError(f"{path}: holds reading {reading.number}; was it renamed by hand?")
     return reading

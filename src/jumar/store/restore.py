@@ -1,4 +1,4 @@
-"""Bringing a work tree back to a snapshot: always copies, real modes, and never through a link."""
+"""Bringing a working directory back to a snapshot: always copies, real modes, and never through a link."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def plan_restore(
 
 
 class _Target:
-    """What stands in the work tree, seen without following a link."""
+    """What stands in the working directory, seen without following a link."""
 
     def __init__(self, root: Path, cache: StatCache | None) -> None:
         self._root = os.fspath(root)
@@ -255,6 +255,8 @@ def _write(artifacts: Path, detail: ArtifactDetail, aside: str, target: str) -> 
         os.symlink(detail.target or "", temporary)
     else:
         _copy(f"{artifacts}/{detail.path}", temporary, detail)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            files.outdate(temporary, os.lstat(place).st_mtime)
     if os.path.isdir(place) and not os.path.islink(place):
         _remove_empty(place)
     os.replace(temporary, place)

@@ -1,8 +1,8 @@
-"""Attempts that have ended, read once and kept in one file: ten thousand passes leave forty thousand small ones.
+"""Attempts that have ended, read once and kept in one file: ten thousand iterations leave forty thousand small ones.
 
 ``attempts.settled`` is derived, never a source of truth: a part of it is believed only while inode, size and both time stamps of
 every file that it was read from are what they were. Where they are not, where it is damaged, of another version or missing, the
-files themselves are read, and it is made anew. It is appended to; each line stands for itself, with its own SHA-256.
+files themselves are read, and it is made anew. It is appended to; each line stands for itself, with its own digest.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from typing import Any, Final, TypeVar, cast
 
 from jumar import files
 from jumar.errors import StoreDamagedError
+from jumar.marks import digest
 from jumar.model.attempts import OUTCOMES, PURPOSES, Attempt, AttemptEnd, AttemptStart
 from jumar.model.codec import FORMAT
 from jumar.model.records import FAILURES, Usage
 from jumar.store.layout import LoopPaths
 from jumar.store.quick_attempts import END_TYPES, START_TYPES, USAGE_TYPES, read_light_attempt
 from jumar.store.reading import read_bytes
+from jumar.store.trust import Trust, place_of
 
 __all__ = ["AT_ONCE", "SETTLED", "Part", "Settled", "parts_of"]
 
@@ -56,10 +58,11 @@ class Part:
 class Settled:
     """The file of one loop. Reading takes no lock and writes nothing; :meth:`grow` belongs to who holds the lock."""
 
-    def __init__(self, paths: LoopPaths) -> None:
+    def __init__(self, paths: LoopPaths, trust: Trust) -> None:
         self.path = paths.directory / SETTLED
         self.at_once = AT_ONCE
         self._paths = paths
+        self._trust = trust
         self._up_to = 0  # the last attempt of a file that is whole and believed from its beginning
         self._stamp: _Stamp | None = None
 
@@ -71,7 +74,7 @@ class Settled:
         known: dict[int, Attempt] = {}
         up_to: int | None = 0
         with _opened(self._paths.attempts) as directory:
-            for part in parts_of(self.path):
+            for part in parts_of(self.path, self._trust.nonce):
                 if part is None or directory is None or _print(directory, part.first, len(part.attempts)) != part.files:
                     up_to = None
                     continue
@@ -98,7 +101,9 @@ class Settled:
             found = _print(directory, first, self.at_once, settled_by=time.time_ns() - _SETTLED_NS)
             if found is None:
                 return False
-            line = _line(first, found, [read_light_attempt(self._paths, first + n, ended=True) for n in range(self.at_once)])
+            read = self._trust.read
+            known = [read_light_attempt(self._paths, first + n, ended=True, read=read) for n in range(self.at_once)]
+            line = _line(first, found, known, place_of(self._trust.nonce, self.path))
             if first > 1 and _stamp(self.path) != self._stamp:
                 self._up_to = 0  # somebody else wrote there: from the beginning, the next time
                 return False
@@ -130,8 +135,11 @@ class Settled:
             files.remove_any(self.path)
 
 
-def parts_of(path: Path) -> Iterator[Part | None]:
-    """Yield the parts of a file, None for one that is damaged or of another version. A file that cannot be read has none."""
+def parts_of(path: Path, nonce: str) -> Iterator[Part | None]:
+    """Yield the parts of a file of the loop with this nonce, None for one that is damaged or of another version.
+
+    A file that cannot be read has none.
+    """
     try:
         status = os.lstat(path)
         if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
@@ -141,10 +149,10 @@ def parts_of(path: Path) -> Iterator[Part | None]:
     except OSError:
         return
     for line in data.splitlines(keepends=True):
-        yield _parsed(line)
+        yield _parsed(line, place_of(nonce, path))
 
 
-def _line(first: int, found: str, attempts: Sequence[Attempt]) -> bytes:
+def _line(first: int, found: str, attempts: Sequence[Attempt], place: str) -> bytes:
     starts, ends = [attempt.start for attempt in attempts], [attempt.end for attempt in attempts]
     lists = {name: [getattr(end, name) for end in ends] for name in _LISTS}
     usages = [None if end is None or end.usage == _SILENT else end.usage for end in ends]
@@ -158,12 +166,12 @@ def _line(first: int, found: str, attempts: Sequence[Attempt]) -> bytes:
         "usage": {name: [usage and getattr(usage, name) for usage in usages] for name in USAGE_TYPES} if any(usages) else None,
     }
     text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
-    return hashlib.sha256(text).hexdigest().encode() + b" " + text + b"\n"
+    return digest(text, place).encode() + b" " + text + b"\n"
 
 
-def _parsed(line: bytes) -> Part | None:
-    digest, _, text = line.partition(b" ")
-    if not text.endswith(b"\n") or hashlib.sha256(text[:-1]).hexdigest().encode() != digest:
+def _parsed(line: bytes, place: str) -> Part | None:
+    mark, _, text = line.partition(b" ")
+    if not text.endswith(b"\n") or digest(text[:-1], place).encode() != mark:
         return None
     try:
         document: dict[str, Any] = json.loads(text, parse_constant=_refuse)

@@ -16,17 +16,18 @@ from jumar.model.codec import FORMAT, decode, encode
 from jumar.model.decisions import Decision
 from jumar.model.records import IterationRecord
 from jumar.redaction import NOTHING, current
-from jumar.store.layout import LoopPaths, iteration_number
+from jumar.store.layout import LoopPaths, iteration_name, iteration_number
 from jumar.store.manifest import Manifest, ManifestFile
-from jumar.store.reading import read_record, read_store_file
+from jumar.store.reading import Read, read_record
 from jumar.store.snapshot import StatCache, take_snapshot
+from jumar.store.trust import place_of
 
 __all__ = [
     "ARTIFACTS",
     "LOGS",
     "MANIFEST",
     "METRICS",
-    "PLANTED",
+    "QUARANTINE",
     "STAGE",
     "Base",
     "Pending",
@@ -43,7 +44,7 @@ ARTIFACTS: Final = "artifacts"
 LOGS: Final = "logs"
 MANIFEST: Final = "manifest.json"
 METRICS: Final = "metrics.json"
-PLANTED: Final = "planted"
+QUARANTINE: Final = "quarantine"
 STAGE: Final = "stage.json"
 _CHUNK: Final = 1 << 20
 _CLEANED_TO: Final = 64 << 20  # bytes of a log: what jumar writes itself is capped far below
@@ -62,7 +63,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a snapshot is taken of; see :meth:`jumar.store.loop_store.LoopStore.stage`."""
+    """What a snapshot is taken of; see :meth:`jumar.store.loop_store.LoopStore.stage`. ``loop`` is the loop's nonce."""
 
     number: int
     source: Path
@@ -71,6 +72,7 @@ class Plan:
     attempt: int | None
     stage: Mapping[str, Any]
     logs: Path | None = None
+    loop: str
     never: tuple[Path, ...] = ()
     allow: Callable[[Mapping[str, int]], None] | None = None
 
@@ -129,9 +131,10 @@ def build(plan: Plan, temporary: Path, *, base: Base | None, cache: StatCache) -
         "attempt": plan.attempt,
         "stage": dict(plan.stage),
     }
+    place = place_of(plan.loop, f"/{iteration_name(plan.number)}/")
     with files.as_write_error("write", temporary):
-        write_plain(temporary / MANIFEST, file.encode())
-        write_plain(temporary / STAGE, encode(stage, sealed=True))
+        write_plain(temporary / MANIFEST, file.encode(place + MANIFEST))
+        write_plain(temporary / STAGE, encode(stage, sealed=True, place=place + STAGE))
         _copy_logs(plan.logs, temporary / LOGS)
     return manifest, file
 
@@ -174,7 +177,7 @@ def _copy_log(source: Path, target: Path) -> None:
 
 
 def clean_logs(logs: Path) -> None:
-    """Take the secrets out of what validators and scorers left beside the logs. Nothing is synced."""
+    """Take the secrets out of what checks and scorers left beside the logs. Nothing is synced."""
     redactor = current()
     if redactor is NOTHING or not logs.is_dir():
         return
@@ -188,36 +191,40 @@ def clean_logs(logs: Path) -> None:
                 files.replace_file(path, clean)
 
 
-def metrics_bytes(record: IterationRecord, manifest: Manifest, file: ManifestFile, relative: str) -> bytes:
-    """Return ``metrics.json``, paths relative to the loop; for a manifest with a base, only what differs from it is listed."""
+def metrics_bytes(record: IterationRecord, manifest: Manifest, file: ManifestFile, loop: str) -> bytes:
+    """Return ``metrics.json`` of the loop with this nonce, paths relative to it.
+
+    For a manifest with a base, only what differs from it is listed.
+    """
     details = file.changed
+    relative = f"iterations/{iteration_name(record.iteration_number)}"
     data = record.to_json()
     data["snapshot_path"] = f"{relative}/{ARTIFACTS}"
     data["artifacts"] = [f"{relative}/{ARTIFACTS}/{detail.path}" for detail in details if detail.kind != "special"]
     data["artifacts_detail"] = [detail.to_json() for detail in details]
     if manifest.base is not None:
         data["artifacts_base"] = manifest.base
-    return encode(data, compact=len(details) > _COMPACT_FROM, sealed=True)
+    return encode(data, compact=len(details) > _COMPACT_FROM, sealed=True, place=place_of(loop, f"{relative}/{METRICS}"))
 
 
-def decision_bytes(decision: Decision) -> bytes:
+def decision_bytes(decision: Decision, place: str | None = None) -> bytes:
     """Return a decision's file; the plan of an apply, or a cleanup, that lists many things is compact."""
     data = decision.data
     lists = [*data.values(), *data["moves"].values()] if "moves" in data else data.values()
     entries = max((len(cast("list[object]", each)) for each in lists if isinstance(each, list)), default=0)
-    return encode(decision.to_json(), compact=entries > _COMPACT_FROM, sealed=True)
+    return encode(decision.to_json(), compact=entries > _COMPACT_FROM, sealed=True, place=place)
 
 
-def read_pending(paths: LoopPaths, name: str, compose: Callable[[ManifestFile], Manifest]) -> Pending:
+def read_pending(paths: LoopPaths, name: str, read: Read, compose: Callable[[ManifestFile], Manifest]) -> Pending:
     """Read one directory of ``pending/``. Errors: :class:`StoreDamagedError`; ``FileNotFoundError`` when it is gone."""
     directory = paths.pending / name
     number = iteration_number(name)
     if not directory.is_dir():
         raise FileNotFoundError(directory)
     try:
-        stage = decode(read_store_file(directory / STAGE), os.fspath(directory / STAGE))
-        listed = ManifestFile.from_json(decode(read_store_file(directory / MANIFEST), os.fspath(directory / MANIFEST)))
-        record = read_record(directory / METRICS)[0] if (directory / METRICS).exists() else None
+        stage = decode(read(directory / STAGE), os.fspath(directory / STAGE))
+        listed = ManifestFile.from_json(decode(read(directory / MANIFEST), os.fspath(directory / MANIFEST)))
+        record = read_record(directory / METRICS, read)[0] if (directory / METRICS).exists() else None
     except StoreDamagedError:
         if not directory.is_dir():
             raise FileNotFoundError(directory) from None

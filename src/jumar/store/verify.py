@@ -22,9 +22,11 @@ from jumar.store.loop_reader import LoopReader
 from jumar.store.manifest import Manifest, ManifestFile
 from jumar.store.planted import planted_in
 from jumar.store.reading import (
+    accepted_paths,
     attempt_names,
     cleaned_iterations,
     decision_number,
+    iteration_numbers,
     light,
     read_attempt,
     read_decision,
@@ -34,29 +36,33 @@ from jumar.store.reading import (
 )
 from jumar.store.settled import parts_of
 from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, Pending
-from jumar.store.unfinished import REDACTION, has_redaction
 from jumar.text import escape
 
-__all__ = ["Findings", "Planted", "Problem", "VerifyReport", "verify"]
+__all__ = ["NEWER", "NOT_OURS", "UNLIKE", "Findings", "Planted", "Problem", "VerifyReport", "verify"]
 
 _T = TypeVar("_T")
 _BEST_SCORE: Final = 100
 _TRASH: Final = ".trash-"
-_NEWER: Final = "upgrade jumar: this was written by a newer version"
-_BACKUP: Final = "restore it from a backup"
-_SNAPSHOT: Final = "restore it from a backup; where there is none, `jumar cleanup` removes the snapshot and keeps the record"
-_BY_HAND: Final = "nothing that jumar wrote: move it elsewhere"
+NEWER: Final = "upgrade jumar: this was written by a newer version"
+_BACKUP: Final = "restore it from a backup; where there is none, `jumar repair` goes on without it"
+NOT_OURS: Final = "nothing that jumar wrote: move it elsewhere, or let `jumar repair` do that"
+UNLIKE: Final = "does not list the artifacts that manifest.json lists"
 _RECORDED: Final = frozenset({"ok", "failed", "timeout", "blocked"})
 _UNPAID: Final = frozenset({"lost", "failed", "timeout", "interrupted", "rate_limited"})
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is not as it was written: where (relative to the loop), what, and what to do about it."""
+    """One thing that is not as it was written: where (relative to the loop), what, and what to do about it.
+
+    ``place`` is the path itself, ``missing`` the one that should be there and is not, where that is what is wrong.
+    """
 
     path: str
     what: str
     fix: str
+    place: Path
+    missing: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +119,21 @@ class Findings:
         return escape(os.path.relpath(path, self._directory))
 
     def problem(self, path: Path, what: str, fix: str) -> None:
-        self.problems.append(Problem(self.shown(path), what, fix))
+        self.problems.append(Problem(self.shown(path), what, fix, path))
+
+    def gone(self, path: Path, what: str, missing: Path | None = None) -> None:
+        """Note a problem with ``path`` whose reason is that ``missing``, by default itself, is not there."""
+        self.problems.append(Problem(self.shown(path), what, _BACKUP, path, missing or path))
+
+    def accept(self, accepted: Mapping[str, int]) -> None:
+        """Make notes of what is missing and a repair accepted, by path with the number of its decision."""
+        for problem in [problem for problem in self.problems if problem.missing is not None and problem.path in accepted]:
+            self.problems.remove(problem)
+            self.notes.append(f"{problem.path}: {problem.what}; accepted by the repair of decision {accepted[problem.path]}")
 
     def report(self) -> VerifyReport:
         return VerifyReport(
-            problems=tuple(self.problems),
+            problems=tuple(dict.fromkeys(self.problems)),
             files=self.files,
             bytes=self.bytes,
             iterations=self.iterations,
@@ -148,9 +164,12 @@ class _Check(Findings):
         try:
             return read()
         except FormatTooNewError as error:
-            self.problem(path, escape(str(error)), _NEWER)
+            self.problem(path, escape(str(error)), NEWER)
         except JumarError as error:
-            self.problem(path, escape(str(error)), _BACKUP)
+            if os.path.lexists(path):
+                self.problem(path, escape(str(error)), _BACKUP)
+            else:
+                self.gone(path, escape(str(error)))
         return None
 
     def names(self, directory: Path) -> Iterator[str]:
@@ -158,6 +177,9 @@ class _Check(Findings):
         try:
             found = sorted(os.listdir(directory))
         except FileNotFoundError:
+            return
+        except OSError as error:
+            self.problem(directory, f"cannot be listed: {os.strerror(error.errno or 0)}", NOT_OURS)
             return
         for name in found:
             if name.startswith(files.TEMPORARY):
@@ -185,16 +207,16 @@ class _Check(Findings):
             detail = missing.pop(path, None)
             place = directory / path
             if detail is None:
-                self.problem(place, "is not in the manifest", _BY_HAND)
+                self.problem(place, "is not in the manifest", NOT_OURS)
                 continue
             try:
                 what = self._difference(entry.path, detail)
             except OSError as error:
                 what = f"cannot be read: {os.strerror(error.errno or 0)}"
             if what is not None:
-                self.problem(place, what, _SNAPSHOT)
+                self.problem(place, what, _BACKUP)
         for path in missing:
-            self.problem(directory / path, "is missing", _SNAPSHOT)
+            self.problem(directory / path, "is missing", _BACKUP)
 
     def _difference(self, path: str, detail: ArtifactDetail) -> str | None:
         status = os.lstat(path)
@@ -233,8 +255,6 @@ class _Loop:
         self._check = check
 
     def check(self) -> None:
-        if has_redaction(self._paths):
-            self._check.problem(self._paths.directory / REDACTION, "a redaction was cut off", "`jumar redact` completes it")
         for _ in self._check.names(self._paths.directory):
             pass  # asked for its notes: a view may have any name
         decisions = self._decisions()
@@ -243,9 +263,8 @@ class _Loop:
         cleaned = cleaned_iterations(decisions)
         records: dict[int, IterationRecord] = {}
         for name in self._check.names(self._paths.iterations):
-            number = iteration_number(name)
-            if number is None:
-                self._check.problem(self._paths.iterations / name, "is not an iteration's name", _BY_HAND)
+            if (number := iteration_number(name)) is None:
+                self._check.problem(self._paths.iterations / name, "is not an iteration's name", NOT_OURS)
                 continue
             self._check.iterations += 1
             record = self._iteration(number, may_lack_artifacts=number in cleaned)
@@ -258,7 +277,8 @@ class _Loop:
         for directory in (self._paths.undo, self._paths.set_aside, self._paths.checks):
             for name in self._check.names(directory):
                 self._copy(directory / name)
-        self._readings(set(records), attempts)
+        self._readings(attempts)
+        self._check.accept({path: decision.number for decision in decisions for path in accepted_paths(decision)})
 
     def _iteration(self, number: int, *, may_lack_artifacts: bool) -> IterationRecord | None:
         check, directory = self._check, self._paths.iteration(number)
@@ -266,7 +286,7 @@ class _Loop:
             if name.startswith(_TRASH):
                 check.notes.append(f"{check.shown(directory / name)}: left by an interrupted cleanup, the next one removes it")
             elif name not in {ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE}:
-                check.problem(directory / name, "is nothing that an iteration holds", _BY_HAND)
+                check.problem(directory / name, "is nothing that an iteration holds", NOT_OURS)
         found = check.guard(directory / METRICS, lambda: read_record(directory / METRICS))
         listed = check.guard(directory / MANIFEST, lambda: _manifest_file(directory / MANIFEST))
         stage = check.guard(directory / STAGE, lambda: decode(read_store_file(directory / STAGE), os.fspath(directory / STAGE)))
@@ -287,7 +307,7 @@ class _Loop:
         if self._check.artifacts(directory, manifest):
             return
         if not may_lack and number not in cleaned_iterations(LoopReader(self._paths.directory).decisions()):
-            self._check.problem(directory, "the snapshot is missing, and no cleanup was decided", _SNAPSHOT)
+            self._check.problem(directory, "the snapshot is missing, and no cleanup was decided", _BACKUP)
 
     def _pending(self, recorded: set[int]) -> list[Pending]:
         found: list[Pending] = []
@@ -295,7 +315,7 @@ class _Loop:
             directory = self._paths.pending / name
             number = iteration_number(name)
             if number is None:
-                self._check.problem(directory, "is not an iteration's name", _BY_HAND)
+                self._check.problem(directory, "is not an iteration's name", NOT_OURS)
                 continue
             try:
                 pending = self._check.guard(directory, lambda number=number: self._store.pending_of(number))
@@ -312,7 +332,7 @@ class _Loop:
     def _settled(self, attempts: Mapping[int, Attempt]) -> None:
         """Compare what stands for the attempts in one file with the attempts: what is believed has to be what they say."""
         settled, shown = self._store.settled, self._check.shown(self._store.settled.path)
-        if any(part is None for part in parts_of(settled.path)):
+        if any(part is None for part in parts_of(settled.path, self._store.nonce)):
             self._check.notes.append(f"{shown}: is damaged in part; it is derived, and what is damaged is not believed")
         wrong = [number for number, found in settled.read().items() if number in attempts and attempts[number] != found]
         if wrong:
@@ -326,11 +346,12 @@ class _Loop:
         known = {path.name for number in starts for path in (self._paths.attempt_start(number), self._paths.attempt_end(number))}
         known |= {self._paths.attempt_end(number).name for number in ends}
         for name in sorted(names - known):
-            check.problem(directory / name, "is not an attempt's name", _BY_HAND)
+            check.problem(directory / name, "is not an attempt's name", NOT_OURS)
         for number in sorted(ends - starts):
-            check.problem(self._paths.attempt_end(number), "is the end of an attempt whose start is missing", _BACKUP)
+            what, start = "is the end of an attempt whose start is missing", self._paths.attempt_start(number)
+            check.gone(self._paths.attempt_end(number), what, start)
         for number in sorted(set(range(1, max(starts, default=0))) - starts - ends):
-            check.problem(self._paths.attempt_start(number), "is missing: attempts are numbered without gaps", _BACKUP)
+            self._gap(self._paths.attempt_start(number), "attempts")
         found: dict[int, Attempt] = {}
         for number in sorted(starts):
             path = self._paths.attempt_start(number)
@@ -340,6 +361,9 @@ class _Loop:
                 if attempt.end is None:
                     check.notes.append(f"{check.shown(path)}: has no end yet; if nothing runs, the next run counts it as lost")
         return found
+
+    def _gap(self, path: Path, what: str) -> None:
+        self._check.gone(path, f"is missing: {what} are numbered without gaps")
 
     def _claims(self, attempts: dict[int, Attempt], records: dict[int, IterationRecord], pending: list[Pending]) -> None:
         """Check that what was paid for and what was recorded belong together."""
@@ -357,7 +381,8 @@ class _Loop:
         named += [(item.directory / STAGE, item.attempt) for item in pending]
         for path, number in named:
             if number is not None and number not in attempts:
-                self._check.problem(path, f"names attempt {number}, of which there is nothing", _BACKUP)
+                what = f"names attempt {number}, of which there is nothing"
+                self._check.gone(path, what, self._paths.attempt_start(number))
 
     def _lost(
         self,
@@ -375,7 +400,7 @@ class _Loop:
         named: dict[int, str] = {}
         for record in records.values():
             if record.parent is not None:
-                named.setdefault(record.parent, f"iteration {record.iteration_number} goes on from it")
+                named.setdefault(record.parent, f"iteration {record.iteration_number} started from it")
         for decision in decisions:
             for number in (decision.best_iteration, decision.final_iteration):
                 if number is not None:
@@ -387,7 +412,7 @@ class _Loop:
             if recorded and not waits:  # those snapshots are taken by the next run
                 named.setdefault(attempt.start.iteration, f"attempt {number} ended and was paid for")
         for number in sorted(set(named) - there):
-            self._check.problem(self._paths.iteration(number), f"is missing: {named[number]}", _BACKUP)
+            self._check.gone(self._paths.iteration(number), f"is missing: {named[number]}")
 
     def _seals(self) -> None:
         """Check the digest in every write-once file that can be read at all."""
@@ -399,9 +424,12 @@ class _Loop:
                 paths += [path for part in (METRICS, MANIFEST, STAGE) if (path := folder / name / part).exists()]
         for path in paths:
             with contextlib.suppress(OSError, ValueError, JumarError):
-                broken = broken_seal(decode(path.read_bytes(), os.fspath(path), versioned=False).data)
+                data = path.read_bytes()
+                broken = broken_seal(decode(data, os.fspath(path), versioned=False).data)
                 if broken is not None:
                     self._check.problem(path, broken, _BACKUP)
+                elif not self._store.trust.takes(path, data):
+                    self._check.problem(path, "was not written by jumar", NOT_OURS)
 
     def _decisions(self) -> list[Decision]:
         check, directory = self._check, self._paths.decisions
@@ -410,7 +438,7 @@ class _Loop:
         for name in check.names(directory):
             number = decision_number(name)
             if number is None:
-                check.problem(directory / name, "is not a decision's name", _BY_HAND)
+                check.problem(directory / name, "is not a decision's name", NOT_OURS)
             elif number in numbered:
                 check.problem(directory / name, f"has the same number as {escape(numbered[number])}", _BACKUP)
             else:
@@ -421,17 +449,18 @@ class _Loop:
                     if name != f"{number:04d}-{decision.kind}.json":
                         check.problem(directory / name, f"holds a decision of the kind {decision.kind}", _BACKUP)
         for number in sorted(set(range(1, max(numbered, default=0))) - set(numbered)):
-            check.problem(directory / f"{number:04d}-*.json", "is missing: decisions are numbered without gaps", _BACKUP)
+            self._gap(directory / f"{number:04d}-*.json", "decisions")
         return found
 
-    def _readings(self, records: set[int], attempts: dict[int, Attempt]) -> None:
+    def _readings(self, attempts: dict[int, Attempt]) -> None:
         check, directory = self._check, self._paths.readings
+        there = {*iteration_numbers({*check.names(self._paths.iterations), *check.names(self._paths.pending)})}
         numbers: set[int] = set()
         for name in check.names(directory):
             path, number = directory / name, decision_number(name)
             if number is None or number in numbers:
                 what = "is not a reading's name" if number is None else "has the same number as another reading"
-                check.problem(path, what, _BY_HAND)
+                check.problem(path, what, NOT_OURS)
                 continue
             numbers.add(number)
             found = check.guard(path, lambda path=path, number=number: read_later_reading(path, number))
@@ -439,12 +468,13 @@ class _Loop:
                 continue
             if path != self._paths.reading_file(number, found.kind, found.iteration):
                 check.problem(path, f"holds a {found.kind} of iteration {found.iteration}", _BACKUP)
-            if found.iteration not in records:
+            if found.iteration not in there:
                 check.problem(path, f"is of iteration {found.iteration}, of which there is nothing", _BACKUP)
             if found.attempt is not None and found.attempt not in attempts:
-                check.problem(path, f"names attempt {found.attempt}, of which there is nothing", _BACKUP)
+                what = f"names attempt {found.attempt}, of which there is nothing"
+                check.gone(path, what, self._paths.attempt_start(found.attempt))
         for number in sorted(set(range(1, max(numbers, default=0))) - numbers):
-            check.problem(directory / f"{number:04d}-*.json", "is missing: readings are numbered without gaps", _BACKUP)
+            self._gap(directory / f"{number:04d}-*.json", "readings")
 
     def _copy(self, directory: Path) -> None:
         """Check a directory of ``undo/``, ``set-aside/`` or ``checks/``."""
@@ -467,4 +497,4 @@ def _contradictions(record: IterationRecord, number: int, listed: ManifestFile |
     if score is not None and not 0 <= score <= _BEST_SCORE:
         yield f"has a quality_score of {score}, outside of 0 to {_BEST_SCORE}"
     if listed is not None and record.artifacts_detail != listed.changed:
-        yield "does not list the artifacts that manifest.json lists"
+        yield UNLIKE

@@ -1,43 +1,43 @@
 """Whether somebody else wrote in a loop's directory while its writer was waiting: told by names and stat, mended from copies.
 
-Everything that was recorded is write-once, so a change is never legitimate. The copies lie in a file without a name, which
-nothing but this process can open by a path. A look costs the same at iteration 10 and 10,000: directories tell by their time
-stamp that names changed; of the files, the newest and a turn of the others are looked at, and all of them at the end.
+Everything that was recorded is write-once, so a change is never legitimate. The store says what it writes; the copies lie in a
+file without a name, which nothing but this process can open by a path. A look costs the same at iteration 10 and 10,000:
+directories tell by their time stamp that names changed; of the files, the newest and a turn of the others are looked at, and all
+of them at the end. What a program wrote while no jumar ran is found by its mark when it is read.
 
 Snapshots are not looked at here: their files are compared with the manifest's hashes wherever they are used.
 """
 
 from __future__ import annotations
 
-import bisect
 import contextlib
-import hashlib
 import itertools
 import os
-import stat
 import tempfile
 import weakref
 from array import array
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from jumar import files
-from jumar.errors import StoreDamagedError
-from jumar.store.layout import iteration_name, iteration_number
-from jumar.store.loop_reader import LoopReader
-from jumar.store.reading import iteration_numbers
-from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, PLANTED, STAGE
+from jumar.errors import StoreDamagedError, StoreWriteError
+from jumar.store.layout import iteration_name
+from jumar.store.loop_store import LoopStore
+from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, QUARANTINE, STAGE
 from jumar.text import escape
 
 __all__ = ["Damage", "StoreWatch"]
 
-_NEWEST: Final = 6  # attempts and iterations, looked at each time
-_TURN: Final = 4  # older ones, looked at each time: what was read of them is in memory, and the end looks at all
+_NEWEST: Final = 32  # of what was written last, looked at each time
+_TURN: Final = 16  # older ones, looked at each time: what was read of them is in memory, and the end looks at all
 _TAKEN: Final = 32  # older ones of a loop that is gone on with, taken in each time
 _LARGEST_COPY: Final = 8_000_000  # bytes of one attempt's or iteration's files
-_Key = int | str
+_FEW: Final = ("loop.json", "decisions/", "readings/")
+_PARTS: Final = (METRICS, MANIFEST, STAGE)
+_Contents = list[bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,176 +52,123 @@ class Damage:
         return f"{self.path} {self.what}"
 
 
-class _Vault:
-    """Copies of small files in one file without a name. On a full disk nothing is kept, and nothing can be put back."""
-
-    def __init__(self, directory: Path) -> None:
-        self._fd = -1
-        self._end = 0
-        with contextlib.suppress(OSError):
-            with tempfile.TemporaryFile(dir=directory) as nameless:
-                self._fd = os.dup(nameless.fileno())
-            weakref.finalize(self, os.close, self._fd)
-
-    def put(self, data: bytes) -> int:
-        """Keep ``data`` and return where; -1 when it was not kept."""
-        place = self._end
-        try:
-            while data:
-                written = os.pwrite(self._fd, data, self._end)
-                self._end += written
-                data = data[written:]
-        except OSError:
-            return -1
-        return place
-
-    def get(self, place: int, size: int) -> bytes:
-        return os.pread(self._fd, size, place)
-
-
 class StoreWatch:
     """Watches the loop of ``store`` in the name of its writer, who holds the lock.
 
-    :meth:`arm` before others run, :meth:`look` after; between the two only files that the store itself knows of may come.
+    :meth:`arm` before others run, :meth:`look` after; between the two only what the store itself writes may come. What is watched
+    goes by *keys*, paths in the loop: ``attempts/000001.start.json``, and ``iterations/iteration-001`` for the three files there.
     """
 
-    def __init__(self, store: LoopReader) -> None:
-        self._store = store
-        self._paths = store.paths
-        self._directory = os.fspath(store.paths.directory)
+    def __init__(self, store: LoopStore) -> None:
+        self._store, self._paths = store, store.paths
+        self._root = os.fspath(store.paths.directory)
         self._vault: _Vault | None = None
-        self._rows: dict[_Key, int] = {}
-        self._single: list[str] = []  # those of the rows that are one file
+        self._rows: dict[str, int] = {}
         self._prints = array("q")
         self._places = array("q")
-        self._digests: list[bytes] = []
-        self._attempts = 0  # so many are taken in, and have ended
-        self._under_way: set[int] = set()
-        self._iterations = 0
+        self._keys: list[str] = []
+        self._single: list[str] = []  # not one an iteration, and looked at each time
+        self._newest: deque[str] = deque(maxlen=_NEWEST)
+        self._running: set[str] = set()
         self._turn = 0
-        self._backlog: Iterator[int] = iter(())
-        self._pending: dict[int, list[bytes | None]] = {}
-        self._stamps: dict[Path, tuple[int, ...]] = {}
-        self._names: dict[Path, frozenset[str]] = {}
+        self._backlog: Iterator[str] = iter(())
+        self._written: list[str] = []
+        self._waiting: set[str] = set()
+        self._stamps: dict[Path, tuple[int, int]] = {}
 
-    def arm(self) -> None:
-        """Take in what the store wrote since the last time, and remember the directories as they are.
+    def arm(self, *, alone: bool = True) -> None:
+        """Take in what the store wrote since the last time, and, where nobody else runs (``alone``), the directories as they are.
 
         Of a loop that is gone on with, the newest records are taken in at once, and the others by turns.
         """
         if self._vault is None:
             self._vault = _Vault(self._paths.directory)
-        self._store.attempts()
-        for _ in self._derived():
-            pass  # of another process, before anybody could be blamed for it
+            self._backlog = iter(self._found())
+            self._store.wrote = self._written.append
         self._take_in()
         for key in itertools.islice(self._backlog, _TAKEN):
             self._add(key)
-        for directory in (self._paths.attempts, self._paths.iterations, self._paths.pending):
+        for directory in self._names() if alone else ():
             self._stamps[directory] = _stamp(directory)
-        for directory in (self._paths.decisions, self._paths.readings):
-            stamp = _stamp(directory)
-            if self._stamps.get(directory) != stamp:
-                self._names[directory] = names = _listed(directory)
-                self._stamps[directory] = stamp
-                for key in (f"{directory.name}/{name}" for name in names):
-                    if key not in self._rows:
-                        self._add(key)
-        waiting = iteration_numbers(set(_listed(self._paths.pending)))
-        self._pending = {number: [files.content_of(path) for path in self._pending_files(number)] for number in waiting}
 
-    def look(self, *, pending: frozenset[int] = frozenset(), everything: bool = False) -> tuple[Damage, ...]:
-        """Return what others changed since :meth:`arm`, put back where there is a copy.
+    def look(self, *, everything: bool = False) -> tuple[Damage, ...]:
+        """Return what others changed since :meth:`arm`, put back where there is a copy. ``everything`` looks at every file.
 
-        ``pending`` are the iterations that may wait to be scored now, besides those that already did. ``everything`` looks at
-        every file. Errors: :class:`StoreDamagedError` when the loop's directory itself is gone.
+        Errors: :class:`StoreDamagedError` when the loop's directory itself is gone.
         """
         if not self._paths.loop_json.parent.is_dir():
             raise StoreDamagedError(
-                f"{escape(os.fspath(self._paths.directory))} was deleted while the loop ran, with all that was recorded; if the "
+                f"{escape(self._root)} was deleted while the loop ran, with all that was recorded; if the "
                 "generator cleans up with `git clean -x`, let it say `git clean -x -e .jumar`. Start again with `jumar run`"
             )
         self._take_in()
-        found = [*self._derived(), *self._misplaced(pending)]
-        for key in self._due(everything=everything):
+        found = list(self._misplaced())
+        for key in list(self._rows) if everything else self._due():
             found += self._changed(key)
-        for number, before in self._pending.items():
-            if not self._is_recorded(number):
-                found += self._altered_pending(number, before)
         return tuple(found)
 
-    def _derived(self) -> Iterator[Damage]:
-        """Remove what stands for the attempts in one file, when somebody else wrote there: what they cost would be believed."""
-        settled = self._store.settled
-        if settled.touched():
-            mended = False
-            with contextlib.suppress(OSError):
-                settled.forget()
-                mended = True
-            yield Damage(settled.path.name, "was changed; it is made anew" if mended else "was changed", mended=mended)
+    def _found(self) -> list[str]:
+        """Return the keys of all that is recorded when this begins, the newest first."""
+        store = self._store
+        self._waiting = set(map(iteration_name, store.pending_numbers()))
+        few = [f"decisions/{name}" for name in store.names(self._paths.decisions)]
+        few += [f"readings/{name}" for name in store.names(self._paths.readings)]
+        few += [f"pending/{name}" for name in self._waiting]
+        attempts = sorted((name for name in store.names(self._paths.attempts) if name.endswith(".json")), reverse=True)
+        iterations = [f"iterations/{iteration_name(number)}" for number in reversed(store.iteration_numbers())]
+        for key in ("loop.json", *few):
+            self._add(key)
+        pairs = itertools.zip_longest(iterations, (f"attempts/{name}" for name in attempts))
+        return [key for pair in pairs for key in pair if key is not None]
 
     def _take_in(self) -> None:
-        attempts, numbers = self._store.attempts(), self._store.iteration_numbers()
-        if not self._rows:
-            self._add("loop.json")
-            self._attempts, self._iterations = max(0, len(attempts) - _NEWEST), max(0, len(numbers) - _NEWEST)
-            older = (_attempt_key(attempt.start.number) for attempt in reversed(attempts[: self._attempts]))
-            self._backlog = itertools.chain(older, map(_iteration_key, reversed(numbers[: self._iterations])))
-        for attempt in attempts[self._attempts :]:
-            number, ended = attempt.start.number, attempt.end is not None
-            if _attempt_key(number) not in self._rows or (ended and number in self._under_way):
-                self._add(_attempt_key(number))
-            (self._under_way.discard if ended else self._under_way.add)(number)
-        while self._attempts < len(attempts) and attempts[self._attempts].end is not None:
-            self._attempts += 1
-        for number in numbers[self._iterations :]:
-            self._add(_iteration_key(number))
-        self._iterations = len(numbers)
+        """Remember what the store says that it wrote."""
+        for path in self._written:
+            key = os.path.relpath(path, self._root)
+            directory, _, name = key.partition("/")
+            if directory == "pending":
+                self._waiting.add(name)
+            elif directory == "iterations" and name in self._waiting:
+                self._waiting.discard(name)
+                self._rows.pop(f"pending/{name}", None)
+            if name.endswith(".start.json"):
+                self._running.add(key)
+            self._running.discard(key.removesuffix(".end.json") + ".start.json")
+            self._add(key)
+            self._newest.append(key)
+        self._written.clear()
 
-    def _pending_files(self, number: int) -> tuple[Path, ...]:
-        directory = self._paths.pending_iteration(number)
-        return (directory / MANIFEST, directory / STAGE)
+    def _names(self) -> dict[Path, set[str]]:
+        paths = self._paths
+        of_records = (paths.attempts, paths.iterations, paths.decisions, paths.readings)
+        return {**{directory: self._store.names(directory) for directory in of_records}, paths.pending: self._waiting}
 
-    def _altered_pending(self, number: int, before: list[bytes | None]) -> Iterator[Damage]:
-        """Compare a snapshot that waits to be scored with what it was: a record that is put there would be believed."""
-        directory = self._paths.pending_iteration(number)
-        if not directory.is_dir():
-            return
-        for name in sorted(_listed(directory) - {ARTIFACTS, LOGS, MANIFEST, STAGE}):
-            yield self._planted(directory / name)
-        for path, content in zip(self._pending_files(number), before, strict=True):
-            now = files.content_of(path)
-            if now != content:
-                yield self._mend(path, now, content)
+    def _due(self) -> list[str]:
+        turn = self._keys[self._turn : self._turn + _TURN]
+        self._turn = self._turn + _TURN if self._turn + _TURN < len(self._keys) else 0
+        waiting = [f"pending/{name}" for name in self._waiting]
+        return list(dict.fromkeys([*self._single, *waiting, *self._running, *self._newest, *turn]))
 
-    def _files(self, key: _Key) -> tuple[str, ...]:
+    def _files(self, key: str) -> tuple[str, ...]:
         """Return the paths of a key's files; as text, because they are asked for all the time."""
-        if isinstance(key, str):
-            return (f"{self._directory}/{key}",)
-        number, is_iteration = divmod(key, 2)
-        if not is_iteration:
-            return (f"{self._directory}/attempts/{number:06d}.start.json", f"{self._directory}/attempts/{number:06d}.end.json")
-        directory = f"{self._directory}/iterations/{iteration_name(number)}/"
-        return (directory + METRICS, directory + MANIFEST, directory + STAGE)
+        path = f"{self._root}/{key}"
+        if key.startswith(("iterations/", "pending/")):
+            return tuple([f"{path}/{part}" for part in _PARTS])
+        return (path,)
 
-    def _add(self, key: _Key) -> None:
+    def _add(self, key: str) -> None:
         """Remember the files of ``key`` as they are now; those of a row that is known are remembered anew."""
-        contents = [files.content_of(path) for path in self._files(key)]
-        framed = _framed(contents)
-        place = -1 if self._vault is None or len(framed) > _LARGEST_COPY else self._vault.put(framed)
-        row = self._rows.get(key)
-        if row is None:
-            row = self._rows[key] = len(self._prints)
-            if isinstance(key, str):
-                self._single.append(key)
+        row = self._rows.setdefault(key, len(self._keys))
+        if row == len(self._keys):
+            self._keys.append(key)
             self._prints.append(0)
             self._places.append(-1)
-            self._digests.append(b"")
+            if key.startswith(_FEW):
+                self._single.append(key)
         self._prints[row] = self._print(key)
-        self._places[row] = place
-        self._digests[row] = _digest_of(framed)
+        self._places[row] = -1 if self._vault is None else self._vault.put([files.content_of(path) for path in self._files(key)])
 
-    def _print(self, key: _Key) -> int:
+    def _print(self, key: str) -> int:
         """Return what tells that one of the files was touched; written out, because it is asked for all the time."""
         found: list[int] = []
         for path in self._files(key):
@@ -233,141 +180,78 @@ class StoreWatch:
                 found += (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode)
         return hash(tuple(found))
 
-    def _due(self, *, everything: bool) -> Iterator[_Key]:
-        if everything:
-            yield from list(self._rows)
-            return
-        yield from list(self._single)
-        attempts, numbers = self._store.attempts(), self._store.iteration_numbers()
-        recent = list(map(_attempt_key, {*self._under_way, *(attempt.start.number for attempt in attempts[-_NEWEST:])}))
-        recent += [_iteration_key(number) for number in numbers[-_NEWEST:]]
-        yield from recent
-        older = max(0, min(len(attempts), len(numbers)) - _NEWEST)
-        for _ in range(min(_TURN, older)):
-            self._turn = (self._turn + 1) % older
-            yield _attempt_key(attempts[self._turn].start.number)
-            yield _iteration_key(numbers[self._turn])
-
-    def _changed(self, key: _Key) -> Iterator[Damage]:
+    def _changed(self, key: str) -> Iterator[Damage]:
         row = self._rows.get(key)
         if row is None or self._print(key) == self._prints[row]:
             return
         paths = self._files(key)
-        now = [files.content_of(path) for path in paths]
-        if _digest(now) == self._digests[row]:  # touched, or its mode was changed
-            self._prints[row] = self._print(key)
-            return
-        before = self._copy(row)
+        before = None if self._vault is None else self._vault.get(self._places[row])
         for index, path in enumerate(paths):
-            if before is None:
-                shown = escape(os.path.relpath(path, self._paths.directory))
-                yield Damage(shown, "or what belongs to it was changed and could not be put back", mended=False)
-                break
-            if now[index] != before[index]:
-                yield self._mend(path, now[index], before[index])
+            now = files.content_of(path)
+            if before is not None and now != before[index]:
+                yield self._mend(Path(path), now, before[index])
+            elif before is None and (now is None or not self._store.trust.takes(path, now)):
+                yield Damage(self._shown(path), "was changed and could not be put back", mended=False)
         self._prints[row] = self._print(key)
 
-    def _copy(self, row: int) -> list[bytes | None] | None:
-        if self._vault is None or self._places[row] < 0:
-            return None
-        return _unframed(self._vault, self._places[row])
-
-    def _mend(self, place: str | Path, now: bytes | None, before: bytes | None) -> Damage:
+    def _mend(self, path: Path, now: bytes | None, before: bytes | None) -> Damage:
         what = "was deleted" if now is None else "was changed" if before is not None else "was put there"
-        path = Path(place)
-        shown = escape(os.path.relpath(path, self._paths.directory))
-        mended = False
-        with contextlib.suppress(OSError):
-            if now is not None or os.path.lexists(path):
-                if before is None:
-                    self._move_away(path)
-                elif path.is_symlink() or not path.is_file():
-                    files.remove_any(path)
-            if before is not None:
-                files.make_directory(path.parent)
-                files.replace_file(path, before)
-            mended = True
-        return Damage(shown, what if mended else f"{what} and could not be put back", mended)
+        try:
+            if before is None:
+                return self._planted(path)
+            if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
+                files.remove_any(path)
+            files.make_directory(path.parent)
+            files.replace_file(path, before)
+        except OSError:
+            return Damage(self._shown(path), f"{what} and could not be put back", mended=False)
+        return Damage(self._shown(path), what, mended=True)
 
-    def _is_recorded(self, number: int) -> bool:
-        numbers = self._store.iteration_numbers()
-        place = bisect.bisect_left(numbers, number)
-        return place < len(numbers) and numbers[place] == number
-
-    def _misplaced(self, pending: frozenset[int]) -> Iterator[Damage]:
-        """Find names that the store did not make, and directories of iterations that are gone."""
-        waiting = [number for number in self._pending if not self._is_recorded(number)]
-        expected = {
-            self._paths.attempts: self._attempt_names,
-            self._paths.iterations: lambda: frozenset(map(iteration_name, self._store.iteration_numbers())),
-            self._paths.pending: lambda: frozenset(map(iteration_name, waiting)),
-            self._paths.decisions: lambda: self._names.get(self._paths.decisions, frozenset()),
-            self._paths.readings: lambda: self._names.get(self._paths.readings, frozenset()),
-        }
-        for directory, names in expected.items():
-            stamp = _stamp(directory)
-            if stamp == self._stamps.get(directory):
+    def _misplaced(self) -> Iterator[Damage]:
+        """Find names that the store did not make, and records that are gone."""
+        for directory, known in self._names().items():
+            if directory == self._paths.pending:
+                beside = (directory / name for name in known)
+                yield from map(self._planted, (path / name for path in beside for name in _listed(path) - _OF_WAITING))
+            if _stamp(directory) == self._stamps.get(directory):
                 continue
-            known, there = names(), _listed(directory)
-            allowed = frozenset(map(iteration_name, pending)) if directory == self._paths.pending else frozenset[str]()
-            for name in sorted(there - known - allowed):
-                yield self._planted(directory / name)
-            for name in sorted(known - there):
-                yield from self._gone(directory / name)
+            if os.path.lexists(directory) and not directory.is_dir():
+                yield self._planted(directory)
+            with contextlib.suppress(OSError):
+                files.make_directory(directory)
+            there = _listed(directory)
+            yield from map(self._planted, (directory / name for name in sorted(there - known)))
+            yield from self._gone(directory, known - there)
             self._stamps[directory] = _stamp(directory)
 
-    def _attempt_names(self) -> frozenset[str]:
-        names: set[str] = set()
-        for attempt in self._store.attempts():
-            names.add(self._paths.attempt_start(attempt.start.number).name)
-            if attempt.end is not None:
-                names.add(self._paths.attempt_end(attempt.start.number).name)
-        return frozenset(names)
-
-    def _gone(self, path: Path) -> Iterator[Damage]:
-        """Put back what is missing; of an iteration the record alone, of a snapshot that waits nothing."""
-        shown = escape(os.path.relpath(path, self._paths.directory))
-        if path.parent == self._paths.attempts:
-            yield from self._changed(_attempt_key(int(path.name.partition(".")[0])))
-        elif path.parent in {self._paths.decisions, self._paths.readings}:
-            yield from self._changed(shown)
-        else:
-            number = iteration_number(path.name)
-            if number is not None and path.parent == self._paths.iterations:
-                yield from self._changed(_iteration_key(number))
-            yield Damage(f"{shown}/{ARTIFACTS}", "was deleted and could not be put back", mended=False)
+    def _gone(self, directory: Path, names: Iterable[str]) -> Iterator[Damage]:
+        """Put back what is missing; of an iteration the record alone."""
+        for name in sorted(name for name in names if not name.startswith(files.TEMPORARY)):
+            key = f"{directory.name}/{name}"
+            yield from self._changed(key)
+            if directory == self._paths.iterations:
+                yield Damage(f"{escape(key)}/{ARTIFACTS}", "was deleted and could not be put back", mended=False)
 
     def _planted(self, path: Path) -> Damage:
-        shown = escape(os.path.relpath(path, self._paths.directory))
         try:
-            self._move_away(path)
-        except OSError:
-            return Damage(shown, "was put there and could not be moved away", mended=False)
-        return Damage(shown, f"was put there; it lies in {PLANTED}/ now", mended=True)
+            self._store.quarantine(path)
+        except StoreWriteError:
+            return Damage(self._shown(path), "was put there and could not be moved away", mended=False)
+        return Damage(self._shown(path), f"was put there; it lies in {QUARANTINE}/ now", mended=True)
 
-    def _move_away(self, path: Path) -> None:
-        directory = self._paths.directory / PLANTED
-        files.make_directory(directory)
-        number = len(os.listdir(directory)) + 1
-        os.rename(path, directory / f"{number:04d}-{path.name}")
+    def _shown(self, path: str | Path) -> str:
+        return escape(os.path.relpath(path, self._root))
 
 
-def _attempt_key(number: int) -> int:
-    return 2 * number
+_OF_WAITING: Final = frozenset({ARTIFACTS, LOGS, *_PARTS})
 
 
-def _iteration_key(number: int) -> int:
-    return 2 * number + 1
-
-
-def _stamp(path: str | Path) -> tuple[int, ...]:
+def _stamp(path: Path) -> tuple[int, int]:
     try:
         found = os.lstat(path)
     except OSError:
         return (0, 0)
-    if stat.S_ISDIR(found.st_mode):
-        return (found.st_ino, found.st_mtime_ns)
-    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
+    return (found.st_ino, found.st_mtime_ns)
 
 
 def _listed(directory: Path) -> frozenset[str]:
@@ -377,33 +261,49 @@ def _listed(directory: Path) -> frozenset[str]:
         return frozenset()
 
 
-def _digest(contents: list[bytes | None]) -> bytes:
-    return _digest_of(_framed(contents))
+class _Vault:
+    """Copies of small files in one file without a name. On a full disk nothing is kept, and nothing can be put back."""
 
+    def __init__(self, directory: Path) -> None:
+        self._fd = -1
+        self._end = 0
+        with contextlib.suppress(OSError):
+            with tempfile.TemporaryFile(dir=directory) as nameless:
+                self._fd = os.dup(nameless.fileno())
+            weakref.finalize(self, os.close, self._fd)
 
-def _digest_of(framed: bytes) -> bytes:
-    return hashlib.blake2b(framed, digest_size=16).digest()
+    def put(self, contents: _Contents) -> int:
+        """Keep the contents (None: there is no such file) and return where; -1 when they were not kept.
+
+        They are framed: how many, the length of each (-1 where there is none), then all of them.
+        """
+        lengths = [len(contents), *(-1 if content is None else len(content) for content in contents)]
+        data = b"".join(length.to_bytes(_WIDTH, "big", signed=True) for length in lengths)
+        data += b"".join(content or b"" for content in contents)
+        place = self._end
+        try:
+            while data and len(data) <= _LARGEST_COPY:
+                written = os.pwrite(self._fd, data, self._end)
+                self._end += written
+                data = data[written:]
+        except OSError:
+            return -1
+        return -1 if data else place
+
+    def get(self, place: int) -> _Contents | None:
+        """Return what is kept at ``place``; None for -1."""
+        if place < 0:
+            return None
+        found: _Contents = []
+        at = place + (self._number(place) + 1) * _WIDTH
+        for index in range(1, self._number(place) + 1):
+            length = self._number(place + index * _WIDTH)
+            found.append(None if length < 0 else os.pread(self._fd, length, at))
+            at += max(0, length)
+        return found
+
+    def _number(self, place: int) -> int:
+        return int.from_bytes(os.pread(self._fd, _WIDTH, place), "big", signed=True)
 
 
 _WIDTH: Final = 8
-
-
-def _framed(contents: list[bytes | None]) -> bytes:
-    """Return several contents as one: how many, the length of each (-1 when there is none), then all of them."""
-    lengths = [len(contents), *(-1 if content is None else len(content) for content in contents)]
-    head = b"".join(length.to_bytes(_WIDTH, "big", signed=True) for length in lengths)
-    return head + b"".join(content or b"" for content in contents)
-
-
-def _unframed(vault: _Vault, place: int) -> list[bytes | None] | None:
-    def number(index: int) -> int:
-        return int.from_bytes(vault.get(place + index * _WIDTH, _WIDTH), "big", signed=True)
-
-    count = number(0)
-    found: list[bytes | None] = []
-    at = place + (count + 1) * _WIDTH
-    for index in range(1, count + 1):
-        length = number(index)
-        found.append(None if length < 0 else vault.get(at, length))
-        at += max(0, length)
-    return found

@@ -51,19 +51,19 @@ def _outcome_of(generator: Generator, context: StepContext) -> GenerateOutcome:
 
 
 def check_validator(validator: Validator, context: StepContext) -> CheckResult:
-    """Run ``validator`` twice: it returns a named result, the same both times, and leaves the work directory as it was."""
+    """Run ``validator`` twice: it returns a named result, the same both times, and leaves the working directory as it was."""
     before = _tree(context.workdir)
     first, second = validator.validate(context), validator.validate(context)
     assert isinstance(first, CheckResult), f"validate returned {type(first).__name__}, not CheckResult"
-    assert first.name == validator.name, f"the result is called {first.name!r}, the validator {validator.name!r}"
+    assert first.name == validator.name, f"the result is called {first.name!r}, the check {validator.name!r}"
     assert first.passed == second.passed, "two looks at the same tree give two verdicts"
     assert not (first.passed and first.broken), "a broken check cannot pass"
-    assert before == _tree(context.workdir), "the validator changed the work directory"
+    assert before == _tree(context.workdir), "the check changed the working directory"
     return first
 
 
 def check_scorer(scorer: Scorer, context: StepContext) -> ScoreReading:
-    """Run ``scorer`` once: a number in [0, 1], or none with the reason why; the work directory stays as it was."""
+    """Run ``scorer`` once: a number in [0, 1], or none with the reason why; the working directory stays as it was."""
     before = _tree(context.workdir)
     reading = scorer.score(context)
     assert isinstance(reading, ScoreReading), f"score returned {type(reading).__name__}, not ScoreReading"
@@ -73,7 +73,7 @@ def check_scorer(scorer: Scorer, context: StepContext) -> ScoreReading:
     else:
         assert math.isfinite(reading.score), f"the score is {reading.score}"
         assert 0 <= reading.score <= 1, f"the score {reading.score} is not in [0, 1]"
-    assert before == _tree(context.workdir), "the scorer changed the work directory"
+    assert before == _tree(context.workdir), "the scorer changed the working directory"
     return reading
 
 

@@ -10,7 +10,7 @@ __all__ = ["PassingValidator", "ReadingScorer", "ScriptedGenerator"]
 
 
 class ScriptedGenerator:
-    """Writes the ``iteration``-th text of ``script`` into ``file``; a text of None is a failed pass. The script repeats.
+    """Writes the ``iteration``-th text of ``script`` into ``file``; a text of None is a failed iteration. The script repeats.
 
     ``calls`` counts how often it ran, whatever became of the runs. ``seconds`` and ``usage`` are what each run reports.
     """
@@ -29,7 +29,7 @@ class ScriptedGenerator:
         self.calls += 1
         text = self._script[(context.iteration - 1) % len(self._script)]
         if text is None:
-            (context.workdir / self._file).write_text("left by a failed pass")
+            (context.workdir / self._file).write_text("left by a failed iteration")
             return GenerateOutcome(exit_code=1, seconds=self._seconds, failure="exit code 1", usage=self._usage)
         (context.workdir / self._file).write_text(text)
         return GenerateOutcome(exit_code=0, seconds=self._seconds, usage=self._usage)

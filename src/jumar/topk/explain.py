@@ -178,7 +178,7 @@ class _Again:
 
 
 def _unknown(result: Any) -> Explanation:
-    """Return what can be said of a result that does not know what it was chosen from, as that of a strategy of your own."""
+    """Return what can be said of a result that does not know what it was selected from, as that of a strategy of your own."""
     scores = tuple(float(one.score) for one in result.selected)
     rule = "there was nothing to choose from" if not scores else f"{_words(result)}; what was left out is not known"
     kept = len(scores)

@@ -12,7 +12,10 @@ from jumar.text import nearest
 from jumar.topk.base import SelectionStrategy, parameters, similarity_defaults
 from jumar.topk.contract import shown
 
-__all__ = ["CLASSES", "create_selection_strategy", "strategy_class"]
+__all__ = ["CLASSES", "DEFAULT_STRATEGY", "create_selection_strategy", "strategy_class"]
+
+DEFAULT_STRATEGY: Final = "entropy_normalized"
+"""What chooses where nobody names a strategy: the best of them without labels on the public runs of docs/topk."""
 
 CLASSES: Final[Mapping[str, str]] = {
     "adaptive_k": "AdaptiveKSelectionStrategy",
@@ -40,9 +43,10 @@ def strategy_class(name: object) -> type[SelectionStrategy]:
     return getattr(import_module(f"jumar.topk.strategies.{name}"), CLASSES[name])
 
 
-def create_selection_strategy(config_or_name: object, **params: Any) -> SelectionStrategy:
+def create_selection_strategy(config_or_name: object = DEFAULT_STRATEGY, **params: Any) -> SelectionStrategy:
     """Return the strategy that a name, a configuration or a mapping with the key ``strategy`` describes.
 
+    Without a name it is ``entropy_normalized``.
     ``params`` go before those of the configuration. A strategy is returned as it is, or as a copy with ``params``. Errors:
     :class:`jumar.errors.StrategyError` for a name or a parameter that does not exist, and for values out of range.
     """

@@ -10,7 +10,7 @@ from jumar.errors import StrategyError
 from jumar.topk.base import unusual
 from jumar.topk.contract import check_threshold
 from jumar.topk.explain import Stage, StagedBasis
-from jumar.topk.registry import create_selection_strategy
+from jumar.topk.registry import DEFAULT_STRATEGY, create_selection_strategy
 from jumar.topk.token_budget import TokenBudget
 from jumar.topk.types import OnInvalid, Scale, ScoredItem, SelectionResult, Ties
 
@@ -42,12 +42,14 @@ class Gate:
 class StagedSelection:
     """``gate`` → ``selector`` → ``budget``; a stage that is None lets everything through.
 
-    ``selector`` is a strategy, its name or its configuration. The result has the selector's method and metadata, with ``stages``
-    beside them: what each was given, what it kept and why. A closed gate and a budget that is too small keep less than ``min_k``;
-    the result then says ``abstained`` or how many were dropped.
+    ``selector`` is a strategy, its name or its configuration, ``entropy_normalized`` when absent. The result has the selector's
+    method and metadata, with ``stages`` beside them: what each was given, what it kept and why. A closed gate and a budget that
+    is too small keep less than ``min_k``; the result then says ``abstained`` or how many were dropped.
     """
 
-    def __init__(self, selector: object = "adaptive_k", *, gate: Gate | None = None, budget: TokenBudget | None = None) -> None:
+    def __init__(
+        self, selector: object = DEFAULT_STRATEGY, *, gate: Gate | None = None, budget: TokenBudget | None = None
+    ) -> None:
         self.selector = create_selection_strategy(selector)
         self.gate = gate
         self.budget = budget

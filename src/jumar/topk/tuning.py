@@ -69,7 +69,7 @@ class Tuned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """What was chosen and what it is worth.
+    """What was selected and what it is worth.
 
     ``quality`` is what is made as large as possible, on held-out queries, of choosing strategy and parameters this way: the mean
     over all queries, in which a query in scope counts its metric and one out of scope 1 when nothing is kept for it, else 0.

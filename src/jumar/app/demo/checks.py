@@ -1,4 +1,4 @@
-"""The validators of the demo: what condensing must not break. What was already broken in the original is not held against it."""
+"""The checks of the demo: what condensing must not break. What was already broken in the original is not held against it."""
 
 from __future__ import annotations
 

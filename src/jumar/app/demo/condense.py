@@ -1,10 +1,10 @@
-"""The generator of the demo: one pass that makes a document a little shorter. ``python -m jumar.app.demo.condense FILE``.
+"""The generator of the demo: one iteration that makes a document a little shorter. ``python -m jumar.app.demo.condense FILE``.
 
-A pass is a function of the text alone: no model, no random numbers, no memory of earlier passes. It first says wordy
+An iteration is a function of the text alone: no model, no random numbers, no memory of earlier iterations. It first says wordy
 phrases shorter, then gives up the sentences, items, code blocks and tables that hold the least for their length
 (``worth.py``), until a sixth of what the document holds is gone, or a quarter of its words. Repetitions and filler go
-first because they hold nearly nothing, so how many words a pass takes is decided by the text. Then what is left is put in
-order (``tidy.py``). When only the title and three pieces are left, a pass changes nothing.
+first because they hold nearly nothing, so how many words an iteration takes is decided by the text. Then what is left is put in
+order (``tidy.py``). When only the title and three pieces are left, an iteration changes nothing.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _said(sentences: Sequence[str], number: int, *, torn: bool) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Condense the file named in ``arguments`` by one pass, in place; return the exit code.
+    """Condense the file named in ``arguments`` by one iteration, in place; return the exit code.
 
     When nothing was left to do, the file stays as it is and the usage file (``JUMAR_USAGE_FILE``), if there is one, says
     ``completed``. Tokens and cost are not reported: there are none to know.

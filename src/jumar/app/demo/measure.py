@@ -1,8 +1,8 @@
-"""The scorers and validators of the demo as commands.
+"""The scorers and checks of the demo as commands.
 
 ``python -m jumar.app.demo.measure NAME DOCUMENT --reference ORIGINAL [--bytes N]``
 
-A scorer prints one line of JSON, ``{"score": 0.83, "reason": "…"}``, a validator one line of words, and exits 0 (passed)
+A scorer prints one line of JSON, ``{"score": 0.83, "reason": "…"}``, a check one line of words, and exits 0 (passed)
 or 1. ``--bytes``: only the first N bytes of the original count. A file that cannot be read, or a wrong call, is exit code
 2.
 """

@@ -27,7 +27,7 @@ _CHECKS = ("title", "markup", "links")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPlan:
-    """An ordinary loop. All commands run in the work directory, which holds ``content`` as ``document`` and nothing else.
+    """An ordinary loop. All commands run in the working directory, which holds ``content`` as ``document`` and nothing else.
 
     ``scorers`` are (dimension, command), ``validators`` (name, command). ``notice`` says what the reader should know
     about the input (cut, read as another encoding), else None.

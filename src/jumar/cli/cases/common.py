@@ -13,6 +13,7 @@ from jumar.cli.common import DEFAULT_ROOT, print_text
 from jumar.errors import ConfigError, NotFoundError
 from jumar.ranking.order import TIE_BREAKS, parse_order
 from jumar.store.cases.layout import list_runs
+from jumar.store.layout import runs_directory
 from jumar.text import escape, nearest
 
 if TYPE_CHECKING:
@@ -28,18 +29,12 @@ __all__ = [
     "order_options",
     "run_argument",
     "run_directory",
-    "runs_directory",
     "selection",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SHOWN = 10
-
-
-def runs_directory(root: Path) -> Path:
-    """Return where runs lie below a root."""
-    return root / "runs"
 
 
 def complete_run(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from jumar.cli.cases.common import runs_directory
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.errors import StoreDamagedError
 from jumar.store.cases.layout import list_runs
+from jumar.store.layout import runs_directory
 from jumar.text import escape
 
 __all__ = ["list_command"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from jumar.cli.common import writable
+from jumar.cli.common import room, writable
 from jumar.loop.cases.events import CaseEnded, CaseEvent, CaseNotice, CaseStarted, IterationMade
 from jumar.model.cases import CarriedFrom, CaseIteration
-from jumar.text import escape, escape_block, plural
+from jumar.text import escape, escape_block, plural, wrapped
 
 __all__ = ["CaseProgress", "cases_line"]
 
@@ -40,7 +40,7 @@ class CaseProgress:
             heading, self._heading = self._heading, ""
             self.say(heading)
         if isinstance(event, CaseNotice):
-            self.say(f"note      {event.message}")
+            self.say("\n".join(wrapped(f"note      {event.message}", room(), 10)))
         elif isinstance(event, CaseStarted):
             self._start(event)
         elif isinstance(event, IterationMade):

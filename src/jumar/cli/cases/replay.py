@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jumar.cli.cases.common import complete_directory, order_options, run_directory, selection
-from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
+from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option
 from jumar.errors import NothingEvaluatedError
 from jumar.text import escape
 
@@ -42,7 +42,7 @@ def replay_command(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Say which iteration of each case would have been chosen, and what the last one was.
+    """Say which iteration of each case would have been selected, and what the last one was.
 
     DIR holds recorded iterations (iter_0001/judge/*.json) at any depth; the id of a run does too. Nothing is written, nothing is
     run.
@@ -72,7 +72,7 @@ def _print(report: ChainReport, *, quiet: bool) -> None:
     for case in report.cases:
         best, *rest = case_lines(report, case)
         last = next((line for line in rest if line.startswith("The last")), "")
-        print_text(f"  case {case.number}: {escape(best)}{f'. {escape(last)}' if last else ''}.")
+        print_line(f"case {case.number}", f"{escape(best)}{f'. {escape(last)}' if last else ''}.")
     for handed in report.handovers:
         if handed.poisoned:
-            print_text(f"  {escape(handover_sentence(report, handed))}")
+            print_line("carried", escape(handover_sentence(report, handed)))

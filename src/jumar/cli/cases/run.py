@@ -29,7 +29,7 @@ Examples:
   jumar cases run cases.toml --resume
   jumar cases run cases.toml --no-carry-forward --executor threads:4
 
-Ctrl-C once finishes the running step and stops; twice stops now. --resume goes on from there.
+Ctrl-C once finishes the running step and stops; twice stops now. Both can be resumed with --resume.
 Exit codes: 0 every case has a best, 1 a case has none, 2 usage, 12 no case has one, 13 locked, 14 damaged,
 130/143 interrupted."""
 
@@ -53,7 +53,7 @@ class _Assignments(click.ParamType[Any]):
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--case", "cases", multiple=True, type=click.IntRange(min=1), metavar="N", help="Only this case; repeatable.")
 @click.option("--run-id", help="The run's name (default: time and some random digits).")
-@click.option("--resume", is_flag=True, help="Go on with a run that was interrupted.")
+@click.option("--resume", is_flag=True, help="Resume a run that was interrupted.")
 @click.option("--start-from-scratch", is_flag=True, help="Start the first case from nothing.")
 @click.option("--base", "bases", multiple=True, type=_Assignments(), metavar="ROLE=FILE", help="What to start from; repeatable.")
 @click.option("--base-ckg", metavar="FILE", help="The same as --base ckg=FILE.")
@@ -112,7 +112,7 @@ def run_command(**given: Any) -> int:
     if outcome.stopped is not None:
         config = f" {given['config']}" if given["config"] else ""
         progress.say(f"stopped   {outcome.stopped.detail}")
-        progress.say(f"go on     jumar cases run{escape(config)} --resume --run-id {settings.run_id}")
+        progress.say(f"resume    jumar cases run{escape(config)} --resume --run-id {settings.run_id}")
     progress.say(f"run       {outcome.run_dir}")
     progress.say(f"report    jumar cases report {escape(_named(outcome.run_dir))}")
     return _exit_code(document, outcome)
@@ -169,7 +169,7 @@ def _score(name: str, text: str) -> float:
 
 def _output_root(given: Mapping[str, Any], configured: str | None, base: Path) -> Path:
     """Return where runs go; the folder of all of them is made ignored by git, as that of loops is."""
-    from jumar.store.layout import prepare_root
+    from jumar.store.layout import prepare_root, runs_directory
 
     if given["output_root"] is not None:
         return Path(given["output_root"]).absolute()
@@ -177,7 +177,7 @@ def _output_root(given: Mapping[str, Any], configured: str | None, base: Path) -
         return Path(base / configured).absolute()
     root = given["root"] or base / DEFAULT_ROOT
     prepare_root(root)
-    return root.absolute() / "runs"
+    return runs_directory(root.absolute())
 
 
 def _named(run_dir: Path) -> str:

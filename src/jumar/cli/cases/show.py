@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jumar.cli.cases.common import open_run, run_argument
-from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option, shown_path
+from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option, shown_path
 from jumar.cli.tabular import print_title
 from jumar.text import escape, plural
 
@@ -69,9 +69,9 @@ def _print(report: ChainReport, *, quiet: bool) -> None:
         return
     print_text("")
     for case in report.cases:
-        print_text(f"  case {case.number}: {escape(case_lines(report, case)[0])}.")
+        print_line(f"case {case.number}", f"{escape(case_lines(report, case)[0])}.")
         for number, said in failure_lines(case):
-            print_text(f"    iteration {number}: {escape(said)}")
+            print_line("", f"iteration {number}: {escape(said)}")
     for handed in report.handovers:
-        print_text(f"  {escape(handover_sentence(report, handed))}")
-    print_text(f"  in {shown_path(Path(report.directory))}")
+        print_line("carried", escape(handover_sentence(report, handed)))
+    print_line("run", shown_path(Path(report.directory)))

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumar.cli.cases.common import complete_run, run_directory, runs_directory
+from jumar.cli.cases.common import complete_run, run_directory
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
-from jumar.errors import StoreDamagedError
+from jumar.errors import NotFoundError, StoreDamagedError
 from jumar.store.cases.layout import RunPaths, list_runs
+from jumar.store.layout import runs_directory
 from jumar.text import escape, plural
 
 if TYPE_CHECKING:
@@ -53,16 +54,18 @@ def verify_command(run: str | None, root: Path, *, as_json: bool, quiet: bool) -
         directories = [RunPaths.of(runs_directory(root), found).directory for found in list_runs(runs_directory(root))]
     else:
         directories = [run_directory(root, run)]
+    if not root.is_dir():
+        raise NotFoundError(f"there is no folder {escape(str(root))}, so nothing to verify; name another one with --root")
     results = [_Verified(directory.absolute().name.removeprefix("run_"), verify_run(directory)) for directory in directories]
     damaged = any(result.report.problems for result in results)
     if as_json:
         print_json({"ok": not damaged, "runs": [result.to_json() for result in results]})
     else:
-        _print(results, root, quiet=quiet)
+        _print(results, quiet=quiet)
     return StoreDamagedError.exit_code if damaged else 0
 
 
-def _print(results: list[_Verified], root: Path, *, quiet: bool) -> None:
+def _print(results: list[_Verified], *, quiet: bool) -> None:
     from jumar.report.figures import size
 
     for result in results:
@@ -77,5 +80,3 @@ def _print(results: list[_Verified], root: Path, *, quiet: bool) -> None:
         verdict = plural(len(report.problems), "problem") if report.problems else "ok"
         counts = f"{plural(report.iterations, 'iteration')}, {plural(report.files, 'file')}, {size(report.bytes)} re-hashed"
         print_text(f"{escape(result.run_id)}: {verdict} ({counts})")
-    if not results and not quiet:
-        print_text(f"no runs in {escape(str(runs_directory(root)))}; nothing to verify")

@@ -26,7 +26,7 @@ Examples:
   jumar learn status outputs/ ; jumar learn report outputs/
   jumar evaluate new.jsonl --mode cheap --patterns outputs/patterns.json
 
-Items of one --group are never parted between learning and proof. Run the same command again to go on with a
+Items of one --group are never parted between learning and proof. Run the same command again to resume a
 run that was interrupted. Ends with 0 when it reached a verdict, whichever."""
 
 MOST_OPEN, MOST_SEALED = 0.1, 0.9
@@ -50,7 +50,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     default=0.4,
     show_default=True,
     metavar="SHARE",
-    help="Share of the groups that is sealed for the proof.",
+    help="Share of the groups that is held out for the proof.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="What all chance is made from.")
 @click.option("--max-iterations", type=click.IntRange(1, 1000), default=10, show_default=True, help="Iterations at most.")
@@ -83,7 +83,7 @@ def run_command(items: Path, *, as_json: bool, quiet: bool, **options: Any) -> i
     """Learn a cheap judge, and prove that it tracks.
 
     Every proposal has to earn its place on items that it was not made from. At the end the best set is held against
-    sealed items: it tracks the judge, it fails, or neither is proven.
+    held-out items: it tracks the judge, it fails, or neither is proven.
     """
     from jumar.app.learning import learn
     from jumar.app.learning_files import read_progress

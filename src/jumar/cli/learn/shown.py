@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from jumar.cli.common import print_text, shown_path
+from jumar.cli.common import print_line, shown_path
 from jumar.text import escape, plural
 
 if TYPE_CHECKING:
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 __all__ = ["show_result", "show_summary"]
 
 _VERDICTS: Final = {
-    "tracks": "tracks: what it says follows the judge, beyond chance, a constant and the length of the text",
-    "not_proven": "not proven: the sealed items leave open whether it follows the judge",
-    "fails": "fails: it does not follow the judge",
+    "tracks": "tracks: agrees with the judge beyond chance, a constant and the length of the text",
+    "not_proven": "not proven: the held-out items leave open whether it agrees with the judge",
+    "fails": "fails: it does not agree with the judge",
 }
 
 
 def show_result(found: LearnResult, *, quiet: bool) -> None:
     """Print how a run ended: the verdict and its figures, or how to go on."""
     if found.summary is None:
-        cut = "while the sealed items were judged; run the same command again to go on, it is the same look"
-        print_text(f"stopped   {cut if found.cut_off else found.outcome.stop.detail}")
+        cut = "while the held-out items were judged; run the same command again to resume: it is the same evaluation"
+        print_line("stopped", cut if found.cut_off else found.outcome.stop.detail)
         return
     if quiet:
-        print_text(f"verdict   {found.summary['verdict']}")
+        print_line("verdict", str(found.summary["verdict"]))
         return
     from jumar.app.learning_read import read_report
 
     show_summary(read_report(found.output))
     path = found.output / "patterns.json"
-    print_text(f"wrote     {shown_path(path)}")
-    print_text(f"next      jumar learn report {shlex.quote(escape(str(found.output)))}")
+    print_line("wrote", shown_path(path))
+    print_line("next", f"jumar learn report {shlex.quote(escape(str(found.output)))}")
 
 
 def show_summary(report: LearningReport) -> None:
@@ -52,31 +52,33 @@ def show_summary(report: LearningReport) -> None:
         return
     held, iterations = summary["heldout"], plural(int(summary["iterations"]), "iteration")
     best = "the start: none scored higher" if report.best == 0 else f"{report.best}"
-    print_text(f"learned   {iterations}, best is {best}; {Totals.of(report.logs).text}, {summary['rolled_back']:,} rolled back")
-    print_text(f"set       {_set(report)}")
+    print_line("learned", f"{iterations}, best is {best}; {Totals.of(report.logs).text}, {summary['rolled_back']:,} rolled back")
+    print_line("set", _set(report))
     told = list(dict.fromkeys(str(note) for one in report.proposals.values() for note in one.get("told", ())))
     if told:
         more = f"; and {len(told) - 1:,} more in the report" if len(told) > 1 else ""
-        print_text(f"proposals {escape(told[0])}{more}")
-    print_text(f"verdict   {_VERDICTS[str(summary['verdict'])]}")
+        print_line("proposals", f"{escape(told[0])}{more}")
+    print_line("verdict", _VERDICTS[str(summary["verdict"])])
     if held is not None and (int(held["items"]) < FEWEST_ITEMS or int(held["groups"]) < FEWEST_GROUPS):
-        print_text(f"          too few to prove anything: {FEWEST_ITEMS} sealed items in {FEWEST_GROUPS} groups are the least")
+        print_line("", f"too few to prove anything: {FEWEST_ITEMS} held-out items in {FEWEST_GROUPS} groups are the least")
     if held is not None:
-        print_text(
-            f"sealed    {plural(int(held['items']), 'item')} in {plural(int(held['groups']), 'group')}: off by "
-            f"{_number(held['mae'])} {_interval(held['interval'])}; a constant by {_number(held['constant_mae'])}, "
-            f"the length alone by {_number(held['length_mae'])}"
+        print_line(
+            "held-out",
+            f"{plural(int(held['items']), 'item')} in {plural(int(held['groups']), 'group')}: MAE "
+            f"{_number(held['mae'])} {_interval(held['interval'])}; baselines: constant {_number(held['constant_mae'])}, "
+            f"length only {_number(held['length_mae'])}",
         )
-        print_text(
-            f"ranks     Spearman {_number(held['spearman'])} {_interval(held['spearman_interval'])}; "
-            f"the length alone {_number(held['length_spearman'])}"
+        print_line(
+            "ranks",
+            f"Spearman {_number(held['spearman'])} {_interval(held['spearman_interval'])}; "
+            f"baseline: length only {_number(held['length_spearman'])}",
         )
     failed = [name.replace("_", " ") for name, one in summary["probes"]["probes"].items() if not one["passed"]]
     if failed:
-        print_text(f"gamed     real items that were made worse score higher, or may: {', '.join(failed)}")
-    print_text(f"quality   {_quality(report, summary)}")
-    print_text(f"converged {converged_text(summary, report.logs)}")
-    print_text(f"judge     {_paid(report, summary)}")
+        print_line("gamed", f"real items that were made worse score higher, or may: {', '.join(failed)}")
+    print_line("quality", _quality(report, summary))
+    print_line("converged", converged_text(summary, report.logs))
+    print_line("judge", _paid(report, summary))
 
 
 def _set(report: LearningReport) -> str:
@@ -116,4 +118,4 @@ def _number(value: float | None) -> str:
 
 
 def _interval(pair: list[float] | None) -> str:
-    return "(no interval)" if pair is None else f"({pair[0]:.2f} to {pair[1]:.2f})"
+    return "(no interval)" if pair is None else f"[{pair[0]:.2f}, {pair[1]:.2f}]"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumar.cli.common import json_option, print_json, print_text, quiet_option
-from jumar.cli.tabular import Column, Row, cell_width, print_table
+from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
+from jumar.cli.tabular import Column, Row, print_table
 from jumar.cli.topk.common import labelled_options, read_labelled, runs_argument
 from jumar.cli.topk.figures import estimated, figure, interval
-from jumar.text import plural
+from jumar.text import cell_width
 
 if TYPE_CHECKING:
     from jumar.topk.comparison import Comparison, ComparisonRow
@@ -107,15 +107,16 @@ def _print(found: Comparison, *, quiet: bool) -> None:
         return
     outside = found.queries - found.in_scope
     beside = f", {outside:,} of them out of scope" if outside else ""
-    print_text(f"{plural(found.queries, 'query').replace('querys', 'queries')}{beside}; max_k {found.max_k}, min_k {found.min_k}")
+    print_line("queries", f"{found.queries:,}{beside}; max_k {found.max_k}, min_k {found.min_k}")
     if outside:
-        print_text("F1, precision, recall, nDCG, skill and gap are of the others: `wrongly answered` is about those out of scope")
+        print_line("", "F1, precision, recall, nDCG, skill and gap are of the others, `wrongly answered` of those")
     if outside and found.min_k:
-        print_text(f"with min_k {found.min_k} every query gets something: --min-k 0 allows an empty answer")
+        print_line("note", f"with min_k {found.min_k} every query gets something: --min-k 0 allows an empty answer")
     if found.oracle_f1.value is not None:
-        print_text(f"best number for each query in hindsight: F1 {figure(found.oracle_f1)} {interval(found.oracle_f1)}")
+        best = f"F1 {figure(found.oracle_f1)} {interval(found.oracle_f1)}"
+        print_line("oracle", f"{best}: the best number for each query, in hindsight")
     for name, reason in found.refused.items():
-        print_text(f"without {name}: {reason}")
+        print_line("without", f"{name}: {reason}")
 
 
 def _print_parts(columns: list[Column], rows: list[tuple[str, ...]]) -> None:

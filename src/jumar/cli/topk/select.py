@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from jumar.app.topk_file import SELECTIONS, Selection, read_selection
-from jumar.cli.common import print_text, quiet_option
+from jumar.cli.common import print_line, print_text, quiet_option
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.cli.topk.common import (
     as_options,
@@ -22,19 +22,18 @@ from jumar.cli.topk.common import (
 )
 from jumar.errors import ScoreError, UsageError
 from jumar.text import plural
+from jumar.topk.registry import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from jumar.app.topk_runs import Ranking
     from jumar.topk.types import SelectionResult
 
-__all__ = ["DEFAULT_STRATEGY", "select_command"]
-
-DEFAULT_STRATEGY = "adaptive_k"
+__all__ = ["select_command"]
 
 _EPILOG = """\b
 Examples:
-  jumar topk select scores.jsonl                                 short lists, one clear break
-  jumar topk select scores.jsonl --strategy entropy_normalized   long lists, nothing labelled
+  jumar topk select scores.jsonl
+  jumar topk select scores.jsonl --strategy adaptive_k --explain
   jumar topk select scores.jsonl --strategy elbow --param drop_threshold=0.2 --json
   jumar topk select scores.jsonl --config topk.toml --explain
   jumar topk select scores.jsonl --config settings.toml --use rule_selection
@@ -45,9 +44,7 @@ FILE has one JSON object a line: {"query_id": "q1", "scores": [0.92, 0.89, 0.71]
 
 @click.command("select", epilog=_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE")
-@click.option(
-    "--strategy", metavar="NAME", help=f"How to choose; without labels take entropy_normalized.  [default: {DEFAULT_STRATEGY}]"
-)
+@click.option("--strategy", metavar="NAME", help=f"How to choose.  [default: {DEFAULT_STRATEGY}]")
 @click.option(
     "--param",
     "params",
@@ -96,9 +93,9 @@ def select_command(
 ) -> int:
     """Say how many items of each ranking to keep.
 
-    The default strategy, adaptive_k, is for short lists with one clear break: of long ones it keeps one or two. Without labels
-    take --strategy entropy_normalized; with 20 to 50 labelled queries, let `jumar topk tune` choose. Nothing is printed unless
-    every ranking can be read and decided.
+    The default strategy, entropy_normalized, is the best of them where nothing is labelled: some 3 to 12 items, by how even the
+    scores are. With 20 to 50 labelled queries, let `jumar topk tune` choose. Nothing is printed unless every ranking can be read
+    and decided.
     """
     if explain and as_json:
         raise UsageError("--explain is for people and --json for programs: choose one; metadata has what the rule found")
@@ -191,4 +188,4 @@ def _print(
     if not quiet:
         kept = sum(len(result.selected) for result in results)
         limits = f"max_k {chosen.max_k}, min_k {chosen.min_k}"
-        print_text(f"{plural(len(results), 'ranking')}, {kept:,} kept by {chosen.strategy.name} ({limits})")
+        print_line("kept", f"{plural(kept, 'item')} of {plural(len(results), 'ranking')} by {chosen.strategy.name} ({limits})")

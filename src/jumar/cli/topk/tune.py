@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from jumar.app.topk_file import SELECTIONS, Selection, check_replaceable, render_selection
-from jumar.cli.common import json_option, print_json, print_text, quiet_option
+from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.cli.topk.common import Labelled, check_output, labelled_options, read_labelled, runs_argument
 from jumar.cli.topk.figures import estimated, figure, interval
@@ -74,7 +74,7 @@ def tune_command(
 ) -> int:
     """Find the strategy and parameters that suit labelled queries best.
 
-    The figures are of held-out queries: everything is chosen again in each fold of a cross-validation. A fixed number is taken
+    The figures are of held-out queries: everything is selected again in each fold of a cross-validation. A fixed number is taken
     unless another strategy is ahead of it by more than one standard error, in folds inside of these; the interval says whether
     that may be chance. A query with nothing relevant counts 1 when nothing is kept for it.
     """
@@ -121,9 +121,9 @@ def _promise(given: Labelled, recall: float, target: _Target, runs: Path, *, as_
         limits = {"max_k": given.max_k, "min_k": given.min_k}
         print_json({"strategy": fitted.name, "params": fitted.params(), **limits, **evidence, "output": target.shown()})
         return
-    print_text(f"keep {_described(fitted)}: a recall of {recall:g} on queries of the same kind, where max_k lets it")
+    print_line("keep", f"{_described(fitted)}: a recall of {recall:g} on queries of the same kind, where max_k lets it")
     if not quiet or short:
-        print_text(said)
+        print_line("reached", said)
     _say_where(target.output, quiet=quiet)
 
 
@@ -155,7 +155,8 @@ class _Target(NamedTuple):
 def _say_where(output: Path | None, *, quiet: bool) -> None:
     if output is not None and not quiet:
         name = escape(str(output))
-        print_text(f"wrote {name}; use it with: jumar topk select FILE --config {name}")
+        print_line("wrote", name)
+        print_line("next", f"jumar topk select FILE --config {name}")
 
 
 def _described(strategy: SelectionStrategy, *, all_of_it: bool = True) -> str:
@@ -240,8 +241,8 @@ def _beside(found: Tuning) -> str:
 
 
 def _print(found: Tuning, *, quiet: bool) -> None:
-    print_text(f"keep {_described(found.strategy)}")
-    print_text(_verdict(found))
+    print_line("keep", _described(found.strategy))
+    print_line("gain", _verdict(found))
     if quiet:
         return
     outside = found.queries - found.in_scope
@@ -263,8 +264,9 @@ def _print(found: Tuning, *, quiet: bool) -> None:
             row("best number for each query", found.oracle, found.in_scope_oracle, "nobody reaches it"),
         ],
     )
-    print_text("each strategy tuned, held out:")
+    print_text("")
     others = [(one, _described(one.strategy, all_of_it=False)) for one in found.alternatives]
+    columns[0] = Column(name="each one tuned, held out")
     print_table(columns, [row(one.strategy.name, one.quality, one.in_scope_quality, what) for one, what in others])
     if outside:
         _print_scope(found, outside)
@@ -274,10 +276,11 @@ def _print(found: Tuning, *, quiet: bool) -> None:
 
 def _print_scope(found: Tuning, outside: int) -> None:
     share = figure(found.wrongly_answered, "{:.1%}")
-    print_text(
+    print_line(
+        "scope",
         f"{outside:,} of {found.queries:,} queries are out of scope, and {share} of these got something. {found.metric} is of "
-        f"the others, as in `jumar topk compare`;\nscore is of all, and is what was tuned: {found.metric} in scope, out of "
-        "scope 1 for an empty answer and else 0"
+        f"the others, as in `jumar topk compare`; score is of all, and is what was tuned: {found.metric} in scope, out of "
+        "scope 1 for an empty answer and else 0",
     )
     if found.min_k:
-        print_text(f"with min_k {found.min_k} every query gets something: --min-k 0 allows an empty answer")
+        print_line("note", f"with min_k {found.min_k} every query gets something: --min-k 0 allows an empty answer")

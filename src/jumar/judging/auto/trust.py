@@ -1,4 +1,4 @@
-"""Whether a proof lets the cheap judge decide at all, and what its sealed items say about decisions at a line."""
+"""Whether a proof lets the cheap judge decide at all, and what its held-out items say about decisions at a line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["SealedCheck", "distrust", "sealed_check"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedCheck:
-    """What the rules would have done with the sealed items: how many they escalate, and the decisions of the others, by group."""
+    """What the rules would have done with the held-out items: how many they escalate, and how the others are decided."""
 
     items: int
     escalated: int
@@ -37,7 +37,7 @@ class SealedCheck:
 
 
 def sealed_check(proof: Proof, intervals: ConformalIntervals, rules: AutoRules) -> SealedCheck:
-    """Return what ``rules`` would have done with the sealed items. The intervals must not have been made of them."""
+    """Return what ``rules`` would have done with the held-out items. The intervals must not have been made of them."""
     planned = plan(((row.id, row.cheap) for row in proof.rows), intervals, rules)
     pairs = [(one, row) for one, row in zip(planned, proof.rows, strict=True) if not one.escalated]
     wrong = [side_of(row.cheap, rules.line) != side_of(row.score, rules.line) for _, row in pairs]
@@ -62,7 +62,7 @@ def distrust(
 
     It may with a verdict of ``tracks`` that is not stale (:func:`jumar.judging.proofs.stale_reasons`, with the cheap ``scores``
     of the new items, ``audits`` as pairs of cheap and expensive scores in their order, and the groups of either), and where the
-    sealed items do not break the promise at the line.
+    held-out items do not break the promise at the line.
     """
     reasons: list[str] = []
     if proof.verdict != "tracks":
@@ -72,7 +72,7 @@ def distrust(
     if check is not None and check.decisions.held is False:
         found = check.decisions
         reasons.append(
-            f"of the sealed items {found.wrong} of {found.audited} decisions would have been on the wrong side of the line, "
+            f"of the held-out items {found.wrong} of {found.audited} decisions would have been on the wrong side of the line, "
             f"more than the {found.promised:.0%} that are promised"
         )
     return reasons

@@ -10,6 +10,7 @@ from jumar.lazy import loader
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.judging.expensive.cache import ReplyCache
+    from jumar.judging.expensive.call_log import CallLog
     from jumar.judging.expensive.command import CommandJudge
     from jumar.judging.expensive.evaluate import JudgeRun, evaluate_expensive, judge_items
     from jumar.judging.expensive.health import check_expensive_evaluator
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from jumar.judging.expensive.summary import Evaluation, JudgeInterruptedError, JudgeRejectedError
 
 __all__ = [
+    "CallLog",
     "CommandJudge",
     "Evaluation",
     "JudgeInterruptedError",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "CallLog": "call_log",
     "CommandJudge": "command",
     "Evaluation": "summary",
     "JudgeInterruptedError": "summary",

@@ -71,12 +71,18 @@ class Asker:
         self._room = asyncio.Semaphore(settings.concurrency)
         self._stop = asyncio.Event()
         self._not_before = 0.0
+        self._in_vain = 0
         self.calls = 0
         self.retries = 0
         self.cached = 0
         self.kept = 0
         self._logged: dict[str, set[str]] = {}
         self._unlogged: Counter[str] = Counter()
+
+    @property
+    def failing(self) -> bool:
+        """Whether as many questions in a row as may be had no answer, after all their tries: nothing more is asked then."""
+        return self._in_vain >= self._settings.consecutive_failures
 
     def stop(self) -> None:
         """End the waiting between retries: what failed by now has failed. Calls in flight go on."""
@@ -122,6 +128,7 @@ class Asker:
             found = await self._once(request)
             spent = None if spent is None or found.cost is None else spent + found.cost
             if isinstance(found, Answer):
+                self._in_vain = 0
                 return Answer(found.reply, spent)
             failure, retry_after = found.failure, found.retry_after
             if failure.kind == "rejected":  # so is every other question, and nobody needs to ask them
@@ -129,12 +136,18 @@ class Asker:
             if failure.kind == "budget" and attempt:
                 failure = last  # it was asked, in vain; there is only no further try
             if failure.kind not in _PASSING or attempt == self._settings.max_retries or self._stop.is_set():
+                self._count_in_vain(found.failure)
                 times = f" ({attempt + 1} times)" if attempt else ""
                 self._note(request.item_id, failure, times)
                 return NoAnswer(failure.kind, f"{failure.message}{times}", failure.usage, spent)
             await self._before_retry(request, failure, retry_after, attempt)
             last = failure
             attempt += 1
+
+    def _count_in_vain(self, failure: NoAnswer) -> None:
+        self._in_vain += failure.kind in _PASSING
+        if self.failing:
+            self._stop.set()
 
     def _note(self, item_id: str, failure: NoAnswer, times: str) -> None:
         """Log a failure unless it says what was said before: a judge that is down fails for every item in the same words."""
@@ -154,15 +167,14 @@ class Asker:
             await self._gate()
             if self._stop.is_set():
                 return _Failed(NoAnswer("budget", _ENDED), None, 0.0)
-            if not await self._ledger.reserve():
-                return _Failed(NoAnswer("budget", self._ledger.stopped or "the limit on the cost is reached"), None, 0.0)
-            if self._stop.is_set():  # while it waited for the cost of the others
-                await self._ledger.release()
-                return _Failed(NoAnswer("budget", _ENDED), None, 0.0)
+            call = await self._ledger.begin(self._stop.is_set)
+            if call is None:
+                return _Failed(NoAnswer("budget", self._ledger.stopped or _ENDED), None, 0.0)
             self.calls += 1
             reply: JudgeReply | None = None
-            failure = JudgeFailure("unavailable", "the call was cancelled")
+            failure = JudgeFailure("timed_out", "the call was cancelled")
             try:
+                await self._ledger.sync()
                 async with asyncio.timeout(self._settings.timeout):
                     reply = await self._judge.judge(request)
             except JudgeFailure as error:
@@ -171,7 +183,7 @@ class Asker:
                 failure = JudgeFailure("timed_out", f"no answer within {self._settings.timeout:g} s")
             finally:
                 usage = reply.usage if reply is not None else failure.usage
-                cost = await self._ledger.settle(usage, None if reply is not None else failure.kind)
+                cost = await self._ledger.end(call, usage, None if reply is not None else failure.kind)
         if reply is not None:
             usage = reply.usage if reply.usage.model is None else replace(reply.usage, model=self._clean(reply.usage.model))
             return Answer(JudgeReply(text=self._clean(reply.text), usage=usage), cost)

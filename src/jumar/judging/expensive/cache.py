@@ -4,6 +4,9 @@ A file a reply, named after the hash of everything that decides about the answer
 version, the judge, its parameters, and which of several readings it is. Files are written aside and renamed, so that two
 processes at once do no harm: whoever is second writes the same name again, whole. Durability costs a sync that is not worth it
 here: a reply that is lost is asked again, and a file that a power failure cut off is noticed.
+
+A program that a loop runs can write here too. A reply is taken when it bears this user's mark, or when it was there before the
+run began: from an older jumar, another machine, or a cache of CI.
 """
 
 from __future__ import annotations
@@ -13,15 +16,17 @@ import hashlib
 import json
 import logging
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
 from jumar.files import as_write_error
 from jumar.judging.expensive.parse import well_formed
+from jumar.marks import marked, origin
 from jumar.model.judges import JudgeReply, JudgeRequest
 from jumar.model.records import Usage
-from jumar.redaction import current
+from jumar.redaction import current, redacted_json
 from jumar.text import escape
 
 __all__ = ["FORMAT", "ReplyCache", "cache_key"]
@@ -53,10 +58,16 @@ def cache_key(identity: str, request: JudgeRequest, template: int) -> str:
 
 
 class ReplyCache:
-    """Replies below ``directory``, which is made when it is missing. Errors: :class:`jumar.errors.StoreWriteError`."""
+    """Replies below ``directory``, which is made when it is missing. Errors: :class:`jumar.errors.StoreWriteError`.
 
-    def __init__(self, directory: Path | str) -> None:
+    ``since`` is when the run began, in nanoseconds of the wall clock, None for now. ``forged`` is told of each reply that was
+    found and is not taken.
+    """
+
+    def __init__(self, directory: Path | str, *, since: int | None = None, forged: Callable[[str], object] | None = None) -> None:
         self.directory = Path(directory)
+        self._since = time.time_ns() if since is None else since
+        self._forged = forged
         with as_write_error("make the directory of replies", self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
 
@@ -65,7 +76,7 @@ class ReplyCache:
         return self.directory / key[:2] / f"{key[2:]}.json"
 
     def get(self, key: str) -> JudgeReply | None:
-        """Return the reply, or None when there is none. A damaged file is none, with a warning."""
+        """Return the reply, or None when there is none. A damaged file is none, and one that was forged, with a warning."""
         path = self.path(key)
         try:
             content = path.read_bytes()
@@ -73,6 +84,11 @@ class ReplyCache:
             return None
         except OSError as error:
             _log.warning("jumar.judge_cache_unreadable: %s: %s; asking again", escape(str(path)), error.strerror)
+            return None
+        if not self._is_taken(path, content, key):
+            _log.warning("jumar.judge_cache_forged: %s was not written by jumar; asking again", escape(str(path)))
+            if self._forged is not None:
+                self._forged(path.name)
             return None
         try:
             return _decoded(json.loads(content), key)
@@ -83,7 +99,8 @@ class ReplyCache:
     def put(self, key: str, reply: JudgeReply, about: Mapping[str, Any]) -> None:
         """Keep ``reply``; ``about`` is for people who look into the file. Errors: :class:`jumar.errors.StoreWriteError`."""
         entry = {"format": FORMAT, "key": key, **about, "text": reply.text, "usage": reply.usage.to_json()}
-        data = current().redact_bytes(json.dumps(entry, ensure_ascii=True, indent=1).encode())
+        clean = redacted_json(entry, current().redact, frozenset({"key"}))
+        data = marked(json.dumps(clean, ensure_ascii=True, indent=1).encode(), f"replies/{key}")
         path = self.path(key)
         temporary = path.with_name(f".tmp-{secrets.token_hex(6)}")
         with as_write_error("keep a reply of the judge in", path):
@@ -95,6 +112,13 @@ class ReplyCache:
                 with contextlib.suppress(OSError):
                     temporary.unlink()
                 raise
+
+    def _is_taken(self, path: Path, content: bytes, key: str) -> bool:
+        whose = origin(content, f"replies/{key}")
+        if whose in {"unmarked", "elsewhere"} and content.rstrip().endswith(b"}"):  # what is cut off is damage
+            with contextlib.suppress(OSError):
+                return path.stat().st_ctime_ns < self._since
+        return whose != "forged"
 
 
 def _decoded(entry: dict[str, Any], key: str) -> JudgeReply:

@@ -96,11 +96,13 @@ class CommandJudge:
         # before it is cut: half a key is found by nobody
         said = escape(scrub(last_line(err.decode("utf-8", errors="backslashreplace")), known_keys()))[:200]
         how = f"exit code {code}" if code > 0 else f"signal {-code}"
+        kind = EXIT_KINDS.get(code, "unavailable")
+        silent = None if code in EXIT_KINDS else Usage()  # it may have paid somebody before it failed
         raise JudgeFailure(
-            EXIT_KINDS.get(code, "unavailable"),
+            kind,
             f"the command {self._shown()} ended with {how}{': ' if said else ''}{said}",
             retry_after=_amount(found.get("retry_after")),
-            usage=_usage(found["usage"]) if "usage" in found else None,
+            usage=_usage(found["usage"]) if "usage" in found else silent,
         )
 
     def _shown(self) -> str:

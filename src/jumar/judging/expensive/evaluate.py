@@ -30,6 +30,7 @@ from typing import Any, Final, TypeVar
 from jumar.errors import EvaluationUnreliableError
 from jumar.judging.expensive.asking import Asker
 from jumar.judging.expensive.cache import ReplyCache
+from jumar.judging.expensive.call_log import CallLog
 from jumar.judging.expensive.given import as_items, rubric_of
 from jumar.judging.expensive.keys import known_keys
 from jumar.judging.expensive.ledger import Ledger
@@ -65,9 +66,10 @@ _T = TypeVar("_T")
 class JudgeRun:
     """One evaluation of ``items``, as a stream: iterate over :meth:`results`, then look at :meth:`evaluation`.
 
-    ``total`` is the number of items where it is known: with it hopeless runs end early. ``spent`` (USD) counts against the limit
-    already, and ``dearest`` is the most that a call took before, None of a first run. ``random`` draws the jitter, ``pause``
-    waits, ``nonce`` makes the fence; tests bring their own. To be made inside a running event loop, and used once.
+    ``total`` is the number of items where it is known: with it hopeless runs end early. ``calls`` has what was called and spent
+    by now, which counts against the limit, and gets what this run adds; by default it is a new one in memory. ``random`` draws
+    the jitter, ``pause`` waits, ``nonce`` makes the fence; tests bring their own. To be made inside a running event loop, and
+    used once.
     """
 
     def __init__(
@@ -83,14 +85,14 @@ class JudgeRun:
         random: Random | None = None,
         pause: Callable[[float], Awaitable[object]] | None = None,
         nonce: Callable[[], str] | None = None,
-        spent: float = 0.0,
-        dearest: float | None = None,
+        calls: CallLog | None = None,
     ) -> None:
         self._items = items
         self._judge = judge
         self._settings = settings or JudgeSettings()
         self._total = total if total is not None else len(items) if isinstance(items, Sized) else None
-        self._ledger = Ledger(self._settings.max_cost, prices, before=spent, largest=dearest)
+        self._calls = calls or CallLog(reserve=self._settings.reserve_cost)
+        self._ledger = Ledger(self._calls, self._settings.max_cost, prices)
         recorded = bool(getattr(judge, "recorded", False))  # its answers are on file: no second reading, nothing to keep
         self._asker = Asker(
             judge,
@@ -169,6 +171,8 @@ class JudgeRun:
             self._last = result
         if isinstance(result, Unscored) and result.kind == "rejected" and self._ended is None:
             self._end("rejected")
+        if self._asker.failing:
+            self._end("failing")
         if self._total is not None and self._tally.failures > self._settings.max_unscored * self._total:
             self._end("unreliable")
         return result
@@ -188,12 +192,15 @@ class JudgeRun:
                 f"the judge rejects the questions: {message}; check the key, the model's name and the address"
             )
         asked = tally.scored + tally.failures
-        if tally.failures > self._settings.max_unscored * asked:
+        too_many = tally.failures > self._settings.max_unscored * asked
+        if too_many or self._ended == "failing":
+            why = f"more than {self._settings.max_unscored:.0%}: what the judge said about the others says nothing about them all"
+            if self._ended == "failing":
+                why = f"{self._settings.consecutive_failures} in a row without an answer, and nothing more was asked"
             kinds = ", ".join(f"{count} {kind}" for kind, count in tally.kinds.most_common() if kind not in NOT_THE_JUDGES)
             of = self._total if self._total is not None and self._ended else asked
             raise EvaluationUnreliableError(
-                f"{tally.failures:,} of {of:,} items could not be judged ({kinds}), more than {self._settings.max_unscored:.0%}: "
-                f"what the judge said about the others says nothing about them all. The last failure: "
+                f"{tally.failures:,} of {of:,} items could not be judged ({kinds}), {why}. The last failure: "
                 f"{self._last_failure()}. {self._way_out()}, and run it again"
                 f"{'' if self._cached is None else ': only what has a verdict is taken from the cache, the rest is asked again'}"
             )
@@ -213,14 +220,14 @@ class JudgeRun:
         return last.message if not raw or raw[:40] in begins else f"{last.message} (the answer begins '{raw}')"
 
     def _interruption(self) -> str:
-        ledger, asker = self._ledger, self._asker
-        cost = "an unknown cost" if ledger.total_usd is None else f"${ledger.total_usd:.4f}"
-        asked = f"interrupted; calls made: {asker.calls:,}, for {cost}"
+        calls, asker = self._calls, self._asker
+        cost = "an unknown cost" if calls.total_usd is None else f"${calls.total_usd:.4f}"
+        asked = f"interrupted; calls made: {calls.calls:,}, for {cost}"
         if self._cached is None:
             return f"{asked}; there is no cache, so that running it again asks everything again"
         return (
             f"{asked}; replies kept in {escape(str(self._cached.directory))}: {asker.kept + asker.cached:,}, which are not asked "
-            "for again; run it again to go on"
+            "for again; run it again to resume"
         )
 
     def _settings_sent(self) -> dict[str, Any]:
@@ -231,7 +238,7 @@ class JudgeRun:
 
     def evaluation(self, results: Iterable[Result] = ()) -> Evaluation:
         """Return the figures so far; ``results`` are those that were kept."""
-        tally, ledger, asker = self._tally, self._ledger, self._asker
+        tally, calls, asker = self._tally, self._calls, self._asker
         tokens = tally.tokens
         return Evaluation(
             results=tuple(results),
@@ -241,16 +248,18 @@ class JudgeRun:
             scored=tally.scored,
             unscored_kinds={str(kind): count for kind, count in tally.kinds.items()},
             gestalt_avg=tally.average,
-            cost_usd=ledger.total_usd,
-            known_cost_usd=ledger.known_usd,
+            cost_usd=calls.total_usd,
+            known_cost_usd=calls.known_usd,
+            assumed_cost_usd=calls.assumed_usd,
             input_tokens=tokens[0],
             output_tokens=tokens[1],
-            calls=asker.calls,
+            calls=calls.calls,
+            lost_calls=calls.lost,
             retries=asker.retries,
             cached=asker.cached,
             repeat=self._repeat or 1,
             noise=tally.noise.noise(),
-            stopped="interrupted" if self._ended == "interrupted" else ledger.stopped,
+            stopped="interrupted" if self._ended == "interrupted" else self._ledger.stopped,
         )
 
 
@@ -310,15 +319,17 @@ def evaluate_expensive(
 ) -> dict[str, Any]:
     """Judge stories, or any records with ``text``, and return the figures of :meth:`Evaluation.to_json`.
 
-    ``options`` are fields of :class:`JudgeSettings` (``concurrency=…``, ``repeat=…``, ``max_cost=…``), and ``cache``, ``prices``
-    of :class:`JudgeRun`. Without a rubric a built-in one is asked, for stories or for texts. The judge is closed afterwards, and
-    may be used again. Works inside a running event loop, too, which it blocks.
+    ``options`` are fields of :class:`JudgeSettings` (``concurrency=…``, ``repeat=…``, ``max_cost=…``), and ``cache``, ``prices``,
+    ``calls`` of :class:`JudgeRun`. Without a rubric a built-in one is asked, for stories or for texts. The judge is closed
+    afterwards, and may be used again. Works inside a running event loop, too, which it blocks.
 
     Errors: :class:`jumar.errors.ItemError` for a record that is none, :class:`jumar.errors.ConfigError` for a setting, and those
     of :func:`judge_items`.
     """
     items = as_items(stories)
-    run_options = {name: options.pop(name) for name in ("cache", "prices", "random", "pause", "nonce") if name in options}
+    run_options = {
+        name: options.pop(name) for name in ("cache", "prices", "calls", "random", "pause", "nonce") if name in options
+    }
     chosen = settings or JudgeSettings(**options)
     if settings is not None and options:
         raise TypeError(f"give settings or {', '.join(options)}, not both")

@@ -1,132 +1,106 @@
-"""What the calls cost, and whether there may be another one.
+"""Whether there may be another call of a judge.
 
 Unknown is unknown: a call whose cost nobody knows makes the sum unknown, never 0. Before a call is made under a limit, the
 largest cost seen so far is set aside for it, as it is for those in flight; at first there is one call at a time, and one more
 with every four that told their cost. So the limit is exceeded only by as much as those in flight cost more than every one before
-them.
+them, and that over all starts: what is spent is what :class:`jumar.judging.expensive.call_log.CallLog` has.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
+from jumar.budget.gate import Go, Stop, may_begin
+from jumar.judging.expensive.call_log import CallLog
+from jumar.model.attempts import Spend
+from jumar.model.budget import Budget, Reservation
 from jumar.model.judges import FailureKind
 from jumar.model.prices import Prices
 from jumar.model.records import Usage
+from jumar.text import escape, plural
 
 __all__ = ["Ledger", "Prices"]
 
-_TOLERANCE: Final = 1e-9
-"""Relative: sums of cents are not exact in binary, and a limit that they reach exactly is not exceeded."""
-
+_BLIND: Final = 3  # calls that may be made before anybody knows what one costs, where they fail or are lost
 _FREE: Final[frozenset[FailureKind]] = frozenset({"rate_limited", "unavailable", "rejected", "missing"})
-"""Failures without an answer; nobody charges for those unless they say so."""
+"""Failures without an answer; nobody charges for those unless they say that they may have."""
 
 
 class Ledger:
-    """The sum of what was spent in one run, and the limit. Belongs to one event loop.
+    """The gate before each call, for one limit in USD. Belongs to one event loop."""
 
-    ``before`` was spent of the limit already, and ``largest`` is the most that a call took then; None of a first run.
-    """
-
-    def __init__(
-        self,
-        max_cost: float | None = None,
-        prices: Prices | None = None,
-        *,
-        before: float = 0.0,
-        largest: float | None = None,
-    ) -> None:
-        self._max_cost = max_cost
-        self._before = before
+    def __init__(self, calls: CallLog, max_cost: float | None = None, prices: Prices | None = None) -> None:
+        self.calls = calls
+        self._budget = None if max_cost is None else Budget(max_cost_usd=max_cost)
         self._prices = prices
         self._changed = asyncio.Condition()
-        self._in_flight = 0
-        self._largest = largest
-        self._unknown = 0
-        self._known = 0
-        self._assumed = 0.0
-        self._sum = self._rest = 0.0
+        self._silent = False
         self.stopped: str | None = None
 
-    @property
-    def known_usd(self) -> float:
-        """What the calls cost that said so."""
-        return self._sum + self._rest
-
-    @property
-    def total_usd(self) -> float | None:
-        """What all calls cost; None when one of them did not say."""
-        return None if self._unknown else self.known_usd
-
-    async def reserve(self) -> bool:
-        """Wait until a call may be made and return True, or False when none may be made any more."""
+    async def begin(self, ended: Callable[[], bool]) -> int | None:
+        """Wait until a call may be made and return its number; None when none may be made any more, or all has ``ended``."""
         async with self._changed:
-            while (may := self._may_ask()) is None:
+            while not ended():
+                may = self._may_ask()
+                if may is not None:
+                    return self.calls.begin() if may else None
                 await self._changed.wait()
-            self._in_flight += may
-            return may
-
-    async def release(self) -> None:
-        """Give back what was reserved for a call that is not made after all."""
-        async with self._changed:
-            self._in_flight -= 1
-            self._changed.notify_all()
+            return None
 
     def _may_ask(self) -> bool | None:
         """Return whether a call may be made; None while that depends on those in flight."""
-        limit = self._max_cost
-        if limit is None:
-            return True
-        if self.stopped is not None:
+        calls, running = self.calls, self.calls.in_flight
+        if self._budget is None or self.stopped is not None:
+            return self._budget is None
+        each = calls.each
+        answer = may_begin(
+            spend=Spend(
+                known_cost_usd=calls.known_usd,
+                assumed_cost_usd=calls.assumed_usd,
+                uncharged_costs=calls.uncharged if self._silent or calls.uncharged >= _BLIND else 0,
+            ),
+            budget=self._budget,
+            generate=Reservation(cost_usd=each),
+            score=Reservation(cost_usd=0.0),
+            in_flight=Reservation(cost_usd=running * (each or 0.0)),
+            running=running,
+        )
+        if isinstance(answer, Stop):
+            self.stopped = self._why(blind=answer.decision.reason == "unknown_cost")
             return False
-        spent = self._before + self.known_usd + self._assumed
-        if spent < limit * (1.0 - _TOLERANCE):
-            if self._largest is None:
-                return None if self._in_flight else True
-            # what few calls have cost says little about the next ones: as many more at once as there is experience
-            if self._in_flight >= 1 + self._known // 4:
-                return None
-            if spent + (self._in_flight + 1) * self._largest <= limit * (1.0 + _TOLERANCE):
-                return True
-            if self._in_flight:
-                return None
-        self.stopped = f"the limit of ${limit:g} is reached: ${spent:.4f} spent, and the next call could exceed it"
-        return False
+        # what few calls have cost says little about the next ones: as many more at once as there is experience
+        return True if isinstance(answer, Go) and running < 1 + calls.told // 4 else None
 
-    async def settle(self, usage: Usage | None, failure: FailureKind | None = None) -> float | None:
-        """Record the end of a reserved call; return what it cost, None when nobody knows."""
+    def _why(self, *, blind: bool) -> str:
+        calls, limit = self.calls, 0.0 if self._budget is None else self._budget.max_cost_usd or 0.0
+        where = "" if calls.path is None else f" ({escape(str(calls.path))} has every call since the first start)"
+        if blind:
+            return (
+                f"the judge does not say what a call costs ({plural(calls.uncharged, 'call')} so far), so no limit is kept: "
+                f"give the prices of its tokens, what to charge for such a call (--reserve-cost), or no limit{where}"
+            )
+        spent = calls.known_usd + calls.assumed_usd
+        return f"the limit of ${limit:g} is reached: ${spent:.4f} spent, and the next call could exceed it{where}"
+
+    async def sync(self) -> None:
+        """Wait until the beginnings of calls are on the disk."""
+        if self.calls.path is not None:
+            await asyncio.to_thread(self.calls.sync)
+
+    async def end(self, call: int, usage: Usage | None, failure: FailureKind | None = None) -> float | None:
+        """Record the end of a call; return what it cost, None when nobody knows."""
         cost = self._cost(usage, failure)
         async with self._changed:
-            self._in_flight -= 1
-            if cost is not None:
-                self._add(cost)
-                if failure is None or cost:  # a refused connection says nothing about the price of an answer
-                    self._known += 1
-                    self._largest = max(self._largest or 0.0, cost)
-            else:
-                self._unknown += 1
-                self._assumed += self._largest or 0.0
-                if self._max_cost is not None and (failure is None or self._largest is None):
-                    self.stopped = self.stopped or (
-                        "the judge does not say what a call costs, so that a limit cannot be kept; give the prices of its "
-                        "tokens, or no limit"
-                    )
+            self.calls.end(call, cost, failure)
+            self._silent |= cost is None and failure is None
             self._changed.notify_all()
         return cost
 
-    def _add(self, cost: float) -> None:
-        """Add without losing what a sum of doubles rounds away (Neumaier 1974)."""
-        total = self._sum + cost
-        larger, smaller = (self._sum, cost) if self._sum >= cost else (cost, self._sum)
-        self._rest += (larger - total) + smaller
-        self._sum = total
-
     def _cost(self, usage: Usage | None, failure: FailureKind | None) -> float | None:
-        if usage is not None:
-            if usage.token_cost_usd is not None:
-                return usage.token_cost_usd
-            if self._prices is not None and (cost := self._prices.cost(usage)) is not None:
-                return cost
-        return 0.0 if failure in _FREE else None
+        if usage is None:
+            return 0.0 if failure in _FREE else None
+        if usage.token_cost_usd is None and self._prices is not None:
+            return self._prices.cost(usage)
+        return usage.token_cost_usd

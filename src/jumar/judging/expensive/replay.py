@@ -16,7 +16,7 @@ from typing import Any, cast
 from jumar.errors import ItemError, NotFoundError
 from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
-from jumar.text import escape
+from jumar.text import escape, once
 
 __all__ = ["ReplayJudge"]
 
@@ -67,7 +67,7 @@ def _read(path: Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
 
 def _verdict(line: bytes, where: str) -> tuple[str, list[dict[str, Any]]]:
     try:
-        found: object = json.loads(line)
+        found: object = json.loads(line, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         raise ItemError(f"{where}: not JSON ({escape(str(error))[:200]})") from None
     if not isinstance(found, dict):

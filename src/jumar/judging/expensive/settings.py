@@ -19,12 +19,14 @@ class JudgeSettings:
     """Settings of one evaluation. Errors: :class:`jumar.errors.ConfigError` for one that is out of range.
 
     ``concurrency``: calls in flight at most. ``max_retries``: how often a call that failed for a passing reason is made again,
-    so that 3 means four calls at most. The n-th retry waits a random time up to ``backoff_base`` to the power n − 1 seconds, but
-    at most ``max_wait``; a judge that names a time is given that, up to ``max_wait``. ``timeout`` is seconds a call. ``repeat``:
-    readings an item; None reads the first five items twice, and then all of them three times if those differ much, once if not.
-    ``max_cost`` is in USD. ``scale`` is what the judge scores on. ``seed`` counts up with the repeats: a judge that heeds it and
-    is asked three times would otherwise say the same thing three times. ``explain=False`` asks for the score alone: fewer tokens,
-    and nothing to learn from.
+    so that 3 means four calls at most. The n-th retry waits a random time up to ``backoff_base`` to the power n − 1 seconds,
+    but at most ``max_wait``; a judge that names a time is given that, up to ``max_wait``. ``timeout`` is seconds a call.
+    ``repeat``: readings an item; None reads the first five items twice, and then all of them three times if those differ much,
+    once if not. ``max_cost`` is in USD, and ``reserve_cost`` what a call is charged at least that did not say what it cost
+    (None: the largest cost seen). ``consecutive_failures``: so many questions in a row without an answer, after their retries,
+    end it. ``scale`` is what the judge scores on. ``seed`` counts up with the repeats: a judge that heeds it and is asked three
+    times would otherwise say the same thing three times. ``explain=False`` asks for the score alone: fewer tokens, and nothing
+    to learn from.
     """
 
     concurrency: int = 8
@@ -34,6 +36,8 @@ class JudgeSettings:
     timeout: float = 120.0
     repeat: int | None = 1
     max_cost: float | None = None
+    reserve_cost: float | None = None
+    consecutive_failures: int = 3
     scale: tuple[float, float] = (1.0, 5.0)
     temperature: float | None = 0.0
     seed: int | None = 0
@@ -47,7 +51,10 @@ class JudgeSettings:
         _check("max_wait", self.max_wait, _finite(self.max_wait) and self.max_wait >= 0, "0 or more seconds")
         _check("timeout", self.timeout, _finite(self.timeout) and self.timeout > 0, "a positive number of seconds")
         _check("repeat", self.repeat, self.repeat is None or self.repeat >= 1, "at least 1")
-        _check("max_cost", self.max_cost, self.max_cost is None or (_finite(self.max_cost) and self.max_cost >= 0), "0 or more")
+        for name in ("max_cost", "reserve_cost"):
+            value: float | None = getattr(self, name)
+            _check(name, value, value is None or (_finite(value) and value >= 0), "0 or more")
+        _check("consecutive_failures", self.consecutive_failures, self.consecutive_failures >= 1, "at least 1")
         low, high = self.scale
         _check("judge_scale", self.scale, _finite(low) and _finite(high) and low < high, "two numbers, the lower one first")
         _check(

@@ -35,9 +35,11 @@ class JudgeInterruptedError(JumarError):
 class Evaluation:
     """Results in the items' order, and what they amount to.
 
-    ``cost_usd`` is None when a call did not say what it cost; ``known_cost_usd`` is then what the others cost. Cached replies
+    ``calls`` are all that were begun, retries and those of earlier starts included; ``lost_calls`` of them were in flight when
+    their process was killed. ``cost_usd`` is what they cost, None when one did not say; ``known_cost_usd`` is then what the
+    others cost, and ``assumed_cost_usd`` what is charged for those that did not say, the lost ones included. Cached replies
     cost nothing, and count with the tokens that they took when they were asked for. ``gestalt_avg`` is None when nothing was
-    scored. ``calls`` counts requests that were sent, retries included. ``stopped`` says why items were not asked about.
+    scored. ``stopped`` says why items were not asked about.
     """
 
     results: tuple[Result, ...]
@@ -57,6 +59,8 @@ class Evaluation:
     repeat: int
     noise: JudgeNoise | None
     stopped: str | None
+    lost_calls: int = 0
+    assumed_cost_usd: float = 0.0
 
     @property
     def unscored(self) -> int:
@@ -86,9 +90,11 @@ class Evaluation:
             "unscored_kinds": self.unscored_kinds,
             "cost_usd": self.cost_usd,
             "known_cost_usd": self.known_cost_usd,
+            "assumed_cost_usd": self.assumed_cost_usd,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "calls": self.calls,
+            "lost_calls": self.lost_calls,
             "retries": self.retries,
             "cached": self.cached,
             "repeat": self.repeat,

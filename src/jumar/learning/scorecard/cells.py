@@ -23,7 +23,7 @@ _JITTER = 1e-9
 _ROUNDS = 8
 
 SCREEN: float = 100.0
-"""The strength at which candidates are compared before strengths are chosen: that of a hundred items without effect."""
+"""The strength at which candidates are compared before strengths are selected: that of a hundred items without effect."""
 
 
 @dataclass(frozen=True, slots=True)

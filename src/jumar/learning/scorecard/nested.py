@@ -43,7 +43,7 @@ class _Trained:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """What was chosen without some fold: a strength and a factor a block, and the curve."""
+    """What was selected without some fold: a strength and a factor a block, and the curve."""
 
     strengths: tuple[int, ...]
     factors: Floats

@@ -22,7 +22,7 @@ __all__ = ["case_seconds", "run_case", "run_seconds"]
 
 
 def case_seconds(case: CaseReader) -> float:
-    """Return what all recorded steps of a case took, in seconds; those that were lost count as nothing known."""
+    """Return what all recorded steps of a case took, in seconds; those that were lost up to their last heartbeat."""
     return _seconds(case.iterations())
 
 
@@ -40,7 +40,7 @@ def run_case(
     listener: CaseListener | None = None,
     elsewhere: float | None = None,
 ) -> CaseStop | None:
-    """Run one case of a run that exists, or go on with it; return why it was stopped early, None when it has ended.
+    """Run one case of a run that exists, or resume it; return why it was stopped early, None when it has ended.
 
     ``elsewhere`` are the seconds of the run's other cases, where the caller knows them (None: they are read). Running an ended
     case again does nothing, so that a task whose worker died can simply be run a second time. Errors:
@@ -85,14 +85,16 @@ def _iterate(store: CaseStore, settings: ChainSettings, runner: IterationRunner,
     while True:
         known = store.iterations()
         waiting = store.pending()
+        seconds, most = elsewhere + _seconds(known), settings.limits.max_seconds
         if waiting is None:
-            stop = _stopped(store, known, settings.limits, elsewhere + _seconds(known))
+            stop = _stopped(store, known, settings.limits, seconds)
             if stop is not None:
                 return stop
         if runner.switch.requested:
             return CaseStop(stopped_by=runner.switch.reason, detail="stopped on request")
         parent = case_parent(known, settings.continue_from, settings.order)
-        record = runner.make(waiting or (known[-1].number + 1 if known else 1), parent)
+        number = waiting or (known[-1].number + 1 if known else 1)
+        record = runner.make(number, parent, left=None if most is None else most - seconds)
         if record is not None:
             best = rank_case(store.iterations(), settings.order).best
             tell(IterationMade(record=record, best=None if best is None else best.number), runner.listener)

@@ -25,7 +25,7 @@ from jumar.model.cases import CaseLimits
 from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ORDER, DEFAULT_ROLES, Role, Step
 from jumar.ranking.order import DEFAULT_TIE_BREAKS, LexicographicOrder, parse_order
 from jumar.store.cases.run_store import CaseSource
-from jumar.text import escape
+from jumar.text import escape, once
 
 __all__ = [
     "CaseLoopConfig",
@@ -163,7 +163,7 @@ def read_scores(path: Path) -> Mapping[int | None, tuple[Mapping[str, Any], ...]
     """Read a file of dry-run scores. Errors: :class:`jumar.errors.ConfigError` that names the file."""
     shown = escape(os.fspath(path))
     try:
-        data: object = json.loads(path.read_bytes())
+        data: object = json.loads(path.read_bytes(), object_pairs_hook=once)
     except OSError as error:
         raise ConfigError(f"{shown}: cannot be read: {os.strerror(error.errno or 0)}") from None
     except (ValueError, RecursionError) as error:

@@ -16,6 +16,7 @@ from jumar.loop.cases.feedback import write_feedback
 from jumar.loop.cases.programs import run_program, step_environment
 from jumar.loop.cases.settings import JUDGE, ChainSettings, input_name
 from jumar.loop.control import StopSwitch
+from jumar.loop.heartbeat import beating, last_beat
 from jumar.loop.strays import end_strays
 from jumar.model.cases import CaseInputs, CaseIteration, CaseStatus, RoleFile, StepRecord
 from jumar.model.pipeline import GIVEN, CaseStepContext, Step, StepResult
@@ -27,6 +28,7 @@ from jumar.text import escape, last_line
 
 __all__ = ["IterationRunner"]
 
+_BEAT: Final = "logs/heartbeat"
 _STATUS: Final[Mapping[str, CaseStatus]] = MappingProxyType(
     {"failed": "step_failed", "timeout": "step_timeout", "missing_output": "missing_output"}
 )
@@ -43,10 +45,11 @@ class IterationRunner:
     switch: StopSwitch
     listener: CaseListener | None = None
 
-    def make(self, number: int, parent: CaseIteration | None) -> CaseIteration | None:
-        """Make iteration ``number``, or go on with it where an interruption left it; acknowledge and return it.
+    def make(self, number: int, parent: CaseIteration | None, *, left: float | None = None) -> CaseIteration | None:
+        """Make iteration ``number``, or resume it where an interruption left it; acknowledge and return it.
 
-        None when it was stopped before its last step: what is done is kept, and the next run goes on from there. Errors:
+        One that was interrupted runs no further step once its steps took the ``left`` seconds (None: no limit): it has failed.
+        None when it was stopped before its last step: what is done is kept, and the next run resumes there. Errors:
         :class:`jumar.errors.StoreWriteError`, :class:`jumar.errors.StoreDamagedError`.
         """
         directory = self.store.begin_iteration(number)
@@ -59,6 +62,10 @@ class IterationRunner:
             if done is None:
                 if self.switch.requested:
                     return None
+                if left is not None and earlier and sum(end.seconds or 0.0 for end in earlier) >= left:
+                    detail = "not run again: the seconds of the run are used up"
+                    failed = StepRecord(attempt=0, step=step.name, outcome="timeout", seconds=None, detail=detail)
+                    break
                 done = self._run(step, directory, number, outputs, parent)
                 if done.outcome == "interrupted":
                     return None
@@ -78,7 +85,8 @@ class IterationRunner:
             else:
                 end_strays(start.nonce)
                 detail = "its process died before it ended"
-                lost = StepRecord(attempt=start.attempt, step=start.step, outcome="lost", seconds=None, detail=detail)
+                seconds = last_beat(directory / _BEAT)
+                lost = StepRecord(attempt=start.attempt, step=start.step, outcome="lost", seconds=seconds, detail=detail)
                 self.store.end_step(directory, lost)
                 ended.append(lost)
                 message = f"step {start.step} of iteration {directory.name} was lost ({detail}); it is on record and runs again"
@@ -103,6 +111,7 @@ class IterationRunner:
                 make_directory(target.parent)
                 remove_any(target)
             given = self._bring(step, scratch, directory, outputs, parent)
+            remove_any(directory / _BEAT)
         attempt, nonce = self.store.begin_step(directory, step.name, self.clock.now())
         context = CaseStepContext(
             run_id=self.settings.run_id,
@@ -116,11 +125,13 @@ class IterationRunner:
             log=directory / "logs" / f"{step.name}.log",
             nonce=nonce,
         )
-        result = self._result(step, replace(context, environment=step_environment(context, self.settings.environment)))
+        with beating(directory / _BEAT, self.clock):
+            result = self._result(step, replace(context, environment=step_environment(context, self.settings.environment)))
         record = self._ended(step, result, attempt, directory, targets)
         self.store.end_step(directory, record)
         with as_write_error("remove", scratch):
             remove_tree(scratch)
+            remove_any(directory / _BEAT)
         return record
 
     def _bring(

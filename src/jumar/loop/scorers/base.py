@@ -62,7 +62,7 @@ def broken(dimension: str, scorer: str, why: str, *, seconds: float = 0.0) -> Sc
 def run_for_score(
     command: str | tuple[str, ...], context: StepContext, runtime: ScorerRuntime, *, name: str, timeout: float | None
 ) -> ProcessResult:
-    """Run a scorer's command in the work directory."""
+    """Run a scorer's command in the working directory."""
     return run_command(
         command,
         cwd=context.workdir,

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import cast
 
-from jumar.loop.junit import parse_xml
+from jumar.loop.runners import parse_xml
 from jumar.loop.scorers.reports import report_builtin
 from jumar.loop.values import ScoreValue
 from jumar.loop.workfiles import UnreadableFileError

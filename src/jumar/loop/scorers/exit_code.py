@@ -15,9 +15,9 @@ __all__ = ["EXIT", "ExitScorer"]
 class ExitScorer:
     """Scores 1.0 for exit code 0, else 0.0: of its own command, or without one of the generator.
 
-    A command that is not found or timed out makes the scorer broken. Without a command the start state scores 1.0: passes whose
-    generator failed are never scored, so that this keeps the start comparable with those that are. A pass of a callable has no
-    exit code, which is an invalid score.
+    A command that is not found or timed out makes the scorer broken. Without a command the start state scores 1.0: iterations
+    whose generator failed are never scored, so that this keeps the start comparable with those that are. An iteration of a
+    callable has no exit code, which is an invalid score.
     """
 
     def __init__(

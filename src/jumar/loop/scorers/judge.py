@@ -24,6 +24,7 @@ _OPTIONS: Final = (
     "fields",
     "repeat",
     "max_cost",
+    "reserve_cost",
     "price",
     "concurrency",
     "timeout",
@@ -47,6 +48,7 @@ class SharedEvaluation:
     def __init__(self, evaluator: Evaluator) -> None:
         self.evaluator = evaluator
         self._last: tuple[StepContext, Evaluated] | None = None
+        self._forged: list[str] = []
 
     def of(self, context: StepContext) -> tuple[Evaluated, bool]:
         """Return the evaluation of this very context, and whether it was made now."""
@@ -55,7 +57,14 @@ class SharedEvaluation:
             return last[1], False
         found = self.evaluator.evaluate(context)
         self._last = (context, found)
+        self._forged += found.forged
         return found, True
+
+    def forged(self) -> tuple[str, ...]:
+        """Return the judge's replies that somebody else had written, and that were not taken, since this was last asked."""
+        found = tuple(self._forged)
+        self._forged.clear()
+        return found
 
 
 class JudgeScorer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jumar.loop.junit import parse_junit
+from jumar.loop.runners import read_junit
 from jumar.loop.scorers.reports import report_builtin
 from jumar.loop.values import ScoreValue
 
@@ -14,16 +14,14 @@ def junit_score(contents: list[bytes]) -> ScoreValue:
 
     Errors: :class:`jumar.loop.workfiles.UnreadableFileError`.
     """
-    reports = [parse_junit(content) for content in contents]
-    ran = sum(report.total - report.skipped for report in reports)
-    failed = sum(report.failed for report in reports)
-    if ran == 0:
+    run = read_junit(contents)
+    if run.ran == 0:
         return ScoreValue(score=None, invalid="the report says that no test ran")
-    failing = sorted({name for report in reports for name in report.failures})
-    reason = f"{ran - failed} of {ran} tests passed"
+    failing = run.named("failed")
+    reason = f"{run.passed} of {run.ran} tests passed"
     if failing:
         reason += f"; failing: {', '.join(failing[:5])}{', …' if len(failing) > 5 else ''}"
-    return ScoreValue(score=(ran - failed) / ran, reason=reason)
+    return ScoreValue(score=run.passed / run.ran, reason=reason)
 
 
 JUNIT = report_builtin("junit", junit_score, dimension="correctness")

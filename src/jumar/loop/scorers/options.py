@@ -92,7 +92,7 @@ class Options:
         """Return relative paths or globs, at least one."""
         found = self.texts(name)
         if not found:
-            raise self._fail(name, "a path below the work directory, such as 'docs/guide.md' or 'docs/**/*.md'")
+            raise self._fail(name, "a path below the working directory, such as 'docs/guide.md' or 'docs/**/*.md'")
         return tuple(check_relative(path, where=self.where) for path in found)
 
     def path(self) -> str:

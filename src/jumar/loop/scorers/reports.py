@@ -59,7 +59,7 @@ class ReportScorer:
         if not now:
             return ScoreValue(score=None, invalid=f"there is no report at {self.path}: nothing was measured")
         if self.command is not None:
-            fresh = [path for path, found in now.items() if before.get(path) != found]
+            fresh = [path for path, found in now.items() if found.written_since(before.get(path))]
             stale = f"{self.path} was there before and the command did not write it"
         else:
             fresh = [path for path, found in now.items() if _belongs(found, context.since_ns)]

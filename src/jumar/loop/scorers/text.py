@@ -17,7 +17,7 @@ class TextScorer:
     """Reads the files that ``paths`` (relative paths or globs) name, as one text, and gives it to ``measure``.
 
     A document that is missing is the candidate's doing: 0.0 with the reason "missing". One that may not be read (a link out of
-    the work directory, no regular file, too large) has no measure: an invalid score.
+    the working directory, no regular file, too large) has no measure: an invalid score.
     """
 
     def __init__(self, dimension: str, name: str, paths: tuple[str, ...], measure: Callable[[str], ScoreValue]) -> None:

@@ -71,7 +71,7 @@ class Paid:
 class CaseReport:
     """One case. ``best`` is the best by the order, whatever was carried; ``last`` the last one whose steps all did their work.
 
-    ``record`` is ``best.json``: what was chosen, by which rule. ``end`` is None while the case goes on or has not begun.
+    ``record`` is ``best.json``: what was selected, by which rule. ``end`` is None while the case goes on or has not begun.
     ``pending`` is the iteration that is being made. ``behind`` is the difference best − last by key, empty when there are not
     two to compare; a value that one of them lacks is None there.
     """

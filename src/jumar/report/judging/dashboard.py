@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jumar.judging.gap import GAP_TARGET, QUALITY_TARGET, GapSummary, LargeGap
 from jumar.report.judging.numbers import number, shortened, signed
-from jumar.text import escape, plural
+from jumar.text import escape, plural, short_dollars, wrapped
 
 if TYPE_CHECKING:
     from jumar.judging.tracking.track import Tracking
 
 __all__ = ["DualView", "decision", "render_dashboard"]
 
-_MOST_GAPS = 10
+_MOST_GAPS = 5
+_MOST_ADVICE = 3
 _WIDTH = 80
-_TICK: dict[bool | None, str] = {True: "✓", False: "✗", None: "(not known)"}
-_MARK: dict[bool | None, str] = {True: "✓", False: "✗", None: "?"}
+_LABEL = 10
+_MET: dict[bool | None, str] = {True: ", met", False: ", missed", None: ""}
+_HELD: dict[bool | None, str] = {True: "held", False: "failed", None: "open"}
+_VERDICTS = {
+    "tracks": "tracks: agrees with the judge beyond chance, a constant and the length of the text",
+    "not_proven": "not proven: these items leave open whether it agrees with the judge",
+    "does_not_track": "does not track: a check failed beyond its interval",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,53 +50,65 @@ class DualView:
     calls: int = 0
     cached: int = 0
     stopped: str | None = None
-    stories: bool = True
     about: tuple[tuple[str, str], ...] = ()
 
 
 def render_dashboard(view: DualView) -> str:
     """Return the dashboard: averages, gap, the items that are far apart, whether the cheap judge tracks, and a decision."""
     summary = view.summary
-    lines = [f"=== Iteration {view.iteration} Results ===", "", "EXPENSIVE MODE:"]
-    lines += [f"  Gestalt avg: {number(summary.expensive_avg)}"]
-    cost = "unknown" if view.cost_usd is None else f"${view.cost_usd:.4f}"
-    lines += [f"  Cost: {cost} · {plural(view.calls, 'call')}, {view.cached:,} from the cache"]
-    lines += _wrapped("  Stopped: ", view.stopped) if view.stopped else []
-    lines += [f"  Health: {', '.join(view.flags)}"] if view.flags else []
-    lines += [
+    cost = "cost not reported" if view.cost_usd is None else short_dollars(view.cost_usd)
+    match = "no patterns" if view.match is None else f"a pattern fired on {view.match:.0%} of the items"
+    scored = f"{summary.scored} of {plural(view.items, 'item')} scored by both judges{_unscored(view.unscored)}"
+    lines = [
+        *_line("iteration", f"{view.iteration}: {scored}"),
+        *_line("judge", f"{number(summary.expensive_avg)} · {plural(view.calls, 'call')}, {view.cached:,} cached · {cost}"),
+        *(_line("stopped", view.stopped) if view.stopped else ()),
+        *(_line("health", ", ".join(view.flags)) if view.flags else ()),
+        *_line("cheap", f"{number(summary.cheap_avg)} · target: at least {QUALITY_TARGET}{_MET[summary.quality_met]} · {match}"),
+        *_line("gap", _gap(summary)),
         "",
-        "CHEAP MODE:",
-        f"  Gestalt avg: {number(summary.cheap_avg)} (target: >= {QUALITY_TARGET}) {_TICK[summary.quality_met]}",
+        *_large(summary.large, view.items),
+        *_tracking(view.tracking),
     ]
-    lines += [f"  Pattern match: {'no patterns' if view.match is None else f'{view.match:.0%}'}"]
-    lines += [
-        "",
-        "GAP ANALYSIS:",
-        f"  Scored by both: {summary.scored} of {plural(view.items, 'item')}{_unscored(view.unscored)}",
-    ]
-    lines += [f"  Gap: {number(summary.abs_gap_mean)} (target: <= {GAP_TARGET}) {_TICK[summary.gap_met]}"]
-    lines += [f"  Signed gap: {signed(summary.gap)} (positive: cheap mode is too strict)"]
-    lines += _large(summary.large, "Stories" if view.stories else "Items") + _tracking(view.tracking)
-    return "\n".join([*lines, "", *_wrapped("DECISION: ", decision(view)), ""])
+    return "\n".join([*lines, "", *wrapped(f"DECISION: {escape(decision(view))}", _WIDTH, _LABEL), ""])
 
 
-def _wrapped(label: str, text: str) -> list[str]:
+def _line(label: str, text: str) -> list[str]:
     """Return ``text`` after its label in lines that fit a terminal, further ones below the first."""
-    return textwrap.wrap(escape(text), _WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
+    return wrapped(f"{label:<{_LABEL}}{escape(text)}", _WIDTH, _LABEL)
 
 
-def _large(large: tuple[LargeGap, ...], noun: str) -> list[str]:
+def _gap(summary: GapSummary) -> str:
+    if summary.abs_gap_mean is None or summary.gap is None:
+        return "none: no item was scored by both judges"
+    way = "too strict" if summary.gap > 0 else "too generous"
+    on_average = f"signed {signed(summary.gap)}: the cheap judge is {way} on average" if round(summary.gap, 2) else "signed 0.00"
+    return f"MAE {number(summary.abs_gap_mean)} · target: at most {GAP_TARGET}{_MET[summary.gap_met]} · {on_average}"
+
+
+def _large(large: tuple[LargeGap, ...], items: int) -> list[str]:
     if not large:
-        return ["", f"  No item has a gap over {GAP_TARGET}"]
-    lines = ["", f"  {noun} with large gap (> {GAP_TARGET}):"]
+        return _line("far apart", f"no item by more than {GAP_TARGET}")
+    lines = _line("far apart", f"{len(large):,} of {plural(items, 'item')} by more than {GAP_TARGET}, the farthest first")
+    told: set[str] = set()
     for one in large[:_MOST_GAPS]:
-        lines += [
-            f"    - {escape(one.story_id)}: exp={one.expensive:.2f}, cheap={one.cheap:.2f} (gap={one.gap:+.2f})",
-            *_wrapped("      Issue: ", shortened(one.issue)),
-            *_wrapped("      Action: ", one.action),
-        ]
+        lines.append(f"  {escape(one.story_id)}: judge {one.expensive:.2f}, cheap {one.cheap:.2f}, gap {one.gap:+.2f}")
+        if one.issue not in told:  # what is said of an item above is not said again
+            lines += wrapped(f"    Issue: {escape(shortened(one.issue))}", _WIDTH, 11)
+        if one.action not in told:
+            lines += wrapped(f"    Action: {escape(one.action)}", _WIDTH, 12)
+        told |= {one.issue, one.action}
     more = len(large) - _MOST_GAPS
-    return [*lines, f"    … and {more} more in gap_analysis.json"] if more > 0 else lines
+    lines += [f"  … and {more:,} more: gap_analysis.json has them all (-o DIR)"] if more > 0 else []
+    return [*lines, *_elsewhere(large)]
+
+
+def _elsewhere(large: tuple[LargeGap, ...]) -> list[str]:
+    """Return what the items that are not shown speak for, the surest first."""
+    shown = {one.support.phrase for one in large[:_MOST_GAPS] if one.support is not None}
+    others = {one.support.phrase: one.support for one in large if one.support is not None and one.support.phrase not in shown}
+    surest = sorted(others.values(), key=lambda one: -one.errors)[:_MOST_ADVICE]
+    return [line for one in surest for line in _line("advice", one.says)]
 
 
 def _tracking(tracking: Tracking | None) -> list[str]:
@@ -98,18 +116,24 @@ def _tracking(tracking: Tracking | None) -> list[str]:
         return []
     figures, constant, length = tracking.agreement, tracking.baselines["constant"], tracking.baselines["length_only"]
     rows: list[tuple[str, Any, Any, Any]] = [
-        ("mean absolute error", figures.mae, constant.mae, length.mae),
-        ("off by more than half", figures.off_by_more_than_half, constant.off_by_more_than_half, length.off_by_more_than_half),
+        ("MAE", figures.mae, constant.mae, length.mae),
+        (
+            "share off by more than half",
+            figures.off_by_more_than_half,
+            constant.off_by_more_than_half,
+            length.off_by_more_than_half,
+        ),
         ("Spearman", figures.spearman, constant.spearman, length.spearman),
         ("Kendall", figures.kendall, constant.kendall, length.kendall),
         ("quadratic kappa", figures.quadratic_kappa, constant.quadratic_kappa, length.quadratic_kappa),
     ]
-    lines = ["", "TRACKING:", f"  {'':<22}{'cheap':>8}{'constant':>10}{'length':>8}"]
-    lines += [f"  {name:<22}{number(own):>8}{number(one):>10}{number(other):>8}" for name, own, one, other in rows]
+    lines = ["", f"  {'':<27}{'cheap':>8}{'constant':>10}{'length':>8}"]
+    lines += [f"  {name:<27}{number(own):>8}{number(one):>10}{number(other):>8}" for name, own, one, other in rows]
+    lines.append("")
     if tracking.noise is not None:
-        lines += [f"  The expensive judge is {number(tracking.noise.mean_abs_difference)} from itself when it is asked again"]
-    lines += [f"  {_MARK[one.held]} {one.says}" for one in tracking.checks]
-    return [*lines, f"  Verdict: {tracking.verdict.replace('_', ' ')}"]
+        lines += _line("noise", f"two readings of the judge differ by {number(tracking.noise.mean_abs_difference)} on average")
+    lines += [line for one in tracking.checks for line in _line(_HELD[one.held], one.says)]
+    return [*lines, *_line("verdict", _VERDICTS[tracking.verdict])]
 
 
 def decision(view: DualView) -> str:
@@ -131,7 +155,7 @@ def decision(view: DualView) -> str:
         return "Gap growing: look at what changed since the last iteration"
     if summary.gap_met:
         return "The mean gap is small, but that the cheap judge tracks is not proven: look at the checks"
-    return "Gap over its target: look at the items that are far apart, and learn patterns from them"
+    return "Gap over its target: read the items that are far apart; `jumar learn` makes a cheap judge from these verdicts"
 
 
 def _unscored(unscored: Mapping[str, int]) -> str:

@@ -263,5 +263,5 @@ def converged_text(summary: Mapping[str, Any], logs: Sequence[Mapping[str, Any]]
     if not summary["probes"]["passed"] and _UNMET["probes"] not in missing:
         missing.append(_UNMET["probes"])
     if summary["verdict"] != "tracks":
-        missing.append("the sealed items don't prove that it tracks")
+        missing.append("the held-out items don't prove that it tracks")
     return f"no: {'; '.join(missing)}" if missing else "no"

@@ -45,7 +45,7 @@ def render_json(report: LearningReport) -> str:
 
 
 def _pattern(report: LearningReport, one: Any) -> dict[str, Any]:
-    """Return a pattern with its points of the scale and what the sealed items say of it alone."""
+    """Return a pattern with its points of the scale and what the held-out items say of it alone."""
     worth = float(one["weight"]) * (1 if one["type"] == "good" else -1)
     return {
         **one,

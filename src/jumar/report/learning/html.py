@@ -103,9 +103,9 @@ def _facts(report: LearningReport) -> list[dict[str, str]]:
     if proof is not None:
         found, intervals = proof["statistics"]["figures"], proof["statistics"]["intervals"]
         constant = f"{_within(intervals.get('mae'))}a constant {number(found['constant_mae'])}"
-        facts.append(_fact("Off by, sealed items", f"{number(found['mae'])} points", constant))
+        facts.append(_fact("MAE, held-out items", f"{number(found['mae'])} points", constant))
         length = f"{_within(intervals.get('spearman'))}the length {number(found['length_spearman'])}".replace("-", "−")
-        facts.append(_fact("Rank correlation, sealed items", number(found["spearman"]).replace("-", "−"), length))
+        facts.append(_fact("Rank correlation, held-out items", number(found["spearman"]).replace("-", "−"), length))
     best = "" if report.best is None else "the start is kept" if report.best == 0 else f"the best is {report.best}"
     facts.append(_fact("Iterations", f"{len(report.logs):,}", best))
     facts.append(_fact("Patterns in the set", f"{len(report.patterns):,}", _kinds(report)))
@@ -113,7 +113,9 @@ def _facts(report: LearningReport) -> list[dict[str, str]]:
         facts.append(_fact("Judge", "a file", f"{plural(int(summary['judge_calls']), 'recorded answer')}"))
     elif summary is not None:
         facts.append(_fact("Judge asked", plural(int(summary["judge_calls"]), "time"), cost_text(summary["cost_usd"])))
-    facts.append(_fact("Items", f"{int(report.split['items']):,}", f"{float(report.split['heldout']):.0%} of the groups sealed"))
+    facts.append(
+        _fact("Items", f"{int(report.split['items']):,}", f"{float(report.split['heldout']):.0%} of the groups held out")
+    )
     return facts
 
 

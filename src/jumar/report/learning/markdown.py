@@ -52,7 +52,7 @@ def render_markdown(report: LearningReport) -> str:
 def _verdict(report: LearningReport) -> list[str]:
     lines = [f"**{lead(report)}** {' '.join(verdict_lines(report))}".rstrip(), ""]
     if report.proof is not None:
-        lines += ["| On the sealed items (95 % interval) | learned | constant | length alone |", "|---|---:|---:|---:|"]
+        lines += ["| On the held-out items (95 % interval) | learned | constant | length alone |", "|---|---:|---:|---:|"]
         lines += [row(one) for one in figure_rows(report)]
         lines += ["", *(f"- {_SIGNS[one.sign]} {one.says}: {one.figure}" for one in checks(report)), ""]
     told = [noise_text(report), looks_text(report), quality_text(report), _converged(report), paid_text(report)]
@@ -129,7 +129,7 @@ def _set(report: LearningReport) -> list[str]:
     worth = "points" if report.calibration is not None else "weight"
     (counted, fewer), (said, less) = shown_features(report), shown_phrases(report)
     if said or less:
-        heads = ["says", worth, "fired on", "on the sealed items", "standing"]
+        heads = ["says", worth, "fired on", "on the held-out items", "status"]
         lines += ["### Phrases", "", *_table(heads, "|---|---:|---:|---|---|")]
         shown = said[:_PATTERNS]
         lines += [row([inline(one.says), one.points, f"{one.fired:,}", one.seen, one.standing]) for one in shown]

@@ -67,7 +67,7 @@ class FeatureReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhraseReason:
-    """A pattern of words. ``seen`` says what it did on the sealed items, ``standing`` what is known of it."""
+    """A pattern of words. ``seen`` says what it did on the held-out items, ``standing`` what is known of it."""
 
     says: str
     value: float

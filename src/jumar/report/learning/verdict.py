@@ -113,7 +113,7 @@ def _unproven(report: LearningReport) -> list[str]:
     held: Mapping[str, Any] = {} if report.summary is None else report.summary.get("heldout") or {}
     lines = ["There is no `proof.json` in the folder, so that nobody can check what follows."]
     if held:
-        items = f"{plural(int(held['items']), 'sealed item')} in {plural(int(held['groups']), 'group')}"
+        items = f"{plural(int(held['items']), 'held-out item')} in {plural(int(held['groups']), 'group')}"
         lines.append(
             f"On {items} the set was {number(held['mae'])}{_between(held['interval'])} points off the judge on average, a "
             f"constant {number(held['constant_mae'])}."
@@ -135,7 +135,7 @@ def _level(report: LearningReport) -> list[str]:
 
 
 def _too_few(report: LearningReport) -> str:
-    """Return that there are too few sealed items for any verdict but ``not_proven``, empty where there are enough."""
+    """Return that there are too few held-out items for any verdict but ``not_proven``, empty where there are enough."""
     from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
 
     if report.proof is None:
@@ -143,7 +143,7 @@ def _too_few(report: LearningReport) -> str:
     items, groups = (int(report.proof["statistics"][name]) for name in ("items", "groups"))
     if items >= FEWEST_ITEMS and groups >= FEWEST_GROUPS:
         return ""
-    least = f"{FEWEST_ITEMS} sealed items in {FEWEST_GROUPS} groups are the least"
+    least = f"{FEWEST_ITEMS} held-out items in {FEWEST_GROUPS} groups are the least"
     if nothing_learned(report):
         return f"Such a number of items is too few to prove anything: {least}."
     return f"However good it looks, that is too few to prove anything: {least}."
@@ -155,12 +155,12 @@ def _nothing(report: LearningReport) -> list[str]:
     if not report.patterns:
         return ["The set is empty: its scores are those of the rubric that is built in, and no pattern moves them."]
     spread = report.sealed_scores
-    between = "" if spread is None else f" (from {spread[0]:.2f} to {spread[1]:.2f} on the sealed items)"
+    between = "" if spread is None else f" (from {spread[0]:.2f} to {spread[1]:.2f} on the held-out items)"
     return [f"In effect it gives everything the same score{between}: no points held up on items that they were not made from."]
 
 
 def figure_rows(report: LearningReport) -> list[tuple[str, str, str, str]]:
-    """Return the sealed figures, each with its 95 % interval: what, learned, constant, length alone."""
+    """Return the held-out figures, each with its 95 % interval: what, learned, constant, length alone."""
     if report.proof is None:
         return []
     found = report.proof["statistics"]
@@ -220,7 +220,7 @@ def noise_text(report: LearningReport) -> str:
     interval = "" if pair is None else f", 95 % interval {pair[0]:.2f} to {pair[1]:.2f}"
     told = (
         f"Asked again about the same item, the judge differs from itself by {number(mean)} points on average{interval}: "
-        f"{noise['readings']:.3g} readings each of {plural(items, 'item')}, {int(noise['sealed']):,} of them sealed."
+        f"{noise['readings']:.3g} readings each of {plural(items, 'item')}, {int(noise['sealed']):,} of them held out."
     )
     if items < _FEW_AGAIN:
         return f"{told} So few items say roughly how much that is; `--repeat 2` reads every item twice."
@@ -230,13 +230,13 @@ def noise_text(report: LearningReport) -> str:
 
 
 def looks_text(report: LearningReport) -> str:
-    """Return how often the sealed items were looked at, and what that costs."""
+    """Return how often the held-out items were looked at, and what that costs."""
     if report.proof is None:
         return ""
     looks = report.proof["looks"]
     plan = "beyond the plan" if looks["extra"] else f"of {looks['planned']} planned"
     return (
-        f"This is look {looks['number']} {plan}. Each look at the sealed items is another chance for luck: so far at most "
+        f"This is evaluation {looks['number']} {plan} on the held-out items. Each is another chance for luck: so far at most "
         f"{looks['false_tracks']:.1%} that one of them said “tracks” wrongly."
     )
 
@@ -312,10 +312,10 @@ def next_steps(report: LearningReport) -> list[str]:
     where = shlex.quote(escape(report.directory))
     if report.verdict is None:
         if report.state == "running":
-            return [f"It goes on: `jumar learn status {where}` says how far it is."]
-        return ["Run the same `jumar learn` command again: it goes on where it stopped, and nothing is asked or paid for twice."]
+            return [f"It is running: `jumar learn status {where}` says how far it is."]
+        return ["Run the same `jumar learn` command again: it resumes where it stopped, and nothing is asked or paid for twice."]
     if report.proof is None:
-        return [f"Make the proof again: `jumar prove {where}` holds the set against the sealed items."]
+        return [f"Make the proof again: `jumar prove {where}` holds the set against the held-out items."]
     steps = {"tracks": _tracked, "not_proven": _open, "fails": _failed}[report.verdict](report, where)
     probes = None if report.summary is None else report.summary.get("probes")
     if probes is not None and not probes["passed"]:
@@ -340,7 +340,7 @@ def _tracked(_report: LearningReport, where: str) -> list[str]:
 def _open(report: LearningReport, where: str) -> list[str]:
     more = _more_groups(report)
     steps = [more] if more else []
-    steps.append("More iterations don't help: the sealed items decide, and these are the same.")
+    steps.append("More iterations don't help: the held-out items decide, and these are the same.")
     if not _too_few(report):
         steps.append("A model may suggest better patterns than word counts do: `--propose judge`, into another folder.")
     return [*steps, f"`{where}/iteration_{report.best or 1}/gap_report.md` shows the items on which both judges differ most."]
@@ -353,7 +353,7 @@ def _more_groups(report: LearningReport) -> str:
     found = report.proof["statistics"]
     opened = [one for one in found["checks"].values() if one["held"] is None and one["interval"] is not None]
     if _too_few(report):
-        return "Learn from more groups of items, or seal a larger share of them with `--heldout`, into another folder."
+        return "Learn from more groups of items, or hold out a larger share of them with `--heldout`, into another folder."
     if any(one["value"] <= 0 for one in opened):
         return (
             "More items alone will hardly change it: on these, one of the simpler ways is as good or better. What this judge "
@@ -365,7 +365,7 @@ def _more_groups(report: LearningReport) -> str:
         return "More groups of items would tell, but it takes more than twenty times as many: what it gains is tiny."
     groups = math.ceil(int(found["groups"]) * factor)
     return (
-        f"More groups of items would tell: if it is as good as it looks, about {groups:,} sealed groups settle it, and these "
+        f"More groups of items would tell: if it is as good as it looks, about {groups:,} held-out groups settle it, and these "
         f"were {int(found['groups']):,}."
     )
 
@@ -373,7 +373,7 @@ def _more_groups(report: LearningReport) -> str:
 def _failed(report: LearningReport, where: str) -> list[str]:
     level = ["Learn with `--profile evidence`, into another folder: it fits the level, too."] if report.profile == "seed" else []
     return [
-        "Go on asking the judge for scores that matter.",
+        "Keep asking the judge for scores that matter.",
         *level,
         f"`{where}/iteration_{report.best or 1}/gap_report.md` shows where both judges differ most, and so what the set misses.",
         "Try `--propose judge` into another folder, or learn from more groups of items.",

@@ -58,7 +58,7 @@ class LearningReport:
 
     @cached_property
     def members(self) -> Mapping[str, Mapping[str, Any]]:
-        """What the sealed items say of each proposal in the set, by its id; empty before there is a verdict."""
+        """What the held-out items say of each proposal in the set, by its id; empty before there is a verdict."""
         found: list[dict[str, Any]] = [] if self.summary is None else self.summary.get("members") or []
         return {str(one["id"]): one for one in found}
 

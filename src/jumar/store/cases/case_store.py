@@ -107,7 +107,7 @@ class CaseStore(CaseReader):
         return broken_seal(fields.data) is None and (found.case, found.number) == (self.number, number)
 
     def write_best(self, best: CaseBest, roles: Mapping[str, Role]) -> CaseBest:
-        """Copy the chosen iteration's files into ``best/`` and return it with the copies' paths and hashes.
+        """Copy the selected iteration's files into ``best/`` and return it with the copies' paths and hashes.
 
         A carried role that the iteration did not write is there as the case was given it: the bundle is the whole state. Errors:
         :class:`jumar.errors.ExistsError` when there is a ``best/`` already, :class:`StoreDamagedError` when a copy is not what
@@ -138,7 +138,7 @@ class CaseStore(CaseReader):
         if os.path.lexists(self.paths.best):
             raise ExistsError(
                 f"{self.paths.best} exists already; a best bundle is written once, and this one was left alone. "
-                "Move it elsewhere, then go on with --resume"
+                "Move it elsewhere, then resume with --resume"
             )
 
     def _copy(self, best: CaseBest, roles: Mapping[str, Role], temporary: Path) -> dict[str, RoleFile]:

@@ -52,9 +52,7 @@ def create_run(
     :class:`jumar.errors.ExistsError` when the run's directory exists, :class:`jumar.errors.StoreWriteError`.
     """
     directory = paths.directory
-    taken = ExistsError(
-        f"{directory} exists already; nothing in it was touched. Go on with it (--resume), or choose another run id"
-    )
+    taken = ExistsError(f"{directory} exists already; nothing in it was touched. Resume it (--resume), or choose another run id")
     if os.path.lexists(directory):
         raise taken
     temporary = RunPaths(directory.with_name(f"{files.TEMPORARY}{secrets.token_hex(6)}"))
@@ -190,7 +188,7 @@ class RunStore(RunReader):
         return role_file(self.paths.inputs / name, f"inputs/{name}")
 
     def _copy(self, role: Role, carried: CarriedFrom, number: int) -> RoleFile | None:
-        """Copy what was chosen. A role that the chosen iteration did not write stays what that case had started from."""
+        """Copy what was selected. A role that the selected iteration did not write stays what that case had started from."""
         best = self.case(carried.case).best()
         source = None if best is None else best.files.get(role.name)
         if source is None:

@@ -297,7 +297,7 @@ class _Case:
             elif number in self._there:
                 self._check.problem(directory, f"iteration {number} is recorded already", "remove this directory")
             else:
-                self._check.note(directory, "an iteration that is being made; if nothing runs, --resume goes on with it")
+                self._check.note(directory, "an iteration that is being made; if nothing runs, --resume resumes it")
         for name in self._check.names(self._paths.scratch):
             self._check.note(self._paths.scratch / name, "scratch of a step, the next run removes it")
 
@@ -325,7 +325,7 @@ class _Case:
             check.problem(paths.best_json, what)
 
     def _contradictions(self, best: CaseBest) -> Iterator[str]:
-        """Compare the bundle with the iterations that it was chosen from."""
+        """Compare the bundle with the iterations that it was selected from."""
         if best.case != self._paths.number:
             yield f"is about case {best.case}: was it renamed by hand?"
         if best.best_iter not in self._there:
@@ -364,7 +364,7 @@ class _Case:
         if end.best_iter is not None and not there:
             check.problem(paths.best, f"is missing: case.json names iteration {end.best_iter} as the best")
         elif end.best_iter is None and there:
-            check.problem(paths.best, "is there, but case.json says that no iteration was chosen", _BY_HAND)
+            check.problem(paths.best, "is there, but case.json says that no iteration was selected", _BY_HAND)
         elif self.best is not None and self.best.best_iter != end.best_iter:
             what = f"names iteration {end.best_iter} as the best, best.json names {self.best.best_iter}"
             check.problem(paths.end, what)

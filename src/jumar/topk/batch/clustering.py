@@ -10,7 +10,7 @@ from jumar.topk.strategies.clustering import ClusterSelectionStrategy
 __all__ = ["WHOLE", "choose"]
 
 WHOLE = True
-"""All scores count: items beyond ``max_k`` may belong to a cluster, and may be chosen."""
+"""All scores count: items beyond ``max_k`` may belong to a cluster, and may be selected."""
 
 
 def choose(table: Floats, strategy: ClusterSelectionStrategy, max_k: int, min_k: int) -> Bools:

@@ -14,7 +14,7 @@ from jumar.errors import ScoreError
 from jumar.topk.base import RuleStrategy, SelectionStrategy, unusual
 from jumar.topk.batch.common import Bools, Counts, Floats, Kept, tally
 from jumar.topk.contract import LARGEST, check_limits, check_modes, raise_unsorted, read_scores, too_large
-from jumar.topk.registry import CLASSES, create_selection_strategy, strategy_class
+from jumar.topk.registry import CLASSES, DEFAULT_STRATEGY, create_selection_strategy, strategy_class
 from jumar.topk.types import OnInvalid, ScoredItem, Ties
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ CELLS = 1 << 17
 @overload
 def select_batch(
     scores: ArrayLike | Sequence[Sequence[float]],
-    strategy: object,
+    strategy: object = DEFAULT_STRATEGY,
     max_k: int = 20,
     min_k: int = 1,
     *,
@@ -42,7 +42,7 @@ def select_batch(
 @overload
 def select_batch(
     scores: ArrayLike | Sequence[Sequence[float]],
-    strategy: object,
+    strategy: object = DEFAULT_STRATEGY,
     max_k: int = 20,
     min_k: int = 1,
     *,
@@ -54,7 +54,7 @@ def select_batch(
 ) -> Bools: ...
 def select_batch(
     scores: ArrayLike | Sequence[Sequence[float]],
-    strategy: object,
+    strategy: object = DEFAULT_STRATEGY,
     max_k: int = 20,
     min_k: int = 1,
     *,
@@ -67,9 +67,9 @@ def select_batch(
     """Return how many items each query keeps (queries); with ``return_mask`` which ones, as booleans (queries × items).
 
     ``scores`` (queries, items) descend in every row; rows of different lengths may come as a list, whose mask is as wide as the
-    longest. ``strategy`` is a name, a configuration or a strategy; ``params`` are its parameters. What is kept is what
-    :meth:`jumar.topk.SelectionStrategy.select` keeps of each row. Only the mask says which items ``clustering`` keeps, since they
-    need not be the first ones. Errors: as ``select``, with the number of the query.
+    longest. ``strategy`` is a name, a configuration or a strategy, ``entropy_normalized`` when absent; ``params`` are its
+    parameters. What is kept is what :meth:`jumar.topk.SelectionStrategy.select` keeps of each row. Only the mask says which
+    items ``clustering`` keeps, since they need not be the first ones. Errors: as ``select``, with the number of the query.
     """
     max_k, min_k = check_limits(max_k, min_k)
     check_modes(ties, on_invalid)

@@ -1,0 +1,156 @@
+"""What a loop consists of, wherever it lies, and its removal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jumar.decide.gitcall import find_repository
+from jumar.decide.operation import last_applied
+from jumar.errors import JumarError, NotFoundError, UsageError
+from jumar.files import as_write_error, is_inside, make_directory, rename_new
+from jumar.loop.workspace import remove_trees, trees_of
+from jumar.store.foreign import is_foreign
+from jumar.store.layout import LoopPaths, iteration_number
+from jumar.store.lock import LoopLock
+from jumar.store.loop_reader import LoopReader
+from jumar.store.removal import take_away, tidy_removed
+from jumar.store.staging import QUARANTINE
+from jumar.text import escape
+
+__all__ = ["LoopRemains", "look_at", "remove_loop", "set_loop_aside"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRemains:
+    """What goes with a loop. ``size`` is in bytes, each file counted once; ``trees`` are the copies and worktrees made for it.
+
+    ``workdir`` is None where it cannot be read. ``applied`` is the iteration whose apply can be undone until then, ``ended``
+    whether the loop has ended; ``refs`` stay in the person's repository and keep what was committed in its worktrees.
+    """
+
+    directory: Path
+    iterations: int
+    size: int
+    trees: tuple[Path, ...]
+    workdir: Path | None = None
+    applied: int | None = None
+    ended: bool = True
+    refs: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "loop_id": self.directory.name,
+            "directory": str(self.directory),
+            "iterations": self.iterations,
+            "bytes": self.size,
+            "trees": [str(tree) for tree in self.trees],
+            "refs": list(self.refs),
+        }
+
+
+def look_at(directory: Path) -> LoopRemains:
+    """Return what :func:`remove_loop` would remove; a loop that is damaged can be removed too.
+
+    Errors: :class:`NotFoundError` when there is no loop, :class:`UsageError` for one that is no directory below a root's
+    ``loops/``, :class:`jumar.errors.LockedError` while somebody writes it.
+    """
+    directory = directory.parent.resolve() / directory.name
+    paths = LoopPaths(directory)
+    _refuse(paths)
+    with LoopLock(paths.lock):
+        pass
+    trees = trees_of(paths.root, directory.name)
+    numbers = [iteration_number(entry.name) for entry in paths.iterations.iterdir()] if paths.iterations.is_dir() else []
+    found = LoopRemains(
+        directory=directory,
+        iterations=sum(number is not None and number > 0 for number in numbers),
+        size=_bytes((directory, *trees)),
+        trees=trees,
+    )
+    try:
+        reader = LoopReader(directory)
+        applied = last_applied(reader)
+        tracked = "run" not in reader.config
+        ended = tracked or reader.end() is not None or not (numbers or reader.attempts())
+    except (JumarError, OSError):
+        return found
+    refs = _refs(reader.workdir, directory.name)
+    return replace(found, workdir=reader.workdir, applied=applied and applied.best_iteration, ended=ended, refs=refs)
+
+
+def remove_loop(found: LoopRemains) -> LoopRemains:
+    """Remove the loop and its trees; return what was removed, with all refs that stay.
+
+    Errors: as of :func:`look_at`, and :class:`jumar.errors.StoreWriteError`.
+    """
+    paths = LoopPaths(found.directory)
+    root = paths.root
+    with LoopLock(paths.lock):
+        _refuse(paths)
+        # first: a new loop of the name must not find them
+        refs = remove_trees(root, found.directory.name, found.workdir or root.parent)
+        take_away(paths)
+    tidy_removed(root)
+    return replace(found, refs=tuple(sorted({*found.refs, *refs})))
+
+
+def set_loop_aside(directory: Path) -> Path:
+    """Move a loop that cannot be read, with the trees made for it, to ``quarantine/`` beside the loops; return where it lies.
+
+    A new loop of the name finds nothing of it. Errors: as of :func:`remove_loop`.
+    """
+    paths = LoopPaths(directory.parent.resolve() / directory.name)
+    _refuse(paths)
+    with LoopLock(paths.lock), as_write_error("move", paths.directory):
+        make_directory(beside := paths.directory.parent.with_name(QUARANTINE))
+        taken = max((int(entry.name[:4]) for entry in beside.iterdir() if entry.name[:4].isdigit()), default=0)
+        place = beside / f"{taken + 1:04d}-{directory.name}"
+        for tree in trees_of(paths.root, directory.name):  # before the loop: a new one must not find them
+            rename_new(tree, place.with_name(f"{place.name}.{tree.name}"))
+        rename_new(paths.directory, place)
+        return place
+
+
+def _refuse(paths: LoopPaths) -> None:
+    directory = paths.directory
+    shown = escape(str(directory))
+    if directory.is_symlink():
+        raise UsageError(f"{shown} is a link: remove the link yourself, or name the loop that it leads to")
+    if not (paths.loop_json.exists() or paths.iterations.is_dir() or is_foreign(directory)):
+        raise NotFoundError(f"there is no loop in {shown}")
+    if directory == paths.root:
+        raise UsageError(f"{shown} lies in no loops/ of jumar and may hold files of yours: delete that directory yourself")
+    here = Path.cwd()
+    if here == directory or is_inside(here, directory):
+        raise UsageError(f"you are in {shown}: change to another directory first")
+
+
+def _refs(workdir: Path | None, name: str) -> tuple[str, ...]:
+    try:
+        repository = find_repository(workdir) if workdir is not None and workdir.is_dir() and shutil.which("git") else None
+    except UsageError:
+        repository = None
+    if repository is None:
+        return ()
+    listed = repository.attempt("for-each-ref", "--format=%(refname)", f"refs/jumar/{name}/").stdout
+    return tuple(os.fsdecode(line) for line in listed.splitlines())
+
+
+def _bytes(places: Iterable[Path]) -> int:
+    seen: dict[tuple[int, int], int] = {}
+    for place in places:
+        for directory, _, names in os.walk(place):
+            for name in names:
+                try:
+                    status = os.lstat(f"{directory}/{name}")
+                except OSError:
+                    continue
+                if stat.S_ISREG(status.st_mode):
+                    seen[status.st_dev, status.st_ino] = status.st_size
+    return sum(seen.values())

@@ -1,0 +1,129 @@
+"""``jumar`` alone on a terminal: where the newest loop is, and what to type next."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jumar.app.suites import likely_check
+from jumar.cli.common import DEFAULT_ROOT, command_for, file_of, observe, places, print_text, resume_for
+from jumar.errors import JumarError
+from jumar.store.newest import newest_loop
+from jumar.text import escape, plural, points
+
+if TYPE_CHECKING:
+    from jumar.report.live import LiveView
+    from jumar.store.loop_reader import LoopReader
+
+__all__ = ["show_home"]
+
+Commands = list[tuple[str, str]]
+"""Commands with what each does."""
+
+_WIDEST = 40  # of the commands that have what they do beside them
+_LIVE = frozenset({"running", "waiting"})
+
+
+def show_home() -> int:
+    """Print the newest loop in two lines and the commands that fit its state; without a loop, three ways to begin."""
+    root = Path(os.environ.get("JUMAR_ROOT") or DEFAULT_ROOT)
+    directory = newest_loop(places(root))
+    if directory is None:
+        print_text("There is no loop here yet. Three ways to begin:\n")
+        init = ("jumar init", "write a commented jumar.toml to start from")
+        last = ("jumar run", "run the loop of jumar.toml") if Path("jumar.toml").is_file() else init
+        here = f"jumar run --agent claude -p 'make the tests pass' --check {likely_check(Path())}"
+        _print_commands([("jumar demo", "watch a loop, offline, in seconds"), (here, "on your repository"), last])
+        return 0
+    name = escape(directory.name)
+    try:
+        lines, commands = _of(directory)
+    except (JumarError, OSError) as error:
+        lines, commands = [f"damaged: {error}"], [(command_for("verify", directory), "list what is damaged")]
+    print_text("\n".join([f"{name}   {lines[0]}", *(f"{' ' * len(name)}   {line}" for line in lines[1:])]) + "\n")
+    _print_commands([*commands, ("jumar --help", "all commands")])
+    return 0
+
+
+def _print_commands(commands: Commands) -> None:
+    """Print each command with what it does beside it; below it where it is long or the terminal has no room."""
+    room = shutil.get_terminal_size().columns
+    width = max((len(command) for command, _ in commands if len(command) <= _WIDEST), default=0)
+    for command, what in commands:
+        beside = len(command) <= width and width + len(what) + 5 <= room
+        print_text(f"  {command:<{width}}   {what}" if beside else f"  {command}\n      {what}")
+
+
+def _of(directory: Path) -> tuple[list[str], Commands]:
+    observer = observe(directory)
+    status = observer.look()
+    view, document = status.view, status.document
+    return [_state(document), _best(view)], _next(observer.reader, view)
+
+
+def _state(document: Mapping[str, Any]) -> str:
+    from jumar.report.figures import duration
+
+    state = str(document["state"])
+    state = {"dead": "interrupted", "tracked": "recorded by a program"}.get(state, state)
+    if document["state"] in _LIVE and document["phase"] is not None:
+        which = "" if document["iteration"] is None else f" iteration {document['iteration']}"
+        since = "" if document["seconds"] is None else f" for {duration(document['seconds'])}"
+        state += f": {document['phase']}{which}{since}"
+    elif document["stop_reason"] is not None:
+        state += f": {document['stop_reason'].replace('_', ' ')}"
+    return f"{state} · {plural(document['iterations'], 'iteration')}"
+
+
+def _best(view: LiveView) -> str:
+    from jumar.report.money import spent_money
+    from jumar.report.rows import tests_of
+
+    cost = spent_money(view.spend, view.budget)
+    record = view.best if view.chosen is None else view.chosen.record
+    if record is None:
+        return f"no score yet · {cost}"
+    score = record.quality_score if view.chosen is None else view.chosen.score
+    shown = "—" if score is None else points(score)
+    word = "best" if view.chosen is None else "selected"
+    counted = tests_of(record)
+    tests = [f"{counted} tests"] if counted else []
+    return " · ".join([f"{word} {shown} at iteration {record.iteration_number}", *tests, cost])
+
+
+def _next(reader: LoopReader, view: LiveView) -> Commands:
+    directory = reader.paths.directory
+    if view.state in _LIVE:
+        return [
+            (command_for("watch", directory), "see it run"),
+            (command_for("logs", directory, "-f"), "follow what its programs print"),
+            (command_for("stop", directory), "end it after its step"),
+        ]
+    commands: Commands = []
+    if view.state in {"new", "interrupted", "dead"}:
+        commands.append((resume_for(reader, file_of(reader)), "resume it"))
+    if not view.views:
+        return commands
+    commands.append((command_for("show", directory), "all iterations"))
+    if view.chosen is not None and view.chosen.record.iteration_number:
+        commands.append((command_for("diff", directory), "what changed since the start"))
+    commands.append((command_for("report", directory, "--open"), "the whole story as a page"))
+    return [*commands, *_applying(reader, view)]
+
+
+def _applying(reader: LoopReader, view: LiveView) -> Commands:
+    from jumar.decide.recorded import works_in_place
+    from jumar.decide.undo import way_back
+
+    back, undo = way_back(reader), command_for("apply", reader.paths.directory, "--undo")
+    if back == "apply":
+        return [(undo, "take back what was applied")]
+    chosen = None if view.chosen is None else view.chosen.record.iteration_number
+    if chosen is None:
+        return []
+    if works_in_place(reader) and chosen == view.views[-1].number:
+        return [(undo, "put the start back")] if back == "start" else []
+    return [(command_for("apply", reader.paths.directory), f"put iteration {chosen} into the working directory")]

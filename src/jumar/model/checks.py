@@ -1,0 +1,124 @@
+"""What a check said of one iteration, and how many of its tests passed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from jumar.model.codec import Fields
+from jumar.text import plural
+
+__all__ = ["CheckResult", "Known", "SuiteCounts"]
+
+Known = Literal["start", "each", "none"]
+"""Which tests a run is held against: those that ran first, its own each time, or none, and it only says yes or no."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteCounts:
+    """The tests of one check, held against those that are *known*: the tests that ran at the start.
+
+    ``total`` is what is counted against: the known tests and the new ones that fail. ``passed`` are known tests that pass,
+    ``failed`` known and new ones that fail, ``missing`` known ones that were skipped or did not run; together they are ``total``.
+    A new test that passes is in none of them, and is counted in ``new_passing``. ``known`` is how many are known, 0 where each
+    run is counted by itself. ``cut_short``: it ended before all tests had run. ``note`` says what a person should know of the
+    counts (that, or an exit code that disagrees), and is empty as a rule.
+    """
+
+    passed: int
+    failed: int
+    missing: int
+    total: int
+    known: int = 0
+    new_passing: int = 0
+    cut_short: bool = False
+    note: str = ""
+
+    @property
+    def share(self) -> float:
+        """The share that passes, in [0, 1]; 0 where there is nothing to count."""
+        return self.passed / self.total if self.total else 0.0
+
+    def __str__(self) -> str:
+        """Return the counts as people read them: ``11 of 12 tests pass, 1 missing, 2 new`` (passing, and worth nothing)."""
+        gone = f", {self.missing:,} missing" if self.missing else ""
+        more = f", {self.new_passing:,} new" if self.new_passing else ""
+        return f"{self.passed:,} of {plural(self.total, 'test')} pass{gone}{more}"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> SuiteCounts:
+        return cls(
+            passed=fields.integer("passed"),
+            failed=fields.integer("failed"),
+            missing=fields.integer("missing"),
+            total=fields.integer("total"),
+            known=fields.integer_or_none("known") or 0,
+            new_passing=fields.integer_or_none("new_passing") or 0,
+            cut_short=fields.boolean_or_none("cut_short") or False,
+            note=fields.text_or_none("note") or "",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """One check's verdict on one iteration.
+
+    ``broken`` is set when the check itself could not give one (not found, timed out): that says nothing about the candidate.
+    ``failures`` are the identities of single failing tests where the check names them; with ``baseline`` set to
+    ``no_new_failures``, only ``new_failures`` (those not failing at the start) count against the candidate. ``tests`` is None for
+    a check that only says yes or no. ``added`` are failing tests that are not known, ``missing`` known ones that were skipped or
+    did not run; of many names the first 5,000 are kept. ``known`` are the identities of all tests that ran, in the one record
+    that makes them known (iteration 0, else the first in which any ran), else empty. ``note`` says why its tests are not
+    counted as it was asked to, and is empty as a rule.
+    """
+
+    name: str
+    passed: bool
+    exit_code: int | None = None
+    seconds: float = 0.0
+    output_tail: str = ""
+    broken: str | None = None
+    failures: tuple[str, ...] = ()
+    new_failures: tuple[str, ...] = ()
+    tests: SuiteCounts | None = None
+    added: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def share(self) -> float:
+        """The check's part of the score, in [0, 1]: the share of its tests that pass, else whether it passes."""
+        return float(self.passed) if self.tests is None else self.tests.share
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **asdict(self),
+            "failures": list(self.failures),
+            "new_failures": list(self.new_failures),
+            "added": list(self.added),
+            "missing": list(self.missing),
+            "known": list(self.known),
+        }
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> CheckResult:
+        tests = fields.section_or_none("tests")
+        return cls(
+            name=fields.text("name"),
+            passed=fields.boolean("passed"),
+            exit_code=fields.integer_or_none("exit_code"),
+            seconds=fields.number("seconds"),
+            output_tail=fields.text("output_tail"),
+            broken=fields.text_or_none("broken"),
+            failures=fields.texts("failures"),
+            new_failures=fields.texts("new_failures"),
+            tests=None if tests is None else SuiteCounts.from_json(tests),
+            added=fields.texts("added"),
+            missing=fields.texts("missing"),
+            known=fields.texts("known"),
+            note=fields.text_or_none("note") or "",
+        )

@@ -1,0 +1,83 @@
+"""Whose word is taken: of the files of a loop those that this user's jumar wrote for this very place."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from jumar import files
+from jumar.errors import ForgedError
+from jumar.marks import origin
+from jumar.model.codec import FORMAT, encode
+from jumar.store.reading import read_store_file
+
+__all__ = ["Trust", "place_of"]
+
+_LOOP_JSON: Final = "loop.json"
+_VOUCHED: Final = "vouched.json"
+
+
+def place_of(nonce: str, path: str | os.PathLike[str]) -> str:
+    """Return what a mark says of the file at ``path``: the loop, by its nonce, and its name with that of the directory around it.
+
+    A snapshot has the same place while it waits and after it was acknowledged; a loop that is copied or renamed keeps its places.
+    """
+    parent, name = os.fspath(path).split("/")[-2:]
+    return f"{nonce}/{name}" if name == _LOOP_JSON else f"{nonce}/{parent}/{name}"
+
+
+class Trust:
+    """Reads the files of the loop with this ``nonce``, whose ``loop.json`` is ``data``.
+
+    ``ours``: the loop was begun by this user's jumar on this machine, and what has no mark of a jumar is not taken. Another loop
+    is taken as it was found.
+    """
+
+    def __init__(self, nonce: str, path: Path, data: bytes) -> None:
+        self.nonce = nonce
+        found = origin(data, place_of(nonce, path))
+        if found == "forged":
+            raise ForgedError(path, "restore it from a backup, or begin another loop with `jumar run --new`")
+        self.ours = found == "ours"
+
+    def read(self, path: str | Path) -> bytes:
+        """Return the content of a file that has to be there.
+
+        Errors: :class:`jumar.errors.StoreDamagedError`, its kind :class:`ForgedError` for a file that is not jumar's.
+        """
+        data = read_store_file(path)
+        if not self.takes(path, data):
+            raise ForgedError(Path(path))
+        return data
+
+    def takes(self, path: str | Path, data: bytes) -> bool:
+        """Return whether ``data``, which lies at ``path``, may be believed to be a jumar's."""
+        return not self.ours or origin(data, place_of(self.nonce, path)) in {"ours", "elsewhere"}
+
+    def vouch(self, folder: Path, place: str) -> None:
+        """Keep beside the files below ``folder``, which a later iteration reads again, what they are now.
+
+        Errors: :class:`jumar.errors.StoreWriteError`.
+        """
+        path = folder / _VOUCHED
+        with files.as_write_error("write", path):
+            files.replace_file(path, encode({"format": FORMAT, "files": _digests(folder)}, exact=True, place=self._of(place)))
+
+    def vouches(self, folder: Path, place: str) -> bool:
+        """Return whether the files below ``folder`` are what they were when jumar vouched for them, or nobody can tell."""
+        if not self.ours:
+            return True
+        data = files.content_of(folder / _VOUCHED) or b""
+        if origin(data, self._of(place)) not in {"ours", "elsewhere"}:
+            return False
+        return json.loads(data)["files"] == _digests(folder)
+
+    def _of(self, place: str) -> str:
+        return f"{self.nonce}/{place}/{_VOUCHED}"
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    found = ((relative, entry) for relative, entry in files.walk(folder) if entry.is_file(follow_symlinks=False))
+    return {os.fspath(relative): files.sha256_file(Path(entry.path)) for relative, entry in found if entry.name != _VOUCHED}

@@ -1,0 +1,232 @@
+"""Agents that write where only jumar writes: limits hold, nothing that they say is believed, and the next command goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loops import jumar
+
+from jumar.store.loop_store import LoopStore
+from jumar.store.verify import verify
+
+# What each attack does, in Python with: number (of the iteration), store (the loop's directory), json, os, pathlib, shutil.
+ATTACKS = {
+    "an empty snapshot that waits": "(store / 'pending/iteration-001').mkdir(parents=True, exist_ok=True)",
+    "its own snapshot that waits": (
+        "shutil.copytree(store / 'iterations/iteration-000', store / f'pending/iteration-{number:03d}', dirs_exist_ok=True)"
+    ),
+    "the snapshot of the next": (
+        "shutil.copytree(store / 'iterations/iteration-000', store / f'pending/iteration-{number + 1:03d}', dirs_exist_ok=True)"
+    ),
+    "a file where snapshots wait": "shutil.rmtree(store / 'pending'); (store / 'pending').write_text('')",
+    "attempts that cost nothing": (
+        "[path.write_text(path.read_text().replace('0.01', '0.00')) for path in store.glob('attempts/*.end.json')]"
+    ),
+    "no attempts": "shutil.rmtree(store / 'attempts')",
+    "an end of its own attempt": (
+        "path = max(store.glob('attempts/*.start.json'))\n"
+        "end = min(store.glob('attempts/*.end.json'), default=None)\n"
+        "end and shutil.copy(end, str(path).replace('start', 'end'))"
+    ),
+    "a perfect score": (
+        "[path.write_text(path.read_text().replace('\"quality_score\": 1', '\"quality_score\": 9'))"
+        " for path in store.glob('iterations/*/metrics.json')]"
+    ),
+    "an override": (
+        "data = {'format': 1, 'number': 1, 'kind': 'override', 'best_iteration': 1, 'final_iteration': 1, 'delta': None,"
+        " 'decision': 'use_specific', 'reason': 'because', 'by': 'root', 'at': '2026-01-01T00:00:00Z', 'data': {}}\n"
+        "(store / 'decisions/0001-override.json').write_text(json.dumps(data))"
+    ),
+    "another limit": (
+        "data = json.loads((store / 'loop.json').read_text())\n"
+        "data['config']['run']['loop']['max_iterations'] = 99\n"
+        "(store / 'loop.json').write_text(json.dumps(data))"
+    ),
+    "what stands for the attempts": "(store / 'attempts.settled').write_text('0 {}\\n')",
+}
+AGENT = """
+import json, os, pathlib, shutil, signal, sys
+number = int(os.environ["JUMAR_ITERATION"])
+store = pathlib.Path({store!r})
+open({calls!r}, "a").write(f"{{number}}\\n")
+pathlib.Path("text.md").write_text(f"words {{number}}\\n")
+pathlib.Path(os.environ["JUMAR_USAGE_FILE"]).write_text(json.dumps({{"cost_usd": 0.01}}))
+if number >= 2:
+    {act}
+if {kill} and number == 2 and not os.path.exists({calls!r} + ".killed"):
+    open({calls!r} + ".killed", "w").close()
+    os.kill(int(os.environ["SPARED"]) if "SPARED" in os.environ else os.getppid(), signal.SIGKILL)
+"""
+LIMITS = "[budget]\nmax_cost_usd = 0.05\nreserve_cost_usd = 0.01\n[stop]\nconsecutive_failures = 3\n"
+COUNTS = {"attacks": 0, "killed": 0, "passed elsewhere": 0}
+
+
+def project(tmp_path: Path, act: str, *, isolation: str = "none", most: int = 4, kill: bool = False) -> Path:
+    place = tmp_path / "project"
+    place.mkdir()
+    store = place / ".jumar/loops/t"
+    agent = AGENT.format(store=str(store), calls=str(tmp_path / "calls.log"), act=act.replace("\n", "\n    "), kill=kill)
+    (tmp_path / "agent.py").write_text(agent)
+    (place / "text.md").write_text("words 0\n")
+    (place / "jumar.toml").write_text(
+        f'[loop]\nid = "t"\nobjective = "o"\nmax_iterations = {most}\nisolation = "{isolation}"\n'
+        f'[generator]\ncommand = ["{sys.executable}", "{tmp_path}/agent.py"]\n'
+        '[[checks]]\nname = "words"\ncommand = "grep -q words text.md"\n'
+        '[[scorers]]\ndimension = "quality"\ncommand = "tr -dc 0-9 < text.md | sed \'s/^/0.1/\'"\n' + LIMITS
+    )
+    return place
+
+
+def calls(place: Path) -> int:
+    return len((place.parent / "calls.log").read_text().split())
+
+
+def records(place: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted((place / ".jumar/loops/t").glob("iterations/*/metrics.json"))]
+
+
+def holds(place: Path, most: int, *, older: bool = False) -> None:
+    """Limits held, nothing that was said by the agent is in a record, and the store is whole.
+
+    ``older``: attempts that were deleted after jumar was killed are those of an older store, whose limits begin anew.
+    """
+    found = records(place)
+    assert calls(place) <= min(most, 5) + (2 if older else 0) + (1 if (place.parent / "calls.log.killed").exists() else 0)
+    assert len(found) <= most + 1
+    for one in found:
+        number = one["iteration_number"]
+        honest = 10.0 if number == 0 else 10.0 + number
+        assert one["quality_score"] == honest or (one["quality_score"] is None and number), one
+    store = LoopStore.open(place / ".jumar/loops/t")
+    assert all(decision.kind != "override" for decision in store.decisions())
+    assert verify(store).problems == ()
+    COUNTS["attacks"] += 1
+
+
+@pytest.mark.parametrize("isolation", ["none", "copy"])
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_what_an_agent_writes_into_the_store_is_not_believed(tmp_path: Path, attack: str, isolation: str) -> None:
+    place = project(tmp_path, ATTACKS[attack], isolation=isolation)
+    ended = jumar(place, "run", "--no-input", check=None)
+    assert ended.returncode in {0, 10, 11}, ended.stderr
+    holds(place, 4)
+    guilty = [one["iteration_number"] for one in records(place) if one["tampering"]]
+    if attack != "what stands for the attempts":  # nothing there is believed, and it is made anew
+        assert 2 in guilty, ended.stdout
+    assert jumar(place, "status", check=None).returncode in {0, 10, 11}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_killed_by_the_agent_the_next_run_believes_nothing_that_it_wrote(tmp_path: Path, attack: str) -> None:
+    place = project(tmp_path, ATTACKS[attack], kill=True)
+    assert jumar(place, "run", "--no-input", check=None).returncode == -9
+    COUNTS["killed"] += 1
+    ended = jumar(place, "run", "--no-input", check=None)
+    if attack == "another limit":
+        assert ended.returncode == 14
+        assert "begin another loop with `jumar run --new`" in ended.stderr
+        return
+    assert ended.returncode in {0, 10, 11}, ended.stderr + ended.stdout
+    if attack != "no attempts":  # an older store is believed as it lies
+        holds(place, 4)
+    assert jumar(place, "status", check=None).returncode in {0, 10, 11}
+
+
+def test_a_record_of_another_loop_is_not_believed(tmp_path: Path) -> None:
+    place = project(tmp_path, "pass")
+    jumar(place, "run", "--no-input", "--id", "rich", check=None)
+    rich = place / ".jumar/loops/rich/iterations/iteration-003"
+    act = f"shutil.copytree('{rich}', store / 'iterations/iteration-003', dirs_exist_ok=True)"
+    other = project(tmp_path / "other", act, kill=True) if (tmp_path / "other").mkdir() is None else place
+    assert jumar(other, "run", "--no-input", check=None).returncode == -9
+    ended = jumar(other, "run", "--no-input", check=None)
+    assert "iterations/iteration-003 was not written by jumar" in ended.stdout + ended.stderr
+    holds(other, 4)
+
+
+MORE = {
+    "takes a test away": "pathlib.Path('test_text.py').unlink(missing_ok=True)",
+    "makes its test say yes": "pathlib.Path('test_text.py').write_text('')",
+    "configures the tests": "pathlib.Path('conftest.py').write_text('import os; os._exit(0)')",
+    "plants bytecode": (
+        "import py_compile\npathlib.Path('other.py').write_text('WORDS = 99')\npy_compile.compile('other.py', cfile='text.pyc')"
+    ),
+    "deletes what it works in": "[shutil.rmtree(path) if path.is_dir() else path.unlink() for path in pathlib.Path('.').iterdir()"
+    " if path.name not in {'.jumar', 'jumar.toml'}]",
+    "a limit in the configuration": (
+        "path = pathlib.Path('jumar.toml')\n"
+        "path.exists() and path.write_text(path.read_text().replace('max_iterations = 3', 'max_iterations = 9'))"
+    ),
+    "asks jumar itself": "os.system(f'{sys.executable} -m jumar.cli.entry select t --use 0 --reason better >/dev/null 2>&1')",
+    "nothing": "pass",
+}
+RUNS = {"full": 500}.get(os.environ.get("JUMAR_SWEEP", ""), 60)
+
+
+def mixed(tmp_path: Path, seed: int) -> Path:
+    """A loop whose agent does several of all these things in each of its iterations, and may kill jumar in the second."""
+    draw = random.Random(seed)
+    every = {**ATTACKS, **MORE}
+    kill = draw.random() < 0.3
+    ends = {"another limit", "a limit in the configuration"} if kill else {"another limit"}  # a configuration is a person's then
+    acts = [every[name] for name in draw.sample(sorted(every), k=draw.randint(1, 4)) if name not in ends]
+    act = "\n".join(f"try:\n    {one.replace(chr(10), chr(10) + '    ')}\nexcept OSError:\n    pass" for one in acts or ["pass"])
+    isolation = draw.choice(["none", "none", "copy"])
+    place = project(tmp_path, act, isolation=isolation, most=3, kill=kill)
+    (place / "text.py").write_text("WORDS = 0\n")
+    (place / "test_text.py").write_text("import text\nassert text.WORDS < 50\n")
+    config = place / "jumar.toml"
+    protect = "protect = ['test_*.py']\n" if draw.random() < 0.5 else ""
+    check = f'[[checks]]\nname = "test"\ncommand = "{sys.executable} test_text.py"\n'
+    config.write_text(config.read_text().replace("[generator]", f"{protect}[generator]") + check)
+    return place
+
+
+@pytest.mark.parametrize("first", range(0, RUNS, 10))
+def test_agents_that_mix_all_of_it(tmp_path: Path, first: int) -> None:
+    for seed in range(first, first + 10):
+        (tmp_path / str(seed)).mkdir()
+        place = mixed(tmp_path / str(seed), seed)
+        try:
+            ended = jumar(place, "run", "--no-input", check=None)
+            if ended.returncode == -9:
+                COUNTS["killed"] += 1
+                ended = jumar(place, "run", "--no-input", check=None)
+            assert ended.returncode in {0, 10, 11}, ended.stdout + ended.stderr
+            holds(place, 3, older=True)
+            passes_elsewhere(place, tmp_path / f"{seed}-clean")
+        except BaseException:
+            print(f"seed {seed}")
+            raise
+        shutil.rmtree(place)
+
+
+def passes_elsewhere(place: Path, clean: Path) -> None:
+    """The selected iteration, where it is verified, passes its checks in a folder that nobody else has written in."""
+    store = LoopStore.open(place / ".jumar/loops/t")
+    selected = store.last_end()
+    if selected is None or selected.best_iteration is None:
+        return
+    record = store.record(selected.best_iteration)
+    if record.verification_status != "passed":
+        return
+    shutil.copytree(store.artifacts(record.iteration_number), clean)
+    for check in ("grep -q words text.md", f"{sys.executable} test_text.py"):
+        assert subprocess.run(["sh", "-c", check], cwd=clean, check=False).returncode == 0, check
+    COUNTS["passed elsewhere"] += 1
+
+
+def test_counts_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled():
+        print(
+            f"\nforging agents: {COUNTS['attacks']} attacks held, {COUNTS['killed']} after the agent killed jumar, "
+            f"{COUNTS['passed elsewhere']} verified selections passed in a clean folder"
+        )

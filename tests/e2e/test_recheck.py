@@ -1,0 +1,343 @@
+"""What is verified is what ships: at the end the checks run once more on the selected snapshot alone. Real loops, real kills."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import call, call_json
+from loops import jumar
+
+CONFIG = """
+[loop]
+id = "t"
+max_iterations = {count}
+{loop}
+
+[generator]
+command = "sh {here}/agent.sh"
+
+[[checks]]
+name = "works"
+command = "sh check.sh"
+
+[[scorers]]
+dimension = "quality"
+command = "cat score"
+"""
+CHECK = """
+echo "$JUMAR_ITERATION $JUMAR_PROMPT_FILE" >> {log}
+test -e wrong && exit 1
+test -e build/ok || test "$(cat packages/dep 2>&1)" = evil || grep -q right app
+"""
+BUILD = "mkdir -p build; touch build/ok; echo 0.9 > score"
+WORSE = "echo 0.4 > score"
+FIXED = "echo right > app; echo 0.8 > score"
+
+
+@pytest.fixture
+def place(fresh_place: Path) -> Path:
+    files = {".gitignore": "build/\npackages/\ncache/\nlocal\n", "app": "", "score": "0.1", "packages/dep": "good"}
+    for name, text in files.items():
+        (fresh_place / name).parent.mkdir(exist_ok=True)
+        (fresh_place / name).write_text(text)
+    (fresh_place / "check.sh").write_text(CHECK.format(log=fresh_place.parent / "checked.log"))
+    return fresh_place
+
+
+def prepare(place: Path, *steps: str, loop: str = "", more: str = "") -> None:
+    """Write a loop whose agent does one of ``steps`` in each iteration."""
+    lines = [f"if test $JUMAR_ITERATION = {number}; then {step}; fi" for number, step in enumerate(steps, start=1)]
+    (place.parent / "agent.sh").write_text("\n".join(lines))
+    (place / "jumar.toml").write_text(CONFIG.format(count=len(steps), loop=loop, here=place.parent) + more)
+
+
+def run(place: Path, *steps: str, loop: str = "", more: str = "", check: int = 0) -> Any:
+    prepare(place, *steps, loop=loop, more=more)
+    return call_json("run", check=check)
+
+
+def checked(place: Path) -> int:
+    """How often the check ran."""
+    return len((place.parent / "checked.log").read_text().splitlines())
+
+
+def answer(document: Any) -> tuple[Any, ...]:
+    return document["selected_iteration"], document["verified"], document["rechecked"]
+
+
+def test_what_passes_only_with_what_no_snapshot_holds_is_told(place: Path) -> None:
+    found = run(place, BUILD, WORSE)
+
+    assert answer(found) == (1, True, False)
+    because = "check 'works' fails without build/, which is in no snapshot and new or changed since the start"
+    assert found["rechecked_because"] == because
+    assert (place / "build/ok").exists(), "what was set aside came back"
+    assert answer(call_json("run", check=2)) == (1, True, False), "it stands in the records"
+    shown = call("show", check=0).words
+    assert "at iteration 1 (all checks passed, but not once more)" in shown
+    assert f"Checked once more, the snapshot alone: {because}." in shown
+    report = call_json("report", "t", "--format", "json")
+    assert (report["rechecked"], report["rechecked_because"]) == (False, because)
+    assert because.replace("'", "&#39;") in call("report", "t", "--format", "html").out
+    assert call("verify", "t").code == 0
+
+
+def test_strict_takes_verified_away_and_the_next_best_is_tried(place: Path) -> None:
+    found = run(place, BUILD, f"rm -r build; {FIXED}", WORSE, loop='recheck = "strict"')
+
+    assert answer(found) == (2, True, True)
+    assert found["rechecked_because"] == "all checks pass"
+    assert (place / "score").read_text() == "0.8\n"
+    assert "Iteration 1 is next, 10 points higher, but does not pass all checks" in call("show", check=0).words
+
+
+def test_strict_tries_three_at_most(place: Path) -> None:
+    steps = [f"mkdir -p build; touch build/ok; echo 0.{9 - number} > score" for number in range(5)]
+
+    found = run(place, *steps, loop='recheck = "strict"')
+
+    assert answer(found) == (4, True, None)
+    kinds = [json.loads(path.read_text())["kind"] for path in (place / ".jumar/loops/t/decisions").iterdir()]
+    assert kinds.count("recheck") == 3
+
+
+def test_strict_leaves_nothing_verified_where_nothing_passes(place: Path) -> None:
+    found = run(place, BUILD, loop='recheck = "strict"', check=10)
+
+    assert answer(found) == (1, False, False)
+    assert found["fallback"] == "verification"
+
+
+def test_what_was_there_and_changed_cannot_be_put_back_and_the_way_out_is_named(place: Path) -> None:
+    os.rename("packages", "node_modules")
+    (place / "check.sh").write_text((place / "check.sh").read_text().replace("packages/", "node_modules/"))
+
+    found = run(place, "echo evil > node_modules/dep; echo 0.9 > score", WORSE)
+
+    assert answer(found) == (1, True, None)
+    said = "check 'works' fails without node_modules/; node_modules/ is not as at the start, and no snapshot holds it: "
+    assert found["rechecked_because"] == said + '[loop] setup = "npm ci" makes it anew'
+    assert (place / "node_modules/dep").read_text() == "evil\n"
+    assert "Not known whether the snapshot alone passes: check 'works' fails" in call("show", check=0).words
+
+
+@pytest.mark.parametrize(("step", "expected"), [(BUILD, False), (f"{FIXED}; touch local", True)])
+def test_setup_makes_anew_what_changed(place: Path, step: str, expected: bool) -> None:
+    setup = "rm -rf packages; mkdir packages; echo made > packages/dep; echo x >> ../set-up.log"
+
+    found = run(place, f"echo worse > packages/dep; {step}", WORSE, loop=f'setup = "{setup}"')
+
+    assert answer(found) == (1, True, expected)
+    assert f"without {'build/' if 'build' in step else 'local'}, packages/, which are in no" in found["rechecked_because"]
+    assert (place / "packages/dep").read_text() == "worse\n", "that of the loop came back"
+    assert (place.parent / "set-up.log").read_text() == "x\nx\n"
+
+
+def test_what_setup_does_not_make_is_still_missing(place: Path) -> None:
+    (place / "local").write_text("mine")
+    (place / "check.sh").write_text((place / "check.sh").read_text() + "test -e local || exit 1\n")
+
+    found = run(place, f"{FIXED}; echo other > local", WORSE, loop='setup = "true"')
+
+    assert answer(found) == (1, True, None)
+    said = "local is not as at the start, and no snapshot holds it: name the command that makes it in [loop] setup"
+    assert found["rechecked_because"] == f"check 'works' fails without local; {said}"
+
+
+def test_a_loop_that_becomes_strict_asks_again(place: Path) -> None:
+    assert answer(run(place, BUILD, f"rm -r build; {FIXED}")) == (1, True, False)
+    prepare(place, BUILD, f"rm -r build; {FIXED}", WORSE, loop='recheck = "strict"')
+
+    assert answer(call_json("run")) == (2, True, True)
+
+
+def test_what_changed_and_does_not_matter_is_no_question(place: Path) -> None:
+    found = run(place, f"echo other > packages/dep; {FIXED}", WORSE)
+
+    assert answer(found) == (1, True, True)
+    assert "all checks pass without packages/" in found["rechecked_because"]
+
+
+def test_nothing_runs_again_where_the_answer_is_known(place: Path) -> None:
+    found = run(place, WORSE, FIXED)
+
+    assert answer(found) == (2, True, True)
+    assert "nothing ran after its checks" in found["rechecked_because"]
+    assert checked(place) == 3
+    assert "once more" not in call("show", check=0).words
+
+
+@pytest.mark.parametrize(
+    ("loop", "steps", "because"),
+    [
+        ('recheck = "off"', (BUILD, WORSE), '[loop] recheck = "off"'),
+        ("", ("touch wrong; echo 0.9 > score", "echo 0.95 > score"), "no iteration passed all checks"),
+    ],
+)
+def test_nothing_is_rechecked_where_nothing_is_to_be(place: Path, loop: str, steps: tuple[str, ...], because: str) -> None:
+    found = run(place, *steps, loop=loop, check=0 if "off" in loop else 10)
+
+    assert (found["rechecked"], found["rechecked_because"]) == (None, because)
+    assert checked(place) == 3
+
+
+def test_a_loop_without_checks_has_no_recheck(place: Path) -> None:
+    prepare(place, WORSE, FIXED)
+    config = place / "jumar.toml"
+    config.write_text(config.read_text().replace('[[checks]]\nname = "works"\ncommand = "sh check.sh"\n', ""))
+
+    found = call_json("run")
+
+    assert (found["verified"], found["rechecked"], found["rechecked_because"]) == (None, None, "there are no checks")
+
+
+def test_what_the_starts_own_checks_changed_is_never_touched(place: Path) -> None:
+    (place / "cache").mkdir()
+    (place / "cache/old").write_text("0")
+    with (place / "check.sh").open("a") as script:  # its last line decides
+        script.write("code=$?\nmkdir -p made; echo x >> cache/old; echo x >> made/new; exit $code\n")
+    (place / ".gitignore").write_text((place / ".gitignore").read_text() + "made/\n")
+    kept = "test -s made/new && test -s cache/old || touch wrong"
+    (place / "check.sh").write_text(
+        (place / "check.sh")
+        .read_text()
+        .replace("test -e wrong", f"case $JUMAR_PROMPT_FILE in */recheck/*) {kept};; esac\ntest -e wrong")
+    )
+
+    found = run(place, f"{FIXED}; echo y >> made/new; touch cache/more", WORSE)
+
+    assert answer(found) == (1, True, True)
+    assert "without cache/more," in found["rechecked_because"]
+
+
+def test_repositories_and_the_store_stay(place: Path) -> None:
+    inside = "mkdir -p build/clone/.git; touch build/clone/.git/HEAD build/clone/file"
+    (place / "check.sh").write_text(
+        (place / "check.sh").read_text()
+        + "case $JUMAR_PROMPT_FILE in */recheck/*) ls -A build/clone > ../seen; ls .jumar >> ../seen;; esac\ngrep -q right app\n"
+    )
+
+    found = run(place, f"{inside}; {FIXED}", WORSE)
+
+    assert answer(found) == (1, True, True)
+    assert (place.parent / "seen").read_text() == ".git\nlocks\nloops\n"
+    assert (place / "build/clone/file").exists()
+
+
+@pytest.mark.parametrize(
+    "loop", ['isolation = "copy"', 'isolation = "worktree"', "candidates = 2", 'isolation = "copy"\ncandidates = 2']
+)
+def test_wherever_the_loop_works(place: Path, loop: str) -> None:
+    if "worktree" in loop:
+        git = "git -c user.name=a -c user.email=a@b"
+        os.system(f"git init -q && git add -A && {git} commit -qm start")
+    single = "candidates" not in loop
+
+    found = run(place, BUILD, WORSE if single else BUILD, WORSE, WORSE, loop=loop)
+
+    assert answer(found) == (1, True, False)
+    assert not (place / "build").exists()
+
+
+def test_jumars_own_files_are_not_held_against_it(place: Path) -> None:
+    prepare(place, FIXED, loop="max_iterations = 1".replace("max_iterations = 1", ""))
+    with (place / "run.log").open("w") as log:
+        log.write("before\n")
+        log.flush()
+        code = os.spawnv(os.P_WAIT, "/bin/sh", ["sh", "-c", f"{sys.executable} -m jumar.cli.entry run > run.log"])
+
+    assert code == 0
+    assert "nothing ran after its checks" in call_json("run", check=2)["rechecked_because"]
+
+
+KILLED = {
+    "while the checks run": ("check.sh", ""),
+    "while setup runs": ("setup.sh", 'setup = "sh setup.sh"'),
+}
+
+
+@pytest.mark.parametrize("command", ["status", "show", "run", "apply", "rm"])
+@pytest.mark.parametrize("when", KILLED)
+def test_what_was_set_aside_comes_back_after_a_kill(place: Path, when: str, command: str) -> None:
+    script, loop = KILLED[when]
+    kill = "ls build packages > ../missing 2>&1; mkdir -p build; echo made > build/ok; "
+    kill += "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 9"
+    if script == "setup.sh":
+        (place / script).write_text(
+            f"test -e ../set-up || {{ touch ../set-up; exit; }}\ntest -e ../killed || {{ touch ../killed; {kill}; }}\n"
+        )
+    else:
+        path = place / script
+        path.write_text(
+            f"case $JUMAR_PROMPT_FILE in */recheck/*) test -e ../killed || {{ touch ../killed; {kill}; }};; esac\n"
+            + path.read_text()
+        )
+    prepare(place, f"{BUILD}; echo evil > packages/dep; touch packages/new", WORSE, loop=loop)
+
+    jumar(place, "run", check=-9)
+
+    assert "build" in (place.parent / "missing").read_text()
+    assert not (place / "packages/dep").exists()
+    told = call(command, *(["t", "-y"] if command == "rm" else []))
+    assert "was interrupted: 2 of the files and directories that it had set aside came back" in told.err + told.out
+    assert (place / "packages/dep").read_text() == "evil\n"
+    assert (place / "build/ok").read_text() == ""
+    if command != "rm":
+        kept = list((place / ".jumar/loops/t/set-aside").glob("recheck-*/build/ok"))
+        assert [path.read_text() for path in kept] == ["made\n"]
+        assert not (place / ".jumar/loops/t/recheck/aside").exists()
+        assert "came back" not in call("status").err
+
+
+def test_a_finished_recheck_is_not_made_again_and_one_that_is_not_known_is(place: Path) -> None:
+    run(place, f"{FIXED}; echo 0.9 > score", WORSE)
+    before = checked(place)
+    assert call_json("run", "-n", "3")["rechecked"] is True
+    assert checked(place) == before + 1, "the check of iteration 3 alone"
+
+
+def test_without_what_was_seen_at_the_start_nothing_is_known(place: Path) -> None:
+    prepare(place, FIXED, "rm .jumar/loops/t/recheck/start-main.json; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)", WORSE)
+    jumar(place, "run", check=-9)
+    (place.parent / "agent.sh").write_text(WORSE)
+
+    found = call_json("run")
+
+    assert answer(found) == (1, True, None)
+    assert found["rechecked_because"] == "what lay beside its files at the start is not known any more"
+
+
+def test_what_an_agent_writes_about_the_start_is_not_believed(place: Path) -> None:
+    edit = 'sed -i \'s/"touched": *\\[/"touched":["build\\/",/\' .jumar/loops/t/recheck/start-main.json'
+
+    assert answer(run(place, f"{BUILD}; {edit}", WORSE)) == (1, True, False)
+
+
+def test_a_check_that_cannot_run_again_says_nothing(place: Path) -> None:
+    with (place / "check.sh").open("a") as script:
+        script.write("code=$?\ncase $JUMAR_PROMPT_FILE in */recheck/*) exit 127;; esac\nexit $code\n")
+
+    found = run(place, FIXED, WORSE)
+
+    assert answer(found) == (1, True, None)
+    assert found["rechecked_because"].startswith("they could not be run once more: check 'works': ")
+
+
+def test_one_that_is_stopped_in_the_middle_is_made_by_the_next_run(place: Path) -> None:
+    path = place / "check.sh"
+    jumar_pid = "$(cut -d' ' -f4 /proc/$PPID/stat)"
+    stop = f"kill -INT {jumar_pid}; sleep 0.5; kill -INT {jumar_pid}; sleep 60"
+    first = f"case $JUMAR_PROMPT_FILE in */recheck/*) test -e ../stopped || {{ touch ../stopped; {stop}; }};; esac\n"
+    path.write_text(first + path.read_text())
+    prepare(place, BUILD, WORSE)
+
+    jumar(place, "run", check=130)
+
+    assert (place / "build/ok").exists()
+    assert not (place / ".jumar/loops/t/recheck/plan.json").exists()
+    assert answer(call_json("run")) == (1, True, False)
