@@ -263,11 +263,12 @@ def test_output_that_cannot_be_written_is_an_error_and_no_traceback(words: list[
     assert "ignored" not in done.stderr
 
 
-def test_too_little_memory_is_an_error_and_no_traceback() -> None:
+def test_too_little_memory_is_an_error_and_no_traceback(plain_environment: dict[str, str]) -> None:
     refused = 0
     for kilobytes in (*range(24_000, 44_000, 4_000), 60_000):  # below that the interpreter itself does not start
         command = f"ulimit -v {kilobytes}; exec {sys.executable} -m jumar.cli.entry run -n 1 --check true -- true"
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        words = ["sh", "-c", command]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, env=plain_environment)
         if "jumar:" in done.stderr or "jumar ·" in done.stdout:
             assert "Traceback" not in done.stderr, done.stderr
             refused += "not enough memory" in done.stderr
