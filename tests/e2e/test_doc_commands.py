@@ -11,7 +11,7 @@ import pytest
 from doc_commands import Block, blocks_of, differences, run_block
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/cases.md", "docs/judging.md", "docs/learning.md", "docs/choosing-k.md")
+PAGES = ("README.md", "docs/tutorial.md", "docs/cases.md", "docs/judging.md", "docs/learning.md", "docs/choosing-k.md")
 SAMPLES = {"calc": calc.write_project}
 AGENT = f"""#!/bin/sh
 # stands for Claude Code: reads the prompt, works in the directory, reports its cost as JSON
