@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from jumar.cli.common import command_for, file_of, resume_for, shown_path
 from jumar.model.stopping import LIMIT_REASONS, REQUESTED_REASONS
 from jumar.report.ending import KEPT, Place, Situation, State, result, why
-from jumar.report.figures import dollars, duration
+from jumar.report.spending import average_of
 from jumar.text import cell_width, wrapped
 
 if TYPE_CHECKING:
@@ -280,13 +280,5 @@ def _higher(report: LoopReport, reason: str) -> str:
 
 
 def _average(report: LoopReport, reason: str) -> str:
-    """Return what an iteration took of what ran out, as a person needs it to set the next limit."""
-    made, spend = report.passes, report.spend
-    used = ""
-    if made and reason == "max_cost" and spend.charged_cost_usd:
-        used = dollars(spend.charged_cost_usd / made, places=2)
-    elif made and reason == "max_tokens" and spend.charged_tokens:
-        used = f"{spend.charged_tokens / made:,.0f} tokens"
-    elif made and reason == "max_seconds":
-        used = duration(spend.seconds / made)
+    used = average_of(reason, report.spend, report.passes)
     return f" with a higher limit; an iteration took {used} on average" if used else " with a higher limit"

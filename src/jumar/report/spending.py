@@ -21,6 +21,7 @@ __all__ = [
     "TOOK_COLUMNS",
     "Part",
     "Took",
+    "average_of",
     "failures_text",
     "going_on",
     "passes_text",
@@ -181,15 +182,15 @@ def passes_text(passes: int, generated: int) -> str:
 def going_on(reason: str, spent: Spend, passes: int) -> str | None:
     """Return what it takes to go on after a limit or an interruption; None where the loop ended by its own rules."""
     if reason in _OPTIONS:
-        return f"raise {_OPTIONS[reason]}{_each(reason, spent, passes)}"
+        used = average_of(reason, spent, passes)
+        return f"raise {_OPTIONS[reason]}" + (f"; an iteration took {used} on average" if used else "")
     return _OTHERWISE.get(reason)
 
 
-def _each(reason: str, spent: Spend, passes: int) -> str:
-    """What an iteration took on average of what ran out, as a person needs it to set the next limit."""
-    used = {
+def average_of(reason: str, spent: Spend, passes: int) -> str:
+    """Return what an iteration took on average of what ran out, to set the next limit by; empty where it is not known."""
+    return {
         "max_cost": short_dollars(spent.charged_cost_usd / passes) if passes and spent.charged_cost_usd else "",
         "max_tokens": f"{spent.charged_tokens / passes:,.0f} tokens" if passes and spent.charged_tokens else "",
         "max_seconds": duration(spent.seconds / passes) if passes else "",
     }.get(reason, "")
-    return f"; an iteration took {used} on average" if used else ""
