@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,12 @@ def has_room_in_memory() -> bool:
 # Everything durable is synced, and half of the time would be waiting for the disk. TMPDIR=/tmp tests there.
 if "TMPDIR" not in os.environ and has_room_in_memory():
     os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
+
+
+# In the background of a script SIGINT is ignored, and what tests start would inherit that; a handler is not inherited.
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, lambda _number, _frame: None)
 
 
 @pytest.fixture(autouse=True)

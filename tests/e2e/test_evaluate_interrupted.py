@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from loops import deaf
+
 # Says which item it is asked about, and answers when it may.
 JUDGE = """
 import json, os, sys, time
@@ -24,7 +27,7 @@ print(json.dumps({"gestalt": 1 + int(item["id"]) % 5, "usage": {"cost_usd": 0.25
 ITEMS = 20
 
 
-def start(directory: Path, *options: str) -> subprocess.Popen[str]:
+def start(directory: Path, *options: str, ignoring: bool = False) -> subprocess.Popen[str]:
     (directory / "judge.py").write_text(JUDGE)
     lines = [json.dumps({"id": str(number), "text": f"text {number}"}) for number in range(ITEMS)]
     (directory / "in.jsonl").write_text("\n".join(lines))
@@ -41,7 +44,8 @@ def start(directory: Path, *options: str) -> subprocess.Popen[str]:
         "1",
         *options,
     ]
-    return subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(deaf(command) if ignoring else command, cwd=directory, stdout=pipe, stderr=pipe, text=True)
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -122,3 +126,16 @@ def test_without_a_cache_it_says_that_all_is_asked_again(tmp_path: Path) -> None
 
     assert 130 == code
     assert "there is no cache" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_was_ignored_when_it_started_ends_nothing(tmp_path: Path, number: int) -> None:
+    process = start(tmp_path, "--concurrency", "4", ignoring=True)
+    until(lambda: len(asked(tmp_path)) == 4)
+    process.send_signal(number)
+    time.sleep(0.3)
+    (tmp_path / "go").touch()
+    code, out, err = ended(process)
+
+    assert 0 == code, err
+    assert "20 items scored" in out

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from loops import calls, jumar, jumar_json, write_loop
+from loops import calls, deaf, jumar, jumar_json, write_loop
 
 
 def test_the_best_is_kept_not_the_last(tmp_path: Path) -> None:
@@ -200,9 +200,10 @@ def test_in_a_copy_the_work_directory_is_left_alone(tmp_path: Path) -> None:
     assert "pass 1\n" == (tmp_path / "text.md").read_text()
 
 
-def start(directory: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(directory: Path, *arguments: str, ignoring: bool = False) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "jumar.cli.entry", *arguments]
     return subprocess.Popen(
-        [sys.executable, "-m", "jumar.cli.entry", *arguments],
+        deaf(command) if ignoring else command,
         cwd=directory,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -285,6 +286,22 @@ def test_sigterm_exits_143_and_leaves_nothing_running(tmp_path: Path) -> None:
 
     assert 143 == process.returncode
     assert not runs(agent)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_was_ignored_when_it_started_ends_nothing(tmp_path: Path, number: int) -> None:
+    write_loop(tmp_path, [0.6, 0.7])
+    (tmp_path / "agent.py").write_text(WAITING)
+    process = start(tmp_path, "run", "--json", ignoring=True)
+    wait_for(tmp_path / "started")
+    for _ in range(2):
+        process.send_signal(number)
+        time.sleep(0.1)
+    (tmp_path / "go").touch()
+    output, err = process.communicate(timeout=30)
+
+    assert 0 == process.returncode, err
+    assert ("max_iterations", [1, 2]) == (json.loads(output)["stop_reason"], calls(tmp_path))
 
 
 def test_two_runs_at_once(tmp_path: Path) -> None:

@@ -105,6 +105,12 @@ def jumar_json(directory: Path, *arguments: str, check: int = 0, env: Mapping[st
     return document
 
 
+def deaf(command: Sequence[str]) -> list[str]:
+    """Return ``command`` so that it ignores the signals that jumar has handlers for, as under ``nohup`` or in a script."""
+    ignore = "import os, signal, sys\nfor number in (1, 2, 15):\n    signal.signal(number, signal.SIG_IGN)\n"
+    return [sys.executable, "-c", f"{ignore}os.execvp(sys.argv[1], sys.argv[1:])", *command]
+
+
 def calls(directory: Path) -> list[int]:
     """Return the iteration numbers that the generator was called with, in order."""
     log = directory / "calls.log"

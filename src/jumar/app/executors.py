@@ -46,4 +46,5 @@ def open_executor(spec: str | None) -> Generator[Executor | None]:
 
 def hear_no_interrupt() -> None:
     """Leave Ctrl-C to the process that the person started. Not SIG_IGN, which the programs of steps would inherit."""
-    signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda _number, _frame: None)

@@ -236,7 +236,10 @@ def _say_finished(outcome: LoopOutcome) -> None:
 
 @contextlib.contextmanager
 def signals_handled(switch: StopSwitch, *, quiet: bool) -> Generator[None]:
-    """Ctrl-C once: finish this step; twice: stop now. SIGTERM and SIGHUP: stop now."""
+    """Ctrl-C once: finish this step; twice: stop now. SIGTERM and SIGHUP: stop now.
+
+    A signal that is ignored already stays so: who started jumar asked for that, as ``nohup`` does.
+    """
 
     def on_interrupt(_number: int, _frame: object) -> None:
         if switch.requested:
@@ -250,7 +253,8 @@ def signals_handled(switch: StopSwitch, *, quiet: bool) -> Generator[None]:
         switch.now("terminated")
 
     handlers = {signal.SIGINT: on_interrupt, signal.SIGTERM: on_terminate, signal.SIGHUP: on_terminate}
-    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    heard = {number: handler for number, handler in handlers.items() if signal.getsignal(number) != signal.SIG_IGN}
+    previous = {number: signal.signal(number, handler) for number, handler in heard.items()}
     try:
         yield
     finally:
