@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PARTS = ("startup", "record", "snapshot", "engine", "conditions", "budget", "cases", "cheap", "judge", "learning")
+PARTS = ("startup", "record", "snapshot", "engine", "conditions", "defences", "budget", "cases", "cheap", "judge", "learning")
 
 
 def machine() -> str:
