@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+import os
+import shlex
+import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -19,6 +22,7 @@ from jumar.loop.clock import SystemClock
 from jumar.loop.engine import Loop
 from jumar.loop.events import AttemptStarted, Event, IterationRecorded
 from jumar.loop.generators import CommandGenerator
+from jumar.loop.process import run_command
 from jumar.loop.run import LoopRun
 from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.tally import Tally
@@ -56,6 +60,7 @@ LOG = (
 
 def measure(directory: Path) -> Iterator[Row]:
     yield redaction(50_000_000)
+    yield flood(directory, 1_000_000_000)
     spent: dict[str, float] = defaultdict(float)
     with timed(spent):
         engine = run(directory / "ledger", Trivial(), iterations=ITERATIONS)
@@ -112,6 +117,21 @@ def redaction(size: int) -> Row:
         [functools.partial(look_through, Redactor(values)), functools.partial(look_through, Redactor(values, shapes=False))], 3
     )
     return f"redaction, {size / 1e6:.0f} MB of log", f"{size / 1e6 / both:.0f} MB/s", f"8 values alone: {both / alone:.1f}×", "—"
+
+
+def flood(directory: Path, size: int) -> Row:
+    """Return what a command costs that prints more than is kept, against printing it into ``cat``."""
+    printing = ["head", "-c", str(size), "/dev/zero"]
+    environment = dict(os.environ)
+
+    def into_cat() -> None:
+        subprocess.run(f"{shlex.join(printing)} | cat > /dev/null", shell=True, check=True)
+
+    def into_jumar() -> None:
+        run_command(printing, cwd=directory, env=environment, timeout=None, log=directory / "flood.log")
+
+    ours, alone = shortest([into_jumar, into_cat], 3)
+    return f"a command that prints {size / 1e9:.0f} GB", f"{size / 1e6 / ours:.0f} MB/s", f"into cat: {ours / alone:.1f}×", "≤ 2×"
 
 
 def run(work: Path, generator: Any, *, iterations: int, candidates: int = 1, workers: int = 1) -> float:

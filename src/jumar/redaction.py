@@ -154,6 +154,11 @@ class Redactor:
         """The length in bytes of the longest form of a known value; 0 when there is none."""
         return self._longest
 
+    @property
+    def reach(self) -> int:
+        """How many bytes a stream holds back at most, for a secret that may have begun in them."""
+        return max(_HELD, 2 * self._longest)
+
     def stream(self) -> RedactedStream:
         """Return a filter for a text that comes in chunks."""
         return RedactedStream(self)
@@ -229,7 +234,7 @@ class RedactedStream:
         if self._redactor.by_line and len(data) <= _HELD and b"\n" not in chunk and b"\r" not in chunk:
             return b""
         cut, done = self._redactor.settled(data)
-        if len(data) - cut > max(_HELD, 2 * self._redactor.longest):  # an endless key: what is known of it is taken out
+        if len(data) - cut > self._redactor.reach:  # an endless key: what is known of it is taken out
             data = self._redactor.redact_bytes(data)
             cut = max(0, len(data) - LONGEST)
             done = data[:cut]

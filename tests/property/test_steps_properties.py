@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import math
 import re
+import tempfile
+from pathlib import Path
+from unittest import mock
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from jumar import redaction
 from jumar.loop.analyzer import MAX_ERRORS, error_lines
+from jumar.loop.captured_output import CapturedOutput, _Stream
 from jumar.loop.environment import build_environment, left_out
-from jumar.loop.process import _Stream, tail
+from jumar.loop.process import tail
 from jumar.loop.prompt import fenced, render_feedback, render_prompt
 from jumar.loop.scorers.length import length_score
 from jumar.loop.scorers.markdown import headings, prose_blocks
@@ -188,6 +193,41 @@ def test_a_stream_is_whole_up_to_its_cap_and_then_its_beginning_and_end(chunks, 
         head, end = cap - cap // 2, cap // 2
         assert whole[:head] + whole[len(whole) - end :] == bytes(stream._first) + stream.rest()
         assert f"[jumar: {len(whole) - cap:,} bytes left out here]" in stream.text()
+
+
+SECRET = b"correct-horse-battery"
+PIECES = st.sampled_from([b"a line\n", b"x" * 40, b"\n", SECRET, SECRET, b"0123456789" * 30])
+
+
+@given(st.lists(st.tuples(st.booleans(), PIECES, st.integers(0, 21)), max_size=60), st.integers(1, 400), st.booleans())
+def test_a_long_output_is_its_beginning_and_its_end_wherever_secrets_stand(pieces, cap, known):
+    redactor = redaction.Redactor({"T": SECRET.decode()} if known else {}, shapes=False)
+    printed = [(which, chunk) for which, piece, cut in pieces for chunk in (piece[:cut], piece[cut:]) if chunk]
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        mock.patch.object(redaction, "_HELD", 32),  # so that most of it goes by
+        mock.patch("jumar.loop.captured_output.TAIL", 64),
+        mock.patch("jumar.loop.captured_output.current", return_value=redactor),
+    ):
+        log = Path(directory) / "log"
+        output = CapturedOutput(log, cap, cap)
+        for which, chunk in printed:
+            (output.stdout if which else output.stderr)(chunk)
+        output.finish(None)
+        shown = (output.out.text(), output.err.text(), output.merged.tail_text(), log.read_text())
+    if known:
+        # what a cut leaves of a mark is no part of the secret
+        assert not any(part in text for text in shown for part in ("corr", "hors", "batt"))
+        return
+    out, err, both = (
+        b"".join(chunk for which, chunk in printed if which in wanted) for wanted in ({True}, {False}, {True, False})
+    )
+    for whole, stream in ((out, output.out), (err, output.err), (both, output.merged)):
+        assert (len(whole), max(0, len(whole) - cap)) == (stream.total, stream.dropped)
+        assert whole.endswith(stream.rest())
+        assert len(stream.rest()) == min(stream._end, max(0, len(whole) - stream._head))
+    assert both[-64:].decode() == shown[2]
+    assert both[: output.merged._head].decode() == shown[3][: output.merged._head]
 
 
 @given(st.text(max_size=300), st.integers(1, 100))

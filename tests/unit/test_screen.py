@@ -18,8 +18,8 @@ from jumar.cli.application import run_application
 from jumar.cli.progress import Progress, last_words
 from jumar.cli.rows import agent_name, heading, row_lines
 from jumar.cli.screen import LinesDisplay
+from jumar.loop.captured_output import SHOWN_AT_ONCE
 from jumar.loop.events import AttemptEnded, AttemptStarted, IterationRecorded, LoopStarted, PhaseStarted, StopDecided, Waiting
-from jumar.loop.process import SHOWN_AT_ONCE
 from jumar.model import CheckResult, IterationRecord, StopRules, SuiteCounts
 from jumar.model.attempts import Spend
 from jumar.model.budget import Budget

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from jumar.loop.captured_output import SHOWN_AT_ONCE
 from jumar.loop.events import (
     AttemptEnded,
     AttemptStarted,
@@ -19,7 +20,6 @@ from jumar.loop.events import (
     StopDecided,
     Waiting,
 )
-from jumar.loop.process import SHOWN_AT_ONCE
 from jumar.model.attempts import Spend
 from jumar.model.budget import Budget
 from jumar.report.figures import count, dollars, duration

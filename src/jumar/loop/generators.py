@@ -13,8 +13,9 @@ from typing import Final, Literal
 from jumar.files import as_write_error
 from jumar.loop.analyzer import error_lines, promises_completion
 from jumar.loop.callables import ask, check_reference, describe_exception, described
+from jumar.loop.captured_output import DEFAULT_OUTPUT_CAP
 from jumar.loop.failures import blocked_by_exit, rate_limit
-from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, check_command, check_timeout, run_command
+from jumar.loop.process import ProcessResult, check_command, check_timeout, run_command
 from jumar.loop.usage import UsageReading, check_usage_map, join_readings, parse_usage, read_usage_file, usage_from_output
 from jumar.loop.values import as_usage
 from jumar.model.protocols import GenerateOutcome, StepContext

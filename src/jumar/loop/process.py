@@ -23,14 +23,10 @@ from pathlib import Path
 from typing import IO, Final
 
 from jumar.errors import ConfigError
-from jumar.files import as_write_error
+from jumar.loop.captured_output import DEFAULT_OUTPUT_CAP, READ, TAIL, CapturedOutput
 from jumar.loop.strays import MARKER, Family
-from jumar.redaction import current
-from jumar.text import without_escapes
 
 __all__ = [
-    "DEFAULT_OUTPUT_CAP",
-    "SHOWN_AT_ONCE",
     "ProcessResult",
     "broken_reason",
     "check_command",
@@ -40,15 +36,9 @@ __all__ = [
     "tail",
 ]
 
-DEFAULT_OUTPUT_CAP: Final = 1 << 20
-_TAIL: Final = 8 << 10  # bytes of a tail that goes into records and prompts
-_LOG_TAIL: Final = 64 << 10  # of the log's cap, what is kept for the end of the output
-SHOWN_AT_ONCE: Final = DEFAULT_OUTPUT_CAP - _LOG_TAIL
-"""Bytes of output that reach a log as they come; of a longer one, the end is written when it is there."""
 _GRACE: Final = 2.0  # seconds between SIGTERM and SIGKILL
 _LOOK: Final = 0.05  # seconds between two looks at the stop event while output is awaited
 _DRAIN: Final = 0.2  # seconds to wait for the end of a pipe that somebody unknown still holds
-_READ: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +123,7 @@ def run_command(
     outer = env.get(MARKER) or os.environ.get(MARKER)
     environment = {**env, MARKER: f"{outer}:{nonce}" if outer else nonce}
     started = time.monotonic()
-    with contextlib.closing(_Output(log, output_cap, max(output_cap, kept))) as output:
+    with contextlib.closing(CapturedOutput(log, output_cap, max(output_cap, kept))) as output:
         try:
             process = subprocess.Popen(
                 argv,
@@ -162,7 +152,7 @@ def run_command(
 class _Run:
     """One running command and its pipes."""
 
-    def __init__(self, process: subprocess.Popen[bytes], output: _Output, stdin: bytes | None, family: Family) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], output: CapturedOutput, stdin: bytes | None, family: Family) -> None:
         self._process = process
         self._output = output
         self._family = family
@@ -222,14 +212,14 @@ class _Run:
                 self._send(key.fd)
                 continue
             with contextlib.suppress(BlockingIOError):
-                if chunk := os.read(key.fd, _READ):
+                if chunk := os.read(key.fd, READ):
                     key.data(chunk)
                 else:
                     self._close(key.fd)
 
     def _send(self, fd: int) -> None:
         try:
-            self._unsent = self._unsent[os.write(fd, self._unsent[:_READ]) :]
+            self._unsent = self._unsent[os.write(fd, self._unsent[:READ]) :]
         except BlockingIOError:
             return
         except BrokenPipeError:  # the command does not want to read it all
@@ -278,125 +268,7 @@ class _Run:
         )
 
 
-class _Bounded:
-    """The first ``head`` bytes of a stream, handed to ``keep`` as they come, and its last ``end`` bytes, held in memory."""
-
-    def __init__(self, head: int, end: int, keep: Callable[[bytes], object]) -> None:
-        self._head = head
-        self._end = end
-        self._keep = keep
-        self._held = max(end, _TAIL)
-        self._recent = bytearray()
-        self.total = 0
-
-    def add(self, chunk: bytes) -> None:
-        room = self._head - self.total
-        if room > 0:
-            self._keep(chunk[:room])
-        self.total += len(chunk)
-        self._recent += chunk
-        if len(self._recent) > 2 * self._held + _READ:  # seldom, so that the moves cost nothing
-            del self._recent[: -self._held]
-
-    def rest(self) -> bytes:
-        """Return what came after the first bytes, or as much of its end as is kept."""
-        length = min(self._end, max(0, self.total - self._head))
-        return bytes(self._recent[len(self._recent) - length :])
-
-    @property
-    def dropped(self) -> int:
-        return max(0, self.total - self._head - self._end)
-
-    def tail_text(self) -> str:
-        """Return the end without colours: they are for a terminal, and may be most of it."""
-        return without_escapes(_text(bytes(self._recent), cut=self.total > len(self._recent)))[-_TAIL:]
-
-
-class _Stream(_Bounded):
-    """One output of a command, whole up to ``cap`` bytes."""
-
-    def __init__(self, cap: int) -> None:
-        self._first = bytearray()
-        super().__init__(cap - cap // 2, cap // 2, self._first.extend)
-
-    def text(self) -> str:
-        if not self.dropped:
-            return _text(bytes(self._first) + self.rest(), cut=False)
-        return f"{_text(bytes(self._first), cut=False)}\n{_left_out(self.dropped)}\n{_text(self.rest(), cut=True)}"
-
-
-class _Output:
-    """Everything that a command prints: each stream, both in the order of their arrival, and the log; all of it without secrets.
-
-    A line is held back until it has an end, since it may hold a secret: each arrives whole.
-    """
-
-    def __init__(self, log: Path | None, cap: int, kept: int) -> None:
-        self.log_error: str | None = None
-        self._fd: int | None = None
-        if log is not None:
-            with as_write_error("create the log", log):
-                self._fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        end = min(_LOG_TAIL, cap // 4)
-        self.merged = _Bounded(cap - end, end, self._write)
-        self.out = _Stream(kept)
-        self.err = _Stream(kept)
-        redactor = current()
-        self._redactor = redactor
-        self._clean_out, self._clean_err, self._clean_both = redactor.stream(), redactor.stream(), redactor.stream()
-
-    def stdout(self, chunk: bytes) -> None:
-        self._add(self.out, self._clean_out.feed(chunk))
-
-    def stderr(self, chunk: bytes) -> None:
-        self._add(self.err, self._clean_err.feed(chunk))
-
-    def _add(self, stream: _Stream, clean: bytes) -> None:
-        stream.add(clean)
-        self.merged.add(self._clean_both.feed(clean))  # half of a secret on each of the two is one in the log
-
-    def _write(self, data: bytes) -> None:
-        """A log that cannot be written ends no step that was paid for; the result says that it is incomplete."""
-        if self._fd is None or self.log_error is not None:
-            return
-        view = memoryview(data)
-        try:
-            while view:
-                view = view[os.write(self._fd, view) :]
-        except OSError as error:
-            self.log_error = f"the log is incomplete: {os.strerror(error.errno or 0)}"
-
-    def finish(self, note: str | None) -> None:
-        """Take what was held back, and write the end of the log: what was left out, the last bytes, and ``note``."""
-        self._add(self.out, self._clean_out.finish())
-        self._add(self.err, self._clean_err.finish())
-        self.merged.add(self._clean_both.finish())
-        if self.merged.dropped:
-            self._write(f"\n{_left_out(self.merged.dropped)}\n".encode())
-        self._write(self.merged.rest())
-        if note is not None:
-            self._write(self._redactor.redact_bytes(f"\n[jumar: {note}]\n".encode(errors="backslashreplace")))
-        self.close()
-
-    def close(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-
-def _left_out(count: int) -> str:
-    return f"[jumar: {count:,} bytes left out here]"
-
-
-def _text(data: bytes, *, cut: bool) -> str:
-    """Decode ``data``; where it was ``cut`` from something longer, the rest of a character at its start is left out."""
-    start = 0
-    while cut and start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
-        start += 1
-    return data[start:].decode("utf-8", "backslashreplace")
-
-
-def tail(text: str, limit: int = _TAIL) -> str:
+def tail(text: str, limit: int = TAIL) -> str:
     """Return the last ``limit`` characters of ``text``, from the start of a line where one starts there."""
     if len(text) <= limit:
         return text

@@ -19,8 +19,9 @@ from jumar.errors import ConfigError
 from jumar.files import as_write_error
 from jumar.loop.broken import runs_copies, runs_with_npx
 from jumar.loop.callables import ask, check_reference, describe_exception, described
+from jumar.loop.captured_output import DEFAULT_OUTPUT_CAP
 from jumar.loop.partial_credit import KnownTests, give_credit, ran_tests
-from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, broken_reason, check_command, check_timeout, run_command, tail
+from jumar.loop.process import ProcessResult, broken_reason, check_command, check_timeout, run_command, tail
 from jumar.loop.runners import SuiteRun, short_identity
 from jumar.loop.suite_reports import SuiteReports
 from jumar.loop.values import as_verdict

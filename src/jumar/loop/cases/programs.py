@@ -12,8 +12,9 @@ from typing import Final
 
 from jumar.files import as_write_error
 from jumar.loop.callables import ask, describe_exception, described
+from jumar.loop.captured_output import DEFAULT_OUTPUT_CAP
 from jumar.loop.environment import build_environment
-from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, run_command
+from jumar.loop.process import ProcessResult, run_command
 from jumar.loop.usage import UsageReading, join_readings, parse_usage, read_usage_file
 from jumar.loop.values import as_usage
 from jumar.model.pipeline import CaseStepContext, Step, StepResult, Word

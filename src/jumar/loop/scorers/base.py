@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jumar.loop.process import DEFAULT_OUTPUT_CAP, ProcessResult, run_command
+from jumar.loop.captured_output import DEFAULT_OUTPUT_CAP
+from jumar.loop.process import ProcessResult, run_command
 from jumar.loop.scorers.options import Options
 from jumar.loop.values import ScoreValue
 from jumar.loop.workfiles import log_name
