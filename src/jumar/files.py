@@ -14,6 +14,7 @@ import errno
 import fcntl
 import functools
 import hashlib
+import itertools
 import os
 import secrets
 import shutil
@@ -30,12 +31,15 @@ __all__ = [
     "as_write_error",
     "check_names",
     "content_of",
+    "copy_alike",
     "copy_file",
     "free_bytes",
     "fsync_directory",
     "is_inside",
+    "is_sparse",
     "make_directory",
     "outdate",
+    "read_chunks",
     "remove_any",
     "remove_tree",
     "rename_new",
@@ -47,12 +51,15 @@ __all__ = [
     "wait_for_lock",
     "walk",
     "write_all",
+    "write_like",
     "write_named",
     "write_once",
 ]
 
 TEMPORARY = ".tmp-"
 _CHUNK = 1 << 20
+_ZEROS = bytes(_CHUNK)
+_BLOCK = 4096  # of a file system
 _LOCK_POLL = 0.01  # seconds
 _SYNCFS_FROM = 24  # above this many directory entries one syncfs is cheaper than single fsyncs
 
@@ -106,14 +113,64 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
+def read_chunks(fd: int) -> Iterator[bytes]:
+    """Yield what is left of a file's content."""
+    while chunk := os.read(fd, _CHUNK):
+        yield chunk
+
+
+def write_like(fd: int, source: int, chunks: Iterable[bytes], hear: Callable[[bytes], object] = len) -> None:
+    """Write ``chunks``, the content of the file ``source``, into the new file ``fd``; ``hear`` gets each of them.
+
+    Where a file has holes its copy has them too: a sparse one takes no more room than it did.
+    """
+    sparse = is_sparse(os.fstat(source))
+    for chunk in chunks:
+        hear(chunk)
+        if sparse:
+            _write_around_holes(fd, chunk)
+        else:
+            write_all(fd, chunk)
+    if sparse:
+        os.ftruncate(fd, os.lseek(fd, 0, os.SEEK_CUR))
+
+
+def is_sparse(status: os.stat_result) -> bool:
+    """Return whether a file takes less room than it has bytes."""
+    return stat.S_ISREG(status.st_mode) and status.st_blocks * 512 < status.st_size
+
+
+def _write_around_holes(fd: int, chunk: bytes) -> None:
+    blocks = (chunk,) if _is_empty(chunk) else (chunk[at : at + _BLOCK] for at in range(0, len(chunk), _BLOCK))
+    for empty, same in itertools.groupby(blocks, _is_empty):
+        data = b"".join(same)
+        if empty:
+            os.lseek(fd, len(data), os.SEEK_CUR)
+        else:
+            write_all(fd, data)
+
+
+def _is_empty(data: bytes) -> bool:
+    return data == _ZEROS[: len(data)]
+
+
+def copy_alike(source: str | os.PathLike[str], target: str | os.PathLike[str], *, follow_symlinks: bool = True) -> object:
+    """Copy a file as :func:`shutil.copy2` does, mode and times included, but leave a hole a hole."""
+    if not is_sparse(os.stat(source, follow_symlinks=follow_symlinks)):
+        return shutil.copy2(source, target, follow_symlinks=follow_symlinks)
+    with open(source, "rb", buffering=0) as reading, open(target, "wb", buffering=0) as writing:
+        write_like(writing.fileno(), reading.fileno(), read_chunks(reading.fileno()))
+    shutil.copystat(source, target)
+    return target
+
+
 def copy_file(source: Path, target: Path, mode: int = 0o644) -> None:
     """Copy a regular file to a name that does not exist. Nothing is synced; a link is not followed."""
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            while chunk := os.read(reading, _CHUNK):
-                write_all(writing, chunk)
+            write_like(writing, reading, read_chunks(reading))
             os.fchmod(writing, mode)
         finally:
             os.close(writing)
@@ -304,7 +361,7 @@ def sha256_file(path: Path) -> str:
     digest = hashlib.sha256()
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        while chunk := os.read(fd, _CHUNK):
+        for chunk in read_chunks(fd):
             digest.update(chunk)
     finally:
         os.close(fd)
@@ -321,10 +378,7 @@ def content_of(path: str | Path) -> bytes | None:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             return None
-        chunks: list[bytes] = []
-        while chunk := os.read(fd, _CHUNK):
-            chunks.append(chunk)
-        return b"".join(chunks)
+        return b"".join(read_chunks(fd))
     except OSError:
         return None
     finally:

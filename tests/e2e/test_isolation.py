@@ -148,3 +148,40 @@ def test_cleanup_removes_the_trees_of_a_loop_that_has_ended(fresh_place: Path, i
     assert 1 == len(git(fresh_place, "worktree", "list").splitlines())
     assert not (fresh_place / ".jumar/work/one").exists()
     assert "0.3" == (fresh_place / ".jumar/loops/one/final-output/score.txt").read_text()
+
+
+@pytest.mark.parametrize("isolation", ["none", "copy", "worktree"])
+def test_a_sparse_file_takes_no_more_room_anywhere(fresh_place: Path, isolation: str) -> None:
+    with (fresh_place / "beside.img").open("wb") as file:
+        file.truncate(300_000_000)
+    (fresh_place / "n.txt").write_text("0")
+    agent = "import os; n = os.environ['JUMAR_ITERATION']; open('n.txt', 'w').write(n); f = open('disk.img', 'wb'); "
+    (fresh_place / "agent.py").write_text(f"{agent}f.seek(10**8); f.write(n.encode()); f.truncate(3 * 10**8)")
+    (fresh_place / "jumar.toml").write_text(
+        f"""
+[loop]
+id = "t"
+isolation = "{isolation}"
+max_iterations = 2
+[artifacts]
+include = ["disk.img", "n.txt"]
+max_file_mb = 1000
+[generator]
+command = [{json.dumps(sys.executable)}, "agent.py"]
+[[scorers]]
+dimension = "n"
+command = "echo 0.$(cat n.txt)"
+"""
+    )
+    if isolation == "worktree":
+        git(fresh_place, "init", "-q")
+        git(fresh_place, "add", "n.txt", "agent.py")
+        git(fresh_place, "commit", "-qm", "start")
+    jumar(fresh_place, "run", check=0)
+    jumar(fresh_place, "select", "--use", "1", "--reason", "smaller", check=0)
+    jumar(fresh_place, "apply", check=0)
+    jumar(fresh_place, "apply", "--undo", check=0)
+    jumar(fresh_place, "verify", check=0)
+    found = [path for path in fresh_place.rglob("*.img") if path.is_file()]
+    assert len(found) >= (4 if isolation == "none" else 5)
+    assert sum(path.stat().st_blocks * 512 for path in found) < 10_000_000, found

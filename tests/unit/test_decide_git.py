@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from decide_kit import AT, BY, RULES, File, Link, Tree, new_loop, put, read_tree, record, write_tree
 
+from jumar.decide import gittree
 from jumar.decide.apply import apply, plan_apply
 from jumar.decide.git import make_branch, make_commit, make_patch
 from jumar.decide.gitcall import find_repository
@@ -297,7 +298,7 @@ def test_a_full_temporary_directory_is_said(top, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(shutil, "copyfile", full)
+    monkeypatch.setattr(gittree, "copy_file", full)
     with pytest.raises(StoreWriteError, match="the disk is full"):
         branch(loop_in(top), top)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +278,37 @@ def test_a_file_is_copied_without_following_a_link() -> None:
         files.copy_file(Path("a"), Path("b"))
     with pytest.raises(OSError, match="Too many levels"):
         files.copy_file(Path("link"), Path("c"))
+
+
+@pytest.mark.parametrize("copy", [files.copy_file, files.copy_alike])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [],
+        [(0, b"")],
+        [(0, b"start"), (9_000_000, b"end")],
+        [(5_000_000, b"in the middle"), (8_000_001, b"")],
+        [(3_000_000, b"x" * 5_000), (3_500_000, bytes(20_000)), (7_000_000, b"\0")],
+    ],
+)
+def test_a_hole_stays_a_hole(copy: Callable[[Path, Path], object], parts: list[tuple[int, bytes]]) -> None:
+    source, target = Path("source"), Path("target")
+    with source.open("wb") as file:
+        for at, data in parts:
+            file.seek(at)
+            file.write(data)
+            file.truncate()
+    source.chmod(0o640)
+    copy(source, target)
+    assert source.read_bytes() == target.read_bytes()
+    assert target.stat().st_blocks <= source.stat().st_blocks
+    assert [0o644, 0o640][copy is files.copy_alike] == stat.S_IMODE(target.stat().st_mode)
+
+
+def test_a_file_of_zeros_that_has_no_holes_gets_none() -> None:
+    Path("source").write_bytes(bytes(3_000_000))
+    files.copy_file(Path("source"), Path("target"))
+    assert Path("target").stat().st_blocks * 512 >= 3_000_000
 
 
 def test_free_space_is_that_of_the_nearest_parent() -> None:

@@ -19,7 +19,7 @@ from jumar.app.machine import Row
 from jumar.app.parts import build_parts, evaluator_warnings
 from jumar.app.shortfalls import of_the_copy
 from jumar.errors import JumarError
-from jumar.files import remove_tree
+from jumar.files import copy_alike, remove_tree
 from jumar.loop.broken import trouble_of_check, trouble_of_scorer
 from jumar.loop.control import StopSwitch
 from jumar.loop.environment import build_environment, left_out, step_variables
@@ -98,11 +98,17 @@ def throw_away_copy(workdir: Path, root: Path, artifacts: tuple[str, ...], confi
         copy, scratch = place / workdir.name, place / ".scratch"
         scratch.mkdir()
         if _tree_size(workdir) <= _COPY_LIMIT:
-            shutil.copytree(workdir, copy, symlinks=True, ignore=lambda at, names: _not_copied(Path(at), names, root))
+            shutil.copytree(
+                workdir,
+                copy,
+                symlinks=True,
+                ignore=lambda at, names: _not_copied(Path(at), names, root),
+                copy_function=copy_alike,
+            )
         else:
             for path in artifacts:
                 (copy / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(workdir / path, copy / path, follow_symlinks=False)
+                copy_alike(workdir / path, copy / path, follow_symlinks=False)
         yield Rehearsal(workdir=copy, scratch=scratch, artifacts=artifacts, config=config)
 
 

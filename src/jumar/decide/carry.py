@@ -15,7 +15,17 @@ from pathlib import Path
 from jumar.decide.moves import Moves, conflict_message
 from jumar.decide.tree import Tree, same
 from jumar.errors import ArtifactError, ConflictError, JumarError, StoreDamagedError
-from jumar.files import TEMPORARY, as_write_error, make_directory, remove_tree, rename_new, sync_tree, write_all, write_once
+from jumar.files import (
+    TEMPORARY,
+    as_write_error,
+    make_directory,
+    remove_tree,
+    rename_new,
+    sync_tree,
+    read_chunks,
+    write_like,
+    write_once,
+)
 from jumar.model.records import ArtifactDetail
 from jumar.store.layout import LoopPaths
 from jumar.store.snapshot import take_snapshot
@@ -25,7 +35,6 @@ from jumar.text import escape
 
 __all__ = ["carry_out", "keep_copy"]
 
-_CHUNK = 1 << 20
 _READABLE = 0o400
 
 
@@ -126,9 +135,7 @@ def _copy(source: Path, target: Path, detail: ArtifactDetail) -> None:
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             digest = hashlib.sha256()
-            while chunk := os.read(reading, _CHUNK):
-                digest.update(chunk)
-                write_all(writing, chunk)
+            write_like(writing, reading, read_chunks(reading), digest.update)
             os.fchmod(writing, detail.mode | _READABLE)
         finally:
             os.close(writing)

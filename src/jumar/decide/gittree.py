@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumar.decide.gitcall import Git, records
+from jumar.files import copy_file
 from jumar.model.records import ArtifactDetail
 from jumar.store.matching import ArtifactRules
 
@@ -87,8 +88,7 @@ class Layout:
         if detail.kind == "symlink":
             os.symlink(detail.target or "", target)
         else:
-            shutil.copyfile(source, target, follow_symlinks=False)
-            os.chmod(target, 0o755 if detail.mode & 0o100 else 0o644)
+            copy_file(source, target, 0o755 if detail.mode & 0o100 else 0o644)
 
     def add(self, paths: Iterable[str]) -> None:
         """Put files of the working directory into the index, as ``git add`` would."""

@@ -17,13 +17,12 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from jumar.errors import ConflictError, UsageError
-from jumar.files import as_write_error, outdate, sha256_bytes
+from jumar.files import as_write_error, outdate, read_chunks, sha256_bytes, write_like
 from jumar.model.records import ArtifactDetail
 from jumar.text import escape
 
 __all__ = ["Look", "Tree", "same"]
 
-_CHUNK = 1 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_A_DIRECTORY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
@@ -260,7 +259,7 @@ def _look(fd: int, name: str, path: str) -> Look:
 def _hash(file: int) -> tuple[str, int]:
     digest = hashlib.sha256()
     size = 0
-    while chunk := os.read(file, _CHUNK):
+    for chunk in read_chunks(file):
         digest.update(chunk)
         size += len(chunk)
     return digest.hexdigest(), size
@@ -293,10 +292,7 @@ def _copy_across(staged: Path, fd: int, name: str, temporary: str) -> None:
 def _copy_to_new(source: int, fd: int, name: str) -> None:
     target = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=fd)
     try:
-        while chunk := os.read(source, _CHUNK):
-            view = memoryview(chunk)
-            while view:
-                view = view[os.write(target, view) :]
+        write_like(target, source, read_chunks(source))
         os.fchmod(target, stat.S_IMODE(os.fstat(source).st_mode))
         os.fsync(target)
     finally:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -289,7 +288,7 @@ class Guard:
                 if not os.path.lexists(tree / file.path):
                     with contextlib.suppress(OSError):
                         files.make_directory((tree / file.path).parent)
-                        shutil.copy2(origin / file.path, tree / file.path, follow_symlinks=False)
+                        files.copy_alike(origin / file.path, tree / file.path, follow_symlinks=False)
         paths = {file.path for file in own if _is_small(tree / file.path)}
         if self._spec is not None:
             paths |= {path for path in (*workspace.paths(), *workspace.matching(self._rules.protect)) if self._protects(path)}

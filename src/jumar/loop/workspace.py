@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from jumar.decide.recorded import config_now
 from jumar.errors import ArtifactError, UsageError
-from jumar.files import TEMPORARY, as_write_error, make_directory, remove_tree, rename_new
+from jumar.files import TEMPORARY, as_write_error, copy_alike, make_directory, remove_tree, rename_new
 from jumar.loop.hooks import port_of
 from jumar.loop.settings import LoopSettings
 from jumar.loop.worktrees import discard_worktree, is_whole, make_worktree, place_in_repository, unlock
@@ -87,7 +87,7 @@ class Workspace:
         with as_write_error("copy the working directory to", self.tree):
             temporary = self.tree.with_name(TEMPORARY + self.tree.name)
             remove_tree(temporary)
-            shutil.copytree(self.origin, temporary, symlinks=True, ignore=self._not_copied)
+            shutil.copytree(self.origin, temporary, symlinks=True, ignore=self._not_copied, copy_function=copy_alike)
             rename_new(temporary, self.tree)
 
     def _not_copied(self, directory: str, names: list[str]) -> set[str]:

@@ -114,9 +114,10 @@ def _copy(top: Path, tree: Path, paths: Iterable[str], *, never: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             made.add(target.parent)
         if source.is_dir() and not source.is_symlink():  # a submodule that is not checked out, or a repository of its own
-            shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git"))
+            ignored = shutil.ignore_patterns(".git")
+            shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=ignored, copy_function=files.copy_alike)
         elif source.is_symlink() or source.is_file():
-            shutil.copy2(source, target, follow_symlinks=False)
+            files.copy_alike(source, target, follow_symlinks=False)
 
 
 def unlock(tree: Path) -> None:

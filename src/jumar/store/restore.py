@@ -25,7 +25,6 @@ __all__ = ["RestorePlan", "plan_restore", "refuse_leading_out", "restore"]
 
 _LINKS_FOLLOWED: Final = 40
 _SHOWN: Final = 5
-_CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,9 +270,7 @@ def _copy(source: str, temporary: str, detail: ArtifactDetail) -> None:
     try:
         writing = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            while chunk := os.read(reading, _CHUNK):
-                digest.update(chunk)
-                files.write_all(writing, chunk)
+            files.write_like(writing, reading, files.read_chunks(reading), digest.update)
             os.fchmod(writing, detail.mode)
         finally:
             os.close(writing)

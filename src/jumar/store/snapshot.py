@@ -276,13 +276,11 @@ def _hash(path: str, fd: int, expected: int) -> tuple[str, int]:
 
 
 def _copy(path: str, source: int, expected: int, name: str, target_fd: int) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
+    digest = hashlib.sha256()
     target = os.open(name, _CREATE, STORED_MODE, dir_fd=target_fd)
     try:
-        for chunk in _chunks(path, source, expected):
-            digest.update(chunk)
-            size += len(chunk)
-            files.write_all(target, chunk)
+        files.write_like(target, source, _chunks(path, source, expected), digest.update)
+        size = os.fstat(target).st_size
         os.fchmod(target, STORED_MODE)
     finally:
         os.close(target)
