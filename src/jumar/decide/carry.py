@@ -19,10 +19,10 @@ from jumar.files import (
     TEMPORARY,
     as_write_error,
     make_directory,
+    read_chunks,
     remove_tree,
     rename_new,
     sync_tree,
-    read_chunks,
     write_like,
     write_once,
 )
