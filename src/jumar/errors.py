@@ -19,6 +19,7 @@
     ├── LockedError                13   another process is writing this loop
     ├── StoreDamagedError          14   what is on disk is not what was written
     │   ├── ForgedError             14   a file of a loop that jumar did not write
+    │   ├── OtherKeyError           14   a file that bears another key's mark, in a loop of this user
     │   └── FormatTooNewError      14   written by a newer jumar
     ├── StoreWriteError             1   the disk refused (full, read-only, input/output error)
     ├── PatternSaveError            1   patterns that would not be readable again; the file is as it was
@@ -51,6 +52,7 @@ __all__ = [
     "MissingExtraError",
     "NotFoundError",
     "NothingEvaluatedError",
+    "OtherKeyError",
     "PatternLoadError",
     "PatternSaveError",
     "ScoreError",
@@ -148,6 +150,17 @@ class ForgedError(StoreDamagedError):
 
     def __init__(self, path: Path, way: str = "the next `jumar run` sets it aside and says so") -> None:
         super().__init__(f"{path} was not written by jumar, or was changed since; {way}")
+        self.path = path
+
+
+class OtherKeyError(StoreDamagedError):
+    """A file bears the mark of a key that is not here, in a loop that was begun with the one that is."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} bears the mark of another machine or user, and anybody can write such a mark. If the loop was gone on with "
+            "there, `jumar repair --believe` takes all that does as it lies; else `jumar repair -y` sets it aside"
+        )
         self.path = path
 
 

@@ -17,7 +17,7 @@ import re
 from pathlib import Path
 from typing import Final, Literal
 
-__all__ = ["MARK", "Origin", "digest", "marked", "origin", "state_directory"]
+__all__ = ["MARK", "Origin", "digest", "marked", "origin", "remarked", "state_directory"]
 
 MARK: Final = "mark"
 _TAIL: Final = re.compile(rb',\s*"mark": ?"([0-9a-f]{12}):([0-9a-f]{64})"\s*\}\s*\Z')
@@ -101,3 +101,9 @@ def origin(data: bytes, place: str) -> Origin:
     if key is None or found[1] != _name(key):
         return "elsewhere"
     return "ours" if hmac.compare_digest(found[2], _mac(key, data[: found.start()], place)) else "forged"
+
+
+def remarked(data: bytes, place: str) -> bytes:
+    """Return ``data`` with our mark in the place of the one that it bears."""
+    found = _TAIL.search(data, max(0, len(data) - _LONGEST))
+    return marked(data[: found.start()] + (b"\n}\n" if data[:2] == b"{\n" else b"}\n") if found else data, place)

@@ -17,7 +17,7 @@ from loops import jumar
 from jumar.store.loop_store import LoopStore
 from jumar.store.verify import verify
 
-# What each attack does, in Python with: number (of the iteration), store (the loop's directory), json, os, pathlib, shutil.
+# What each attack does, in Python with: number (of the iteration), store (the loop's directory), what AGENT imports.
 ATTACKS = {
     "an empty snapshot that waits": "(store / 'pending/iteration-001').mkdir(parents=True, exist_ok=True)",
     "its own snapshot that waits": (
@@ -50,10 +50,18 @@ ATTACKS = {
         "data['config']['run']['loop']['max_iterations'] = 99\n"
         "(store / 'loop.json').write_text(json.dumps(data))"
     ),
+    "a mark of another machine": (
+        "for path in store.glob('iterations/*/metrics.json'):\n"
+        "    data = json.loads(path.read_text().replace('\"quality_score\": 1', '\"quality_score\": 9'))\n"
+        "    seal = {key: value for key, value in data.items() if key not in {'seal', 'mark'}}\n"
+        "    text = json.dumps(seal, separators=(',', ':'), sort_keys=True)\n"
+        "    seal['seal'] = hashlib.sha256(text.encode()).hexdigest()\n"
+        "    path.write_text(json.dumps(seal, indent=2)[:-2] + ',\\n  \"mark\": \"' + 'ab' * 6 + ':' + '0' * 64 + '\"\\n}\\n')"
+    ),
     "what stands for the attempts": "(store / 'attempts.settled').write_text('0 {}\\n')",
 }
 AGENT = """
-import json, os, pathlib, shutil, signal, sys
+import hashlib, json, os, pathlib, shutil, signal, sys
 number = int(os.environ["JUMAR_ITERATION"])
 store = pathlib.Path({store!r})
 open({calls!r}, "a").write(f"{{number}}\\n")
@@ -134,6 +142,11 @@ def test_killed_by_the_agent_the_next_run_believes_nothing_that_it_wrote(tmp_pat
         assert ended.returncode == 14
         assert "begin another loop with `jumar run --new`" in ended.stderr
         return
+    if attack == "a mark of another machine":
+        assert ended.returncode == 14
+        assert "`jumar repair -y` sets it aside" in " ".join(ended.stderr.split())
+        jumar(place, "repair", "t", "-y")
+        ended = jumar(place, "run", "--no-input", check=None)
     assert ended.returncode in {0, 10, 11}, ended.stderr + ended.stdout
     if attack != "no attempts":  # an older store is believed as it lies
         holds(place, 4)
@@ -150,6 +163,21 @@ def test_a_record_of_another_loop_is_not_believed(tmp_path: Path) -> None:
     ended = jumar(other, "run", "--no-input", check=None)
     assert "iterations/iteration-003 was not written by jumar" in ended.stdout + ended.stderr
     holds(other, 4)
+
+
+def test_a_loop_that_was_gone_on_with_by_another_user_is_believed_when_a_person_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = project(tmp_path, "pass", most=2)
+    jumar(place, "run", "--no-input")
+    with monkeypatch.context() as other:
+        other.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+        assert "it is believed as it lies" in jumar(place, "run", "--no-input", "-n", "3").stdout
+    assert jumar(place, "run", "--no-input", "-n", "4", check=None).returncode == 14
+    assert "your mark now" in jumar(place, "repair", "t", "--believe").stdout
+    assert jumar(place, "verify").returncode == 0
+    assert jumar(place, "run", "--no-input", "-n", "4").returncode == 0
+    assert len(records(place)) == 5
 
 
 MORE = {

@@ -34,6 +34,7 @@ _EPILOG = """\b
 Examples:
   jumar repair calc-3             says what it would do
   jumar repair calc-3 -y          does it
+  jumar repair calc-3 --believe   takes what another machine or user has recorded
 
 Exit code: 0 when the loop is whole, or is now; 14 while something is damaged."""
 
@@ -41,10 +42,11 @@ Exit code: 0 when the loop is whole, or is now; 14 while something is damaged.""
 @click.command("repair", epilog=_EPILOG)
 @loop_argument
 @click.option("-y", "--yes", is_flag=True, help="Do it.")
+@click.option("--believe", is_flag=True, help="Take records that bear the mark of another machine or user as they lie.")
 @root_option
 @json_option
 @quiet_option
-def repair_command(loop: str | None, root: Path, *, yes: bool, as_json: bool, quiet: bool) -> int:
+def repair_command(loop: str | None, root: Path, *, yes: bool, believe: bool, as_json: bool, quiet: bool) -> int:
     """Set right what `jumar verify` finds: say what would be done, or do it.
 
     Nothing is deleted. What is damaged or was not written by jumar is moved to quarantine/; an iteration that lost its
@@ -63,6 +65,14 @@ def repair_command(loop: str | None, root: Path, *, yes: bool, as_json: bool, qu
     from jumar.store.repair import plan_repair, repair
     from jumar.store.verify import verify
 
+    if believe:
+        with store.lock():
+            believed = store.trust.believe(store.paths.directory)
+        store = open_loop(root, str(directory.absolute()))
+        if not (as_json or quiet):
+            print_text(
+                f"{plural(believed, 'file')} of another machine or user {'bears' if believed == 1 else 'bear'} your mark now"
+            )
     if yes:
         mendings, left = repair(store, by=current_user(), at=SystemClock().now())
     else:

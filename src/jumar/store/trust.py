@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from jumar import files
-from jumar.errors import ForgedError
-from jumar.marks import origin
+from jumar.errors import ForgedError, OtherKeyError
+from jumar.marks import origin, remarked
 from jumar.model.codec import FORMAT, encode
 from jumar.store.reading import read_store_file
 
@@ -17,6 +17,7 @@ __all__ = ["Trust", "place_of"]
 
 _LOOP_JSON: Final = "loop.json"
 _VOUCHED: Final = "vouched.json"
+_NOT_OURS: Final = frozenset({"artifacts", "logs", "quarantine", "scratch"})  # no records lie there
 
 
 def place_of(nonce: str, path: str | os.PathLike[str]) -> str:
@@ -45,16 +46,37 @@ class Trust:
     def read(self, path: str | Path) -> bytes:
         """Return the content of a file that has to be there.
 
-        Errors: :class:`jumar.errors.StoreDamagedError`, its kind :class:`ForgedError` for a file that is not jumar's.
+        Errors: :class:`jumar.errors.StoreDamagedError`, its kinds :class:`ForgedError` for a file that is not jumar's, and
+        :class:`OtherKeyError`.
         """
         data = read_store_file(path)
         if not self.takes(path, data):
-            raise ForgedError(Path(path))
+            raise OtherKeyError(Path(path)) if self._foreign(path, data) else ForgedError(Path(path))
         return data
 
     def takes(self, path: str | Path, data: bytes) -> bool:
-        """Return whether ``data``, which lies at ``path``, may be believed to be a jumar's."""
-        return not self.ours or origin(data, place_of(self.nonce, path)) in {"ours", "elsewhere"}
+        """Return whether ``data``, which lies at ``path``, may be believed to be a jumar's.
+
+        The mark of a key that is not here proves nothing, so that in a loop of ours it is none.
+        """
+        return not self.ours or origin(data, place_of(self.nonce, path)) == "ours"
+
+    def believe(self, directory: Path) -> int:
+        """Give our mark to what bears another key's below ``directory``, the loop's: a person's word, under the lock.
+
+        Returns how many files there were. Errors: :class:`jumar.errors.StoreWriteError`.
+        """
+        believed = 0
+        for relative, entry in files.walk(directory, prune=lambda path: path.rsplit("/", 2)[-2] in _NOT_OURS):
+            data = files.content_of(entry.path) if relative.endswith(".json") and "/" in relative else None
+            if data is not None and self._foreign(relative, data):
+                with files.as_write_error("write", Path(entry.path)):
+                    files.replace_file(Path(entry.path), remarked(data, place_of(self.nonce, relative)))
+                believed += 1
+        return believed
+
+    def _foreign(self, path: str | Path, data: bytes) -> bool:
+        return self.ours and origin(data, place_of(self.nonce, path)) == "elsewhere"
 
     def vouch(self, folder: Path, place: str) -> None:
         """Keep beside the files below ``folder``, which a later iteration reads again, what they are now.
@@ -70,7 +92,7 @@ class Trust:
         if not self.ours:
             return True
         data = files.content_of(folder / _VOUCHED) or b""
-        if origin(data, self._of(place)) not in {"ours", "elsewhere"}:
+        if origin(data, self._of(place)) != "ours":
             return False
         return json.loads(data)["files"] == _digests(folder)
 
