@@ -180,6 +180,26 @@ def test_a_loop_that_was_gone_on_with_by_another_user_is_believed_when_a_person_
     assert len(records(place)) == 5
 
 
+@pytest.mark.parametrize("copies", ["shutil.rmtree(copies)", "[path.unlink() for path in copies.rglob('*.py')]"])
+@pytest.mark.parametrize("kill", [False, True], ids=["running", "killed"])
+def test_without_its_copies_what_is_protected_is_that_of_the_start(tmp_path: Path, copies: str, *, kill: bool) -> None:
+    weakens = f"copies = store / 'checks'\nif copies.exists(): {copies}\npathlib.Path('test_text.py').write_text('')"
+    place = project(tmp_path, weakens, most=3, kill=kill)
+    (place / "test_text.py").write_text("import pathlib, sys\nsys.exit('9' not in pathlib.Path('text.md').read_text())\n")
+    config = place / "jumar.toml"
+    check = f'[[checks]]\nname = "test"\ncommand = "{sys.executable} -c \'import test_text\'"\n'
+    config.write_text(config.read_text().replace("[generator]", "protect = ['test_*.py']\n[generator]") + check)
+    ended = jumar(place, "run", "--no-input", check=None)
+    if kill:
+        jumar(place, "repair", "t", "-y", check=None)
+        ended = jumar(place, "run", "--no-input", check=None)
+    assert ended.returncode == 10, ended.stdout + ended.stderr
+    assert {one["verification_status"] for one in records(place)} == {"failed"}
+    shutil.rmtree(place / ".jumar/loops/t/checks", ignore_errors=True)
+    jumar(place, "run", "--no-input", "-n", "4", check=None)
+    assert {one["verification_status"] for one in records(place)} == {"failed"}
+
+
 MORE = {
     "takes a test away": "pathlib.Path('test_text.py').unlink(missing_ok=True)",
     "makes its test say yes": "pathlib.Path('test_text.py').write_text('')",

@@ -84,6 +84,7 @@ PUBLIC = [
 EXIT_CODES = {
     "MissingExtraError": 2,
     "ForgedError": 14,
+    "OtherKeyError": 14,
     "ArtifactError": 2,
     "BrokenStartError": 2,
     "ConfigError": 2,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar import files
+from jumar.errors import StoreDamagedError
 from jumar.loop.bytecode import installed
 from jumar.loop.checkfiles import CheckFile, GuardRules
 from jumar.loop.runners.configuration import OWN, stands_in
@@ -154,8 +155,7 @@ class Guard:
         notices = list(self._rules.notices) if self._is_new() else []
         self._led = os.path.lexists(workspace.tree / _COMMONDIR)
         if kept is None or kept[0] < generation:
-            if kept is not None:
-                self._carry_over(kept, workspace)
+            notices += self._carry_over(kept, workspace)
             kept = (generation, self._keep(generation, workspace))
         self._start, self._copies = kept[1], self._store.paths.checks_of(kept[0]) / ARTIFACTS
         self._outside = tuple(file for file in self._rules.files if file.path not in self._start.entries)
@@ -214,7 +214,12 @@ class Guard:
         ]
         if logs is not None:
             _keep_versions(workspace.directory, (*(detail.path for detail in plan.write), *plan.delete), logs / _KEPT)
-        restore(plan)
+        try:
+            restore(plan)
+        except StoreDamagedError as error:  # its copies are not what they were; those of the start's snapshot may be
+            self._copies = self._store.artifacts(0)
+            restore(replace(plan, artifacts=self._copies))
+            found.append(Finding(message=f"a copy of what decides was taken away or changed: {error}"))
         return (*led, *(map(_after_the_fact, found) if decided else found))
 
     def before_scoring(self, number: int, workspace: Workspace, logs: Path) -> tuple[Finding, ...]:
@@ -291,16 +296,35 @@ class Guard:
                         files.copy_alike(origin / file.path, tree / file.path, follow_symlinks=False)
         paths = {file.path for file in own if _is_small(tree / file.path)}
         if self._spec is not None:
-            paths |= {path for path in (*workspace.paths(), *workspace.matching(self._rules.protect)) if self._protects(path)}
+            paths |= self._protected(workspace)
         return self._store.keep_checks(generation, tree, sorted(paths)) if paths else Manifest({})
 
-    def _carry_over(self, kept: tuple[int, Manifest], workspace: Workspace) -> None:
-        """After a change that a person accepted: what is protected is still that of the start, whatever the tree holds now."""
-        entries = {path: detail for path, detail in kept[1].entries.items() if self._protects(path)}
-        copies = self._store.paths.checks_of(kept[0]) / ARTIFACTS
-        plan = plan_restore(Manifest(entries), copies, workspace.directory, (), cache=workspace.cache)
-        if plan.write:
+    def _carry_over(self, kept: tuple[int, Manifest] | None, workspace: Workspace) -> Iterator[str]:
+        """Make what is protected as at the start, whatever the tree holds now; yields what to tell a person.
+
+        After a change that a person accepted, and where the copies are gone: then it is that of the start's snapshot.
+        """
+        store, later = self._store, ()
+        if kept is None and not (store.iteration_numbers()[:1] == (0,) and store.has_snapshot(0)):
+            return
+        start = store.manifest(0) if kept is None else kept[1]
+        copies = store.artifacts(0) if kept is None else store.paths.checks_of(kept[0]) / ARTIFACTS
+        entries = {path: detail for path, detail in start.entries.items() if self._protects(path)}
+        if kept is None:
+            self._surroundings.begin(workspace)
+            there = self._protected(workspace) - entries.keys()
+            later = tuple(sorted(path for path in there if not self._surroundings.had(workspace, path)))
+        plan = plan_restore(Manifest(entries), copies, workspace.directory, later, cache=workspace.cache)
+        changed = [path for path in (*(one.path for one in plan.write), *later) if os.path.lexists(workspace.directory / path)]
+        if kept is None and changed:
+            aside = escape(os.fspath(store.set_aside(workspace.directory, changed)))
+            said = f"{_some(changed)}: not as in the snapshot of the start, and the copies that the loop had are gone"
+            yield f"{said}; put back, and what was there is kept in {aside}"
+        if plan.write or plan.delete:
             restore(plan)
+
+    def _protected(self, workspace: Workspace) -> set[str]:
+        return {path for path in (*workspace.paths(), *workspace.matching(self._rules.protect)) if self._protects(path)}
 
     def _difference(self, workspace: Workspace, new: Iterable[str] = ()) -> RestorePlan:
         return plan_restore(self._start, self._copies, workspace.directory, new, cache=workspace.cache)
