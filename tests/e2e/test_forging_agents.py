@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,73 @@ def test_without_its_copies_what_is_protected_is_that_of_the_start(tmp_path: Pat
     shutil.rmtree(place / ".jumar/loops/t/checks", ignore_errors=True)
     jumar(place, "run", "--no-input", "-n", "4", check=None)
     assert {one["verification_status"] for one in records(place)} == {"failed"}
+
+
+ASKING = """import subprocess, time
+here = pathlib.Path({answers!r})
+if number == 2 and not here.exists():
+    here.mkdir()
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(0.5)
+    for what in {commands!r}:
+        command = {before!r} + [sys.executable, '-m', 'jumar.cli.entry', *what.split()]
+        done = subprocess.run(command, capture_output=True, text=True)
+        (here / what).write_text(f'{{done.returncode}} {{done.stderr}}')
+    (here / 'done').touch()
+    time.sleep({lives})
+"""
+SELECT = "select t --use 1 --reason better"
+
+
+def asked(tmp_path: Path, *commands: str, before: tuple[str, ...] = (), lives: float = 0) -> tuple[Path, dict[str, str]]:
+    """Run an agent that kills jumar and then calls it; return where, and what it was answered."""
+    answers = tmp_path / "answers"
+    act = ASKING.format(answers=str(answers), commands=commands, before=list(before), lives=lives)
+    place = project(tmp_path, act.rstrip())
+    assert jumar(place, "run", "--no-input", check=None).returncode == -9
+    deadline = time.monotonic() + 30
+    while not (answers / "done").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return place, {path.name: " ".join(path.read_text().split()) for path in answers.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "before", [(), ("env", "-u", "JUMAR_LOOP_ID", "-u", "JUMAR_ITERATION", "-u", "JUMAR_STEP"), ("setsid", "-w")]
+)
+def test_what_a_program_of_the_loop_selects_waits_for_a_person(tmp_path: Path, before: tuple[str, ...]) -> None:
+    place, said = asked(tmp_path, SELECT, before=before)
+    assert said[SELECT].startswith("2 jumar: iteration 1 is not selected: a program of iteration 2 was there")
+    assert "iteration 1 is not selected" in jumar(place, "show", check=0).stderr
+    ended = jumar(place, "run", "--no-input", check=0)
+    assert "iteration 1 is not selected" in ended.stdout + ended.stderr
+    assert "words 4" in (place / "text.md").read_text()
+    jumar(place, "select", "--use", "1", "--reason", "a person says so", check=0)
+    assert "not selected" not in jumar(place, "show", check=0).stderr
+    jumar(place, "apply", check=0)
+    assert "words 1" in (place / "text.md").read_text()
+    decisions = LoopStore.open(place / ".jumar/loops/t").decisions()
+    assert ["held", "override"] == [one.kind for one in decisions if one.kind in {"held", "override"}]
+
+
+def test_what_is_selected_while_a_program_of_the_loop_runs_waits_too(tmp_path: Path) -> None:
+    place, _ = asked(tmp_path, lives=60)
+    by_a_person = jumar(place, *SELECT.split(), check=2)
+    assert "process" in by_a_person.stderr
+    assert "which still runs, was there when that was asked for" in by_a_person.stderr
+    jumar(place, "run", "--no-input", check=0)  # it ends what the killed run left
+    assert "words 4" in (place / "text.md").read_text()
+
+
+def test_what_changes_a_loop_is_not_done_for_its_programs(tmp_path: Path) -> None:
+    commands = ("apply t", "cleanup t --keep 0", "repair t -y", "repair t --believe", "rm t -y", "run -n 99")
+    place, said = asked(tmp_path, *commands)
+    for command in commands:
+        words = f"2 jumar: a program of iteration 2 of loop 't' called `jumar {command.split()[0]}`"
+        assert said[command].startswith(words), said[command]
+    jumar(place, "run", "--no-input", check=0)
+    assert [0, 1, 2, 3, 4] == [one["iteration_number"] for one in records(place)]
+    assert verify(LoopStore.open(place / ".jumar/loops/t")).problems == ()
 
 
 MORE = {

@@ -24,6 +24,7 @@ from jumar.decide.recorded import MADE_UP, artifact_rules, config_now
 from jumar.decide.treelock import refuse_busy_tree
 from jumar.errors import ConfigError, ForgedError, UsageError
 from jumar.loop.aside import complete
+from jumar.loop.callers import refuse_program
 from jumar.loop.clock import SystemClock
 from jumar.loop.control import StopSwitch, refuse_stop_file
 from jumar.loop.engine import Loop, check_settings
@@ -255,6 +256,7 @@ def _store(
                 raise
     if choice.unbegun:
         return _begun_again(request, choice, settings, document)
+    refuse_program(choice.loop_id, "run")
     store = LoopStore.open(loops_directory(request.root) / choice.loop_id)
     settings = replace(settings, loop_id=choice.loop_id)
     left_out = (*artifact_rules(store).exclude, *settings.artifacts.exclude)

@@ -84,6 +84,10 @@ def apply_command(loop: str | None, root: Path, **given: Any) -> int:
     """
     _check_options(given)
     store = open_loop(root, loop, tell=not (given["quiet"] or given["as_json"]))
+    if not (given["patch"] or given["dry_run"]):
+        from jumar.loop.callers import refuse_program
+
+        refuse_program(store.loop_id, "apply")
     if given["patch"]:
         _patch(store, given)
     elif given["dry_run"]:

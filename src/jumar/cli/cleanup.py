@@ -45,6 +45,7 @@ def cleanup_command(loop: str | None, keep: int, root: Path, *, dry_run: bool, t
     Always kept besides: the selected one, the best before a degradation, the last, the start, and what an undo needs.
     """
     from jumar.decide.cleanup import cleanup, plan_cleanup
+    from jumar.loop.callers import refuse_program
     from jumar.loop.clock import SystemClock
     from jumar.loop.identity import current_user
     from jumar.loop.workspace import discard_trees
@@ -55,6 +56,7 @@ def cleanup_command(loop: str | None, keep: int, root: Path, *, dry_run: bool, t
     if dry_run:
         result = plan_cleanup(store, keep=keep)
     else:
+        refuse_program(store.loop_id, "cleanup")
         clock = SystemClock()
         with store.lock():
             removed = discard_trees(store) if trees else None

@@ -23,6 +23,7 @@ from jumar.text import escape, escape_block, in_ascii, nearest, wrapped
 
 if TYPE_CHECKING:
     from jumar.app.live import LoopObserver
+    from jumar.model import Decision
     from jumar.store.loop_reader import LoopReader
     from jumar.store.loop_store import LoopStore
 
@@ -34,6 +35,7 @@ __all__ = [
     "complete_loop",
     "file_of",
     "find_loop",
+    "held_words",
     "iteration_argument",
     "json_option",
     "listed_root",
@@ -143,9 +145,30 @@ def open_loop(root: Path, loop: str | None, *, tell: bool = False) -> LoopStore:
     directory = find_loop(root, loop)
     store = LoopStore.open(directory)
     _take_up_redaction(store)
+    _tell_held(store)
     if tell and loop is None:
         print_text(f"loop      {escape(directory.name)}, the newest in {shown_path(store.paths.root)}", err=True)
     return store
+
+
+def _tell_held(store: LoopStore) -> None:
+    """Say which override waits for a person, as long as one does."""
+    from jumar.decide.standing import held
+
+    with contextlib.suppress(StoreDamagedError):  # whoever needs the decisions will say so
+        waiting = held(store.decisions())
+        if waiting is not None:
+            print_line("note", held_words(waiting, store.paths.directory), err=True)
+
+
+def held_words(decision: Decision, directory: Path) -> str:
+    """Return what to say of an override that waits: who made it, and what makes it stand or go."""
+    wanted, who = decision.data.get("wanted"), escape(str(decision.data.get("made_by")))
+    says = f"({escape(decision.at)}, reason: {escape(decision.reason)})"
+    return (
+        f"iteration {wanted} is not selected: {who} was there when that was asked for {says}. A person confirms it with "
+        f"{command_for('select', directory, f'--use {wanted} --reason …')}, or keeps the rules' choice with --use best"
+    )
 
 
 def _take_up_redaction(store: LoopStore) -> None:

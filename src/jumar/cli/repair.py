@@ -54,6 +54,10 @@ def repair_command(loop: str | None, root: Path, *, yes: bool, believe: bool, as
     away as a whole, and the next `jumar run` starts anew.
     """
     directory = find_loop(root, loop)
+    if yes or believe:
+        from jumar.loop.callers import refuse_program
+
+        refuse_program(directory.name, "repair")
     try:
         store = open_loop(root, str(directory.absolute()))
     except FormatTooNewError:

@@ -47,8 +47,10 @@ def rm_command(loop: str, root: Path, *, yes: bool, as_json: bool, quiet: bool) 
     Your working directory, your branches, and replies that judges of several loops share stay as they are. It can't be undone.
     """
     from jumar.app.removal import look_at, remove_loop
+    from jumar.loop.callers import refuse_program
 
     directory = find_loop(root, loop)
+    refuse_program(directory.name, "rm")
     if "/" not in loop and directory.name != loop:
         raise NotFoundError(
             f"no loop called '{escape(loop)}'; did you mean '{escape(directory.name)}'? rm takes whole names only"

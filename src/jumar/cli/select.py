@@ -10,6 +10,7 @@ import click
 
 from jumar.cli.common import (
     command_for,
+    held_words,
     json_option,
     loop_argument,
     open_loop,
@@ -86,6 +87,8 @@ def select_command(
     )
     if use is not None:
         decision = _override(store, use, reason or "", criteria)
+        if decision.kind == "held":
+            raise UsageError(held_words(decision, store.paths.directory))
         _show_override(store, decision, criteria, as_json=as_json, quiet=quiet)
         return 0
     result = select_from(store, criteria)
@@ -145,6 +148,7 @@ def _signed(value: float) -> str:
 def _override(store: LoopStore, use: str, reason: str, criteria: SelectionCriteria) -> Decision:
     from jumar.decide.override import override, parse_use
     from jumar.decide.recorded import config_now
+    from jumar.loop.callers import calling_program, running_program
     from jumar.loop.clock import SystemClock
     from jumar.loop.identity import current_user
     from jumar.report.views import refresh_views
@@ -157,7 +161,9 @@ def _override(store: LoopStore, use: str, reason: str, criteria: SelectionCriter
         )
     clock = SystemClock()
     with store.lock():
-        decision = override(store, wanted, reason=reason, by=current_user(), at=clock.now(), criteria=criteria)
+        program = calling_program(store.loop_id) or running_program(store)
+        at, by = clock.now(), current_user()
+        decision = override(store, wanted, reason=reason, by=by, at=at, criteria=criteria, made_by=program)
         refresh_views(store, at=clock.now())
     return decision
 

@@ -35,8 +35,11 @@ def override(
     by: str,
     at: str,
     criteria: SelectionCriteria,
+    made_by: str | None = None,
 ) -> Decision:
     """Let ``use`` stand from now on, whatever the rules choose, and return the decision.
+
+    ``made_by`` names a program of the loop that makes it, or that runs meanwhile: then it is only written down, as ``held``.
 
     ``best`` is what ``criteria`` choose now, ``final`` the last iteration, a number that one. The working directory is not
     touched. Errors: :class:`UsageError` without a reason, when the configuration forbids overrides, and for an iteration without
@@ -59,6 +62,10 @@ def override(
             number = _number(views, use)
         chosen = _usable(store, views, number)
         final = max(views, key=lambda view: view.number)
+        if made_by is not None:
+            data = {"use": use, "wanted": number, "made_by": made_by}
+            nothing = {"best_iteration": None, "final_iteration": final.number, "delta": None, "decision": None}
+            return store.add_decision("held", reason=why, by=by, at=at, data=data, **nothing)
         return store.add_decision(
             "override",
             best_iteration=number,

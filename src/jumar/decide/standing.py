@@ -11,9 +11,9 @@ from jumar.errors import NothingEvaluatedError
 from jumar.model import Decision, SelectionCriteria
 from jumar.store.loop_reader import LoopReader
 
-__all__ = ["Standing", "TrailEntry", "current", "decided", "standing", "trail", "trail_of"]
+__all__ = ["Standing", "TrailEntry", "current", "decided", "held", "standing", "trail", "trail_of"]
 
-_TRAIL = frozenset({"select", "override", "apply", "undo", "cleanup", "accept", "limits", "redact", "repair"})
+_TRAIL = frozenset({"select", "override", "held", "apply", "undo", "cleanup", "accept", "limits", "redact", "repair"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,12 @@ def decided(decisions: Iterable[Decision]) -> Decision | None:
         elif decision.kind == "select":
             selection = decision
     return override or selection
+
+
+def held(decisions: Sequence[Decision]) -> Decision | None:
+    """Return the last override that waits for a person's word; a later override is one. None when none waits."""
+    last = next((decision for decision in reversed(decisions) if decision.kind in {"held", "override"}), None)
+    return last if last is not None and last.kind == "held" else None
 
 
 def trail(store: LoopReader) -> tuple[TrailEntry, ...]:

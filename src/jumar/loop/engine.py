@@ -13,7 +13,7 @@ from jumar.budget.gate import Go, Stop, Wait, check_budget
 from jumar.decide.apply import finish, unfinished
 from jumar.decide.evidence import evidence_of, select_from
 from jumar.decide.select import record_selection
-from jumar.decide.standing import standing
+from jumar.decide.standing import held, standing
 from jumar.decide.treelock import locked_tree
 from jumar.errors import ConflictError, JumarError, NothingEvaluatedError, StoreWriteError, UsageError
 from jumar.loop.batch import Batch
@@ -250,6 +250,10 @@ class Loop:
     def _warn(self, told: Sequence[str]) -> None:
         for notice in (*told, *self.settings.notices):
             self._notice(notice)
+        waiting = held(self.store.decisions())
+        if waiting is not None:
+            wanted, who = waiting.data.get("wanted"), waiting.data.get("made_by")
+            self._notice(f"iteration {wanted} is not selected, because {who} was there when that was asked for; a person says so")
         if not self.parts.validators and self.settings.criteria.mode == "highest_quality_verified":
             self._notice("there are no checks, so nothing is verified and the selection is by score alone")
         if self.settings.completion_promise and not self.parts.validators and self.settings.stop.target is None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MARKER", "Family", "end_strays"]
+__all__ = ["MARKER", "Family", "end_strays", "environments_above"]
 
 MARKER = "JUMAR_STEP"
 _CHUNK = 1 << 17
@@ -137,6 +137,19 @@ class Family:
 def end_strays(nonce: str, *, grace: float = 2.0) -> int:
     """End the processes that a killed run left behind, known by the nonce of its step. Return how many there were."""
     return len(Family(nonce).end(grace=grace)[0]) if nonce else 0
+
+
+def environments_above() -> Iterator[list[bytes]]:
+    """Yield the environments that this process and those above it were started with, the nearest first."""
+    if Path("/proc/self/stat").exists():
+        parents, environment = {one.pid: one.parent for one in _from_proc()}, _environment_from_proc
+    else:
+        parents, environment = {one.pid: one.parent for one in _from_psutil()}, _environment_from_psutil
+    pid, seen = os.getpid(), set[int]()
+    while pid > 1 and pid not in seen:
+        seen.add(pid)
+        yield environment(pid)
+        pid = parents.get(pid, 0)
 
 
 def _from_proc() -> Iterator[_Process]:

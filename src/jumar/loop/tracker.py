@@ -21,6 +21,7 @@ from jumar.decide.select import record_selection
 from jumar.decide.standing import standing
 from jumar.decide.treelock import locked_tree
 from jumar.errors import ArtifactError, ConfigError, NotFoundError, ScoreError
+from jumar.loop.callers import calling_program
 from jumar.loop.clock import SystemClock
 from jumar.loop.identity import current_user
 from jumar.model import (
@@ -207,9 +208,13 @@ class BestOutputTracker:
         return select_from(self.store, criteria)
 
     def override(self, use: Literal["best", "final"] | int, *, reason: str) -> Decision:
-        """Let a person's choice stand instead; ``reason`` is required. Errors: :class:`UsageError`, :class:`NotFoundError`."""
+        """Let a person's choice stand instead; ``reason`` is required. A program of the very loop makes one that is ``held``.
+
+        Errors: :class:`UsageError`, :class:`NotFoundError`.
+        """
         with self.store.lock():
-            decision = override(self.store, use, reason=reason, by=current_user(), at=self._clock.now(), criteria=self.selection)
+            at, by, program = self._clock.now(), current_user(), calling_program(self.store.loop_id)
+            decision = override(self.store, use, reason=reason, by=by, at=at, criteria=self.selection, made_by=program)
             refresh_views(self.store, at=self._clock.now(), criteria=self.selection)
         return decision
 

@@ -15,6 +15,7 @@ __all__ = ["KINDS", "Decision", "DecisionKind", "Kind", "Rechecked", "end_after"
 Kind = Literal[
     "select",
     "override",
+    "held",
     "apply",
     "apply-end",
     "undo",
@@ -40,13 +41,15 @@ def _nothing() -> Mapping[str, Any]:
 class Decision:
     """One file of ``decisions/``.
 
-    ``best_iteration`` is the iteration that stands from now on, ``final_iteration`` the last one recorded then, ``delta``
-    the score of the final one minus the best one's (None when one has no score), ``replaced`` the iteration that stood
-    before (None at first). ``accept`` is a changed configuration that a person agreed to, ``limits`` another limit than in the
-    run before, ``end`` the end of a run with everything done that belongs to it; ``redact``, in older loops only, a secret that
-    was taken out of the whole history. ``repair`` is damage that was accepted: snapshots that were set aside, and what is missing
-    for good. ``recheck`` is what came of running the checks of a selected iteration once more (:class:`Rechecked`). ``data``
-    holds what belongs to the kind alone: the selection result, an apply's plan, a cleanup's list.
+    ``best_iteration`` is the iteration that stands from now on, ``final_iteration`` the last one recorded then, ``delta`` the
+    score of the final one minus the best one's (None when one has no score), ``replaced`` the iteration that stood before
+    (None at first). ``held`` is an override that a program of the loop made, or that was made while one ran: it changes
+    nothing until a person says so; ``data`` has ``wanted``, the iteration, and ``made_by``. ``accept`` is a changed
+    configuration that a person agreed to, ``limits`` another limit than in the run before, ``end`` the end of a run with
+    everything done that belongs to it; ``redact``, in older loops only, a secret that was taken out of the whole history.
+    ``repair`` is damage that was accepted: snapshots that were set aside, and what is missing for good. ``recheck`` is what
+    came of running the checks of a selected iteration once more (:class:`Rechecked`). ``data`` holds what belongs to the kind
+    alone: the selection result, an apply's plan, a cleanup's list.
     """
 
     number: int
