@@ -35,9 +35,11 @@ __all__ = [
     "copy_file",
     "free_bytes",
     "fsync_directory",
+    "is_directory",
     "is_inside",
     "is_sparse",
     "make_directory",
+    "names_in",
     "outdate",
     "read_chunks",
     "remove_any",
@@ -383,6 +385,23 @@ def content_of(path: str | Path) -> bytes | None:
         return None
     finally:
         os.close(fd)
+
+
+def names_in(directory: str | Path) -> list[str]:
+    """Return the names in a directory. Errors: ``OSError``, for a link to one too."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return os.listdir(fd)
+    finally:
+        os.close(fd)
+
+
+def is_directory(path: str | Path) -> bool:
+    """Return whether a directory stands at ``path``: one itself, and no link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def walk(

@@ -268,6 +268,39 @@ def test_what_changes_a_loop_is_not_done_for_its_programs(tmp_path: Path) -> Non
     assert verify(LoopStore.open(place / ".jumar/loops/t")).problems == ()
 
 
+@pytest.mark.parametrize("kind", ["a link", "a FIFO", "a file", "an endless file"])
+@pytest.mark.parametrize(
+    "place", ["scratch", "undo", "decisions", "checks", "quarantine", "best-tracker.json", "attempts/000009.start.json"]
+)
+@pytest.mark.parametrize("kill", [False, True], ids=["running", "killed"])
+def test_what_stands_in_the_place_of_a_part_of_the_store_is_moved_and_not_gone_through(
+    tmp_path: Path, place: str, kind: str, *, kill: bool
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "0001.txt").write_text("a person's")
+    make = {
+        "a link": f"there.symlink_to('{mine}')",
+        "a FIFO": "os.mkfifo(there)",
+        "a file": "there.write_text('')",
+        "an endless file": "there.symlink_to('/dev/zero')",
+    }[kind]
+    act = (
+        f"there = store / '{place}'\n"
+        "if number == 2 and not pathlib.Path(store, 'logs/planted').exists():\n"
+        "    (store / 'logs').mkdir(exist_ok=True); (store / 'logs/planted').write_text('')\n"
+        "    shutil.rmtree(there) if there.is_dir() else there.unlink(missing_ok=True)\n"
+        f"    {make}"
+    )
+    loop = project(tmp_path, act, most=3, kill=kill)
+    if kill:
+        assert jumar(loop, "run", "--no-input", check=None).returncode == -9
+    ended = jumar(loop, "run", "--no-input", check=None)
+    assert ended.returncode in {0, 10, 11}, ended.stderr
+    assert {path.name: path.read_text() for path in mine.iterdir()} == {"0001.txt": "a person's"}
+    holds(loop, 3)
+
+
 MORE = {
     "takes a test away": "pathlib.Path('test_text.py').unlink(missing_ok=True)",
     "makes its test say yes": "pathlib.Path('test_text.py').write_text('')",

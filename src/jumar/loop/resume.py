@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jumar.decide.evidence import evidence_of
 from jumar.decide.operation import last_applied
+from jumar.errors import ArtifactError
 from jumar.loop.heartbeat import last_beat
 from jumar.loop.plan import choose_parent
 from jumar.loop.purse import finish
@@ -119,6 +120,11 @@ def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> boo
             continue  # of an iteration that was set aside: the tree is a later one's
         if end is None or end.outcome in LEFT_NOTHING or start.parent is None or start.iteration in recorded:
             continue
+        if start.parent not in numbers:
+            raise ArtifactError(
+                f"iteration {start.parent}, from which iteration {start.iteration} began, is gone: this loop cannot go on. "
+                "`jumar run --new` begins another, from the working directory as it is"
+            )
         step = trees.step(start.candidate)
         if not ends and step.is_tried_again(start.iteration, end):
             continue

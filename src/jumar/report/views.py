@@ -64,7 +64,7 @@ def _derived_from(store: LoopStore) -> dict[str, Any]:
 def _last_reading(directory: Path) -> str | None:
     try:
         names = [path.name for path in directory.iterdir() if not path.name.startswith(".")]
-    except FileNotFoundError:
+    except OSError:
         return None
     return max(names, default=None)
 
@@ -82,8 +82,8 @@ def _is_fresh(store: LoopStore) -> bool:
 def _written(path: Path) -> dict[str, Any]:
     """The view as it stands, empty when it is missing or unreadable: then it is made again."""
     try:
-        found: object = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        found: object = json.loads(files.content_of(path) or b"")
+    except ValueError:
         return {}
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
@@ -91,6 +91,9 @@ def _written(path: Path) -> dict[str, Any]:
 def _write(store: LoopStore, at: str, criteria: SelectionCriteria | None, *, force: bool) -> None:
     report = load_report(store, criteria=criteria)
     derived_from = _derived_from(store)
+    for view in (store.paths.tracking_view, store.paths.report_view, store.paths.best_view):
+        if os.path.lexists(view) and files.content_of(view) is None:  # a directory cannot be replaced, a FIFO never ends
+            store.quarantine(view)
     output = _fill_output(store, report, force=force)
     records = report.records if report.artifacts_complete else store.records()
     _replace(store.paths.tracking_view, tracking_chunks(report, records, at=at, derived_from=derived_from))

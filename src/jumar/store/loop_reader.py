@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jumar.errors import NotFoundError, StoreDamagedError
+from jumar.files import names_in
 from jumar.model.attempts import Attempt
 from jumar.model.codec import decode
 from jumar.model.decisions import Decision, end_after, last_end
@@ -218,8 +219,8 @@ class LoopReader:
     def kept_checks(self) -> tuple[int, Manifest] | None:
         """Return the newest of ``checks/``, its number and what it holds; None when there is none. Errors: as for a manifest."""
         try:
-            numbers = [int(name) for name in os.listdir(self.paths.checks) if name.isdigit()]
-        except FileNotFoundError:
+            numbers = [int(name) for name in names_in(self.paths.checks) if name.isdigit()]
+        except OSError:
             return None
         if not numbers:
             return None

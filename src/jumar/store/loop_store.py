@@ -23,13 +23,13 @@ from jumar.store.layout import LoopPaths, iteration_name
 from jumar.store.loop_reader import LoopReader
 from jumar.store.manifest import Manifest
 from jumar.store.matching import ArtifactRules
+from jumar.store.misplaced import move_aside, replaced
 from jumar.store.reading import light
 from jumar.store.snapshot import StatCache, take_snapshot
 from jumar.store.staging import (
     ARTIFACTS,
     MANIFEST,
     METRICS,
-    QUARANTINE,
     Base,
     Pending,
     Plan,
@@ -51,7 +51,7 @@ class LoopStore(LoopReader):
     """A loop that is read and written. Every writing method takes the lock itself; hold it around several of them.
 
     ``cache`` holds the hashes of working directory files seen so far. ``wrote`` is told the path of each record, and
-    of each directory of an iteration, that this object wrote.
+    of each directory of an iteration, that this object wrote. ``moved`` tells what stood in the place of a directory.
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
@@ -60,6 +60,7 @@ class LoopStore(LoopReader):
         self._doubtful = False
         self._made_here: set[int] = set()
         self.wrote: Callable[[str], object] = str
+        self.moved: list[str] = []
 
     @classmethod
     def create(
@@ -135,9 +136,8 @@ class LoopStore(LoopReader):
                 if not self.paths.directory.is_dir():
                     raise NotFoundError(f"loop '{self.loop_id}' was removed")
                 with files.as_write_error("create a directory of", self.paths.directory):
+                    self.moved += replaced(self.paths)
                     for directory in self.paths.subdirectories:  # archives and git keep no empty ones
-                        if os.path.lexists(directory) and not directory.is_dir():
-                            self._move_aside(directory)
                         files.make_directory(directory)
                 self.refresh()
                 self._doubtful = False
@@ -424,14 +424,7 @@ class LoopStore(LoopReader):
     def quarantine(self, path: Path) -> str:
         """Move what jumar did not write out of the way, and return where it lies in the loop."""
         with self._writing("move out of the way", path):
-            return self._move_aside(path)
-
-    def _move_aside(self, path: Path) -> str:
-        files.make_directory(directory := self.paths.directory / QUARANTINE)
-        taken = max((int(name[:4]) for name in os.listdir(directory) if name[:4].isdigit()), default=0)
-        place = directory / f"{taken + 1:04d}-{path.name}"
-        os.rename(path, place)
-        return f"{QUARANTINE}/{place.name}"
+            return move_aside(self.paths, path)
 
     def discard_leftovers(self) -> None:
         """Remove what an interrupted process left behind: temporaries, and the scratch of all but the last attempt.

@@ -71,7 +71,7 @@ def quarantined(store: LoopStore) -> tuple[str, ...]:
 
     Of iterations their records are read, their manifests when they are used. Errors: damage of another kind.
     """
-    told: list[str] = []
+    told, store.moved = store.moved, []
     for read in (store.decisions, store.readings, store.attempts, store.views, store.kept_checks):
         while True:
             try:

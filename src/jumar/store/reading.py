@@ -6,10 +6,12 @@ attempts and decisions are written once.
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import math
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -19,6 +21,7 @@ from types import MappingProxyType, NoneType
 from typing import Any, Final, cast
 
 from jumar.errors import StoreDamagedError
+from jumar.files import names_in
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.codec import FORMAT, decode
 from jumar.model.decisions import Decision
@@ -76,13 +79,16 @@ class Listing:
         self._stamp = None
 
     def look(self) -> bool:
-        """List the directory again if it may have changed; returns whether the names did. A missing directory is empty."""
+        """List the directory again if it may have changed; returns whether the names did.
+
+        One that is missing is empty, and so is what is none: a link leads to files that are no records.
+        """
         looked_at = time.time_ns()
         try:
-            status = os.stat(self._directory)
+            status = os.lstat(self._directory)
             if self._stamp == (status.st_ino, status.st_mtime_ns):
                 return False
-            names = set(os.listdir(self._directory))
+            names = set(names_in(self._directory)) if stat.S_ISDIR(status.st_mode) else set[str]()
         except FileNotFoundError:
             names, self._stamp = set[str](), None
         else:
@@ -94,9 +100,14 @@ class Listing:
 
 
 def read_bytes(path: str) -> bytes:
-    """Return a file's content; errors are ``OSError``. Faster than ``Path.read_bytes`` for ten thousand small files."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    """Return a regular file's content; errors are ``OSError``. Faster than ``Path.read_bytes`` for ten thousand small files.
+
+    What else lies there is no file of ours, and may never come to an end: a link, a FIFO, a device.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
         chunk = os.read(fd, _CHUNK)
         if len(chunk) < _CHUNK:
             return chunk
@@ -117,7 +128,7 @@ def read_store_file(path: str | Path) -> bytes:
     try:
         return read_bytes(os.fspath(path))
     except OSError as error:
-        reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({os.strerror(error.errno or 0)})"
+        reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
         raise StoreDamagedError(f"{path} {reason}; `jumar verify` lists what is damaged") from error
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar import files
-from jumar.errors import ForgedError, OtherKeyError
+from jumar.errors import ForgedError, OtherKeyError, StoreDamagedError
 from jumar.marks import origin, remarked
 from jumar.model.codec import FORMAT, encode
 from jumar.store.reading import read_store_file
@@ -49,7 +49,12 @@ class Trust:
         Errors: :class:`jumar.errors.StoreDamagedError`, its kinds :class:`ForgedError` for a file that is not jumar's, and
         :class:`OtherKeyError`.
         """
-        data = read_store_file(path)
+        try:
+            data = read_store_file(path)
+        except StoreDamagedError as error:
+            if self.ours and (os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path))):
+                raise ForgedError(Path(path)) from error
+            raise
         if not self.takes(path, data):
             raise OtherKeyError(Path(path)) if self._foreign(path, data) else ForgedError(Path(path))
         return data

@@ -175,7 +175,7 @@ class _Check(Findings):
     def names(self, directory: Path) -> Iterator[str]:
         """Yield the names in a directory of the loop, sorted; leftovers become notes."""
         try:
-            found = sorted(os.listdir(directory))
+            found = sorted(files.names_in(directory))
         except FileNotFoundError:
             return
         except OSError as error:

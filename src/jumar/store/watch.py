@@ -26,6 +26,7 @@ from jumar import files
 from jumar.errors import StoreDamagedError, StoreWriteError
 from jumar.store.layout import iteration_name
 from jumar.store.loop_store import LoopStore
+from jumar.store.misplaced import replaced
 from jumar.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, QUARANTINE, STAGE
 from jumar.text import escape
 
@@ -209,14 +210,13 @@ class StoreWatch:
 
     def _misplaced(self) -> Iterator[Damage]:
         """Find names that the store did not make, and records that are gone."""
+        yield from (Damage(said.partition(" ")[0], said.partition(" ")[2], mended=True) for said in replaced(self._paths))
         for directory, known in self._names().items():
             if directory == self._paths.pending:
                 beside = (directory / name for name in known)
                 yield from map(self._planted, (path / name for path in beside for name in _listed(path) - _OF_WAITING))
             if _stamp(directory) == self._stamps.get(directory):
                 continue
-            if os.path.lexists(directory) and not directory.is_dir():
-                yield self._planted(directory)
             with contextlib.suppress(OSError):
                 files.make_directory(directory)
             there = _listed(directory)

@@ -15,13 +15,14 @@ import contextlib
 import hashlib
 import json
 import logging
+import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from jumar.files import as_write_error
+from jumar.files import as_write_error, content_of
 from jumar.judging.expensive.parse import well_formed
 from jumar.marks import marked, origin
 from jumar.model.judges import JudgeReply, JudgeRequest
@@ -78,12 +79,10 @@ class ReplyCache:
     def get(self, key: str) -> JudgeReply | None:
         """Return the reply, or None when there is none. A damaged file is none, and one that was forged, with a warning."""
         path = self.path(key)
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            _log.warning("jumar.judge_cache_unreadable: %s: %s; asking again", escape(str(path)), error.strerror)
+        content = content_of(path)
+        if content is None:
+            if os.path.lexists(path):
+                _log.warning("jumar.judge_cache_unreadable: %s: asking again", escape(str(path)))
             return None
         if not self._is_taken(path, content, key):
             _log.warning("jumar.judge_cache_forged: %s was not written by jumar; asking again", escape(str(path)))
