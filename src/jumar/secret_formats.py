@@ -85,6 +85,9 @@ _LEADS: Final = {
     b"bearer": rb"(?i:bearer)[ \t]+(?=[^\s0-9]*[0-9])([A-Za-z0-9._~+/=-]{20,4000})",
     b"-u": rb"(?:(?<![\w-])-u|(?<=-)-user|(?<=--proxy)-user)(?:[ \t]+|=|[\"'],[ \t]*)[\"']?([^\s:/\"'\\]{1,64}):"
     rb"(?!\1\b|[0-9]{1,6}\b)([^\s/:\"'\\][^\s\"'\\]{2,200})",
+    # attached, or after other letters: -uuser:password, -fsSu user:password; only where it is curl's
+    b"curl": rb"(?i:curl)[^\n|;&]{0,300}?[ \t\"']-[A-Za-z#]{0,6}?u[ \t]*[\"']?([^\s:/\"'\\=-][^\s:/\"'\\]{0,63}):"
+    rb"(?!\1\b|[0-9]{1,6}\b)([^\s/:\"'\\][^\s\"'\\]{2,200})",
     b"1//0": rb"(1//0[\w-]{30,400})",  # Google, to refresh others
     b"fm2_": rb"(fm2_[\w+/=-]{32,4000})",  # Fly.io
     b"_eyj": rb"(?<=ops|glc)(_eyJ[\w+/=-]{32,4000})|(?<=sntrys)(_eyJ[\w+/=-]{32,4000})",  # 1Password, Grafana, Sentry

@@ -36,6 +36,7 @@ __all__ = [
 
 # C0, DEL and C1 controls, lone surrogates (undecodable bytes), and the Unicode controls that reorder or break lines.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")  # C0 always is
 # Escape sequences of a terminal: colours and cursor moves (ECMA-48 CSI), titles and links (OSC), character sets (ISO 2022).
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~])")
 _OUTER: Final = 2  # levels of a document that are worth a line each
@@ -88,9 +89,12 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def json_text(document: Mapping[str, Any]) -> str:
     """Return a JSON document that people read too: indented, in their letters, with a line feed at its end.
 
+    Characters that a terminal would obey are escaped.
+
     Errors: ValueError for a number that is not finite, which is no JSON.
     """
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
 
 
 def json_rows(document: Mapping[str, Any]) -> str:

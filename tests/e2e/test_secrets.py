@@ -208,3 +208,29 @@ redact = {{ values_of = ["ONE_OF_MINE"], patterns = ["acme-[0-9]+"] }}
     decided = "".join(path.read_text() for path in (fresh_place / ".jumar/loops/t/decisions").iterdir())
     assert "it has [redacted: ONE_OF_MINE] and [redacted]" in decided
     assert ("mine-4711" in decided, "acme-42" in decided) == (False, False)
+
+
+def test_a_secret_in_the_name_of_a_file_is_not_printed(fresh_place: Path) -> None:
+    write(fresh_place, "")
+    config = fresh_place / "jumar.toml"
+    agent = f"open('named-{SHAPE}.txt', 'w').write('x\\n'); open('out.txt', 'w').write('pass 1')"
+    config.write_text(
+        f"""
+loop = {{ id = "t", max_iterations = 1, apply = "never" }}
+artifacts = {{ include = ["*.txt"] }}
+generator = {{ command = [{json.dumps(sys.executable)}, "-c", {json.dumps(agent)}] }}
+checks = [{{ name = "is there", command = "test -e out.txt" }}]
+stop = {{ keep_going = true }}
+"""
+    )
+    jumar(fresh_place, "run", "--quiet", check=0)
+    jumar(fresh_place, "select", "--use", "1", "--reason", "it", check=0)
+    said = ""
+    asked = ("diff t 0 1", "diff t 0 1 --stat", "diff t 0 1 --json", "apply --dry-run", "apply --dry-run --json", "apply --json")
+    for command in (*asked, "apply --undo --dry-run", "apply --undo --dry-run --json", "apply --undo"):
+        done = jumar(fresh_place, *command.split(), check=0)
+        said += done.stdout + done.stderr
+        assert "named-" not in done.stdout or "[redacted]" in done.stdout, command
+    assert SHAPE not in said
+    assert said.count("named-[redacted].txt") >= 6
+    assert SHAPE in jumar(fresh_place, "apply", "--patch", check=0).stdout, "a patch is for git"

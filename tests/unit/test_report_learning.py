@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import call
+from commands import CONTROL, call
 from learn_items import GOOD, judged_items, write_items
 from report_samples import HOSTILE
 
@@ -172,9 +172,12 @@ def test_names_of_others_are_text(report: LearningReport):
     for name in HOSTILE:
         action = {"action": "committed_pattern", "description": name, "reason": name, "points": 0.1}
         told = replace(acted(report, action), name=name, patterns=[{**report.patterns[-1], "description": name}])
-        page, text = render_html(told), render_markdown(told)
+        page, text, document = render_html(told), render_markdown(told), render_json(told)
         assert "<script" not in page
         assert "\x1b" not in page + text
+        assert not CONTROL & set(document)
+        assert "\u202e" not in document
+        assert name in json.loads(document)["patterns"][-1].values()
 
 
 def test_progress_names_what_matters_most(report: LearningReport):

@@ -136,6 +136,10 @@ NAMED = (
     *("Authorization: |{a32}|", "bearer |{h40}|", "curl -u user:|{a4}{d2}| x", "curl --user me@x.org:|{c8}| https://x.org"),
     *(
         '["curl", "-u", "user:|{a8}|"]',
+        "curl -uuser:|pass|",
+        "curl -s -uuser:|{a8}| https://x.org",
+        "curl -fsSu user:|{a8}| https://x.org",
+        '["curl", "-uuser:|{a8}|", "https://x.org"]',
         "postgres:¦//app:|{a4}@{a3}#{a3}|@db/x",
         "redis:¦//:|{a12}|@cache:6379",
         "https:¦//|{a40}|@x.org",

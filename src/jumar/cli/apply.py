@@ -24,6 +24,7 @@ from jumar.cli.common import (
     way_to_apply,
 )
 from jumar.errors import NothingEvaluatedError, UsageError
+from jumar.redaction import current, redacted_json
 from jumar.text import escape, plural
 
 if TYPE_CHECKING:
@@ -117,6 +118,15 @@ def _check_options(given: Mapping[str, Any]) -> None:
         )
 
 
+def _name(path: str) -> str:
+    """Return the name of a file for people: a program may have put a secret into it."""
+    return current().redact(escape(path))
+
+
+def _print_document(document: Mapping[str, Any]) -> None:
+    print_json(redacted_json(document, current().redact, keep=frozenset({"patch"})))
+
+
 def _workdir(store: LoopStore) -> Path:
     if store.workdir is None:
         kept = shown_path(store.paths.final_output)
@@ -180,7 +190,7 @@ def _patch(store: LoopStore, given: Mapping[str, Any]) -> None:
     if given["as_json"]:
         text = None if output is not None else patch.decode("utf-8", "backslashreplace")
         written = None if output is None else str(output.absolute())
-        print_json({"loop_id": store.loop_id, "iteration": iteration, "patch": text, "output": written, "bytes": len(patch)})
+        _print_document({"loop_id": store.loop_id, "iteration": iteration, "patch": text, "output": written, "bytes": len(patch)})
     elif output is not None:
         if not given["quiet"]:
             print_line("wrote", f"{shown_path(output)} (iteration {iteration}, {len(patch):,} bytes)")
@@ -200,19 +210,19 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
     if given["take_back"]:
         undo = plan_undo(store)
         if given["as_json"]:
-            print_json({"loop_id": store.loop_id, "dry_run": True, "applied": False, **undo.to_json()})
+            _print_document({"loop_id": store.loop_id, "dry_run": True, "applied": False, **undo.to_json()})
             return
         nothing = "" if undo.moves.changes else " nothing"
         what = "putting the start back" if undo.apply is None else f"taking iteration {undo.iteration} back"
         print_line("plan", f"{what} in {shown_path(undo.workdir)} would change{nothing}")
         _print_changes(undo.moves.changes)
         for path in undo.conflicts:
-            print_line("conflict", f"{escape(path)} changed since; --force sets it aside first")
+            print_line("conflict", f"{_name(path)} changed since; --force sets it aside first")
         return
     iteration, _ = _standing(store)
     plan = plan_apply(store, iteration, _workdir(store), artifact_rules(store))
     if given["as_json"]:
-        print_json(_plan_document(store, plan) | {"dry_run": True, "applied": False, "interrupted": found and found.kind})
+        _print_document(_plan_document(store, plan) | {"dry_run": True, "applied": False, "interrupted": found and found.kind})
         return
     if found is not None:
         way_out = command_for("apply", store.paths.directory)
@@ -233,7 +243,7 @@ def _plan_document(store: LoopStore, plan: ApplyPlan) -> dict[str, Any]:
 
 def _print_changes(changes: tuple[Change, ...]) -> None:
     for change in changes:
-        print_text(f"  {_MARKS[change.verb]} {escape(change.path)}")
+        print_text(f"  {_MARKS[change.verb]} {_name(change.path)}")
 
 
 def _counts(plan: ApplyPlan) -> str:
@@ -258,7 +268,7 @@ def _undo(store: LoopStore, given: Mapping[str, Any]) -> None:
         aside = None if kept is None else str(store.paths.directory / kept)
         document = {"loop_id": store.loop_id, "iteration": decision.best_iteration, "workdir": str(workdir)}
         document |= {"undone": decision.data.get("apply"), "decision": decision.number, "set_aside": aside}
-        print_json(document | {"changed": changed})
+        _print_document(document | {"changed": changed})
     elif not given["quiet"]:
         already = "" if changed else "nothing to change: "
         to_start = decision.kind == "apply"
@@ -290,7 +300,7 @@ def _apply(store: LoopStore, given: Mapping[str, Any]) -> None:
         else:
             document, lines = _plainly(store, workdir, by=by, at=at)
     if given["as_json"]:
-        print_json(document)
+        _print_document(document)
     elif not given["quiet"]:
         for label, text in lines:
             print_line(label, text)
@@ -325,7 +335,7 @@ def _plainly(store: LoopStore, workdir: Path, *, by: str, at: str) -> Answer:
         line = f"{shown_path(workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
         return document | told, [("applied", line)]
     lines = [("applied", f"iteration {iteration} is in {shown_path(workdir)}: {_counts(plan)}")]
-    lines += [("not made", f"{escape(path)} (a FIFO, device or socket)") for path in plan.skipped]
+    lines += [("not made", f"{_name(path)} (a FIFO, device or socket)") for path in plan.skipped]
     lines.append(("undo", undo))
     return document | told, lines
 
@@ -346,7 +356,7 @@ def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, a
         lines = [("commit", f"iteration {iteration} is {made.commit[:12]} on {where}, and in {shown_path(workdir)}")]
     if not made.created:
         lines.append(("note", "git held it already: no commit was made"))
-    lines += [("left out", f"{escape(path)} (in a repository of its own)") for path in made.left_out]
+    lines += [("left out", f"{_name(path)} (in a repository of its own)") for path in made.left_out]
     document = {
         "loop_id": store.loop_id,
         "iteration": iteration,

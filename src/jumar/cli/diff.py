@@ -24,6 +24,7 @@ from jumar.cli.common import (
 from jumar.cli.state import report_of
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.errors import NotFoundError, NothingEvaluatedError, UsageError
+from jumar.redaction import current, redacted_json
 from jumar.text import escape, escape_block, plural
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def diff_command(
         document = diff.to_json() | {"stat": [_counted(change) for change in _changes(diff)]}
         if stat:
             document |= {side: [_without_text(item) for item in document[side]] for side in ("added", "removed", "changed")}
-        print_json(document)
+        print_json(redacted_json(document, current().redact, keep=frozenset({"text"})))
     elif stat:
         _print_stat(diff)
     else:
@@ -133,7 +134,7 @@ def _print_stat(diff: SnapshotDiff) -> None:
         Row(
             cells=(
                 marks[item["path"]],
-                item["path"],
+                current().redact(item["path"]),
                 "" if item["added_lines"] is None else f"+{item['added_lines']:,}",
                 "" if item["removed_lines"] is None else f"-{item['removed_lines']:,}",
                 item["note"],

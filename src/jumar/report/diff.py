@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jumar.model import ArtifactDetail, IterationRecord
+from jumar.redaction import current
 from jumar.report.figures import UNKNOWN, size
 from jumar.text import escape, escape_block, plural, points
 
@@ -283,13 +284,13 @@ def _path_line(mark: str, change: PathChange) -> str:
             said.append(f"mode {change.before.mode:04o} → {change.after.mode:04o}")
     if change.note:
         said.append(escape(change.note))
-    return f"{mark} {escape(change.path)}" + (f"  ({'; '.join(said)})" if said else "")
+    return f"{mark} {current().redact(escape(change.path))}" + (f"  ({'; '.join(said)})" if said else "")
 
 
 def _text_lines(diff: SnapshotDiff, change: PathChange) -> Sequence[str]:
     if not change.text:
         return ()
-    name = escape(change.path)
+    name = current().redact(escape(change.path))
     old = "/dev/null" if change.before is None else f"{diff.a}/{name}"
     new = "/dev/null" if change.after is None else f"{diff.b}/{name}"
     return ("", f"--- {old}", f"+++ {new}", escape_block(change.text).rstrip("\n"))
