@@ -201,6 +201,26 @@ def test_without_its_copies_what_is_protected_is_that_of_the_start(tmp_path: Pat
     assert {one["verification_status"] for one in records(place)} == {"failed"}
 
 
+@pytest.mark.parametrize("plugin", [True, False], ids=["plugin", "command"])
+def test_a_plugin_that_looks_installed_is_taken_out(tmp_path: Path, *, plugin: bool) -> None:
+    act = (
+        "made = pathlib.Path('x-1.dist-info')\n"
+        "made.mkdir(exist_ok=True)\n"
+        "(made / 'METADATA').write_text('Metadata-Version: 2.1\\nName: x\\nVersion: 1\\n')\n"
+        f"(made / 'entry_points.txt').write_text('[{'pytest11' if plugin else 'console_scripts'}]\\nx = x\\n')\n"
+        "pathlib.Path('x.py').write_text('def pytest_pyfunc_call(pyfuncitem): return True')"
+    )
+    place = project(tmp_path, act, most=2)
+    (place / "test_it.py").write_text("def test_it(): assert 0\n")
+    config = place / "jumar.toml"
+    check = f'[[checks]]\nname = "test"\ncommand = "{sys.executable} -m pytest -q -p no:cacheprovider"\n'
+    config.write_text(config.read_text().replace("[generator]", "protect = ['test_*.py']\n[generator]") + check)
+    assert jumar(place, "run", "--no-input", check=None).returncode == 10
+    found = records(place)
+    assert "failed" == found[-1]["verification_status"]
+    assert plugin == any("entry_points.txt is new and changes how tests run" in said for said in found[-1]["tampering"])
+
+
 ASKING = """import subprocess, time
 here = pathlib.Path({answers!r})
 if number == 2 and not here.exists():

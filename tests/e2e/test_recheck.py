@@ -186,6 +186,14 @@ def test_nothing_is_rechecked_where_nothing_is_to_be(place: Path, loop: str, ste
     assert checked(place) == 3
 
 
+def test_checks_that_saw_other_files_than_the_snapshots_are_run_again(place: Path) -> None:
+    once = place.parent / "once"
+    swap = f"if test $JUMAR_ITERATION = 1 -a ! -e {once}; then touch {once}; echo right > app; fi"
+    found = run(place, WORSE, loop=f"[[checks]]\nname = 'swaps'\ncommand = '{swap}'\n")
+    assert (1, False) == (found["selected_iteration"], found["rechecked"])
+    assert "check 'works' fails" in found["rechecked_because"]
+
+
 def test_a_loop_without_checks_has_no_recheck(place: Path) -> None:
     prepare(place, WORSE, FIXED)
     config = place / "jumar.toml"

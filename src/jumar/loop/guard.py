@@ -21,7 +21,7 @@ from jumar import files
 from jumar.errors import StoreDamagedError
 from jumar.loop.bytecode import installed
 from jumar.loop.checkfiles import CheckFile, GuardRules
-from jumar.loop.runners.configuration import OWN, stands_in
+from jumar.loop.runners.configuration import OWN, is_harmless, stands_in
 from jumar.loop.surroundings import Surroundings
 from jumar.loop.workspace import Workspace
 from jumar.model.records import ArtifactDetail
@@ -369,6 +369,7 @@ class Guard:
             and path not in known
             and not (path in self._start.entries or self._surroundings.had(workspace, path))
             and self._free.match_file(path)
+            and not is_harmless(path, files.content_of(workspace.directory / path))
         )
 
     def _judge(self, plan: RestorePlan, tree: Path, new: frozenset[str], *, decided: bool) -> Iterator[Finding]:

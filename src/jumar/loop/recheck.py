@@ -4,8 +4,8 @@ The iteration is restored. What is in no snapshot and is new or changed since th
 out of the way meanwhile (:mod:`jumar.loop.aside`), and the person's ``setup`` makes anew what it makes. A verdict against the
 iteration is believed only when nothing was missing that cannot be made: what was changed in no snapshot cannot be put back.
 
-Nothing is run where the answer is known: the selected iteration was the last thing that ran, and around its snapshot everything
-is as when the loop began. Then its own checks saw just that.
+Nothing is run where the answer is known: the selected iteration was the last thing that ran, the tree still holds its snapshot,
+and around that everything is as when the loop began. Then its own checks saw just that.
 """
 
 from __future__ import annotations
@@ -122,11 +122,13 @@ class Recheck:
         workspace = self.trees.of(None if run.settings.candidates == 1 else 1)
         before = [each for each in store.iteration_numbers() if store.has_snapshot(each)][-1]
         try:
-            workspace.restore(number)
+            workspace.unlock()
+            plan = workspace.difference(number)
+            workspace.carry_out(plan)
             found = run.surroundings.differences(workspace, (*store.manifest(number).entries, *run.guard.guarded))
             if found is None:
                 return self._of(number, "what lay beside its files at the start is not known any more")
-            if found.nothing and self._was_last(number):
+            if found.nothing and not plan.write and self._was_last(number):
                 because = "nothing ran after its checks, and beside its files everything is as at the start"
                 return replace(self._of(number, because, rechecked=True), ran=False)
             return self._checked(number, workspace, found)

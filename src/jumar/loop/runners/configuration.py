@@ -1,7 +1,8 @@
 """What a test runner reads beside the tests: the one list of the files that change how all of them run.
 
 A runner's *own* files hold nothing else; a *shared* one holds other things too, which are the generator's to change. And whatever
-the runner, Python takes a module that lies beside the tests, or in the working directory, for the standard library's.
+the runner, Python takes a module that lies beside the tests, or in the working directory, for the standard library's, and pytest
+loads the plugins of what looks installed there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
-__all__ = ["OWN", "is_own", "stands_in"]
+__all__ = ["OWN", "is_harmless", "is_own", "stands_in"]
 
 
 class _Reads(NamedTuple):
@@ -75,6 +76,10 @@ def is_own(path: str) -> bool:
     return _matches(_OWN, path)
 
 
+_METADATA: Final = (".dist-info", ".egg-info")
+_ENTRIES: Final = "entry_points.txt"
+
+
 def stands_in(path: str, beside: Collection[str]) -> bool:
     """Return whether a file changes how tests run that lie in the directories ``beside`` ("" is the working directory).
 
@@ -84,6 +89,8 @@ def stands_in(path: str, beside: Collection[str]) -> bool:
     around, _, package = folder.rpartition("/")
     if _matches(_OWN, path):
         return True
+    if name == _ENTRIES and package.endswith(_METADATA):
+        return around in beside
     if _matches(_SHARED, path):
         return (around if package.startswith(".") else folder) in beside
     module, _, ending = name.partition(".")
@@ -92,6 +99,11 @@ def stands_in(path: str, beside: Collection[str]) -> bool:
     if module == "__init__":
         return package in _MODULES and around in beside
     return module in _MODULES and folder in beside
+
+
+def is_harmless(path: str, content: bytes | None) -> bool:
+    """Return whether a file for which :func:`stands_in` holds is what an editable installation writes: commands, no plugins."""
+    return path.endswith(f"/{_ENTRIES}") and content is not None and b"pytest11" not in content
 
 
 def _matches(pattern: re.Pattern[str], path: str) -> bool:
