@@ -16,7 +16,6 @@ import functools
 import hashlib
 import itertools
 import os
-import secrets
 import shutil
 import stat
 import sys
@@ -25,6 +24,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
 from jumar.errors import ArtifactError, StoreWriteError
+from jumar.leftovers import TEMPORARY, remove_any, remove_tree, sweep, sweep_once, temporary_name
 
 __all__ = [
     "TEMPORARY",
@@ -48,8 +48,10 @@ __all__ = [
     "replace_file",
     "sha256_bytes",
     "sha256_file",
+    "sweep",
     "sync_paths",
     "sync_tree",
+    "temporary_name",
     "wait_for_lock",
     "walk",
     "write_all",
@@ -58,7 +60,6 @@ __all__ = [
     "write_once",
 ]
 
-TEMPORARY = ".tmp-"
 _CHUNK = 1 << 20
 _ZEROS = bytes(_CHUNK)
 _BLOCK = 4096  # of a file system
@@ -181,7 +182,8 @@ def copy_file(source: Path, target: Path, mode: int = 0o644) -> None:
 
 
 def _write_temporary(directory: Path, data: bytes, mode: int) -> Path:
-    temporary = directory / f"{TEMPORARY}{secrets.token_hex(6)}"
+    sweep_once(directory)
+    temporary = directory / temporary_name()
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         write_all(fd, data)
@@ -449,40 +451,6 @@ def is_inside(path: Path, root: Path) -> bool:
     parent = path.parent.resolve()
     anchor = root.resolve()
     return (parent == anchor or anchor in parent.parents) and path.name not in {"", ".", ".."}
-
-
-def remove_tree(path: Path) -> None:
-    """Delete ``path`` and all below it, read-only directories included. What is missing, or vanishes meanwhile, is gone too."""
-    try:
-        _remove_tree(path)
-    except PermissionError:
-        # It is the directory's mode that forbids it; a file's may be shared with a hard link elsewhere and stays as it is.
-        path.chmod(0o700)
-        for directory, names, _ in os.walk(path):
-            for name in names:
-                below = Path(directory, name)
-                if not below.is_symlink():
-                    below.chmod(0o700)
-        _remove_tree(path)
-
-
-def _remove_tree(path: Path) -> None:
-    def unless_gone(_function: object, _name: str, error: BaseException) -> None:
-        if not isinstance(error, FileNotFoundError):
-            raise error
-
-    if sys.version_info >= (3, 12):
-        shutil.rmtree(path, onexc=unless_gone)
-    else:
-        shutil.rmtree(path, onerror=lambda function, name, info: unless_gone(function, name, info[1]))
-
-
-def remove_any(path: Path) -> None:
-    """Delete a file, a link, or a directory and all below it. A missing path is fine."""
-    if path.is_dir() and not path.is_symlink():
-        remove_tree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def free_bytes(path: Path) -> int:

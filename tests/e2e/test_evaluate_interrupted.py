@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from loops import deaf
+
+from jumar.files import temporary_name
 
 # Says which item it is asked about, and answers when it may.
 JUDGE = """
@@ -139,3 +142,38 @@ def test_a_signal_that_was_ignored_when_it_started_ends_nothing(tmp_path: Path, 
 
     assert 0 == code, err
     assert "20 items scored" in out
+
+
+@pytest.mark.parametrize("options", [("--mode", "expensive", "-o", "other", "--no-cache"), ("--mode", "cheap")])
+def test_a_second_one_for_the_same_rows_says_who_writes_them(tmp_path: Path, options: tuple[str, ...]) -> None:
+    process = start(tmp_path, "--concurrency", "4", "--per-item", "scores.jsonl")
+    until(lambda: len(asked(tmp_path)) == 4)
+    code, _, err = ended(start(tmp_path, *options, "--per-item", "./scores.jsonl"))
+    assert 13 == code, err
+    assert f"--per-item scores.jsonl is being written by process {process.pid}" in " ".join(err.split())
+    assert 4 == len(asked(tmp_path)), "nobody was asked"
+    (tmp_path / "go").touch()
+    code, _, err = ended(process)
+    assert 0 == code, err
+    assert ITEMS == len((tmp_path / "scores.jsonl").read_text().splitlines())
+    assert [] == [path.name for path in tmp_path.iterdir() if "lock" in path.name or ".tmp-" in path.name]
+
+
+@pytest.mark.parametrize("mode", ["expensive", "cheap"])
+def test_what_a_killed_one_left_goes_with_the_next(tmp_path: Path, mode: str) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (tmp_path / "go").touch()
+    options = ("--mode", mode, "--per-item", "scores.jsonl", "-o", "out")
+    code, _, err = ended(start(tmp_path, *options))
+    assert 0 == code, err
+    name = temporary_name().replace(f"-{os.getpid()}-", f"-{gone.pid}-")
+    ours = temporary_name()
+    for place in (tmp_path, tmp_path / "out"):
+        (place / name).write_text("half")
+        (place / ours).write_text("in the making")
+    (tmp_path / f"scores.jsonl{name}").write_text("half")
+    (tmp_path / "out" / f"{name[:-12]}{0:012}").mkdir()
+    code, _, err = ended(start(tmp_path, *options))
+    assert 0 == code, err
+    assert {ours} == {path.name for path in tmp_path.rglob("*.tmp-*")}

@@ -12,7 +12,7 @@ from jumar.app.auto_audits import AuditLog, new_audits, read_audits, write_audit
 from jumar.app.auto_files import write_auto, write_auto_rows
 from jumar.app.auto_model import AutoEvaluation, AutoRequest
 from jumar.app.auto_proof import Basis, read_basis, trust_of
-from jumar.app.evaluation_files import check_per_item
+from jumar.app.evaluation_files import check_per_item, claimed
 from jumar.app.items import read_items
 from jumar.app.judged import Hear, call_log, cut_short, interruptible, reply_cache
 from jumar.app.judged_files import check_outputs
@@ -82,7 +82,7 @@ def evaluate_auto(request: AutoRequest, now: datetime, hear: Hear | None = None)
 
             return await decide(items, basis, evaluator, request.rules, now, ask, judge_known=known, log=log)
 
-    with call_log(judged, judge, items, rubric.judge) as calls, cut_short(judged):
+    with claimed(judged.per_item), call_log(judged, judge, items, rubric.judge) as calls, cut_short(judged):
         found = asyncio.run(work(calls))
         if judged.per_item is not None:
             write_auto_rows(judged.per_item, found)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from jumar.app.evaluation_files import EvaluationFiles, check_per_item, item_row
+from jumar.app.evaluation_files import EvaluationFiles, check_per_item, claimed, item_row
 from jumar.app.evaluation_tally import CheapTally
 from jumar.app.item_chunks import Chunk
 from jumar.app.item_sources import read_chunks
@@ -199,7 +199,7 @@ def evaluate_cheaply(request: CheapRequest, hear: Callable[[int, int], None] | N
     )
     tally, seen = CheapTally(), SeenIds()
     few: list[ItemScore] = []
-    with EvaluationFiles(request.per_item, request.output) as files:
+    with claimed(request.per_item), EvaluationFiles(request.per_item, request.output) as files:
         with contextlib.closing(_done(request, task, evaluator, _chain(first, chunks))) as finished:
             for chunk, done in finished:
                 seen.add((item_id, chunk.where(number)) for item_id, (number, _) in zip(done.ids, chunk.records, strict=True))

@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
 from jumar.app.iteration_folder import new_iteration, sources_of
 from jumar.errors import UsageError
-from jumar.files import as_write_error, fsync_directory, rename_new
+from jumar.files import as_write_error, fsync_directory, rename_new, sweep, temporary_name
 from jumar.judging.items import Item
+from jumar.store.lock import LoopLock
 from jumar.text import escape
 from jumar.version import __version__
 
-__all__ = ["EvaluationFiles", "check_per_item", "item_row"]
+__all__ = ["EvaluationFiles", "check_per_item", "claimed", "item_row"]
 
 
 def item_row(item: Item) -> str:
@@ -51,6 +51,24 @@ def check_per_item(target: Path | None, *inputs: Path | None) -> None:
             raise UsageError(f"{shown}: would replace what is read from; name another file")
 
 
+@contextlib.contextmanager
+def claimed(target: Path | None) -> Generator[None]:
+    """Keep the file of rows for this process, before anything is paid for; None is no file.
+
+    Errors: :class:`jumar.errors.LockedError` that names the evaluation which writes there.
+    """
+    if target is None:
+        yield
+        return
+    place = target.resolve()
+    sweep(place.parent)
+    with LoopLock(place.with_name(f".{place.name}.lock"), what=f"--per-item {escape(str(target))}") as lock:
+        try:
+            yield
+        finally:
+            lock.path.unlink(missing_ok=True)
+
+
 class EvaluationFiles:
     """Collects rows in temporary files; :meth:`finish` gives them their names, leaving without it deletes them.
 
@@ -69,7 +87,7 @@ class EvaluationFiles:
         self.directory: Path | None = None
 
     def __enter__(self) -> Self:
-        token = f".tmp-{secrets.token_hex(6)}"
+        token = temporary_name()
         if self._per_item is not None:
             with as_write_error("write", self._per_item):
                 self._lines = self._per_item.with_name(self._per_item.name + token).open("x", encoding="utf-8")

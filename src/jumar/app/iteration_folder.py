@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-import secrets
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Final
 
 from jumar.errors import UsageError
-from jumar.files import TEMPORARY, as_write_error, make_directory, remove_tree, sha256_file
+from jumar.files import as_write_error, make_directory, remove_tree, sha256_file, sweep, temporary_name
 from jumar.text import escape
 
 __all__ = ["new_iteration", "refuse_learning", "sources_of"]
@@ -40,9 +39,10 @@ def new_iteration(output: Path) -> Generator[tuple[int, Path, Path]]:
     """
     with as_write_error("write into", output):
         make_directory(output)
+        sweep(output)
         known = (int(found[1]) for one in output.iterdir() if (found := _ITERATION.fullmatch(one.name)))
         number = max(known, default=0) + 1
-        temporary = output / f"{TEMPORARY}{secrets.token_hex(6)}"
+        temporary = output / temporary_name()
         temporary.mkdir()
     try:
         yield number, temporary, output / f"iteration_{number}"

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
+from jumar.app.evaluation_files import claimed
 from jumar.app.items import read_items
 from jumar.app.judged_files import check_outputs, row_of, write_iteration, write_rows
 from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
@@ -84,7 +85,7 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
                 started=lambda run: stack.enter_context(interruptible(run)),
             )
 
-    with call_log(request, judge, items, question) as calls, cut_short(request):
+    with claimed(request.per_item), call_log(request, judge, items, question) as calls, cut_short(request):
         expensive = asyncio.run(ask(calls))
         dual = None if evaluator is None else combine(items, expensive, list(evaluator.evaluate(items)), evaluator.patterns)
         known = None if evaluator is None else learned_from(items, proof_beside(request.patterns, evaluator.patterns))

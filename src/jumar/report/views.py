@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -133,7 +132,7 @@ def held_output(store: LoopStore) -> Holds | None:
 
 def _replace(path: Path, chunks: Iterable[bytes]) -> None:
     """Like :func:`jumar.files.replace_file`, without the whole content in memory."""
-    temporary = path.with_name(f"{files.TEMPORARY}{secrets.token_hex(6)}")
+    temporary = path.with_name(files.temporary_name())
     try:
         with temporary.open("xb") as file:
             for chunk in chunks:

@@ -56,7 +56,7 @@ def _become(paths: LoopPaths, data: bytes) -> None:
 
 
 def _build(paths: LoopPaths, data: bytes) -> None:
-    temporary = LoopPaths(paths.directory.with_name(f"{files.TEMPORARY}{secrets.token_hex(6)}"))
+    temporary = LoopPaths(paths.directory.with_name(files.temporary_name()))
     try:
         temporary.directory.mkdir()
         for directory in temporary.subdirectories:

@@ -229,7 +229,7 @@ def _put_in_place(paths: LoopPaths) -> None:
             files.make_directory(kept)
     for target, built in ((paths.iterations, new.iterations), (paths.decisions, new.decisions)):
         if target.is_dir():
-            aside = paths.directory / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+            aside = paths.directory / files.temporary_name()
             files.rename_new(target, aside)
             files.remove_tree(aside)
         files.rename_new(built, target)

@@ -133,6 +133,7 @@ def prepare_root(root: Path, loops: Path | None = None) -> None:
         loops = loops or loops_directory(root)
         for directory in (root, loops, root / _LOCKS):
             files.make_directory(directory)
+            files.sweep(directory)
         shared = any(name not in _OURS and not name.startswith(files.TEMPORARY) for name in os.listdir(root))
         for directory in (loops, root / _LOCKS) if shared else (root,):
             if not (directory / _IGNORE).exists():

@@ -105,7 +105,7 @@ class LoopStore(LoopReader):
         """Remove what ``places`` hold. Each loses its name first, so that half of it is never read."""
         for place in places:
             if place.exists():
-                aside = self.paths.directory / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+                aside = self.paths.directory / files.temporary_name()
                 files.rename_new(place, aside)
                 files.remove_tree(aside)
             if place in self.paths.subdirectories:
@@ -240,7 +240,7 @@ class LoopStore(LoopReader):
                 never=self._never(),
                 allow=None if quota is None else quota.check_sizes,
             )
-            temporary = self.paths.pending / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+            temporary = self.paths.pending / files.temporary_name()
             target = self.paths.pending_iteration(number)
             base = self._base()
             try:
@@ -311,7 +311,7 @@ class LoopStore(LoopReader):
                 loop=self.nonce,
                 never=self._never(),
             )
-            temporary = self.paths.pending / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+            temporary = self.paths.pending / files.temporary_name()
             try:
                 manifest, file = build(plan, temporary, base=self._base(), cache=self.cache)
                 data = metrics_bytes(record, manifest, file, self.nonce)
@@ -407,7 +407,7 @@ class LoopStore(LoopReader):
             return self._copy_to(self.paths.checks_of(number), source, paths)
 
     def _copy_to(self, target: Path, source: Path, paths: Iterable[str]) -> Manifest:
-        temporary = target.parent / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+        temporary = target.parent / files.temporary_name()
         try:
             os.mkdir(temporary)
             os.mkdir(temporary / ARTIFACTS)
@@ -442,6 +442,10 @@ class LoopStore(LoopReader):
                 for name in os.listdir(directory):
                     if name.startswith(files.TEMPORARY) or (name != last and directory == scratch):
                         files.remove_any(directory / name)
+            immutable = {self.paths.iterations.name, self.paths.final_output.name, self.paths.undo.name}
+            for place, below, _ in os.walk(self.paths.directory):
+                below[:] = [name for name in below if name not in immutable and name != ARTIFACTS]
+                files.sweep(Path(place))
 
     def _free_number(self, number: int) -> None:
         if number < 0:
@@ -461,7 +465,7 @@ class LoopStore(LoopReader):
                 f"a snapshot of iteration {number} waits to be scored; run the loop again: it resumes there"
             )
         # it loses its name first, so that half of it is never found under it
-        aside = self.paths.directory / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+        aside = self.paths.directory / files.temporary_name()
         files.rename_new(directory, aside)
         files.remove_tree(aside)
 

@@ -16,13 +16,12 @@ import hashlib
 import json
 import logging
 import os
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from jumar.files import as_write_error, content_of
+from jumar.files import as_write_error, content_of, sweep, temporary_name
 from jumar.judging.expensive.parse import well_formed
 from jumar.marks import marked, origin
 from jumar.model.judges import JudgeReply, JudgeRequest
@@ -71,6 +70,7 @@ class ReplyCache:
         self._forged = forged
         with as_write_error("make the directory of replies", self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
+        sweep(self.directory)
 
     def path(self, key: str) -> Path:
         """Return where the reply of ``key`` is or would be."""
@@ -101,7 +101,7 @@ class ReplyCache:
         clean = redacted_json(entry, current().redact, frozenset({"key"}))
         data = marked(json.dumps(clean, ensure_ascii=True, indent=1).encode(), f"replies/{key}")
         path = self.path(key)
-        temporary = path.with_name(f".tmp-{secrets.token_hex(6)}")
+        temporary = self.directory / temporary_name()
         with as_write_error("keep a reply of the judge in", path):
             path.parent.mkdir(exist_ok=True)
             try:

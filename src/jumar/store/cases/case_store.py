@@ -114,7 +114,7 @@ class CaseStore(CaseReader):
         the record says.
         """
         self._refuse_best()
-        temporary = self.paths.scratch / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+        temporary = self.paths.scratch / files.temporary_name()
         try:
             with files.as_write_error("write", self.paths.best):
                 copies = self._copy(best, roles, temporary)

@@ -55,7 +55,7 @@ def create_run(
     taken = ExistsError(f"{directory} exists already; nothing in it was touched. Resume it (--resume), or choose another run id")
     if os.path.lexists(directory):
         raise taken
-    temporary = RunPaths(directory.with_name(f"{files.TEMPORARY}{secrets.token_hex(6)}"))
+    temporary = RunPaths(directory.with_name(files.temporary_name()))
     try:
         with files.as_write_error("create", directory):
             files.make_directory(directory.parent)
@@ -199,7 +199,7 @@ class RunStore(RunReader):
         name = role.snapshot_name(number)
         target = self.paths.inputs / name
         with files.as_write_error("write", target):
-            temporary = self._scratch(number) / f"{files.TEMPORARY}{secrets.token_hex(6)}"
+            temporary = self._scratch(number) / files.temporary_name()
             files.copy_file(self.paths.directory / source.path, temporary)
             files.sync_paths(temporary.parent, [temporary])
             os.replace(temporary, target)

@@ -1,0 +1,98 @@
+"""What a process that is killed leaves behind: temporaries that name their maker, and removing them.
+
+Every file and directory that jumar makes under another name before it gets its own is called ``.tmp-MACHINE-PID-RANDOM``, so that
+whoever comes by can tell one that is in the making from one that nobody will finish, without a lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+__all__ = ["TEMPORARY", "remove_any", "remove_tree", "sweep", "sweep_once", "temporary_name"]
+
+TEMPORARY: Final = ".tmp-"
+_NAME: Final = re.compile(r"\.tmp-([0-9a-f]{8})-([0-9]{1,10})-[0-9a-f]{12}\Z")
+_WHERE: Final = ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid")
+
+
+@functools.cache
+def _machine() -> str:
+    """Return what tells apart those who count processes for themselves: machines since they were started, containers."""
+    parts = [os.uname().nodename]
+    with contextlib.suppress(OSError):
+        parts += [Path(_WHERE[0]).read_text(encoding="ascii"), str(Path(_WHERE[1]).readlink())]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:8]
+
+
+def temporary_name() -> str:
+    """Return a new name for what this process makes."""
+    return f"{TEMPORARY}{_machine()}-{os.getpid()}-{secrets.token_hex(6)}"
+
+
+def sweep(directory: Path) -> None:
+    """Remove from ``directory`` the temporaries of processes of this machine that are gone. What cannot be removed stays."""
+    with contextlib.suppress(OSError):
+        for path in directory.iterdir():
+            found = _NAME.search(path.name)
+            if found is not None and found[1] == _machine() and not _lives(int(found[2])):
+                with contextlib.suppress(OSError):
+                    remove_any(path)
+
+
+@functools.lru_cache(maxsize=256)
+def sweep_once(directory: Path) -> None:
+    """As :func:`sweep`, the first time that this process writes there."""
+    sweep(directory)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def remove_tree(path: Path) -> None:
+    """Delete ``path`` and all below it, read-only directories included. What is missing, or vanishes meanwhile, is gone too."""
+    try:
+        _remove_tree(path)
+    except PermissionError:
+        # It is the directory's mode that forbids it; a file's may be shared with a hard link elsewhere and stays as it is.
+        path.chmod(0o700)
+        for directory, names, _ in os.walk(path):
+            for name in names:
+                below = Path(directory, name)
+                if not below.is_symlink():
+                    below.chmod(0o700)
+        _remove_tree(path)
+
+
+def _remove_tree(path: Path) -> None:
+    def unless_gone(_function: object, _name: str, error: BaseException) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise error
+
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(path, onexc=unless_gone)
+    else:
+        shutil.rmtree(path, onerror=lambda function, name, info: unless_gone(function, name, info[1]))
+
+
+def remove_any(path: Path) -> None:
+    """Delete a file, a link, or a directory and all below it. A missing path is fine."""
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)
