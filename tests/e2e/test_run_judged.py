@@ -270,3 +270,23 @@ def test_the_page_shows_what_happens(tmp_path: Path) -> None:
     assert shown is not None
     said = (Path(result["output"]).parent / "iterations/iteration-002/logs/prompt.md").read_text()
     assert shown[1].strip() in said
+
+
+def test_between_two_runs_a_reply_without_a_mark_is_believed_only_where_it_is_older_than_the_loop(fresh_place: Path) -> None:
+    write(fresh_place, [1], [1], [1])
+    jumar(fresh_place, "run", "--no-input", "-n", "1")
+    score = iterations(fresh_place)[-1]["quality_score"]
+
+    def raised() -> None:
+        for path in (fresh_place / ".jumar" / "replies").rglob("*.json"):
+            unmarked = re.sub(rb',\s*"mark": "[^"]*"', b"", path.read_bytes())
+            path.write_bytes(unmarked.replace(b'gestalt\\": 2', b'gestalt\\": 5'))
+
+    raised()
+    jumar(fresh_place, "run", "--no-input", "-n", "2")
+    assert score == iterations(fresh_place)[-1]["quality_score"]
+    raised()
+    time.sleep(1.1)
+    jumar(fresh_place, "run", "--no-input", "-n", "1", "--new", "--id", "other")
+    later = jumar_json(fresh_place, "show", "other")["iterations"]
+    assert score < later[-1]["quality_score"], "as an older jumar or a cache of CI left it"

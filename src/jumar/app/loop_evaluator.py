@@ -58,12 +58,14 @@ class Place:
     """Where an evaluator works: ``base`` is the configuration's directory, ``root`` holds the loops (None: no replies are kept).
 
     ``stop`` ends an evaluation that is under way. ``prices`` are for judges that tell no cost and have no prices of their own.
+    Replies without a mark are taken where they are older than ``since`` (ns), when programs of the loop ran first; None is now.
     """
 
     base: Path
     root: Path | None = None
     stop: threading.Event | None = None
     prices: PriceTable | None = None
+    since: int | None = None
 
 
 class Evaluators:
@@ -123,7 +125,7 @@ class LoopEvaluator:
         self._options = options
         self._place = place
         self._folder = folder
-        self._since = time.time_ns()  # no program of the loop runs yet
+        self._since = place.since or time.time_ns()
         self._forged: list[str] = []
         self._rubric = _rubric(options.rubric, place.base, where)
         self._patterns = None if options.patterns is None else place.base / options.patterns

@@ -25,17 +25,19 @@ __all__ = ["build_parts", "evaluator_warnings", "sandbox_of"]
 _PACKAGES = Path(__file__).resolve().parents[2]  # where jumar is imported from
 
 
-def build_parts(config: JumarConfig, base: Path, switch: StopSwitch, *, root: Path | None = None) -> LoopParts:
+def build_parts(
+    config: JumarConfig, base: Path, switch: StopSwitch, *, root: Path | None = None, since: int | None = None
+) -> LoopParts:
     """Return the programs of ``config``; ``base`` is the directory of its file. Errors: :class:`jumar.errors.ConfigError`.
 
     Without scorers and without an evaluator the share of checks that pass is the score. ``root`` holds the loops, and the replies
-    of judges; without it none are kept.
+    of judges; without it none are kept. ``since`` is when programs of the loop ran first, None for not yet.
     """
     prices = load_prices(config.budget, base)
     generator = _generator(config, base, switch, root)
     if config.generator.usage_is == "cumulative":
         generator = CumulativeGenerator(generator=generator)
-    evaluators = Evaluators(Place(base=base, root=root, stop=switch.immediate, prices=prices))
+    evaluators = Evaluators(Place(base=base, root=root, stop=switch.immediate, prices=prices, since=since))
     scorers = config.scorers or ([ScorerConfig(builtin="checks")] if config.evaluator is None else [])
     runtime = ScorerRuntime(stop=switch.immediate, search=(base.resolve(),), evaluators=evaluators.of_options)
     judged = () if config.evaluator is None else evaluators.scorers(config.evaluator)

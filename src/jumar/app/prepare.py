@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -114,7 +115,8 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
     choice = _choice(request)
     loop_id = choice.loop_id
     _check_resume(request, choice)
-    defaults = defaults_of(_reader(request, loop_id))
+    reader = _reader(request, loop_id)
+    defaults = defaults_of(reader)
     limits = limits_of_run(request, loop_id)
     config = limits.config
     known = functools.partial(_cost_known, config, request.root, loop_id)
@@ -124,7 +126,7 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
     sandbox = sandbox_of(config, request.base, request.root)
     if sandbox is not None:
         sandbox.check(workdir)
-    parts = build_parts(config, request.base, switch, root=request.root)
+    parts = build_parts(config, request.base, switch, root=request.root, since=_began(reader))
     refuse_stop_file(LoopPaths(loops_directory(request.root) / loop_id).stop_files())
     artifacts, said = _artifacts(request, config, loop_id)
     settings = LoopSettings(
@@ -205,6 +207,13 @@ def _reader(request: RunRequest, loop_id: str) -> LoopReader | None:
     directory = loops_directory(request.root) / loop_id
     found = LoopReader(directory) if (directory / "loop.json").is_file() else None
     return None if found is not None and never_begun(found) else found
+
+
+def _began(reader: LoopReader | None) -> int | None:
+    """Return when a loop of ours began, in nanoseconds: later than that its programs may have written anything."""
+    if reader is None or not reader.trust.ours:
+        return None
+    return int(datetime.fromisoformat(reader.created_at).timestamp() * 1_000_000_000)
 
 
 def _cost_known(config: JumarConfig, root: Path, loop_id: str) -> bool:

@@ -5,8 +5,8 @@ version, the judge, its parameters, and which of several readings it is. Files a
 processes at once do no harm: whoever is second writes the same name again, whole. Durability costs a sync that is not worth it
 here: a reply that is lost is asked again, and a file that a power failure cut off is noticed.
 
-A program that a loop runs can write here too. A reply is taken when it bears this user's mark, or when it was there before the
-run began: from an older jumar, another machine, or a cache of CI.
+A program that a loop runs can write here too. A reply is taken when it bears this user's mark, or when it was there before any
+such program ran: from an older jumar, another machine, or a cache of CI.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def cache_key(identity: str, request: JudgeRequest, template: int) -> str:
 class ReplyCache:
     """Replies below ``directory``, which is made when it is missing. Errors: :class:`jumar.errors.StoreWriteError`.
 
-    ``since`` is when the run began, in nanoseconds of the wall clock, None for now. ``forged`` is told of each reply that was
-    found and is not taken.
+    ``since`` is when the run, or its loop, began, in nanoseconds of the wall clock, None for now. ``forged`` is told of each
+    reply that was found and is not taken.
     """
 
     def __init__(self, directory: Path | str, *, since: int | None = None, forged: Callable[[str], object] | None = None) -> None:
