@@ -47,10 +47,31 @@ def test_the_iteration_with_the_fewest_failing_tests_is_kept(tmp_path: Path) -> 
     assert "Iteration 4 broke `test_add, test_neg, test_sub`." in prompt
     broke = [f"test_calc::test_{name}" for name in ("add", "neg", "sub")]
     nothing = {"count": 0, "names": []}
-    expected = {"iteration": 4, "fixed": nothing, "broke": {"count": 3, "names": broke}, "missing": nothing}
+    expected = {"iteration": 4, "fixed": nothing, "broke": {"count": 3, "names": broke}, "missing": nothing, "flaky": nothing}
     assert [expected] == feedback["progress"][-1:]
     assert {"name": "pytest -q", "passed": False} == {name: result["checks"][0][name] for name in ("name", "passed")}
     assert (11, 12) == (result["checks"][0]["tests"]["passed"], result["checks"][0]["tests"]["total"])
+
+
+def test_another_result_of_the_same_files_is_chance_and_no_repair(tmp_path: Path) -> None:
+    (tmp_path / "test_luck.py").write_text(
+        "import os, pathlib\n"
+        "def test_flaky():\n"
+        "    runs = pathlib.Path(os.environ['HOME'], 'runs')\n"
+        "    runs.write_text((runs.read_text() if runs.exists() else '') + 'x')\n"
+        "    assert len(runs.read_text()) > 1\n"
+        "def test_fine():\n    pass\n"
+    )
+    home = tmp_path.with_name("home")
+    home.mkdir()
+
+    shown = jumar(
+        tmp_path, "run", "-n", "1", "--check", "pytest -q", "--", "true", check=0, env=ENVIRONMENT | {"HOME": str(home)}
+    ).stdout
+
+    assert "flaky test_flaky" in shown
+    assert "fixed" not in shown
+    assert "Its files are those of the start, so what differs is chance: test_flaky." in " ".join(shown.split())
 
 
 def test_with_a_score_checks_only_decide_what_is_verified(tmp_path: Path) -> None:

@@ -80,6 +80,23 @@ def test_previous_stays_as_it_was(place: Path) -> None:
     assert [1, 2, 3, 4, 5] == work(place)
 
 
+def test_the_best_is_the_one_that_would_be_selected_on_the_screen_and_in_the_prompt(place: Path) -> None:
+    (place / "score.txt").write_text("0.2\n")
+    (place / "scores.txt").write_text("0.5\n0.9\n0.6\n0.7\n")
+    check = '[[checks]]\nname = "below"\ncommand = "grep -qv 0.9 score.txt"'
+    (place / "jumar.toml").write_text(CONFIG.format(loop="", more=check))
+
+    shown = call("run", "-n", 4, check=0).out
+    rows = {line.split()[0]: line for line in shown.splitlines() if re.match(r" +\d ", line)}
+
+    assert [1, 3, 4] == [int(number) for number, line in rows.items() if "★ best" in line]
+    told = (place / "prompts" / "3.md").read_text()
+    assert "Iteration 2 was not kept" in told
+    assert "The best so far is iteration 2" not in told
+    (loop,) = call_json("list")["loops"]
+    assert (4, 70) == (loop["best_iteration"], loop["best_score"])
+
+
 def test_among_equals_the_latest_goes_on(place: Path) -> None:
     result = run(place, [0.8, 0.8, 0.8, 0.7])
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from jumar.errors import NothingEvaluatedError
 from jumar.model import IterationView, SelectionCriteria
 from jumar.ranking import choose, invalid_reason, ordered, running_best
+from jumar.ranking.choose import leader
 
 MANY = settings.default.max_examples * 5 if settings.default else 300
 MODES = ("highest_quality", "highest_quality_verified", "most_recent_above_threshold")
@@ -154,6 +155,18 @@ def check_against_literal(views, criteria):
 
 
 @settings(max_examples=MANY)
+@given(views=LISTS, criteria=CRITERIA)
+def test_the_leader_is_the_first_one_and_that_of_the_earlier_leader_and_what_came_since(views, criteria):
+    expected = ordered(views, criteria)[0] if ordered(views, criteria) else None
+    if criteria.mode == "most_recent_above_threshold":
+        expected = running_best(views)
+    step: IterationView | None = None
+    for view in views:
+        step = leader((view,) if step is None else (step, view), criteria)
+    assert leader(views, criteria) == expected == step
+    TRIED["leaders"] += 1
+
+
 @given(views=LISTS, criteria=CRITERIA)
 def test_choice_fallback_runner_up_and_margin_against_filters_rule_by_rule(views, criteria):
     TRIED["random lists against literal filters"] += 1

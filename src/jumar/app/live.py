@@ -21,6 +21,7 @@ from jumar.model import IterationRecord, IterationView
 from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget import Budget
 from jumar.model.stopping import StopDecision
+from jumar.ranking.choose import leader
 from jumar.ranking.noise import Finals, finals
 from jumar.report.decided import decided_document
 from jumar.report.learned import learned_document
@@ -77,7 +78,7 @@ class LoopObserver:
         self.reader.refresh()
         views, attempts = self.reader.views(), self.reader.attempts()
         budget = self._limits()
-        best, spend = self._tally.best(), self._tally.spend()
+        highest, spend = self._tally.best(), self._tally.spend()
         state, detail, stop = self._state(holder, attempts)
         live = state in {"running", "waiting"}
         now = self._now()
@@ -89,6 +90,8 @@ class LoopObserver:
         failures = count_failures(attempts, views)
         config = config_now(self.reader)
         run: Mapping[str, Any] = config.get("run") or {}
+        chosen = None if live else self._chosen(config, highest)
+        best = leader(views, criteria_of(config)) if chosen is None else highest
         view = LiveView(
             loop_id=self.reader.loop_id,
             state=state,
@@ -98,7 +101,7 @@ class LoopObserver:
             rows=rows,
             best=None if best is None else self._record(best.number),
             last=rows[-1] if rows else None,
-            chosen=None if live else self._chosen(config, best),
+            chosen=chosen,
             weights=config.get("quality_weights") or {},
             threshold=run.get("selection", {}).get("threshold"),
             running=running,
@@ -183,7 +186,7 @@ class LoopObserver:
         return "interrupted", f"{self._resume()} resumes it", None
 
     def _chosen(self, config: Mapping[str, Any], best: IterationView | None) -> Chosen | None:
-        """Return the iteration that stands, with the score that it was selected by; ``best`` is the running best."""
+        """Return the iteration that stands, with the score that it was selected by; ``best`` has the highest score."""
         decision = current(self.reader)
         if decision is None or decision.best_iteration is None:
             return None

@@ -133,11 +133,12 @@ def _summary(directory: Path) -> LoopSummary | None:
 
 
 def _read(store: Any, directory: Path) -> LoopSummary:
+    from jumar.decide.recorded import config_now, criteria_of
     from jumar.decide.standing import standing
-    from jumar.ranking.choose import running_best
+    from jumar.ranking.choose import leader
 
     views = store.views()
-    best = running_best(views)
+    best = leader(views, criteria_of(config_now(store)))
     times = [store.created_at, *(decision.at for decision in store.decisions())]
     if views:
         times.append(store.record(views[-1].number).timestamp)

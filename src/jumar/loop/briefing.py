@@ -19,7 +19,7 @@ from jumar.loop.sessions import session_to_resume
 from jumar.loop.workspace import Workspace
 from jumar.model import CheckResult, IterationRecord, IterationView, StepContext
 from jumar.model.attempts import Purpose
-from jumar.ranking.choose import running_best
+from jumar.ranking.choose import leader
 from jumar.redaction import current
 from jumar.report.repairs import Repairs, repairs
 from jumar.text import escape
@@ -100,7 +100,7 @@ class Briefing:
 
     def _best(self) -> IterationView | None:
         """Return the best of what this step knows; of a lone iteration that is everything, and the tally has it ready."""
-        return self.run.tally.best() if self.candidate is None else running_best(self.before)
+        return self.run.tally.best() if self.candidate is None else leader(self.before, self.run.criteria)
 
     def _remembered(self, last: IterationRecord | None) -> Sequence[Note]:
         """Return the earlier notes that fit; none without a memory, before the first iteration, and when it fails (told)."""

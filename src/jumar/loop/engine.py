@@ -104,7 +104,7 @@ class Loop:
             parts=parts,
             clock=clock or SystemClock(),
             switch=switch,
-            tally=Tally(store, settings.budget),
+            tally=Tally(store, settings.budget, settings.criteria),
             listener=Listeners(heard_by),
             space=Space(store, settings.workdir),
             sleep=sleep,

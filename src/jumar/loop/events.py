@@ -47,7 +47,7 @@ class LoopStarted:
     """The loop holds its lock and is about to work. ``resumed`` is True when there were iterations already.
 
     ``recorded`` is their number, ``latest`` the last of them (:data:`LATEST` at most, by number), ``best`` the number of the
-    running best, None when no score is valid. ``spend`` is what earlier runs of the loop spent.
+    best so far, None when no score is valid. ``spend`` is what earlier runs of the loop spent.
     """
 
     type: ClassVar[str] = "loop_started"
@@ -160,7 +160,7 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationRecorded:
-    """An iteration is acknowledged. ``best`` is the number of the running best, None when no score is valid."""
+    """An iteration is acknowledged. ``best`` is the number of the best so far, None when no score is valid."""
 
     type: ClassVar[str] = "iteration_recorded"
 

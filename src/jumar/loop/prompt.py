@@ -50,7 +50,7 @@ _HISTORY: Final = 100  # iterations in the JSON
 
 
 Progress = Sequence[tuple[int, Repairs]]
-_TOLD: Final = {"missing": "removed or skipped"}
+_TOLD: Final = {"missing": "removed or skipped", "flaky": "changed nothing, and by chance another result came of"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,18 +7,20 @@ from jumar.budget.reserve import RunningReservation, larger
 from jumar.model import IterationView
 from jumar.model.attempts import Purpose, Spend
 from jumar.model.budget import Budget, Reservation
-from jumar.ranking.choose import running_best
+from jumar.model.selection import SelectionCriteria
+from jumar.ranking.choose import leader, running_best
 from jumar.store.loop_reader import LoopReader
 
 __all__ = ["Tally"]
 
 
 class Tally:
-    """The running best, the spend and the reservations of one store; equal to what the pure functions say of all records."""
+    """The best so far, the spend and the reservations of one store; equal to what the pure functions say of all records."""
 
-    def __init__(self, store: LoopReader, budget: Budget) -> None:
+    def __init__(self, store: LoopReader, budget: Budget, criteria: SelectionCriteria | None = None) -> None:
         self._store = store
         self._budget = budget
+        self._criteria = criteria
         self._spend = RunningSpend(budget)
         self._reservations = RunningReservation()
         self._seen: set[int] = set()
@@ -26,7 +28,10 @@ class Tally:
         self._best: IterationView | None = None
 
     def best(self) -> IterationView | None:
-        """Return :func:`jumar.ranking.choose.running_best` of all iterations; records never change: each is looked at once."""
+        """Return :func:`jumar.ranking.choose.leader` of all iterations; without criteria the one with the highest score.
+
+        Records never change: each is looked at once.
+        """
         views = self._store.views()
         missing = len(views) - len(self._seen)
         if missing:
@@ -34,7 +39,8 @@ class Tally:
             new = views[-missing:]
             if any(view.number in self._seen for view in new):
                 new = tuple(view for view in views if view.number not in self._seen)
-            self._best = running_best(new if self._best is None else (self._best, *new))
+            views = new if self._best is None else (self._best, *new)
+            self._best = running_best(views) if self._criteria is None else leader(views, self._criteria)
             self._seen.update(view.number for view in new)
         return self._best
 

@@ -16,7 +16,7 @@ from jumar.model.selection import DEFAULT_CRITERIA, MODES, SelectionCriteria, Se
 from jumar.ranking.views import difference, in_order, invalid_reason, is_finite, shown, valid_points, valid_score
 from jumar.text import nearest, percent, plural
 
-__all__ = ["check_criteria", "choose", "ordered", "peers", "running_best"]
+__all__ = ["check_criteria", "choose", "leader", "ordered", "peers", "running_best"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +98,19 @@ def peers(views: Iterable[IterationView], criteria: SelectionCriteria = DEFAULT_
 def ordered(views: Iterable[IterationView], criteria: SelectionCriteria = DEFAULT_CRITERIA) -> tuple[IterationView, ...]:
     """Return the valid views, the one to choose first; empty when none is valid. Errors: as :func:`choose`, but for that case."""
     return tuple(candidate.view for candidate in _candidates(in_order(views), criteria))
+
+
+def leader(views: Iterable[IterationView], criteria: SelectionCriteria) -> IterationView | None:
+    """Return the best so far as ``criteria`` mean it: the one to choose now, the noise apart; None when no view is valid.
+
+    So an iteration that fails its checks is not the best where another passes them. In the mode that goes by recency, in which
+    every iteration would be, it is :func:`running_best`. Errors: as of :func:`ordered`.
+    """
+    if criteria.mode == "most_recent_above_threshold":
+        return running_best(views)
+    points = valid_points(in_order(views))
+    best = min((_candidate(*point, criteria) for point in points), key=lambda candidate: candidate.place, default=None)
+    return None if best is None else best.view
 
 
 def running_best(views: Iterable[IterationView]) -> IterationView | None:

@@ -143,15 +143,23 @@ def why(report: LoopReport, situation: Situation) -> tuple[str, ...]:
     parts = [" ".join(f"{_capital(one)}." for one in _selected(report, selection) if one), *known]
     if selection.below_start:
         parts.insert(1, "It scores below the start, which does not pass the checks.")
-    stays = report.chosen_record
-    lost = repairs(stays, report.start).missing if stays is not None else None
-    if lost:
-        count = len(lost.names) + lost.unnamed
-        parts.insert(1, f"{plural(count, 'test')} missing{f': {lost}' if lost.names else ''}.")
+    parts[1:1] = [] if report.chosen_record is None else _tests(report, report.chosen_record)
     decided = decided_document(report.chosen_record)
     parts += [] if decided is None else [f"{_capital(escape(decided_words(decided)))}."]
     parts += [f"{escape(sentence)}." for sentence in recheck_sentence(report.recheck)]
     return (*parts, *_sure(report.certainty))
+
+
+def _tests(report: LoopReport, chosen: IterationRecord) -> Iterable[str]:
+    """Yield what the tests say against the selected iteration: those that are missing, and those that chance decided."""
+    lost = repairs(chosen, report.start).missing
+    if lost:
+        count = len(lost.names) + lost.unnamed
+        yield f"{plural(count, 'test')} missing{f': {lost}' if lost.names else ''}."
+    parent = None if chosen.parent is None else report.record(chosen.parent)
+    flaky = repairs(chosen, parent).flaky
+    if parent is not None and flaky:
+        yield f"Its files are those of {_name(parent.iteration_number)}, so what differs is chance: {flaky}."
 
 
 def _ended(situation: Situation) -> str:

@@ -56,11 +56,12 @@ class Chosen:
 class LiveView:
     """What a frame shows. ``state`` is one of ``new, running, waiting, finished, interrupted, dead, tracked``.
 
-    ``views`` are all iterations, ``rows`` the records of the last few with the one before them, ``best`` and ``last`` two of the
-    records: the running best and the last one. ``chosen`` is None while the loop runs, and when nothing was decided. ``running``
-    are the phases that run, each with its seconds so far. ``budget`` is the limits, ``passes`` the limit on iterations;
-    ``reserved_…`` is what is set aside for attempts in flight, which ``spend`` leaves out. ``phase_seconds`` is where the time
-    went, ``partial`` whether older events are gone. ``log`` is the end of ``log_name``.
+    ``views`` are all iterations, ``rows`` the records of the last few with the one before them, ``best`` and ``last`` two of
+    the records: the best so far, which is the one with the highest score once one is chosen, and the last one. ``chosen`` is
+    None while the loop runs, and when nothing was decided. ``running`` are the phases that run, each with its seconds so far.
+    ``budget`` is the limits, ``passes`` the limit on iterations; ``reserved_…`` is what is set aside for attempts in flight,
+    which ``spend`` leaves out. ``phase_seconds`` is where the time went, ``partial`` whether older events are gone. ``log`` is
+    the end of ``log_name``.
     """
 
     loop_id: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jumar.model import CheckResult, IterationRecord
+from jumar.model.records import NO_EFFECT
 from jumar.text import cut, escape, plural
 
 __all__ = ["NamedTests", "Repairs", "repairs"]
@@ -43,12 +44,13 @@ class NamedTests:
 class Repairs:
     """What passes that did not, what fails that did not, and known tests that ran and do not run any more.
 
-    A check that only says yes or no counts as one test.
+    A check that only says yes or no counts as one test. ``flaky`` are those that another result of the same files names.
     """
 
     fixed: NamedTests = field(default_factory=NamedTests)
     broke: NamedTests = field(default_factory=NamedTests)
     missing: NamedTests = field(default_factory=NamedTests)
+    flaky: NamedTests = field(default_factory=NamedTests)
 
     def __bool__(self) -> bool:
         return bool(self.parts)
@@ -65,17 +67,19 @@ class Repairs:
     @property
     def all(self) -> tuple[tuple[str, NamedTests], ...]:
         """The same with what is empty."""
-        return (("fixed", self.fixed), ("broke", self.broke), ("missing", self.missing))
+        return (("fixed", self.fixed), ("broke", self.broke), ("missing", self.missing), ("flaky", self.flaky))
 
 
 def repairs(record: IterationRecord, parent: IterationRecord | None) -> Repairs:
     """Return what ``record`` changed against ``parent``, the iteration that it started from; nothing without one.
 
-    A check that could not run says nothing. Where a check does not name all of its tests, or counts each run by itself, the
-    difference of its counts is told.
+    A check that could not run says nothing. An iteration that changed no file repaired and broke nothing: its tests are flaky.
+    Where a check does not name all of its tests, or counts each run by itself, the difference of its counts is told.
     """
     before = {} if parent is None else {check.name: check for check in parent.checks if check.broken is None}
     changes = [_compared(check, before[check.name]) for check in record.checks if check.broken is None and check.name in before]
+    if record.failure in NO_EFFECT:
+        return Repairs(flaky=_together([tests for change in changes for _, tests in change.all]))
     return Repairs(
         fixed=_together([change.fixed for change in changes]),
         broke=_together([change.broke for change in changes]),
