@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.app.load import parse_config
+from jumar.errors import ConfigError
 from jumar.report.figures import dollars
 from jumar.store.loop_reader import LoopReader
 
@@ -61,11 +62,15 @@ def limits_in(data: Mapping[str, Any]) -> dict[str, float]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def limits_in_force(config: JumarConfig, given: GivenLimits, store: LoopReader | None) -> LimitsInForce:
+def limits_in_force(
+    config: JumarConfig, given: GivenLimits, store: LoopReader | None, *, accepting: bool = False
+) -> LimitsInForce:
     """Return the limits that hold for a run of the loop in ``store``, None for one that is not there yet.
 
     A limit from an earlier command line holds until another command line gives one, or somebody edits that key of the file.
-    Errors: :class:`jumar.errors.ConfigError` when it leaves no room for what ``[budget]`` sets aside for an iteration.
+    Errors: :class:`jumar.errors.ConfigError` when it leaves no room for what ``[budget]`` sets aside for an iteration, and when
+    the file allows more than before, and a program of the loop may have written that after jumar was killed, unless the person
+    is ``accepting`` changes.
     """
     before = None if store is None else _recorded(store)
     if before is None:  # a new loop, or one of an earlier version
@@ -89,6 +94,8 @@ def limits_in_force(config: JumarConfig, given: GivenLimits, store: LoopReader |
                 f"or set [budget] {key} to another value"
             )
         elif edited:
+            if not accepting:
+                _refuse_unseen(store, key, before.file.get(key) if earlier is None else earlier, now)
             instead = "" if earlier is None else f", and the one given with {option} ({_value(key, earlier)}) no longer holds"
             was = _value(key, before.file.get(key))
             notices.append(f"[budget] {key} is {_value(key, now)} now (in the run before: {was}){instead}")
@@ -98,6 +105,23 @@ def limits_in_force(config: JumarConfig, given: GivenLimits, store: LoopReader |
         changes=tuple(new),
         notices=tuple(notices),
     )
+
+
+def _refuse_unseen(store: LoopReader | None, key: str, was: float | None, now: float | None) -> None:
+    """Refuse a limit that was loosened in the file since a generator ran whose end jumar did not see: it may have done that."""
+    if (
+        store is None
+        or was is None
+        or all(attempt.end is not None or attempt.start.purpose != "generate" for attempt in store.attempts())
+    ):
+        return
+    loosened = now is None or (now < was if key.startswith("reserve") else now > was)
+    if loosened:
+        said = f"[budget] {key} was {_value(key, was)} and is {_value(key, now)} since jumar was killed while an agent ran"
+        given = "AMOUNT" if now is None else f"{now:g}"
+        raise ConfigError(
+            f"{said}, which may have written that: put it back, or give {OPTIONS[key]} {given} or --accept-changes if it was you"
+        )
 
 
 def _with(config: JumarConfig, limits: _Limits) -> JumarConfig:

@@ -200,7 +200,9 @@ def limits_of_run(request: RunRequest, loop_id: str) -> LimitsInForce:
     Their configuration is the whole one that holds: what it leaves unset is as it was when the loop began.
     """
     store = _reader(request, loop_id)
-    return limits_in_force(config_with(defaults_of(store), request.config), request.limits, store)
+    return limits_in_force(
+        config_with(defaults_of(store), request.config), request.limits, store, accepting=request.accept_changes
+    )
 
 
 def _reader(request: RunRequest, loop_id: str) -> LoopReader | None:
@@ -293,7 +295,7 @@ def _begun_again(
 
 
 def _record_limits(store: LoopStore, limits: LimitsInForce) -> None:
-    if limits_in_force(limits.config, limits.given, store).changes:
+    if limits_in_force(limits.config, limits.given, store, accepting=True).changes:
         with store.lock():
             store.add_decision(
                 "limits",
