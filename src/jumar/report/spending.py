@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jumar.budget.ledger import spend
 from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget import Budget
-from jumar.report.figures import count, dollars, duration
+from jumar.report.figures import UNKNOWN, count, dollars, duration
 from jumar.report.money import attempt_kind, spent_money, spent_tokens
 from jumar.text import plural, short_dollars
 
@@ -119,21 +119,19 @@ def took_rows(report: LoopReport) -> tuple[tuple[str, ...], ...]:
     """Return the rows under :data:`TOOK_COLUMNS`, the last one the total against the limits; empty where nothing was written."""
     if report.took is None:
         return ()
-    rows = [
-        (
-            _NAMES[part.kind],
-            count(part.attempts),
-            _cost(part.spend, Budget()),
-            spent_tokens(part.spend, Budget()),
-            duration(part.spend.seconds),
-        )
-        for part in report.took.parts
-    ]
+    rows = [(_NAMES[part.kind], count(part.attempts), *_money(part), duration(part.spend.seconds)) for part in report.took.parts]
     total, budget = report.spend, report.budget
     limit = "" if budget.max_seconds is None else f" of {duration(budget.max_seconds)}"
     runs = "" if budget.max_iterations is None else f" ({total.iterations:,} of {budget.max_iterations:,} runs of the generator)"
     calls = f"{count(total.calls)}{runs}"
     return (*rows, ("In all", calls, _cost(total, budget), spent_tokens(total, budget), f"{duration(total.seconds)}{limit}"))
+
+
+def _money(part: Part) -> tuple[str, str]:
+    """Return cost and tokens; of checks and scorers only where one of them told something: what nobody reported is not nought."""
+    if part.kind in {"scoring", "confirming"} and part.spend.cost_usd == 0 and not part.spend.tokens:
+        return UNKNOWN, UNKNOWN
+    return _cost(part.spend, Budget()), spent_tokens(part.spend, Budget())
 
 
 def _cost(spent: Spend, budget: Budget) -> str:
