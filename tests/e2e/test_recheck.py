@@ -12,6 +12,9 @@ import pytest
 from commands import call, call_json
 from loops import jumar
 
+from jumar.store.loop_store import LoopStore
+from jumar.store.verify import verify
+
 CONFIG = """
 [loop]
 id = "t"
@@ -349,3 +352,47 @@ def test_one_that_is_stopped_in_the_middle_is_made_by_the_next_run(place: Path) 
     assert (place / "build/ok").exists()
     assert not (place / ".jumar/loops/t/recheck/plan.json").exists()
     assert answer(call_json("run")) == (1, True, False)
+
+
+THIRD = """
+if test $(wc -l < {log}) = 3; then
+    sleep 0.7
+    {does}
+fi
+"""
+
+
+def third_time(place: Path, does: str) -> None:
+    """Let the check do something when it runs for the third time: after the start and the only iteration."""
+    path = place / "check.sh"
+    first, rest = path.read_text().lstrip().split("\n", 1)
+    path.write_text(f"{first}\n{THIRD.format(log=place.parent / 'checked.log', does=does)}{rest}")
+
+
+def test_what_a_recheck_takes_is_counted(place: Path) -> None:
+    third_time(place, "true")
+    found = run(place, f"{FIXED}; touch build-of-mine", more="[artifacts]\nexclude = ['build-of-mine']\n")
+    assert (3, True) == (checked(place), found["rechecked"])
+    taken = [one.data["seconds"] for one in LoopStore.open(place / ".jumar/loops/t").decisions() if one.kind == "recheck"]
+    assert [True] == [0.7 <= one < 10 for one in taken]
+    assert found["spend"]["seconds"] >= 0.7
+    assert call_json("show")["spend"]["seconds"] == pytest.approx(found["spend"]["seconds"])
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        "mkdir .jumar/loops/t/iterations/iteration-077; echo '{{}}' > .jumar/loops/t/iterations/iteration-077/metrics.json",
+        "echo '{{}}' > .jumar/loops/t/iterations/iteration-000/metrics.json",
+        "echo '{{}}' > .jumar/loops/t/decisions/0001-override.json",
+    ],
+)
+def test_what_the_candidate_writes_into_the_store_in_a_recheck_is_held_against_it(place: Path, does: str) -> None:
+    third_time(place, does.format())
+    found = run(place, f"{FIXED}; touch build-of-mine", more="[artifacts]\nexclude = ['build-of-mine']\n")
+    assert (3, False) == (checked(place), found["rechecked"])
+    assert "the store was written by somebody else" in found["rechecked_because"]
+    store = LoopStore.open(place / ".jumar/loops/t")
+    assert (0, 1) == tuple(store.iteration_numbers())
+    assert verify(store).problems == ()
+    assert all(one.kind != "override" for one in store.decisions())

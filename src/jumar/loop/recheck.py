@@ -15,7 +15,7 @@ import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from jumar.decide.evidence import evidence_of, select_from
@@ -95,9 +95,11 @@ class Recheck:
                 return stop
             if run.switch.requested:
                 return run.switch.decision()
+            began = run.clock.monotonic()
             found = self._answer(number)
             if found is None:
                 return run.switch.decision()
+            found = replace(found, seconds=round(run.clock.monotonic() - began, 6))
             self._record(found)
             if not found.refused:
                 return stop
@@ -147,11 +149,17 @@ class Recheck:
     def _checked(self, number: int, workspace: Workspace, found: Differences) -> Rechecked | None:
         run, nonce = self.run, secrets.token_hex(8)
         away = found.roots((*found.new, *found.changed))
+        logs = self._logs()
         with Aside(run.store.paths, workspace).away(away, nonce):
-            self.trees.set_up(workspace)
-            workspace.restore(number)  # setup may have changed what the snapshot holds
-            missing = [path for path in (*found.changed, *found.gone) if not os.path.lexists(workspace.directory / path)]
-            problem, failures = self._failures(number, workspace, nonce)
+            run.found(number, run.guard.before_scoring(number, workspace, logs))
+            try:
+                self.trees.set_up(workspace)
+                workspace.restore(number)  # setup may have changed what the snapshot holds
+                missing = [path for path in (*found.changed, *found.gone) if not os.path.lexists(workspace.directory / path)]
+                problem, failures = self._failures(number, workspace, nonce, logs)
+            finally:
+                spoilt = run.found(number, run.guard.after_scoring(number, workspace))
+        failures += [finding.message for finding in spoilt if finding.fails]
         if run.switch.immediate.is_set():
             return None
         they = "which is" if len(away) == 1 else "which are"
@@ -168,13 +176,17 @@ class Recheck:
         made = f'; [loop] setup = "{maker}" would make it' if maker and run.parts.hooks.setup is None else ""
         return self._of(number, f"{which}{without}{why}{made}", rechecked=False)
 
-    def _failures(self, number: int, workspace: Workspace, nonce: str) -> tuple[str | None, list[str]]:
-        """Run the checks once in a tree that holds the iteration; return why one of them could not answer, and what failed."""
-        run, store = self.run, self.run.store
-        record, logs = store.record(number), store.paths.recheck / _LOGS
+    def _logs(self) -> Path:
+        logs = self.run.store.paths.recheck / _LOGS
         with as_write_error("create", logs):
             remove_tree(logs)
             make_directory(logs)
+        return logs
+
+    def _failures(self, number: int, workspace: Workspace, nonce: str, logs: Path) -> tuple[str | None, list[str]]:
+        """Run the checks once in a tree that holds the iteration; return why one of them could not answer, and what failed."""
+        run = self.run
+        record = run.store.record(number)
         brief = Briefing.of(run, number, record.parent, batch=record.batch, candidate=record.candidate)
         context = context_again(run, workspace, brief, logs, nonce=nonce, label="recheck")
         evaluation = Evaluation(run=run, workspace=workspace)
@@ -185,16 +197,14 @@ class Recheck:
         if problem is None:
             checks += (validator.validate(evaluation.cleared(context)) for validator in run.parts.validators)
         problem = next((f"check '{check.name}': {check.broken}" for check in checks if check.broken is not None), problem)
-        spoilt = run.guard.put_back(workspace, logs, decided=True)
-        failures = [f"check '{check.name}' fails" for check in checks if not check.passed]
-        return problem, [*failures, *(finding.message for finding in spoilt if finding.fails)]
+        return problem, [f"check '{check.name}' fails" for check in checks if not check.passed]
 
     def _of(self, number: int, because: str, *, rechecked: bool | None = None) -> Rechecked:
         return Rechecked(iteration=number, rechecked=rechecked, because=because, strict=self.run.settings.recheck == "strict")
 
     def _record(self, found: Rechecked) -> None:
         run, store = self.run, self.run.store
-        data: dict[str, Any] = {name: getattr(found, name) for name in ("iteration", "rechecked", "ran", "strict")}
+        data: dict[str, Any] = {name: getattr(found, name) for name in ("iteration", "rechecked", "ran", "strict", "seconds")}
         fields = {"best_iteration": None, "final_iteration": store.iteration_numbers()[-1], "delta": None, "decision": None}
         at, by = run.clock.now(), current_user()
         with_room(run.space, lambda: store.add_decision("recheck", reason=found.because, by=by, at=at, data=data, **fields))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from jumar.budget.ledger import RunningSpend
 from jumar.budget.reserve import RunningReservation, larger
 from jumar.model import IterationView
 from jumar.model.attempts import Purpose, Spend
 from jumar.model.budget import Budget, Reservation
+from jumar.model.decisions import recheck_seconds
 from jumar.model.selection import SelectionCriteria
 from jumar.ranking.choose import leader, running_best
 from jumar.store.loop_reader import LoopReader
@@ -45,8 +48,9 @@ class Tally:
         return self._best
 
     def spend(self) -> Spend:
-        """Return :func:`jumar.budget.ledger.spend` of all attempts."""
-        return self._spend.of(self._store.attempts())
+        """Return :func:`jumar.budget.ledger.spend` of all attempts, with the time that rechecks took."""
+        found, beside = self._spend.of(self._store.attempts()), recheck_seconds(self._store.decisions())
+        return replace(found, seconds=found.seconds + beside) if beside else found
 
     def reservation(self, purpose: Purpose) -> Reservation:
         """Return :func:`jumar.budget.reserve.reservation` of all attempts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -10,7 +11,7 @@ from typing import Any, Final, Literal, cast, get_args
 from jumar.model.codec import FORMAT, Fields
 from jumar.model.stopping import STOP_REASONS, StopDecision
 
-__all__ = ["KINDS", "Decision", "DecisionKind", "Kind", "Rechecked", "end_after", "last_end", "rechecks"]
+__all__ = ["KINDS", "Decision", "DecisionKind", "Kind", "Rechecked", "end_after", "last_end", "recheck_seconds", "rechecks"]
 
 Kind = Literal[
     "select",
@@ -119,7 +120,7 @@ def end_after(decisions: Sequence[Decision], last: int | None) -> Decision | Non
 class Rechecked:
     """Whether the checks of an iteration pass on what its snapshot holds: True, False, or None, not known. ``because`` says why.
 
-    ``ran`` is False where that was known without running them.
+    ``ran`` is False where that was known without running them; ``seconds`` is how long it took, setup included.
     ``strict``: where they don't, the iteration is not verified.
     """
 
@@ -128,6 +129,7 @@ class Rechecked:
     because: str
     ran: bool = True
     strict: bool = False
+    seconds: float = 0.0
 
     @property
     def refused(self) -> bool:
@@ -143,7 +145,18 @@ def rechecks(decisions: Sequence[Decision]) -> dict[int, Rechecked]:
             because=decision.reason,
             ran=decision.data.get("ran") is not False,
             strict=decision.data.get("strict") is True,
+            seconds=_seconds(decision),
         )
         for decision in decisions
         if decision.kind == "recheck" and isinstance(number := decision.data.get("iteration"), int)
     }
+
+
+def recheck_seconds(decisions: Sequence[Decision]) -> float:
+    """Return how long all rechecks took: no attempt counts them."""
+    return math.fsum(_seconds(decision) for decision in decisions if decision.kind == "recheck")
+
+
+def _seconds(decision: Decision) -> float:
+    found = decision.data.get("seconds")
+    return float(found) if isinstance(found, int | float) and 0 <= found < math.inf else 0.0

@@ -29,8 +29,9 @@ from jumar.model import (
     Spend,
     StopDecision,
 )
+from jumar.model.attempts import Attempt
 from jumar.model.budget import Budget
-from jumar.model.decisions import Rechecked, end_after, last_end, rechecks
+from jumar.model.decisions import Rechecked, end_after, last_end, recheck_seconds, rechecks
 from jumar.ranking.chance import EXACT, Chance
 from jumar.ranking.choose import ordered
 from jumar.ranking.confirmed import Certainty, Finalist, certainty
@@ -326,7 +327,7 @@ def load_report(
         records,
         selection,
         decisions,
-        spend_of_attempts(attempts, budget) if attempts else None,
+        _spend(attempts, decisions, budget) if attempts else None,
         config=config,
         stop=_recorded_stop(decisions, records) if stop is None else stop,
         criteria=rules,
@@ -400,3 +401,8 @@ def _leaders(views: Iterable[IterationView]) -> tuple[int, ...]:
             leaders.append(view.number)
             best = score
     return tuple(leaders)
+
+
+def _spend(attempts: Sequence[Attempt], decisions: Sequence[Decision], budget: Budget) -> Spend:
+    found = spend_of_attempts(attempts, budget)
+    return replace(found, seconds=found.seconds + recheck_seconds(decisions))
