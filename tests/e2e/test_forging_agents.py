@@ -9,10 +9,12 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bad_passes import BAD_PASSES, IN_SCORING, WHERE, without_rights
 from loops import jumar
 
 from jumar.store.loop_store import LoopStore
@@ -65,6 +67,7 @@ AGENT = """
 import hashlib, json, os, pathlib, shutil, signal, sys
 number = int(os.environ["JUMAR_ITERATION"])
 store = pathlib.Path({store!r})
+origin = store.parents[2]
 open({calls!r}, "a").write(f"{{number}}\\n")
 pathlib.Path("text.md").write_text(f"words {{number}}\\n")
 pathlib.Path(os.environ["JUMAR_USAGE_FILE"]).write_text(json.dumps({{"cost_usd": 0.01}}))
@@ -75,7 +78,7 @@ if {kill} and number == 2 and not os.path.exists({calls!r} + ".killed"):
     os.kill(int(os.environ["SPARED"]) if "SPARED" in os.environ else os.getppid(), signal.SIGKILL)
 """
 LIMITS = "[budget]\nmax_cost_usd = 0.05\nreserve_cost_usd = 0.01\n[stop]\nconsecutive_failures = 3\n"
-COUNTS = {"attacks": 0, "killed": 0, "passed elsewhere": 0}
+COUNTS = {"attacks": 0, "killed": 0, "passed elsewhere": 0, "bad passes": 0}
 
 
 def project(tmp_path: Path, act: str, *, isolation: str = "none", most: int = 4, kill: bool = False) -> Path:
@@ -353,25 +356,99 @@ MORE = {
     "asks jumar itself": "os.system(f'{sys.executable} -m jumar.cli.entry select t --use 0 --reason better >/dev/null 2>&1')",
     "nothing": "pass",
 }
+LIMITED = "[artifacts]\nmax_file_mb = 1\nmax_files = 50\n"
+
+
+def bad_pass(tmp_path: Path, isolation: str, protect: bool, *, act: str = "pass", check: str = ":") -> Path:
+    """A loop of four iterations of which the second does ``act``, or its check does ``check`` in the shell."""
+    act = "if number == 2:\n    " + act.strip().replace("\n", "\n    ")
+    place = project(tmp_path, act, isolation=isolation)
+    (place / "kept").mkdir()
+    (place / "kept/words.md").write_text("words\n")
+    (place / "test_text.py").write_text("")
+    act = check.format(store=place / ".jumar/loops/t", origin=place).replace('"', '\\"')
+    config = (place / "jumar.toml").read_text()
+    config = config.replace("grep -q words text.md", f"if [ $JUMAR_ITERATION = 2 ]; then {act}; else grep -q words text.md; fi")
+    config = config.replace("[generator]", "protect = ['test_*.py']\n[generator]") if protect else config
+    (place / "jumar.toml").write_text(config + LIMITED)
+    if isolation == "worktree":
+        for command in ("init -q", "add -A", "-c user.name=a -c user.email=a@b commit -qm a"):
+            subprocess.run(["git", *command.split()], cwd=place, check=True)
+    return place
+
+
+def goes_on(place: Path) -> list[dict[str, Any]]:
+    """Run the loop; return its records: every iteration is there, the others are good, and the person's files are theirs."""
+    rights = without_rights()
+    command = [*(rights or []), sys.executable, "-m", "jumar.cli.entry", "run", "--no-input"]
+    ended = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    found = records(place)
+    assert [one["status"] for one in found if one["iteration_number"] != 2] == ["ok"] * 4
+    assert [one["verification_status"] for one in found if one["iteration_number"] != 2] == ["passed"] * 4
+    assert calls(place) == 4
+    assert sum(one["token_cost_usd"] or 0 for one in found) == pytest.approx(0.04)
+    assert verify(LoopStore.open(place / ".jumar/loops/t")).problems == ()
+    if "work" in {path.name for path in (place / ".jumar").iterdir()}:
+        assert (place / "text.md").read_text() == "words 0\n"
+    COUNTS["bad passes"] += 1
+    return found
+
+
+def cells(attacks: Mapping[str, str]) -> list[tuple[str, str]]:
+    kinds = ("none", "copy", "worktree") if shutil.which("git") else ("none", "copy")
+    return [(name, isolation) for name in attacks for isolation in kinds if isolation in WHERE.get(name, kinds)]
+
+
+@pytest.mark.parametrize("protect", [False, True], ids=["", "protected"])
+@pytest.mark.parametrize(("attack", "isolation"), cells(BAD_PASSES))
+def test_a_tree_that_cannot_be_kept_fails_its_iteration_and_no_other(
+    tmp_path: Path, attack: str, isolation: str, *, protect: bool
+) -> None:
+    if "unreadable" in attack and without_rights() is None:
+        pytest.skip("every file can be read here")
+    place = bad_pass(tmp_path, isolation, protect, act=BAD_PASSES[attack])
+    found = goes_on(place)
+    assert (found[2]["status"], found[2]["failure"], found[2]["quality_score"]) == ("snapshot_failed", "snapshot_failed", None)
+    assert found[2]["status_reason"]
+    assert [detail["path"] for detail in found[3]["artifacts_detail"]] == [
+        detail["path"] for detail in found[1]["artifacts_detail"]
+    ]
+    assert [one["parent"] for one in found] == [None, 0, 1, 1, 3]
+    prompt = (place / ".jumar/loops/t/iterations/iteration-003/logs/prompt.md").read_text()
+    assert "it cannot be kept" in prompt
+
+
+@pytest.mark.parametrize("protect", [False, True], ids=["", "protected"])
+@pytest.mark.parametrize(("attack", "isolation"), cells(IN_SCORING))
+def test_a_snapshot_or_a_tree_deleted_while_it_is_scored_ends_nothing(
+    tmp_path: Path, attack: str, isolation: str, *, protect: bool
+) -> None:
+    found = goes_on(bad_pass(tmp_path, isolation, protect, check=IN_SCORING[attack] + "; grep -q words text.md"))
+    assert found[2]["verification_status"] in {"failed", "skipped"}
+    assert found[2]["quality_score"] in {None, 12.0}
+
+
 RUNS = {"full": 500}.get(os.environ.get("JUMAR_SWEEP", ""), 60)
 
 
 def mixed(tmp_path: Path, seed: int) -> Path:
     """A loop whose agent does several of all these things in each of its iterations, and may kill jumar in the second."""
     draw = random.Random(seed)
-    every = {**ATTACKS, **MORE}
+    isolation = draw.choice(["none", "none", "copy"])
+    bad = {name: act for name, act in BAD_PASSES.items() if isolation in WHERE.get(name, (isolation,))}
+    every = {**ATTACKS, **MORE, **bad}
     kill = draw.random() < 0.3
     ends = {"another limit", "a limit in the configuration"} if kill else {"another limit"}  # a configuration is a person's then
     acts = [every[name] for name in draw.sample(sorted(every), k=draw.randint(1, 4)) if name not in ends]
     act = "\n".join(f"try:\n    {one.replace(chr(10), chr(10) + '    ')}\nexcept OSError:\n    pass" for one in acts or ["pass"])
-    isolation = draw.choice(["none", "none", "copy"])
     place = project(tmp_path, act, isolation=isolation, most=3, kill=kill)
     (place / "text.py").write_text("WORDS = 0\n")
     (place / "test_text.py").write_text("import text\nassert text.WORDS < 50\n")
     config = place / "jumar.toml"
     protect = "protect = ['test_*.py']\n" if draw.random() < 0.5 else ""
     check = f'[[checks]]\nname = "test"\ncommand = "{sys.executable} test_text.py"\n'
-    config.write_text(config.read_text().replace("[generator]", f"{protect}[generator]") + check)
+    config.write_text(config.read_text().replace("[generator]", f"{protect}[generator]") + check + LIMITED)
     return place
 
 
@@ -417,5 +494,6 @@ def test_counts_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         print(
             f"\nforging agents: {COUNTS['attacks']} attacks held, {COUNTS['killed']} after the agent killed jumar, "
-            f"{COUNTS['passed elsewhere']} verified selections passed in a clean folder"
+            f"{COUNTS['passed elsewhere']} verified selections passed in a clean folder, "
+            f"{COUNTS['bad passes']} bad passes ended no loop"
         )

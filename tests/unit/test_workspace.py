@@ -226,7 +226,7 @@ def test_candidates_have_trees_of_their_own_made_by_threads_at_once(repository: 
         git(workspace.directory, "add", "-A")
         git(workspace.directory, "commit", "-q", "-m", "agent")
         made = workspace.commits_since(head)
-        workspace.carry_out(workspace.difference_to(pending))
+        workspace.carry_out(workspace.difference(pending))
         return made
 
     before = state(repository, kept(repository))

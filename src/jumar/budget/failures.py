@@ -39,6 +39,6 @@ def count_failures(attempts: Iterable[Attempt], views: Iterable[IterationView | 
         if attempt.end is not None and (kind := attempt.end.failure or failure_of_attempt(attempt.end.outcome)) is not None:
             counted[kind] += 1
     for view in views:
-        if view.failure in {"changed_nothing", "produced_nothing", "invalid_score"}:
+        if view.failure in {"changed_nothing", "produced_nothing", "invalid_score", "snapshot_failed"}:
             counted[view.failure] += 1
     return {kind: counted[kind] for kind in FAILURES if counted[kind]}

@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jumar.errors import JumarError, StoreWriteError
+from jumar.files import as_write_error, make_directory
 from jumar.loop.analyzer import analyze
 from jumar.loop.answers import Answers, kept_answers
 from jumar.loop.briefing import Briefing
 from jumar.loop.broken import troubles
 from jumar.loop.bytecode import clear_bytecode
+from jumar.loop.clearing import why_of_the_tree
 from jumar.loop.events import PhaseStarted
 from jumar.loop.failures import without_effect
 from jumar.loop.guard import Finding, findings_from_json
@@ -24,6 +26,7 @@ from jumar.loop.partial_credit import count_notes
 from jumar.loop.purse import begin, ended_if_full, finish, refused_evaluation
 from jumar.loop.run import LoopRun
 from jumar.loop.scorers.judge import JudgeScorer
+from jumar.loop.snapshots import FAILED, Taking
 from jumar.loop.space import disk_is_full, with_room
 from jumar.loop.start import refuse_broken_start
 from jumar.loop.verdict import Verdict, verdict, why_broken, with_findings
@@ -36,6 +39,7 @@ from jumar.model.records import FailureKind, Status
 from jumar.ranking.score import resolve_weights
 from jumar.store.loop_store import Pending
 from jumar.store.planted import tell_planted
+from jumar.store.staging import LOGS
 from jumar.text import escape
 
 __all__ = ["Evaluation", "ended_of"]
@@ -68,12 +72,16 @@ class Evaluation:
             return with_room(self.run.space, lambda: self.run.store.commit(pending, scored))
         ended = ended_of(pending.stage)
         answers: Answers | None = Answers()
-        if _failed(ended) is None:
+        if _failed(pending, ended) is None:
             answers = yield from self._answers(pending, ended)
             if answers is None:
                 return None
             if self._beginning:
                 refuse_broken_start(answers, pending.logs)
+        if not pending.whole and pending.stage.get("parent") is not None:
+            deleted = Finding(message="its snapshot was deleted while it was scored")
+            answers = replace(answers, found=(*answers.found, *self.run.found(pending.number, (deleted,))))
+            pending = self._saved_again(pending, deleted.message)
         judged, found = self._judged(pending, ended, answers)
         spent = seconds + answers.seconds + ((ended and ended.seconds) or 0.0)
         record = self._record(pending, ended, judged, answers, found, seconds=spent)
@@ -84,11 +92,12 @@ class Evaluation:
         return with_room(self.run.space, lambda: self.run.store.commit(pending, record))
 
     def _judged(self, pending: Pending, ended: AttemptEnd | None, answers: Answers) -> tuple[Verdict, tuple[Finding, ...]]:
-        failed = _failed(ended)
+        failed = _failed(pending, ended)
         if failed is None:
             judged = verdict(answers.checks, answers.readings, self._weights())
         else:
-            judged = Verdict(verification="skipped", status=failed, status_reason="" if ended is None else ended.detail)
+            noted = (f"thrown away, as it cannot be kept: {failed[1]}",) if failed[0] == "snapshot_failed" else ()
+            judged = Verdict(verification="skipped", status=failed[0], status_reason=failed[1], reflections=noted)
         found = tuple(dict.fromkeys((*findings_from_json(pending.stage.get("guard")), *answers.found)))
         return with_findings(judged, found), found
 
@@ -159,11 +168,44 @@ class Evaluation:
             found = run.found(number, run.guard.before_scoring(number, self.workspace, pending.logs))
             beginning = self._beginning
             answers = yield from elsewhere(lambda: self.ask(context, attempt, beginning=beginning))
+            found = (*found, *run.found(number, self._tree_gone(pending)))
             found = (*found, *run.found(number, (*run.guard.after_scoring(number, self.workspace), *self._forged())))
         answers = self.not_spoilt(attempt, replace(answers, found=found))
         stopped = run.switch.immediate.is_set()
         self.close(attempt, answers, stopped=stopped)
         return None if stopped else answers
+
+    def _tree_gone(self, pending: Pending) -> tuple[Finding, ...]:
+        """Make the tree anew where what ran in the checks took it away; what they looked at then is not known."""
+        gone = self.workspace.gone()
+        if gone is None:
+            return ()
+        self.workspace.renew()
+        if pending.whole:
+            self.workspace.carry_out(self.workspace.difference(pending))
+        return (Finding(message=f"while the checks ran, {gone}; it is made anew", distrust=True),)
+
+    def _saved_again(self, pending: Pending, why: str) -> Pending:
+        """Return a snapshot that a program deleted, taken again where the tree is still what it was; else one that failed."""
+        run, logs = self.run, None
+        if os.path.lexists(pending.directory):
+            logs = run.store.paths.directory / run.store.quarantine(pending.directory) / LOGS
+        taking = Taking(
+            run=run,
+            workspace=self.workspace,
+            number=pending.number,
+            nonce=pending.nonce,
+            attempt=pending.attempt,
+            logs=logs,
+        )
+        try:
+            plan = self.workspace.difference(pending)
+            if not plan.write and not plan.delete:
+                return taking.take(pending.stage)
+        except (JumarError, OSError, RecursionError) as error:
+            if why_of_the_tree(error) is None:
+                raise
+        return taking.take_failed(pending.stage, why)
 
     def ask(
         self,
@@ -213,7 +255,11 @@ class Evaluation:
         return (Finding(message=f"{said} not written by jumar and not taken: the judge was asked again ({escape(names[0])})"),)
 
     def cleared(self, context: StepContext) -> StepContext:
-        """Return ``context`` when its directory is free of bytecode that programs before it left."""
+        """Return ``context`` when its directory is free of bytecode that programs before it left, and its logs have a place."""
+        with as_write_error("create", context.log_directory):
+            make_directory(context.log_directory)
+        if self.workspace.gone() is not None:
+            return context
         clear_bytecode(
             context.workdir,
             context.artifacts,
@@ -320,9 +366,12 @@ def ended_of(stage: Mapping[str, Any]) -> AttemptEnd | None:
     return None if section is None else AttemptEnd.from_json(section)
 
 
-def _failed(ended: AttemptEnd | None) -> Status | None:
-    """Return the status of an iteration whose generator failed, so that there is nothing to evaluate; else None."""
-    return None if ended is None else _STATUS_OF.get(ended.outcome)
+def _failed(pending: Pending, ended: AttemptEnd | None) -> tuple[Status, str] | None:
+    """Return the status, and why, of an iteration that left nothing to evaluate: it, or its snapshot, failed."""
+    if FAILED in pending.stage:
+        return "snapshot_failed", str(pending.stage[FAILED])
+    status = None if ended is None else _STATUS_OF.get(ended.outcome)
+    return None if status is None or ended is None else (status, ended.detail)
 
 
 def _was_full(attempt: Attempt) -> bool:

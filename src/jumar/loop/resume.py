@@ -7,16 +7,20 @@ from pathlib import Path
 
 from jumar.decide.evidence import evidence_of
 from jumar.decide.operation import last_applied
-from jumar.errors import ArtifactError
+from jumar.errors import ArtifactError, JumarError
+from jumar.loop.clearing import why_of_the_tree
 from jumar.loop.heartbeat import last_beat
 from jumar.loop.plan import choose_parent
 from jumar.loop.purse import finish
 from jumar.loop.run import LoopRun
+from jumar.loop.snapshots import take_ended
 from jumar.loop.strays import end_strays
 from jumar.loop.trees import Trees
 from jumar.loop.usage import read_usage_file
 from jumar.loop.work import drive
+from jumar.loop.workspace import Workspace
 from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
+from jumar.store.loop_store import Pending
 from jumar.store.restore import RestorePlan
 from jumar.text import escape
 
@@ -38,12 +42,31 @@ def recover(run: LoopRun, trees: Trees) -> None:
     views = store.views()
     if views and not completed and run.settings.candidates == 1:
         parent = choose_parent(evidence_of(store), run.criteria, run.settings.continue_from)
-        workspace = trees.of(None)
-        plan = workspace.difference(parent)
         applied = last_applied(store)
-        ours = applied is not None and workspace.holds(applied.best_iteration)  # restored at the end of the run before
-        _tell_set_aside(run, plan, workspace.carry_out(plan, set_aside=not ours), parent)
+        ours = applied is not None and _holds(trees.of(None), applied.best_iteration)  # restored at the end of the run before
+        _put(run, trees.of(None), parent, set_aside=not ours)
     store.discard_leftovers()
+
+
+def _holds(workspace: Workspace, number: int | None) -> bool:
+    try:
+        return workspace.holds(number)
+    except (JumarError, OSError, RecursionError) as error:
+        if why_of_the_tree(error) is None:
+            raise
+        return False
+
+
+def _put(run: LoopRun, workspace: Workspace, to: int | Pending, *, set_aside: bool) -> None:
+    """Make a tree equal to an iteration; what differed is set aside, or moved to the quarantine where it cannot be copied."""
+    try:
+        plan = workspace.difference(to)
+        kept = workspace.carry_out(plan, set_aside=set_aside)
+        _tell_set_aside(run, plan, kept, to if isinstance(to, int) else to.number)
+    except (JumarError, OSError, RecursionError) as error:
+        if why_of_the_tree(error) is None or (isinstance(to, int) and not run.store.has_snapshot(to)):
+            raise
+        workspace.bring_back(to)
 
 
 def record_failed(run: LoopRun, trees: Trees) -> None:
@@ -101,8 +124,7 @@ def _complete_pending(run: LoopRun, trees: Trees) -> bool:
         end_strays(pending.nonce)
         candidate: int | None = pending.stage.get("candidate")
         workspace = trees.ready(candidate)
-        plan = workspace.difference_to(pending)
-        _tell_set_aside(run, plan, workspace.carry_out(plan, set_aside=candidate is None), pending.number)
+        _put(run, workspace, pending, set_aside=candidate is None)
         if drive(trees.step(candidate).evaluation.complete(pending)) is not None:
             run.notice(f"iteration {pending.number} was generated before the interruption; it is scored now, not generated again")
     return found
@@ -129,15 +151,26 @@ def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> boo
         if not ends and step.is_tried_again(start.iteration, end):
             continue
         scratch = run.store.paths.attempt_scratch(start.number)
-        pending = step.stage_ended(start, end, scratch if scratch.is_dir() else None)
+        lost = None if ends else _lost(run, step.workspace, start.number)
+        pending = take_ended(run, step.workspace, start, end, scratch if scratch.is_dir() else None, lost=lost)
         trees.ready(start.candidate)
-        step.workspace.carry_out(step.workspace.difference_to(pending))
-        if drive(step.evaluation.complete(pending)) is not None and not ends:
+        step.workspace.carry_out(step.workspace.difference(pending))
+        if drive(step.evaluation.complete(pending)) is not None and not ends and lost is None:
             run.notice(
                 f"iteration {start.iteration} was generated before the interruption; its working directory is taken as it lies"
             )
         found = True
     return found
+
+
+def _lost(run: LoopRun, workspace: Workspace, attempt: int) -> str | None:
+    """Return why a tree is not what an attempt that has ended left there; None where it is, or nobody knows."""
+    if workspace.made:
+        return "the directory that it worked in was deleted before a snapshot was taken"
+    end = run.store.attempt(attempt).end
+    if end is not None and end.tree is not None and workspace.state(run.guard.guarded) != end.tree:
+        return "the working directory was changed after it ended, before a snapshot was taken"
+    return None
 
 
 def _last_of_each(attempts: Iterable[Attempt]) -> list[Attempt]:

@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
 
 from jumar.budget.failures import failure_of_attempt
 from jumar.loop.briefing import Briefing
+from jumar.loop.clearing import give_rights
 from jumar.loop.evaluation import Evaluation
 from jumar.loop.events import PhaseStarted
 from jumar.loop.failures import last_words
-from jumar.loop.guard import Finding, history_findings
+from jumar.loop.guard import history_findings
 from jumar.loop.heartbeat import beating
 from jumar.loop.hooks import reset_failure
 from jumar.loop.purse import begin, ended_if_full, finish
 from jumar.loop.run import LoopRun
-from jumar.loop.space import with_room
+from jumar.loop.snapshots import Taking, take_ended
 from jumar.loop.work import Way, elsewhere
 from jumar.loop.workspace import Workspace
 from jumar.model import GenerateOutcome, IterationRecord, StepContext, Usage
 from jumar.model.attempts import LEFT_NOTHING, AttemptEnd, AttemptStart, Outcome
-from jumar.store.loop_store import Pending
 from jumar.text import cut
 
 __all__ = ["Step"]
@@ -50,12 +47,13 @@ class Step:
 
     def start_state(self) -> Way[IterationRecord | None]:
         """Record the tree as it is as iteration 0: never worse than the start needs a start. None when it was stopped."""
-        began = self.run.clock.monotonic()
-        brief = Briefing.of(self.run, 0, None, batch=None, candidate=None)
+        run, began = self.run, self.run.clock.monotonic()
+        brief = Briefing.of(run, 0, None, batch=None, candidate=None)
         scratch = brief.scratch(0)
         brief.write(scratch)
-        pending = self._stage(0, secrets.token_hex(8), None, {"since_ns": time.time_ns()}, scratch)
-        return (yield from self.evaluation.complete(pending, seconds=self.run.clock.monotonic() - began))
+        taking = Taking(run=run, workspace=self.workspace, number=0, nonce=secrets.token_hex(8), attempt=None, logs=scratch)
+        pending = taking.take({"since_ns": time.time_ns()})
+        return (yield from self.evaluation.complete(pending, seconds=run.clock.monotonic() - began))
 
     def generate(
         self, number: int, parent: int, *, batch: int | None = None, candidate: int | None = None
@@ -79,17 +77,19 @@ class Step:
             context = brief.context(self.workspace, scratch, "generate", nonce=nonce, since=since)
             run.guard.before_generate(number, scratch)
             outcome = yield from elsewhere(lambda: self._ask(attempt.start, context))
+            give_rights(self.workspace.directory, ("",))
             found = run.guard.after_generate(number)
             commits = self.workspace.commits_since(head)
             found = run.found(number, (*found, *history_findings(self.workspace, head, commits)))
-        ended = self._attempt_end(outcome, commits)
+        state = None if self.workspace.gone() else self.workspace.state(run.guard.guarded)
+        ended = replace(self._attempt_end(outcome, commits), tree=state)
         finish(run, attempt, ended)
         for note in outcome.notes:
             if not note.startswith("priced:"):  # what could not be used of its usage report: once, not with every iteration
                 run.notice_once(note.partition(" is ")[0], f"iteration {number}: {note}")
         if ended.outcome in LEFT_NOTHING or self._try_again(number, ended):
             return None
-        pending = self.stage_ended(attempt.start, ended, scratch, since=since, found=found)
+        pending = take_ended(run, self.workspace, attempt.start, ended, scratch, since=since, found=found)
         return (yield from self.evaluation.complete(pending))
 
     def _ask(self, start: AttemptStart, context: StepContext) -> GenerateOutcome:
@@ -117,46 +117,6 @@ class Step:
             return False
         before = (end.outcome for start, end in self.run.ended_attempts(number) if start.purpose == "generate")
         return sum(outcome == ended.outcome for outcome in before) <= allowed
-
-    def stage_ended(
-        self,
-        start: AttemptStart,
-        ended: AttemptEnd,
-        scratch: Path | None,
-        *,
-        since: int | None = None,
-        found: tuple[Finding, ...] = (),
-    ) -> Pending:
-        """Snapshot the working directory after an attempt that has ended, with the checks as they were at the start.
-
-        ``since`` is the wall clock when it began, if that is known; ``found`` is what the guard found of it.
-        """
-        found = (*found, *self.run.found(start.iteration, self.run.guard.put_back(self.workspace, scratch)))
-        stage = {
-            "parent": start.parent,
-            "batch": start.batch,
-            "candidate": start.candidate,
-            "since_ns": since,
-            "ended": ended.to_json(),
-            "guard": [finding.to_json() for finding in found],
-        }
-        return self._stage(start.iteration, start.nonce, start.number, stage, scratch)
-
-    def _stage(self, number: int, nonce: str, attempt: int | None, stage: Mapping[str, Any], scratch: Path | None) -> Pending:
-        def take() -> Pending:
-            return self.run.store.stage(
-                number,
-                source=self.workspace.directory,
-                paths=self.workspace.paths(),
-                nonce=nonce,
-                attempt=attempt,
-                stage=stage,
-                logs=scratch,
-                quota=self.run.settings.artifacts,
-                cache=self.workspace.cache,
-            )
-
-        return with_room(self.run.space, take)
 
     def _attempt_end(self, outcome: GenerateOutcome, commits: tuple[str, ...]) -> AttemptEnd:
         kind = _outcome_of(outcome)

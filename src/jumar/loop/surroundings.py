@@ -84,10 +84,10 @@ class Surroundings:
 
         A tree that was moved or copied since is taken as it lies.
         """
-        if workspace.name in self._trees:
-            return
         status = workspace.directory.stat()
         root = (status.st_dev, status.st_ino)
+        if workspace.name in self._trees and self._trees[workspace.name].root == root:
+            return
         tree = self._read(workspace)
         if tree is None and self._worked_in(workspace):
             tree = _Tree(root, {}, lost=True)

@@ -19,24 +19,24 @@ class Trees:
     def __init__(self, run: LoopRun) -> None:
         self._run = run
         self._made: dict[int | None, Workspace] = {}
-        self._set_up: set[int | None] = set()
+        self._set_up: dict[int | None, int] = {}
 
     def of(self, candidate: int | None) -> Workspace:
         """Return the tree of a candidate as it lies; None is the loop's own. Errors: as ``Workspace.prepare``."""
         if candidate not in self._made:
-            workspace = Workspace(self._run.store, self._run.settings, slot=candidate)
+            workspace = Workspace(self._run.store, self._run.settings, slot=candidate, tell=self._run.notice)
             workspace.prepare()
             self._made[candidate] = workspace
         return self._made[candidate]
 
     def ready(self, candidate: int | None) -> Workspace:
-        """Return the tree of a candidate, with the person's ``setup`` done in it, once in this run.
+        """Return the tree of a candidate, with the person's ``setup`` done in it, once in this run and each time it is made.
 
         What the loop keeps of it may have changed by that. Errors: those of :meth:`of`; :class:`JumarError` when ``setup`` fails.
         """
         workspace = self.of(candidate)
-        if candidate not in self._set_up:
-            self._set_up.add(candidate)
+        if self._set_up.get(candidate) != workspace.made:
+            self._set_up[candidate] = workspace.made
             self.set_up(workspace)
             self._run.surroundings.begin(workspace)
         return workspace

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import secrets
 import shutil
 import stat
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
 from jumar.decide.recorded import config_now
-from jumar.errors import ArtifactError, UsageError
+from jumar.errors import ArtifactError, JumarError, UsageError
 from jumar.files import TEMPORARY, as_write_error, copy_alike, make_directory, remove_tree, rename_new
+from jumar.loop.clearing import give_rights, move_out, occupied, readable, remove_whole, shallow, why_of_the_tree
 from jumar.loop.hooks import port_of
 from jumar.loop.settings import LoopSettings
 from jumar.loop.worktrees import discard_worktree, is_whole, make_worktree, place_in_repository, unlock
@@ -23,6 +26,8 @@ from jumar.store.loop_store import LoopStore, Pending
 from jumar.store.manifest import Manifest
 from jumar.store.restore import RestorePlan, plan_restore, restore
 from jumar.store.snapshot import StatCache
+from jumar.store.staging import QUARANTINE
+from jumar.text import escape
 
 __all__ = ["Workspace", "changed_paths", "discard_slots", "discard_trees", "remove_trees", "trees_of"]
 
@@ -42,9 +47,12 @@ class Workspace:
     the thread that holds its lock. ``cache`` holds the hashes of this tree's files.
     """
 
-    def __init__(self, store: LoopStore, settings: LoopSettings, slot: int | None = None) -> None:
+    def __init__(
+        self, store: LoopStore, settings: LoopSettings, slot: int | None = None, tell: Callable[[str], object] = str
+    ) -> None:
         self._store = store
         self._settings = settings
+        self._tell = tell
         self._rules = settings.artifacts if slot is None else replace(settings.artifacts)  # it remembers names of one tree
         self.origin = settings.workdir
         self.root = store.paths.root
@@ -58,6 +66,9 @@ class Workspace:
         if self._kind == "worktree":
             self._within = place_in_repository(self.origin)
         self.directory = self.tree / self._within
+        self.made = 0
+        self._parent = os.path.realpath(self.tree.parent)
+        self._identity: tuple[int, int] | None = None
 
     def prepare(self) -> None:
         """Make the working directory exist. It is made once, whole, and is the same one after a resume.
@@ -68,20 +79,55 @@ class Workspace:
         """
         if not self.origin.is_dir():
             raise UsageError(f"the working directory {self.origin} does not exist")
-        if self._kind == "in place":
-            return
-        whole = is_whole(self.tree) if self._kind == "worktree" else self.tree.is_dir()
-        if not whole:
-            kept = self._rules.list(self.origin, never=(self.root,))
-            self._rules.check_quota(self.origin, kept)
-            with as_write_error("create", self.tree):
-                make_directory(self.tree.parent)
-            if self._kind == "worktree":
-                discard_worktree(self.origin, self.tree, self._ref())
-                make_worktree(self.origin, self.tree, kept, never=self.root)
-            else:
-                self._copy()
+        if self._kind != "in place" and not self._is_whole():
+            self._make()
         self.unlock()
+        self._identity = _identity(self.directory)
+
+    def _is_whole(self) -> bool:
+        if not _is_directory(self.tree) or self.tree.samefile(self.origin):
+            return False
+        return self._kind == "copy" or (is_whole(self.tree) and self.directory.is_dir())
+
+    def _make(self) -> None:
+        """Make the tree anew. What stands in its place goes; of a link only the link, and so where one leads there."""
+        kept = self._rules.list(self.origin, never=(self.root,))
+        self._rules.check_quota(self.origin, kept)
+        with as_write_error("create", self.tree):
+            if not self.tree.parent.is_dir() or os.path.realpath(self.tree.parent) != self._parent:
+                self.tree.parent.unlink(missing_ok=True)
+            make_directory(self.tree.parent)
+            if not _is_directory(self.tree):
+                self.tree.unlink(missing_ok=True)
+        self.discard()
+        if self._kind == "worktree":
+            make_worktree(self.origin, self.tree, kept, never=self.root)
+        else:
+            self._copy()
+        self.made += 1
+
+    def gone(self) -> str | None:
+        """Return what became of a directory that is not the one which :meth:`prepare` found or made; None while it is.
+
+        In place only one that is no directory any more is gone: it may be a link, and a person's to replace.
+        """
+        if self._kind == "in place":
+            return None if self.directory.is_dir() else "the working directory was deleted"
+        what = f"the {self._kind} that it worked in"
+        if not os.path.lexists(self.directory):
+            return f"{what} was deleted"
+        if _identity(self.directory) != self._identity:
+            return f"{what} was replaced by {'another directory' if _is_directory(self.directory) else 'a link or a file'}"
+        return None
+
+    def renew(self) -> None:
+        """Make a directory that is :meth:`gone` anew, from the person's own; in place it is empty. Errors: as :meth:`prepare`."""
+        if self._kind == "in place":
+            with as_write_error("create", self.directory):
+                make_directory(self.directory)
+        else:
+            self._make()
+        self._identity = _identity(self.directory)
 
     def _copy(self) -> None:
         with as_write_error("copy the working directory to", self.tree):
@@ -136,6 +182,8 @@ class Workspace:
 
         Returns the ref under which the commits of a worktree stay reachable, None when there are none.
         """
+        if self._kind != "in place" and self.tree.is_symlink():
+            self.tree.unlink()  # whoever made it: nothing is removed through it
         if self._kind == "worktree":
             return discard_worktree(self.origin, self.tree, self._ref())
         if self._kind == "copy":
@@ -157,8 +205,29 @@ class Workspace:
         """Return what the loop keeps of the tree as it is now. The snapshot itself refuses what is over the quota."""
         return self._rules.list(self.directory, never=(self.root,))
 
-    def difference(self, number: int) -> RestorePlan:
-        """Return what would have to change for the tree to equal the snapshot of iteration ``number``."""
+    def state(self, but: Collection[str]) -> str | None:
+        """Return a digest of the names, modes, sizes and times of what the loop keeps of the tree, without the paths ``but``.
+
+        It tells whether anybody changed, added or removed a file since, whatever the clocks say; not a change of the same size
+        after which the time was set back. None where the tree cannot be read.
+        """
+        digest = hashlib.sha256()
+        try:
+            for path in self.paths():
+                if path not in but:
+                    status = os.lstat(f"{self.directory}/{path}")
+                    digest.update(
+                        f"{path}\0{status.st_mode} {status.st_size} {status.st_mtime_ns}\0".encode(errors="surrogateescape")
+                    )
+        except (ArtifactError, OSError):
+            return None
+        return digest.hexdigest()
+
+    def difference(self, to: int | Pending) -> RestorePlan:
+        """Return what would have to change for the tree to equal the snapshot of an iteration, or one that waits."""
+        if isinstance(to, Pending):
+            return self._plan(to.manifest, to.artifacts)
+        number = to
         if not self._store.has_snapshot(number):
             raise ArtifactError(f"the snapshot of iteration {number} is gone, so the loop cannot resume from it; see --new")
         return self._plan(self._store.manifest(number), self._store.artifacts(number))
@@ -173,14 +242,47 @@ class Workspace:
     def _plan(self, manifest: Manifest, artifacts: Path) -> RestorePlan:
         return plan_restore(manifest, artifacts, self.directory, self.paths(), cache=self.cache)
 
-    def difference_to(self, pending: Pending) -> RestorePlan:
-        """Return what would have to change for the tree to equal a snapshot that is not yet acknowledged."""
-        return self._plan(pending.manifest, pending.directory / "artifacts")
-
     def restore(self, number: int) -> None:
-        """Make the tree equal to iteration ``number``; see :meth:`carry_out`."""
-        self.unlock()
-        self.carry_out(self.difference(number))
+        """Make the tree equal to iteration ``number``; see :meth:`carry_out`, and where that cannot be, :meth:`bring_back`."""
+        try:
+            if self.gone() is None:
+                self.unlock()
+                self.carry_out(self.difference(number))
+                return
+        except (JumarError, OSError, RecursionError) as error:
+            if why_of_the_tree(error) is None or not self._store.has_snapshot(number):
+                raise
+        self.bring_back(number)
+
+    def bring_back(self, to: int | Pending) -> None:
+        """Make the tree equal to an iteration, whatever a program made of it, and tell where the rest lies.
+
+        That is :mod:`jumar.loop.clearing`. In a tree of ours, files larger than any that is kept are deleted. The loop's lock is
+        held. Errors: :class:`ArtifactError`, :class:`ConflictError`, :class:`jumar.errors.StoreWriteError` where there is no way.
+        """
+        number = to if isinstance(to, int) else to.number
+        known = (self._store.manifest(to) if isinstance(to, int) else to.manifest).entries
+        gone = self.gone()
+        if gone is not None:
+            self._tell(f"{gone}: it is made anew")
+            self.renew()
+            self.carry_out(self.difference(to))
+            return
+        tree, place = self.directory, self._store.paths.directory / QUARANTINE / f"tree-{secrets.token_hex(4)}"
+        largest = None if self._kind == "in place" else self._rules.max_file_bytes
+        with as_write_error("clear", tree):
+            give_rights(tree, ("",))
+            listed = self._rules.list(tree, never=(self.root,), mend=readable(tree))
+            shallow(tree, (path for path in listed if path not in known))
+            moved = move_out(tree, occupied(tree, known), place, largest=None)
+            plan = self.difference(to)
+            going = [*plan.delete, *(item.path for item in plan.write)]
+            give_rights(tree, {path.rpartition("/")[0] for path in going})
+            moved |= move_out(tree, [path for path in going if _exists(tree, path)], place, largest=largest)
+            self.unlock()
+        self.carry_out(plan)
+        if moved:
+            self._tell(f"the working directory is as in iteration {number} again; what was there is in {escape(str(place))}")
 
     def carry_out(self, plan: RestorePlan, *, set_aside: bool = False) -> Path | None:
         """Change the tree as planned; with ``set_aside``, first keep a copy of what is changed or removed.
@@ -244,6 +346,15 @@ class Workspace:
         return done.stdout.strip() or None if done.returncode == 0 else None
 
 
+def _is_directory(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = os.lstat(path)
+    return (status.st_dev, status.st_ino)
+
+
 def _kind(settings: LoopSettings, slot: int | None) -> Literal["in place", "copy", "worktree"]:
     if settings.isolation == "worktree":
         return "worktree"
@@ -292,10 +403,10 @@ def _remove_copy(tree: Path) -> None:
     with as_write_error("remove", tree):
         aside = tree if tree.name.startswith(TEMPORARY) else tree.with_name(TEMPORARY + tree.name)
         if aside != tree:
-            remove_tree(aside)
+            remove_whole(aside)
             if os.path.lexists(tree):
                 rename_new(tree, aside)
-        remove_tree(aside)
+        remove_whole(aside)
 
 
 def discard_trees(store: LoopStore) -> tuple[Path, tuple[str, ...]] | None:

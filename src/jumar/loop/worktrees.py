@@ -18,6 +18,7 @@ from typing import Final
 from jumar import files
 from jumar.decide.gitcall import Git, find_repository, records
 from jumar.errors import ConfigError, UsageError
+from jumar.loop.clearing import remove_whole
 from jumar.text import escape
 
 __all__ = ["check_repository", "discard_worktree", "is_whole", "make_worktree", "place_in_repository", "unlock"]
@@ -145,7 +146,10 @@ def discard_worktree(workdir: Path, tree: Path, ref: str) -> str | None:
         repository.attempt("worktree", "remove", "--force", "--force", os.fspath(tree))
     with files.as_write_error("remove", tree):
         if os.path.lexists(tree):
-            files.remove_any(tree)
+            if tree.is_dir() and not tree.is_symlink():
+                remove_whole(tree)
+            else:
+                tree.unlink()
         if repository is not None:
             for entry in _entries_of(repository, tree):
                 files.remove_tree(entry)

@@ -71,7 +71,8 @@ class AttemptEnd:
     say what of its usage report was not usable. ``known_cost_usd`` is what is known of a cost that is not known whole (a judge of
     which one call did not say). ``wait_seconds`` is how long a rate-limited one was told to wait, None when it was not told.
     ``printed`` is whether it printed anything (None: nobody looked). ``failure`` is what went wrong, by kind. ``answers`` are
-    what checks and scorers said in an evaluation that came to its end: they were paid for.
+    what checks and scorers said in an evaluation that came to its end: they were paid for. ``tree`` is a digest of the working
+    directory as a generator left it, None where it could not be read.
     """
 
     outcome: Outcome
@@ -89,12 +90,14 @@ class AttemptEnd:
     printed: bool | None = None
     failure: FailureKind | None = None
     answers: Mapping[str, Any] | None = field(default=None, hash=False)
+    tree: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         lists = {"commits": list(self.commits), "errors": list(self.errors), "notes": list(self.notes)}
         data = {"format": FORMAT, **asdict(self), "usage": self.usage.to_json(), **lists}
-        if self.answers is None:
-            del data["answers"]
+        for key in ("answers", "tree"):
+            if data[key] is None:
+                del data[key]
         return data
 
     @classmethod
@@ -115,6 +118,7 @@ class AttemptEnd:
             printed=fields.boolean_or_none("printed"),
             failure=cast("FailureKind | None", fields.choice("failure", FAILURES) if fields.data.get("failure") else None),
             answers=None if (answers := fields.section_or_none("answers")) is None else dict(answers.data),
+            tree=fields.text_or_none("tree"),
         )
 
 

@@ -45,11 +45,12 @@ Status = Literal[
     "validator_broken",
     "scorer_broken",
     "invalid_score",
+    "snapshot_failed",
 ]
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
 
-NOT_GENERATED: Final[frozenset[Status]] = frozenset({"generator_failed", "generator_timeout", "interrupted"})
-"""Statuses of an iteration whose generator did not do its work: what it left lying is not gone on from."""
+NOT_GENERATED: Final[frozenset[Status]] = frozenset({"generator_failed", "generator_timeout", "interrupted", "snapshot_failed"})
+"""Statuses of an iteration whose generator did not do its work, or left what cannot be kept: nothing goes on from it."""
 
 FailureKind = Literal[
     "generator_failed",
@@ -61,6 +62,7 @@ FailureKind = Literal[
     "validator_broken",
     "scorer_broken",
     "invalid_score",
+    "snapshot_failed",
     "lost",
 ]
 FAILURES: Final[tuple[str, ...]] = get_args(FailureKind)

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -165,11 +165,14 @@ class ArtifactRules:
     max_total_bytes: int = 1_000_000_000
     _memory: _Memory = field(default_factory=_Memory, init=False, repr=False, compare=False)
 
-    def list(self, root: Path, never: Iterable[Path] = ()) -> tuple[str, ...]:
+    def list(
+        self, root: Path, never: Iterable[Path] = (), *, mend: Callable[[str, OSError], bool] | None = None
+    ) -> tuple[str, ...]:
         """Return the relative POSIX paths, sorted, of everything below ``root`` that is kept and is not a directory.
 
-        ``never`` and all below it is left out. Errors: :class:`ArtifactError` for a directory that cannot be read,
-        :class:`ConfigError` for a pattern that is none.
+        ``never`` and all below it is left out. ``mend`` gets the relative path, a slash behind it, of a directory that cannot be
+        read, and why, and returns whether it can be read now; else it is left out. Errors: :class:`ArtifactError` for a directory
+        that cannot be read, :class:`ConfigError` for a pattern that is none.
         """
         self._compiled()
         left_out = _relative_to(root, never)
@@ -177,7 +180,14 @@ class ArtifactRules:
         pending: list[tuple[str, tuple[_Ignore, ...]]] = [("", ())]
         while pending:
             prefix, above = pending.pop()
-            names, directories, own = _names(root, prefix)
+            try:
+                names, directories, own = _names(root, prefix)
+            except ArtifactError as error:
+                if mend is None or not isinstance(error.__cause__, OSError):
+                    raise
+                if not mend(prefix, error.__cause__):
+                    continue
+                names, directories, own = _names(root, prefix)
             known = self._remembered(prefix, above, own)
             kept_file, kept_directory = known.files, known.directories
             for name in names:

@@ -88,7 +88,8 @@ def quarantined(store: LoopStore) -> tuple[str, ...]:
                 continue
         why = "is recorded already" if number in store.iteration_numbers() else None
         try:
-            store.pending_of(number)
+            if not store.pending_of(number).whole:
+                why = "lacks files of its snapshot"
         except StoreDamagedError as error:
             why = f"is no snapshot of jumar's ({error})"
         if why is not None:

@@ -239,10 +239,10 @@ def read_attempt(paths: LoopPaths, number: int, *, ended: bool, read: Read = rea
 
 
 def light(attempt: Attempt) -> Attempt:
-    """Return the attempt without the generator's output and the scorers' answers: what is kept of ten thousand of them."""
-    if attempt.end is None or not (attempt.end.output_tail or attempt.end.answers is not None):
+    """Return the attempt without output, the scorers' answers and the tree's digest: what is kept of ten thousand of them."""
+    if attempt.end is None or not (attempt.end.output_tail or attempt.end.tree or attempt.end.answers is not None):
         return attempt
-    return replace(attempt, end=replace(attempt.end, output_tail="", answers=None))
+    return replace(attempt, end=replace(attempt.end, output_tail="", answers=None, tree=None))
 
 
 def decision_number(name: str) -> int | None:

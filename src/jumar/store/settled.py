@@ -200,7 +200,8 @@ def _part(document: Mapping[str, Any]) -> Part | None:
     if said is not None:
         silent = [not any(value is not None for value in row) for row in zip(*said.values(), strict=True)]
         usages = [_SILENT if none else usage for none, usage in zip(silent, _made(Usage, count, said), strict=True)]
-    more: dict[str, list[Any]] = {**texts, "usage": usages, "output_tail": [""] * count, "answers": [None] * count}
+    heavy: dict[str, list[Any]] = {"output_tail": [""] * count, "answers": [None] * count, "tree": [None] * count}
+    more: dict[str, list[Any]] = {**texts, **heavy, "usage": usages}
     ends = _made(AttemptEnd, count, {**end, **more})
     attempts = _made(Attempt, count, {"start": _made(AttemptStart, count, start), "end": ends})
     return Part(first=first, files=str(document["files"]), attempts=tuple(attempts))

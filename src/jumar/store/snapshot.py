@@ -88,7 +88,7 @@ def take_snapshot(
     """
     found = survey(source_root, paths, never)
     if allow is not None:
-        allow({_joined(folder.path, name): status.st_size for folder in found for name, status in folder.entries})
+        allow({f"{folder.path}/{name}".lstrip("/"): status.st_size for folder in found for name, status in folder.entries})
     before = _Before(previous.entries if previous else {}, previous_artifacts, previous_checked)
     with OpenFolders(source_root) as sources:
         snapshot = _Snapshot(sources, target_artifacts, before, cache or StatCache())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
@@ -48,6 +49,7 @@ QUARANTINE: Final = "quarantine"
 STAGE: Final = "stage.json"
 _CHUNK: Final = 1 << 20
 _CLEANED_TO: Final = 64 << 20  # bytes of a log: what jumar writes itself is capped far below
+_UNREADABLE: Final = frozenset({errno.EACCES, errno.ENAMETOOLONG, errno.ENOENT, errno.ELOOP, errno.ENXIO})
 _COMPACT_FROM: Final = 64  # entries from which indented JSON costs more than reading it is worth
 
 
@@ -102,6 +104,19 @@ class Pending:
     def artifacts(self) -> Path:
         return self.directory / ARTIFACTS
 
+    @property
+    def whole(self) -> bool:
+        """Whether every file lies there, in its size. What they hold is compared wherever they are used."""
+        top = os.fspath(self.artifacts)
+        try:
+            return os.path.isdir(top) and all(
+                os.lstat(f"{top}/{path}").st_size == each.size
+                for path, each in self.manifest.entries.items()
+                if each.kind != "special"
+            )
+        except OSError:
+            return False
+
 
 def build(plan: Plan, temporary: Path, *, base: Base | None, cache: StatCache) -> tuple[Manifest, ManifestFile]:
     """Fill the new directory ``temporary`` with snapshot, manifest, stage and logs. Nothing is synced.
@@ -149,15 +164,19 @@ def write_plain(path: Path, data: bytes) -> None:
 
 
 def _copy_logs(source: Path | None, target: Path) -> None:
-    """Copy regular files and directories only: what else a generator left there is not a log."""
+    """Copy regular files and directories only: what else a generator left there, or what cannot be read, is not a log."""
     os.mkdir(target)
     if source is None or not source.is_dir():
         return
-    for relative, entry in files.walk(source):
-        if stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-            copy = target / relative
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            _copy_log(Path(entry.path), copy)
+    for relative, entry in files.walk(source, lenient=True):
+        try:
+            if stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
+                copy = target / relative
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                _copy_log(Path(entry.path), copy)
+        except OSError as error:
+            if error.errno not in _UNREADABLE:
+                raise
 
 
 def _copy_log(source: Path, target: Path) -> None:
