@@ -225,6 +225,7 @@ stop = {{ keep_going = true }}
     )
     jumar(fresh_place, "run", "--quiet", check=0)
     jumar(fresh_place, "select", "--use", "1", "--reason", "it", check=0)
+    (fresh_place / f"named-{SHAPE}.txt").unlink()
     said = ""
     asked = ("diff t 0 1", "diff t 0 1 --stat", "diff t 0 1 --json", "apply --dry-run", "apply --dry-run --json", "apply --json")
     for command in (*asked, "apply --undo --dry-run", "apply --undo --dry-run --json", "apply --undo"):
