@@ -155,7 +155,6 @@ def test_an_interrupted_loop_says_how_to_resume_first(reason: Any, detail: str, 
         ("max_tokens", Budget(max_tokens=1000), "jumar run --id calc-3 --max-tokens 2000", "took 400 tokens on average"),
         ("max_seconds", Budget(max_seconds=60.5), "jumar run --id calc-3 --max-seconds 121", "took 2m 01s on average"),
         ("max_attempts", Budget(max_iterations=2), "jumar run --id calc-3", "once [budget] max_iterations is higher"),
-        ("unknown_cost", Budget(), "jumar run --id calc-3 --reserve-cost 1", "charging a dollar where a cost is not reported"),
         ("rate_limited", Budget(), "jumar run --id calc-3", "once the provider takes requests again"),
         ("blocked", Budget(), "jumar run --id calc-3", "once what blocks the agent is seen to"),
     ],
@@ -168,6 +167,32 @@ def test_after_a_limit_the_first_command_resumes(reason: Any, budget: Budget, co
     told_next = " ".join(line.strip() for line in told[start:])
     assert told_next.startswith(f"Next     {command} ")
     assert meaning in told_next
+
+
+@pytest.mark.parametrize(
+    ("most", "known", "silent", "options"),
+    [
+        (20.0, 0.56, 2, "--reserve-cost 1"),
+        (0.4, 0.0, 1, "--reserve-cost 0.1"),
+        (1.0, 0.5, 2, "--reserve-cost 0.1"),
+        (0.01, 0.0, 1, "--reserve-cost 0.0025"),
+        (0.5, 0.6, 1, "--max-cost 1 --reserve-cost 0.12"),
+    ],
+)
+def test_what_a_silent_iteration_is_charged_leaves_room_below_the_limit(
+    most: float, known: float, silent: int, options: str
+) -> None:
+    spent = replace(PAID, known_cost_usd=known, assumed_cost_usd=0.0, unknown_costs=silent, uncharged_costs=silent)
+    report = replace(loop(3, 9, spend=spent), budget=Budget(max_cost_usd=most))
+    told = shown(report, stop=StopDecision(reason="unknown_cost", detail="an attempt did not say what it cost"))
+    assert f"Next jumar run --id calc-3 {options} resume, charging $" in told
+
+
+@pytest.mark.parametrize("budget", [Budget(max_tokens=5), Budget(max_cost_usd=1, on_unknown_cost="stop")])
+def test_where_no_option_helps_none_is_proposed(budget: Budget) -> None:
+    report = replace(loop(3, 9, spend=replace(PAID, unknown_costs=1, uncharged_tokens=1)), budget=budget)
+    stop = StopDecision(reason="unknown_cost", detail="an attempt did not say how many tokens it used")
+    assert "jumar run" not in shown(report, stop=stop)
 
 
 def test_more_iterations_are_advised_only_where_they_may_help() -> None:

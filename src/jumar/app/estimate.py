@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jumar.app.earlier import earlier_passes
-from jumar.app.prepare import RunRequest, limits_of_run, loop_to_run, prompt_of
+from jumar.app.prepare import RunRequest, in_force, limits_of_run, prompt_of
 from jumar.app.prices import load_prices
 from jumar.budget.estimate import Estimate, Expected, PassUse, estimate, passes_of
 from jumar.budget.ledger import spend
@@ -63,7 +63,8 @@ def estimate_run(request: RunRequest) -> RunEstimate:
     An iteration takes what those of this loop took, else those of the newest earlier loop below the same root with the same
     generator, else what is set aside for one, else at least what its prompt costs. Errors: :class:`jumar.errors.ConfigError`.
     """
-    loop_id = loop_to_run(request)
+    request, choice = in_force(request)
+    loop_id = choice.loop_id
     config = limits_of_run(request, loop_id).config
     budget, prices = config.budget.limits(), load_prices(config.budget, request.base)
     directory = loops_directory(request.root) / loop_id

@@ -82,7 +82,7 @@ def _is_past(request: RunRequest, workdir: Path, loop: str, same: Callable[[Loop
         stop, in_force = store.recorded_stop(), config_now(store)
         if stop is None or stop.reason not in DONE_REASONS or in_force.get("apply") != "auto" or not same(store):
             return False
-        now = evaluate_stop(store.views(), config_with(defaults_of(store), request.config).stop_rules(), seconds=0)
+        now = evaluate_stop(store.views(), config_with(defaults_of(store), request.config_for(store)).stop_rules(), seconds=0)
         left = standing(store, criteria_of(in_force)).iteration
         if now is None or now.reason not in DONE_REASONS or left is None or store.workdir != workdir:
             return False

@@ -14,6 +14,7 @@ from jumar.app.defaults import config_with, defaults_of, said_otherwise
 from jumar.app.differences import told_differences
 from jumar.app.earlier import earlier_passes
 from jumar.app.guard_config import as_recorded, changed_checks, guard_rules
+from jumar.app.held_options import GivenOptions, recorded_options, words_of
 from jumar.app.limits import GivenLimits, LimitsInForce, limits_in_force
 from jumar.app.naming import LoopChoice, choose_loop
 from jumar.app.own_files import own_files
@@ -48,7 +49,7 @@ from jumar.store.removal import tidy_removed
 from jumar.store.tree_size import TreeSize
 from jumar.text import escape
 
-__all__ = ["RunRequest", "limits_of_run", "loop_to_run", "prepare", "prompt_of"]
+__all__ = ["RunRequest", "in_force", "limits_of_run", "prepare", "prompt_of"]
 
 _FREE = (
     "loop.max_iterations",
@@ -75,6 +76,8 @@ class RunRequest:
     when the configuration came from the command line alone, so that the loop has no name of its own. ``exact`` is True when
     a person named the loop itself: then it is that one, and not the newest of its configuration. ``resume`` "never" refuses
     to resume a loop that is there, "require" to start one where none is. ``limits`` says which limits come from where.
+    ``options`` is what the command line said of the configuration, ``lay`` returns the one with further options of earlier
+    command lines; without them it is ``config``, which is ``refused`` where only they could make it whole.
     ``ask`` puts a question to the person and returns whether the answer is yes; None where nobody is there to answer.
     """
 
@@ -91,6 +94,15 @@ class RunRequest:
     ask: Callable[[str], bool] | None = None
     resume: Resume = "auto"
     limits: GivenLimits = field(default_factory=GivenLimits)
+    options: GivenOptions = field(default_factory=GivenOptions)
+    lay: Callable[[Mapping[str, Any]], JumarConfig] | None = None
+    refused: ConfigError | None = None
+    told: tuple[str, ...] = ()
+
+    def config_for(self, store: LoopReader) -> JumarConfig:
+        """Return the configuration that a resume of the loop in ``store`` has."""
+        held = {} if self.lay is None else self.options.held(store)
+        return self.config if self.lay is None or not held else self.lay(held)
 
 
 def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | None) -> Loop:
@@ -109,10 +121,10 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
 
 def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None, told: Sequence[str]) -> Loop:
     install_redaction(request.config.redact)
+    request, choice = in_force(request)
     workdir = request.config.directory(request.base)
     if not workdir.is_dir():
         raise ConfigError(f"the working directory {escape(str(workdir))} does not exist; see [loop] workdir")
-    choice = _choice(request)
     loop_id = choice.loop_id
     _check_resume(request, choice)
     reader = _reader(request, loop_id)
@@ -156,7 +168,7 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
         allow_broken_start=request.allow_broken_start,
         recheck=config.loop.recheck,
         own=own_files(workdir, request.path, config.reply_directories(request.base)),
-        notices=(*said, *limits.notices, *evaluator_warnings(parts)),
+        notices=(*request.told, *said, *limits.notices, *evaluator_warnings(parts)),
     )
     check_patterns(config.loop.env)
     check_settings(settings, parts)
@@ -164,6 +176,23 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
     store, settings = _store(request, choice, settings, limits)
     settings = replace(settings, notices=(*([choice.told] if choice.told else []), *told, *settings.notices))
     return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener, listeners=listeners)
+
+
+def in_force(request: RunRequest) -> tuple[RunRequest, LoopChoice]:
+    """Return ``request`` with the configuration that holds for its loop, and that loop.
+
+    Errors: :class:`ConfigError` where no earlier command line makes it whole, or one held a secret.
+    """
+    choice = _choice(request)
+    store = None if choice.fresh else _reader(request, choice.loop_id)
+    held = {} if store is None or request.lay is None else request.options.held(store)
+    if request.refused is not None and "agent" not in held:
+        raise request.refused
+    if store is None or request.lay is None:
+        return request, choice
+    told = (f"given when the loop was begun, and still in force: {words_of(held)}",) if held else ()
+    config = request.lay(held) if held else request.config
+    return replace(request, config=config, options=request.options.after(held), told=told), choice
 
 
 def _check_resume(request: RunRequest, choice: LoopChoice) -> None:
@@ -176,15 +205,10 @@ def _check_resume(request: RunRequest, choice: LoopChoice) -> None:
         raise UsageError(f"{named}, so there is nothing to resume; --resume auto starts one (root: {escape(str(request.root))})")
 
 
-def loop_to_run(request: RunRequest) -> str:
-    """Return the id of the loop that :func:`prepare` would resume, or create."""
-    return _choice(request).loop_id
-
-
 def _choice(request: RunRequest) -> LoopChoice:
     def same(store: LoopReader) -> bool:
         defaults = defaults_of(store)
-        recorded = _recorded(config_with(defaults, request.config), defaults)
+        recorded = _recorded(config_with(defaults, request.config_for(store)), defaults)
         before, now = flat(store.config["run"]), flat(recorded)
         keep_going = request.named or before.get("stop.keep_going") == now.get("stop.keep_going")
         return keep_going and not _differences(before, now)
@@ -255,7 +279,7 @@ def _store(
     tidy_removed(request.root)
     if choice.fresh and settings.in_place:
         refuse_busy_tree(request.root, settings.workdir)
-    document = {**_document(settings, limits), MADE_UP: not request.named}
+    document = {**_document(settings, limits, request.options), MADE_UP: not request.named}
     while choice.fresh:
         directory, at = loops_directory(request.root) / choice.loop_id, SystemClock().now()
         settings = replace(settings, loop_id=choice.loop_id)
@@ -275,10 +299,10 @@ def _store(
     _check_unchanged(
         request,
         store,
-        _document(settings, limits),
+        _document(settings, limits, request.options),
         changed_checks(store, settings.guard, accepting=request.accept_changes),
     )
-    _record_limits(store, limits)
+    _record_limits(store, limits, request.options)
     return store, replace(settings, guard=as_recorded(store, settings.guard))
 
 
@@ -294,19 +318,22 @@ def _begun_again(
     return LoopStore.begin_again(directory, document, workdir=settings.workdir, created_at=at), settings
 
 
-def _record_limits(store: LoopStore, limits: LimitsInForce) -> None:
-    if limits_in_force(limits.config, limits.given, store, accepting=True).changes:
+def _record_limits(store: LoopStore, limits: LimitsInForce, options: GivenOptions) -> None:
+    changes, before = limits_in_force(limits.config, limits.given, store, accepting=True).changes, recorded_options(store)
+    if before is not None and before.to_json() != options.to_json():
+        changes = (*changes, f"options in force: {words_of(options.said) or 'none'}")
+    if changes:
         with store.lock():
             store.add_decision(
                 "limits",
-                reason="; ".join(limits.changes),
+                reason="; ".join(changes),
                 by=current_user(),
                 at=SystemClock().now(),
-                data={"limits": limits.given.to_json()},
+                data={"limits": limits.given.to_json(), **({} if before is None else {"options": options.to_json()})},
             )
 
 
-def _document(settings: LoopSettings, limits: LimitsInForce) -> dict[str, Any]:
+def _document(settings: LoopSettings, limits: LimitsInForce, options: GivenOptions) -> dict[str, Any]:
     """Return what ``loop.json`` keeps: the tracker's keys, so that a tracker can open the loop, and the whole configuration."""
     rules, config = settings.artifacts, limits.config
     return {
@@ -329,6 +356,7 @@ def _document(settings: LoopSettings, limits: LimitsInForce) -> dict[str, Any]:
         "defaults": dict(settings.defaults),
         "checks": settings.guard.recorded(),
         "limits": limits.given.to_json(),
+        "options": options.to_json(),
     }
 
 
@@ -348,6 +376,8 @@ def _check_unchanged(request: RunRequest, store: LoopStore, document: Mapping[st
     if not differences and config_now(store).get("artifacts") == document["artifacts"]:
         return
     if differences and not request.accept_changes:
+        with store.lock():  # while it runs, that is what keeps this run from resuming it
+            pass
         shown = "\n".join(f"  {line}" for line in differences)
         raise ConfigError(
             f"the configuration differs from the one that loop '{store.loop_id}' was recorded with:\n{shown}\n"

@@ -7,12 +7,13 @@ import json
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from jumar.app.agents import AGENTS, Agent, agent_called, cannot_run, installed_agents
 from jumar.app.config import JumarConfig
+from jumar.app.held_options import GivenOptions
 from jumar.app.limits import OPTIONS, GivenLimits, limits_in
 from jumar.app.load import find_config, load_config, parse_config, read_toml
 from jumar.app.suites import likely_check
@@ -24,7 +25,17 @@ from jumar.store.layout import loops_directory
 from jumar.store.loop_reader import LoopReader
 from jumar.text import escape, nearest
 
-__all__ = ["agent_generator", "configured", "cost_notice", "given_limits", "objective_notice", "recorded_config"]
+__all__ = [
+    "agent_generator",
+    "configured",
+    "configured_or_refused",
+    "cost_notice",
+    "given_limits",
+    "given_options",
+    "layer",
+    "objective_notice",
+    "recorded_config",
+]
 
 _PLACES = {
     "loop_id": ("loop", "id"),
@@ -48,6 +59,10 @@ _LISTS = {
     "environment": ("loop", "env"),
     "protect": ("loop", "protect"),
 }
+
+_STAND_IN = ": ;"  # a command for a file that has none
+_MAX_ITERATIONS = ("loop", "stop")  # the tables that may say it
+_HELD_ALIKE = ("agent", "objective", "checks", "scores", "keep_going", "max_iterations")
 
 _DIMENSION = re.compile(r"\s*([a-z][a-z0-9_-]*)=(?=\s*\S)")
 
@@ -77,6 +92,37 @@ def configured(given: Mapping[str, Any], command: Sequence[str] | None = None) -
     changed = _overlaid(data, given)
     where = f"{path} with the command line's options"
     return (config if changed == data else parse_config(changed, where)), path
+
+
+def configured_or_refused(
+    given: Mapping[str, Any], command: Sequence[str] | None
+) -> tuple[JumarConfig, Path | None, ConfigError | None]:
+    """Return what :func:`configured` does, and why it does not do where only an earlier ``--agent`` makes the file whole.
+
+    Errors: :class:`ConfigError` where not even that would.
+    """
+    try:
+        return *configured(given, command), None
+    except ConfigError as error:
+        path = find_config(given["config"])
+        if command is not None or path is None or not path.is_file() or given.get("agent") is not None:
+            raise
+        if {"generator", "cases"} & read_toml(path, "jumar init")[0].keys():
+            raise
+        return *configured({**given, "agent": _STAND_IN}, command), error
+
+
+def layer(
+    given: Mapping[str, Any], command: Sequence[str] | None, path: Path | None, known: tuple[JumarConfig, Path] | None
+) -> Callable[[Mapping[str, Any]], JumarConfig] | None:
+    """Return what lays options of earlier command lines below those ``given``; None for a command line that says it all."""
+    if path is not None:
+        return lambda held: configured({**given, **held}, command)[0]
+    if known is None:
+        return None
+    data = known[0].model_dump(mode="json", exclude_unset=True)
+    where = "the recorded configuration with the options given to the loop before"
+    return lambda held: parse_config(_overlaid(data, {**held, "agent": None}), where)
 
 
 def recorded_config(given: Mapping[str, Any], root: Path) -> tuple[JumarConfig, Path] | None:
@@ -170,6 +216,34 @@ def given_limits(given: Mapping[str, Any], path: Path | None, config: JumarConfi
     if agent_called(given.get("agent") or "") is not None and given.get("max_cost") is not None:
         options["reserve_cost_usd"] = None if "reserve_cost_usd" in in_file else config.budget.reserve_cost_usd
     return GivenLimits(command_line={key: value for key, value in options.items() if value is not None}, file=in_file)
+
+
+def given_options(given: Mapping[str, Any], path: Path | None) -> GivenOptions:
+    """Return what the options said of the configuration, and what the file in ``path`` says in their places.
+
+    The limits are apart: :func:`given_limits`.
+    """
+    places = {option: place for option, place in _PLACES.items() if f"--{option.replace('_', '-')}" not in OPTIONS.values()}
+    del places["loop_id"]
+    options = {option: given.get(option) for option in (*places, *_LISTS, *_HELD_ALIKE)}
+    said: dict[str, Any] = {option: _as_json(value) for option, value in options.items() if _is_given(value)}
+    objective = str(said.get("objective", ""))
+    if objective.startswith("@"):
+        said["objective"] = f"@{Path(objective[1:]).absolute()}"
+    data = {} if path is None else read_toml(path, "jumar init")[0]
+    file = {option: data.get(table, {}).get(key) for option, (table, key) in places.items()}
+    file["max_iterations"] = next(
+        (each for table in _MAX_ITERATIONS if (each := data.get(table, {}).get("max_iterations"))), None
+    )
+    return GivenOptions(said=said, file={option: value for option, value in file.items() if value is not None})
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False and value != ()
+
+
+def _as_json(value: object) -> object:
+    return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
 
 
 def cost_notice(given: Mapping[str, Any], config: JumarConfig) -> str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from jumar.cli.common import command_for, file_of, resume_for, shown_path
 from jumar.model.stopping import LIMIT_REASONS, REQUESTED_REASONS
 from jumar.report.ending import KEPT, Place, Situation, State, result, why
+from jumar.report.figures import dollars
 from jumar.report.spending import average_of
 from jumar.text import cell_width, wrapped
 
@@ -239,7 +240,7 @@ def _going_on(report: LoopReport, situation: Situation, commands: Commands) -> l
     if stop.reason in _RAISED and (stop.reason != "max_iterations" or situation.state == "again" or _unfinished(report)):
         return [Next(f"{resume} {_RAISED[stop.reason]} {_higher(report, stop.reason)}", f"resume{_average(report, stop.reason)}")]
     if stop.reason == "unknown_cost":
-        return [Next(f"{resume} --reserve-cost 1", "resume, charging a dollar where a cost is not reported")]
+        return _charging(report, resume, in_file=commands.in_file)
     if stop.reason in _ONCE:
         return [Next(resume, f"resume, {_ONCE[stop.reason]}")]
     if stop.reason == "consecutive_failures":
@@ -252,6 +253,23 @@ def _going_on(report: LoopReport, situation: Situation, commands: Commands) -> l
     if situation.state == "again":
         return [Next(f"{resume} --new", "begin another loop; this one resumes without the [stop] rule that ended it")]
     return []
+
+
+def _charging(report: LoopReport, resume: str, *, in_file: bool) -> list[Next]:
+    """Return how to resume where a use was not reported: charged so little that three more iterations fit below the limit."""
+    spend, budget = report.spend, report.budget
+    if not spend.uncharged_costs or budget.max_cost_usd is None or budget.on_unknown_cost != "charge_reserve":
+        asked = "once the generator reports what it uses, or [budget] says what is charged where it doesn't"
+        return [Next(resume, f"resume, {asked}")] if in_file else []
+    left = budget.max_cost_usd - spend.charged_cost_usd
+    limit = "" if left > 0 else f" --max-cost {_higher(report, 'max_cost')}"
+    charged = float(f"{min(1.0, (left if left > 0 else budget.max_cost_usd or 1.0) / (spend.uncharged_costs + 3)):.2g}")
+    return [
+        Next(
+            f"{resume}{limit} --reserve-cost {charged:g}",
+            f"resume, charging {dollars(charged, places=2 if charged >= 0.1 else 4)} where a cost is not reported",
+        )
+    ]
 
 
 def way_to_resume(reason: str) -> str:

@@ -135,7 +135,15 @@ def run_command(ctx: click.Context, **given: Any) -> int:
     if given["keep_going"] and given["target"] is not None:
         raise click.UsageError("--target ends the loop at a score and --keep-going doesn't; give one of them", ctx)
     from jumar.app.prepare import RunRequest
-    from jumar.app.request import configured, cost_notice, given_limits, objective_notice, recorded_config
+    from jumar.app.request import (
+        configured_or_refused,
+        cost_notice,
+        given_limits,
+        given_options,
+        layer,
+        objective_notice,
+        recorded_config,
+    )
 
     if any(not check.strip() for check in given["checks"]):
         raise click.UsageError("--check is empty: give it a shell command", ctx)
@@ -143,10 +151,11 @@ def run_command(ctx: click.Context, **given: Any) -> int:
         raise click.UsageError("--score is empty: give it a shell command that prints a number from 0 to 1", ctx)
     _check_sources(ctx, given, command)
     known = recorded_config(given, given["root"] or Path(DEFAULT_ROOT)) if command is None else None
+    refused = None
     if known is not None:
         (config, base), path = known, None
     else:
-        config, path = configured(given, command)
+        config, path, refused = configured_or_refused(given, command)
         base = Path.cwd() if path is None else path.parent
     for notice in (objective_notice(given, config), cost_notice(given, config)):
         if notice is not None and not given["quiet"]:
@@ -165,6 +174,9 @@ def run_command(ctx: click.Context, **given: Any) -> int:
         ask=None if given["no_input"] or given["as_json"] or given["quiet"] or not _on_a_terminal() else _ask,
         resume=given["resume"],
         limits=given_limits(given, path, config),
+        options=given_options(given, path),
+        lay=layer(given, command, path, known),
+        refused=refused,
     )
     if given["estimate"]:
         from jumar.cli.estimate import show_estimate
@@ -211,7 +223,7 @@ def run_loop(request: Any, *, as_json: bool, quiet: bool, live: bool = True) -> 
     switch = StopSwitch()
     display = choose_display(as_json=as_json, quiet=quiet, live=live)
     loop = prepare(request, switch=switch, listener=display.hear)
-    display.introduce(agent=agent_name(request.config.generator.command), paths=loop.store.paths)
+    display.introduce(agent=agent_name(loop.settings.recorded["generator"].get("command")), paths=loop.store.paths)
     try:
         with signals_handled(switch, quiet=quiet), display:
             outcome = loop.run()
