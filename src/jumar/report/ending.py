@@ -156,7 +156,7 @@ def _tests(report: LoopReport, chosen: IterationRecord) -> Iterable[str]:
     if lost:
         count = len(lost.names) + lost.unnamed
         yield f"{plural(count, 'test')} missing{f': {lost}' if lost.names else ''}."
-    parent = None if chosen.parent is None else report.record(chosen.parent)
+    parent = next((record for record in report.records if record.iteration_number == chosen.parent), None)
     flaky = repairs(chosen, parent).flaky
     if parent is not None and flaky:
         yield f"Its files are those of {_name(parent.iteration_number)}, so what differs is chance: {flaky}."
