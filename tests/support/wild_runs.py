@@ -19,6 +19,7 @@ from jumar.loop.events import Event, Waiting
 from jumar.loop.outcome import LoopOutcome
 from jumar.loop.settings import LoopParts, LoopSettings, Retries
 from jumar.model import SelectionCriteria
+from jumar.model.decisions import recheck_seconds
 from jumar.store.layout import prepare_root
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
@@ -160,7 +161,7 @@ def audit(ran: Ran) -> None:
     _best_is_there(ran, model)
     said = ran.said if ran.outcome is None else ran.outcome.to_json()
     if said is not None:
-        _says_the_same(said, model)
+        _says_the_same(said, model, recheck_seconds(store.decisions()))
     if not ran.kills:
         told = sorted(one.seconds for one in ran.waits if one.why == "rate_limited")
         due = [wait for wait in model.waits if wait > 0]
@@ -237,12 +238,12 @@ def _best_is_there(ran: Ran, model: Model) -> None:
         assert (best.quality_score or 0.0) >= start.quality_score
 
 
-def _says_the_same(said: Mapping[str, Any], model: Model) -> None:
-    """The final JSON is the model's ledger."""
+def _says_the_same(said: Mapping[str, Any], model: Model, rechecks: float) -> None:
+    """The final JSON is the model's ledger, and what the rechecks took."""
     budget = model.scenario.budget
     spend, left = said["spend"], said["budget_left"]
     assert model.begun == spend["iterations"]
-    assert abs(model.seconds - spend["seconds"]) < NEAR
+    assert abs(model.seconds + rechecks - spend["seconds"]) < NEAR
     for one, name, keys in ((model.cost, "cost_usd", "known_cost_usd"), (model.tokens, "tokens", "known_tokens")):
         assert (one.total is None) == (spend[name] is None), f"{name}: unknown is None, never a number, and known never None"
         assert one.total is None or abs(one.total - spend[name]) < NEAR
