@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from counted_kit import BASE, PYTEST, check, counts, junit, write
 
 from jumar.loop.broken import trouble_of_check
+from jumar.loop.partial_credit import count_notes
 from jumar.model import CheckResult
 
 
@@ -140,6 +143,23 @@ def test_pytest_without_the_plugin_is_run_once_more_without_being_asked(place, t
     usage = check(work, f"echo run >> runs; {PYTEST} --no-such-option")
     assert (4, None) == (usage.exit_code, usage.tests)
     assert 3 == len((work / "runs").read_text().split())
+
+
+@pytest.mark.parametrize(
+    ("content", "command", "why"),
+    [
+        ("", PYTEST, "no tests ran"),
+        ("def f(:\n", PYTEST, "does not collect: SyntaxError: invalid syntax (test_it.py, line 1)"),
+        ("import not_there\n", PYTEST, "does not collect: ModuleNotFoundError: No module named 'not_there'"),
+        ("", f"{sys.executable} -m unittest -q", "no tests ran"),
+        ("", "echo 'no luck'; false", ""),
+    ],
+)
+def test_a_runner_that_comes_to_no_test_says_why(work, content, command, why):
+    (work / "test_it.py").write_text(content)
+    found = check(work, command)
+    assert (None, why) == (found.tests, found.note)
+    assert [f"check 'c': {why}"] * bool(why) == [note for _, note in count_notes([replace(found, name="c")])]
 
 
 def test_a_run_that_stops_at_its_first_failure_says_so(work):

@@ -24,6 +24,7 @@ from jumar.model.budget import Budget
 from jumar.ranking.confirmed import Certainty, Confirmed
 from jumar.report.ending import Place, Situation, State
 from jumar.report.read import LoopReport
+from jumar.report.rows import trajectory_rows
 from jumar.report.spending import Took
 from jumar.text import cell_width
 
@@ -202,6 +203,28 @@ def test_more_iterations_are_advised_only_where_they_may_help() -> None:
     assert "higher limit" not in shown(
         loop(3, 9, 11), stop=StopDecision(reason="plateau", detail="plateau: three within a point")
     )
+
+
+def test_a_check_that_the_counts_do_not_tell_of_is_named() -> None:
+    lint = CheckResult(name="ruff check .", passed=False, exit_code=1)
+    records = [replace(one, checks=(*one.checks, lint), verification_status="failed") for one in map(counted, (0, 1), (3, 12))]
+    assert "3/12 → 12/12 tests at iteration 1 (ruff check . fails), applied" in shown(report_of(records, VERIFIED))
+    rows = trajectory_rows(report_of(records, VERIFIED))
+    assert ["ruff check . fails"] * 2 == [row.remarks[-1] for row in rows]
+
+
+def test_a_start_that_was_cut_short_makes_no_whole_count() -> None:
+    start, last = counted(0, 0, 1), counted(1, 1, 1)
+    cut, whole = (check.tests for one in (start, last) for check in one.checks)
+    assert cut is not None
+    assert whole is not None
+    records = [
+        replace(start, checks=(replace(start.checks[0], tests=replace(cut, cut_short=True)),)),
+        replace(last, checks=(replace(last.checks[0], tests=replace(whole, new_passing=5)),)),
+    ]
+    told = shown(report_of(records, VERIFIED))
+    assert "0/1 → 1/1 counted tests at iteration 1" in told
+    assert "Only tests that ran at the start are counted, which stopped at its first failure; 5 others pass." in told
 
 
 def test_failures_are_counted_by_kind() -> None:

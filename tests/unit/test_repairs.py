@@ -98,10 +98,10 @@ def yes(name: str, *, passed: bool = True, broken: str | None = None) -> CheckRe
             (counted({"m::test_a": "failed", "m::test_b": "passed", "m::test_c": "failed", "m::test_d": "passed"}),),
             "fixed test_a · broke test_b · missing test_c, test_d",
         ),
-        ((by_count(passed=4, failing=["b"]),), (by_count(passed=4, failing=["a", "b"]),), "missing 1 test (a?)"),
+        ((by_count(passed=4, failing=["b"]),), (by_count(passed=4, failing=["a", "b"]),), "missing 1 test"),
         ((by_count(passed=5, failing=["b"]),), (by_count(passed=4, failing=["a", "b"]),), "fixed a"),
         ((by_count(passed=3, failing=["a", "b"]),), (by_count(passed=4, failing=["a", "b"]),), "missing 1 test"),
-        ((by_count(passed=5, failing=[]),), (by_count(passed=4, failing=["a", "b"]),), "fixed 1 test · missing 1 test (a, b?)"),
+        ((by_count(passed=5, failing=[]),), (by_count(passed=4, failing=["a", "b"]),), "fixed 1 test · missing 1 test"),
         ((by_count(passed=2, failing=["a", "c"]),), (by_count(passed=4, failing=["a"]),), "broke 1 test · missing 1 test"),
         (
             (counted({"x": "failed", "y": "passed"}, known=0),),
@@ -135,3 +135,18 @@ def test_names_that_were_cut_are_not_compared():
     fewer = SuiteCounts(passed=15, failed=5, missing=0, total=20, known=20)
     after = CheckResult(name="tests", passed=False, tests=fewer, failures=many[:5])
     assert Repairs(fixed=NamedTests(unnamed=15)) == repairs(record(after), record(before))
+
+
+def test_a_test_that_two_checks_tell_is_named_once():
+    ours = ("tests/test_pt.py::test_mul", "tests/test_unit.py::T::test_zero", "tests/test_unit.py::test_run[a.b]")
+    theirs = ("test_unit.T.test_zero", "tests.test_unit.T.test_other")
+    now, then = ([named(name, failing) for name, failing in zip("ab", each, strict=True)] for each in ((ours, theirs), ((), ())))
+
+    broke = repairs(record(*now), record(*then)).broke
+
+    assert {*ours, "tests.test_unit.T.test_other"} == set(broke.names)
+
+
+def named(name: str, failing: tuple[str, ...]) -> CheckResult:
+    counts = SuiteCounts(passed=9 - len(failing), failed=len(failing), missing=0, total=9, known=9)
+    return CheckResult(name=name, passed=not failing, tests=counts, failures=failing)

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from jumar.loop.runners import SuiteRun
 from jumar.model.checks import CheckResult, SuiteCounts
 from jumar.text import escape, plural
 
 __all__ = ["Credit", "KnownTests", "count_notes", "give_credit", "ran_tests"]
+
+CUT_SHORT: Final = (
+    "cut short (as by -x, fail-fast or a crash): what did not run is not counted as passing. At the start that makes known only "
+    "the tests that ran until then; leave -x or fail-fast out, so that all are counted"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +120,7 @@ def _by_count(run: SuiteRun, known: int) -> Credit:
 def _note(run: SuiteRun, more: str = "") -> str:
     """Return what a person should know of the counts, empty as a rule."""
     parts = [
-        "cut short (as by -x, fail-fast or a crash): what did not run is not counted as passing" if run.cut_short else "",
+        CUT_SHORT if run.cut_short else "",
         "its output was longer than is read: tests in the middle of it are not counted" if run.truncated else "",
         f"{plural(run.collection_errors, 'file')} could not be loaded" if run.collection_errors else "",
         more,

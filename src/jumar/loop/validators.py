@@ -26,7 +26,7 @@ from jumar.loop.runners import SuiteRun, short_identity
 from jumar.loop.suite_reports import SuiteReports
 from jumar.loop.values import as_verdict
 from jumar.loop.workfiles import check_relative, log_name
-from jumar.model.checks import CheckResult, Known
+from jumar.model.checks import NO_TESTS, NOT_COLLECTED, CheckResult, Known
 from jumar.model.protocols import StepContext
 from jumar.text import plural, without_escapes
 
@@ -51,6 +51,10 @@ _LOOKED_THROUGH: Final = 4 << 20  # characters of which those about passing test
 _MAX_FAILURES: Final = 5_000
 _SHOWN: Final = 10
 _LONGEST_LINE: Final = 2_000
+_LONGEST_ERROR: Final = 120
+_ERROR: Final = re.compile(r"^E {1,20}(\w[\w.]{0,80}(?:Error|Exception|Warning)\b[^\n]*)", re.MULTILINE)
+"""The line in which pytest names the error of what it could not import."""
+_NO_TESTS: Final = re.compile(r"\bno tests? (?:ran|found|files? found)\b|\bran 0 tests\b|\bno tests? to run\b", re.IGNORECASE)
 _CRASHES: Final = {128 + signal.SIGABRT, 128 + signal.SIGKILL, 128 + signal.SIGSEGV}
 
 
@@ -125,6 +129,8 @@ class CommandValidator:
         if problem is not None:
             check = replace(check, note=f"{problem}, which its `junit` names; its output is read instead")
         counted = check if self._known == "none" else self._counted(check, suite, context)
+        if counted.tests is None and self._known != "none" and not counted.note:
+            counted = replace(counted, note=_why_no_test(suite, result))
         if result.exit_code == 0:
             return counted
         failing, unknown = self._failing(counted, result, suite, problem)
@@ -197,6 +203,21 @@ class CommandValidator:
         lines = (line[:_LONGEST_LINE] for line in without_escapes(f"{result.stdout}\n{result.stderr}").split("\n"))
         matches = self._pattern.finditer("\n".join(lines))
         return tuple(sorted({short_identity(match[group]) for match in matches if match[group]}))
+
+
+def _why_no_test(suite: SuiteRun | None, result: ProcessResult) -> str:
+    """Return why a test runner came to no test; empty for a command that is none."""
+    text = without_escapes(f"{result.stdout}\n{result.stderr}")[-_LOOKED_THROUGH:]
+    if suite is not None and suite.collection_errors:
+        found = _ERROR.search(text)
+        said = "" if found is None else f": {found[1].strip()[:_LONGEST_ERROR]}"
+        place = (
+            None
+            if found is None
+            else re.search(r'File "([^"\n]+)", line (\d+)', text[max(0, found.start() - _LONGEST_LINE) : found.start()])
+        )
+        return f"{NOT_COLLECTED}{said}{f' ({Path(place[1]).name}, line {place[2]})' if place else ''}"
+    return NO_TESTS if (suite is None or not suite.told) and _NO_TESTS.search(text) else ""
 
 
 def _failures_of(result: ProcessResult) -> str:

@@ -8,7 +8,11 @@ from typing import Any, Literal
 from jumar.model.codec import Fields
 from jumar.text import plural
 
-__all__ = ["CheckResult", "Known", "SuiteCounts"]
+__all__ = ["NOT_COLLECTED", "NO_TESTS", "CheckResult", "Known", "SuiteCounts"]
+
+NO_TESTS = "no tests ran"
+NOT_COLLECTED = "does not collect"
+"""How the note of a check begins whose runner came to no test: there was none, or what holds them could not be loaded."""
 
 Known = Literal["start", "each", "none"]
 """Which tests a run is held against: those that ran first, its own each time, or none, and it only says yes or no."""
@@ -72,7 +76,7 @@ class CheckResult:
     a check that only says yes or no. ``added`` are failing tests that are not known, ``missing`` known ones that were skipped or
     did not run; of many names the first 5,000 are kept. ``known`` are the identities of all tests that ran, in the one record
     that makes them known (iteration 0, else the first in which any ran), else empty. ``note`` says why its tests are not
-    counted as it was asked to, and is empty as a rule.
+    counted as it was asked to, or why none ran, and is empty as a rule.
     """
 
     name: str

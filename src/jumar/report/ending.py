@@ -18,7 +18,7 @@ from jumar.report.rationale import recheck_sentence
 from jumar.report.read import LoopReport
 from jumar.report.reasons import runner_up, why_selected
 from jumar.report.repairs import repairs
-from jumar.report.rows import tests_of
+from jumar.report.rows import failing_checks, tests_of
 from jumar.report.spending import failures_text
 from jumar.text import cut, escape, plural, points
 
@@ -62,6 +62,8 @@ def result(report: LoopReport, situation: Situation) -> tuple[str, ...]:
     parts += [duration(report.spend.seconds)] if report.spend.seconds else []
     lines = ["Nothing was run: this loop has ended before."] if situation.state == "again" else []
     lines.append(f"{KEPT}· ".join([parts[0], *(part.replace(" ", KEPT) for part in parts[1:])]))
+    if chosen is not None and _cut_short(report):
+        lines.append(_uncounted(chosen))
     if situation.problem:
         lines.append(f"Not applied: {escape(situation.problem)}")
     if report.took is not None and report.took.failures and situation.state != "again":
@@ -89,7 +91,10 @@ def _failed_again(report: LoopReport) -> bool:
 
 
 def _not_verified(chosen: IterationRecord) -> str:
-    return "not verified" if all(check.passed for check in chosen.checks) else "not all checks pass"
+    if all(check.passed for check in chosen.checks):
+        return "not verified"
+    failing = failing_checks(chosen)
+    return f"{', '.join(failing)} fail{'s' if len(failing) == 1 else ''}" if failing else "not all checks pass"
 
 
 def _place(situation: Situation, number: int) -> str:
@@ -113,11 +118,22 @@ def _measured(report: LoopReport, chosen: IterationRecord) -> str:
     dimension, scorer = _CHECKS
     by_checks = set(chosen.dimensions) <= {dimension} and all(reading.scorer == scorer for reading in chosen.readings)
     if tests and by_checks:
-        return f"{'start not scored → ' * unscored}{tests} tests"
+        return f"{'start not scored → ' * unscored}{tests} {'counted ' * _cut_short(report)}tests"
     scores = _change(
         "not scored" if unscored else "" if before is None else points(before), "none" if after is None else points(after)
     )
     return f"score {scores}{f' and {tests} tests' if tests else ''}"
+
+
+def _cut_short(report: LoopReport) -> bool:
+    """Whether a check stopped at its first failure at the start, so that only the tests that ran by then are counted."""
+    return report.start is not None and any(check.tests is not None and check.tests.cut_short for check in report.start.checks)
+
+
+def _uncounted(chosen: IterationRecord) -> str:
+    more = sum(check.tests.new_passing for check in chosen.checks if check.tests is not None)
+    told = f"; {plural(more, 'other')} {'passes' if more == 1 else 'pass'}" if more else ""
+    return f"Only tests that ran at the start are counted, which stopped at its first failure{told}."
 
 
 def _change(before: str, after: str) -> str:

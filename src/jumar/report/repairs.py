@@ -21,22 +21,18 @@ _MODULE: Final = re.compile(r"^(?:[^\[]*::|\S+\.[cm]?[jt]sx? > )")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedTests:
-    """Some tests: ``names`` (sorted) of those that have one, and how many more there are of checks that tell counts only.
-
-    ``perhaps`` are names that some of those may have.
-    """
+    """Some tests: ``names`` (sorted) of those that have one, and how many more there are of checks that tell counts only."""
 
     names: tuple[str, ...] = ()
     unnamed: int = 0
-    perhaps: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.names or self.unnamed)
 
     def __str__(self) -> str:
-        """Return ``test_add, test_mul, test_neg +3 more``, safe for a terminal; of counts ``2 tests``, ``1 test (adds?)``."""
+        """Return ``test_add, test_mul, test_neg +3 more``, safe for a terminal; of counts ``2 tests``."""
         if not self.names:
-            return f"{plural(self.unnamed, 'test')}{f' ({_listed(self.perhaps)}?)' if self.perhaps else ''}"
+            return plural(self.unnamed, "test")
         return _listed(self.names, self.unnamed)
 
 
@@ -88,11 +84,25 @@ def repairs(record: IterationRecord, parent: IterationRecord | None) -> Repairs:
 
 
 def _together(tests: Sequence[NamedTests]) -> NamedTests:
-    return NamedTests(
-        names=tuple(sorted({name for part in tests for name in part.names})),
-        unnamed=sum(part.unnamed for part in tests),
-        perhaps=tuple(sorted({name for part in tests for name in part.perhaps})),
-    )
+    """Return the tests of several checks; one that two of them tell is named once, as the first of them calls it.
+
+    A runner's names begin at its own folder, so one may be the end of the other.
+    """
+    named: list[str] = []
+    told, ends = set[str](), set[str]()
+    for part in tests:
+        names = {name: _ends_of(name) for name in part.names}
+        new = {name: found for name, found in names.items() if found[0] not in ends and told.isdisjoint(found)}
+        named += new
+        told |= {found[0] for found in new.values()}
+        ends.update(*new.values())
+    return NamedTests(names=tuple(sorted(named)), unnamed=sum(part.unnamed for part in tests))
+
+
+def _ends_of(name: str) -> list[str]:
+    """Return the whole name, ``tests/test_a.py::T::test_b`` with dots alone, and its ends of at least two words."""
+    words = re.sub(r"\.py(?=::|$)", "", name).replace("::", ".").replace("/", ".").split(".")
+    return [".".join(words[first:]) for first in range(max(1, len(words) - 1))]
 
 
 def _compared(check: CheckResult, earlier: CheckResult) -> Repairs:
@@ -110,15 +120,14 @@ def _compared(check: CheckResult, earlier: CheckResult) -> Repairs:
 
 
 def _counted(check: CheckResult, earlier: CheckResult) -> Repairs:
-    """Return what the counts tell. A failing test that is gone while others are missing may be one of those: it need not pass."""
+    """Return what the counts tell."""
     better, lost = _better(check, earlier), 0
     if check.tests is not None and check.tests.known:
         lost = max(0, check.tests.missing - (0 if earlier.tests is None else earlier.tests.missing))
-    gone = _failing(earlier) - _failing(check) if lost else set[str]()
     return Repairs(
         fixed=NamedTests(unnamed=max(0, better)),
         broke=NamedTests(unnamed=max(0, -better - lost)),
-        missing=NamedTests(unnamed=lost, perhaps=tuple(gone)),
+        missing=NamedTests(unnamed=lost),
     )
 
 

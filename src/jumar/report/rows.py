@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from jumar.model import IterationRecord
+from jumar.model.checks import NO_TESTS, NOT_COLLECTED
 from jumar.model.records import NO_EFFECT
 from jumar.ranking.views import difference
 from jumar.report.figures import UNKNOWN, dollars, duration
 from jumar.report.read import LoopReport
-from jumar.report.repairs import repairs
+from jumar.report.repairs import Repairs, repairs
 from jumar.text import cut, escape
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "change",
     "checks_head",
     "compared_with",
+    "failing_checks",
     "started_from",
     "tests_of",
     "trajectory_row",
@@ -26,6 +28,7 @@ __all__ = [
 ]
 
 _MINUS = "−"
+_NAME = 40  # characters of a check's
 _SAID = 120  # characters of what somebody said in a remark
 
 
@@ -136,7 +139,12 @@ def trajectory_row(
         cost=dollars(record.token_cost_usd, places=2),
         time=duration(None if record.execution_time_ms is None else record.execution_time_ms / 1000),
         note=_note(record, None if told else parent, best=best, chosen=chosen, weights=weights or {}),
-        remarks=(*((origin,) if origin else ()), *((str(changes),) if changes else ()), *_remarks(record, refused)),
+        remarks=(
+            *((origin,) if origin else ()),
+            *((str(changes),) if changes else ()),
+            *_silent(record, changes),
+            *_remarks(record, refused),
+        ),
         chosen=number == chosen,
         best=number == best,
         invalid=invalid,
@@ -152,6 +160,27 @@ def _signed(value: float) -> str:
 def checks_head(records: Iterable[IterationRecord]) -> str:
     """Return the head of the column of checks: those that count tests are called by them."""
     return "tests" if any(check.tests is not None for record in records for check in record.checks) else "checks"
+
+
+def failing_checks(record: IterationRecord) -> tuple[str, ...]:
+    """Return the checks that fail and count no tests, where others do: the counts do not tell of them. Safe for a terminal."""
+    if len(record.checks) < 2 or not tests_of(record):
+        return ()
+    return tuple(
+        escape(cut(check.name, _NAME))
+        for check in record.checks
+        if check.tests is None and not check.passed and check.broken is None
+    )
+
+
+def _silent(record: IterationRecord, changes: Repairs) -> Iterable[str]:
+    """Yield which check fails that neither the counts nor the ``changes`` tell of, and why a check came to no test."""
+    failing = () if any(check.name in changes.broke.names for check in record.checks) else failing_checks(record)
+    if failing:
+        yield f"{', '.join(failing)} fail{'s' if len(failing) == 1 else ''}"
+    for check in record.checks:
+        if check.tests is None and check.note.startswith((NO_TESTS, NOT_COLLECTED)):
+            yield escape(check.note)
 
 
 def checks_cell(record: IterationRecord) -> str:
