@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "json_rows",
     "json_text",
     "last_line",
+    "named",
     "nearest",
     "once",
     "percent",
@@ -222,3 +223,8 @@ def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
 
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+def named(paths: Sequence[str]) -> str:
+    """Return the first three of ``paths`` for people, and how many more there are."""
+    return ", ".join(escape(path) for path in paths[:3]) + (f" and {len(paths) - 3:,} more" if len(paths) > 3 else "")

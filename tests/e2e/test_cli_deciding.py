@@ -121,11 +121,11 @@ def test_use_waits_for_nobody(held: Path):
 
 
 def test_apply_and_undo_restore_the_tree_deletions_included(here: Path):
-    (here / "mine.md").write_text("not in the snapshot\n")
-    start = START | {"mine.md": "not in the snapshot\n"}
+    (here / "new-3.md").write_text("in the snapshot of another\n")
+    start = START | {"new-3.md": "in the snapshot of another\n"}
     preview = call_json("apply", "t", "--dry-run")
     changes = {change["path"]: change["change"] for change in preview["changes"]}
-    assert {"mine.md": "remove", "new-1.md": "add", "new-2.md": "add", "score.txt": "replace", "text.md": "replace"} == changes
+    assert {"new-3.md": "remove", "new-1.md": "add", "new-2.md": "add", "score.txt": "replace", "text.md": "replace"} == changes
     assert start == tree(here)
     applied = call_json("apply", "t")
     assert (2, True, str(here)) == (applied["iteration"], applied["applied"], applied["workdir"])
@@ -135,6 +135,23 @@ def test_apply_and_undo_restore_the_tree_deletions_included(here: Path):
     assert (applied["decision"], None, True) == (undone["undone"], undone["set_aside"], undone["changed"])
     assert start == tree(here)
     assert "NotFoundError" == call_json("apply", "t", "--undo", check=2)["error"]["kind"]
+
+
+def test_what_no_iteration_has_is_left_alone_and_named(here: Path):
+    mine = {"notes.md": "mine\n", "report.md": "mine\n"}
+    for name, text in mine.items():
+        (here / name).write_text(text)
+    line = "left alone: notes.md, report.md (no iteration has them)"
+    assert line in call("apply", "t", "--dry-run", check=0).words
+    assert "notes.md" not in call("apply", "t", "--patch", check=0).out
+    assert ["notes.md", "report.md"] == call_json("apply", "t", "--dry-run")["left_alone"]
+    assert line in call("apply", "t", check=0).words
+    assert BEST | mine == tree(here)
+    assert line in call("apply", "t", check=0).words, "where nothing changes too"
+    assert ", applied" in " ".join(call("show", "t").out.split()), "they do not take it out of its place"
+    call("apply", "t", "--undo", check=0)
+    call("apply", "t", "--undo", check=0)
+    assert START | mine == tree(here)
 
 
 def test_an_apply_that_changes_nothing_is_recorded_and_its_undo_takes_nothing_back(here: Path):

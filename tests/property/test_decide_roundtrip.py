@@ -49,10 +49,11 @@ def trees(draw: st.DrawFn, contents: Any = items) -> dict[str, File | Link]:
 def loop_of(
     before: Mapping[str, File | Link], after: Mapping[str, File | Link], empty: Any = ()
 ) -> Iterator[tuple[LoopStore, Path]]:
-    """A working directory that holds ``before`` and a loop whose iteration 1 is ``after``; calls to sync are not waited for."""
+    """A working directory that holds ``before``, the start of a loop whose iteration 1 is ``after``; no sync is waited for."""
     with tempfile.TemporaryDirectory() as place, not_waiting():
         work = Path(place) / "work"
         store = new_loop(work)
+        record(store, 0, before)
         record(store, 1, after)
         write_tree(work, before)
         for directory, mode in empty:
@@ -192,8 +193,11 @@ class ApplyAndUndo(RuleBasedStateMachine):
     @rule(data=st.data())
     def apply_one(self, data: st.DataObject) -> None:
         number = data.draw(st.integers(0, len(self.snapshots) - 1))
-        wanted = self.snapshots[number]
+        known = {path for snapshot in self.snapshots for path in snapshot}
+        strangers = {path: item for path, item in self.tree.items() if path not in known}
+        wanted = {**strangers, **self.snapshots[number]}
         plan = plan_apply(self.store, number, self.work, RULES)
+        assert tuple(sorted(strangers)) == plan.left_alone
         apply(self.store, plan, by=BY, at=AT)
         changed = {path for path in {*self.tree, *wanted} if self.tree.get(path) != wanted.get(path)}
         assert changed == {change.path for change in plan.moves.changes}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +17,7 @@ from dying import Killed, changing_calls, dying, not_waiting
 
 from jumar.decide import tree
 from jumar.decide.apply import apply, finish, plan_apply, refuse_unfinished, unfinished
+from jumar.decide.plan import strangers_among
 from jumar.decide.standing import trail
 from jumar.decide.undo import plan_undo, undo
 from jumar.errors import (
@@ -94,6 +96,7 @@ def test_a_file_that_is_put_in_has_another_time_than_the_one_it_replaces(store, 
 
 def test_the_plan_says_what_happens_and_writes_nothing(store, work):
     (work / "more.txt").write_text("mine")
+    record(store, 2, {"more.txt": File(b"of the loop")})
     before = everything(work)
     plan = plan_apply(store, 1, work, RULES)
     assert before == everything(work)
@@ -109,6 +112,7 @@ def test_the_plan_says_what_happens_and_writes_nothing(store, work):
         ],
         "unchanged": 0,
         "skipped": [],
+        "left_alone": [],
     }
     assert ["a.txt", "src/new/n.txt", "src/run.sh"] == [change.path for change in plan.write]
     assert ["more.txt", "notes"] == [change.path for change in plan.delete]
@@ -123,6 +127,53 @@ def test_what_the_rules_do_not_match_is_left_alone(store, work):
     assert {**BETTER, **mine} == read_tree(work)
 
 
+def test_what_no_iteration_has_by_its_path_is_nobodys_of_the_loop(store, work):
+    record(store, 2, {"late/known.txt": File(b"2")})
+    strangers = {"report.html": File(b"mine"), "late/notes": Link("known.txt"), "src/new/o.txt": File(b"mine")}
+    write_tree(work, {**START, **strangers, "late/known.txt": File(b"edited")})
+    plan = plan_apply(store, 1, work, RULES)
+    assert ("late/notes", "report.html", "src/new/o.txt") == plan.left_alone
+    apply(store, plan, by=BY, at=AT)
+    assert {**BETTER, **strangers} == read_tree(work), "a directory that holds one stays"
+    assert plan_apply(store, 1, work, RULES).empty
+    undo(store, by=BY, at=AT)
+    assert {**START, **strangers, "late/known.txt": File(b"edited")} == read_tree(work)
+    exact = plan_apply(store, 1, work, RULES, exact=True)
+    assert ((), {*strangers}) == (exact.left_alone, {*strangers}.intersection(change.path for change in exact.delete))
+
+
+def test_a_stranger_in_the_way_of_a_directory_is_replaced_and_one_below_a_file_to_be_is_refused(store, work):
+    write_tree(work, {"src": File(b"mine")})
+    plan = plan_apply(store, 1, work, RULES)
+    assert ((), ["src"]) == (plan.left_alone, [change.path for change in plan.delete])
+    apply(store, plan, by=BY, at=AT)
+    undo(store, by=BY, at=AT)
+    write_tree(work, {"a.txt/mine": File(b"mine")})
+    with pytest.raises(ConflictError, match=r"a\.txt/mine\): move that elsewhere"):
+        plan_apply(store, 1, work, RULES)
+
+
+def test_manifests_say_what_is_known_whether_or_not_their_snapshot_is_there_or_can_be_read(store, work):
+    record(store, 2, {"two.txt": File(b"2")})
+    record(store, 3, {"three.txt": File(b"3")})
+    shutil.rmtree(store.artifacts(2))
+    (store.paths.iteration(3) / "manifest.json").write_text("{")
+    write_tree(work, {"two.txt": File(b"2"), "three.txt": File(b"3")})
+    plan = plan_apply(LoopStore.open(store.paths.directory), 1, work, RULES)
+    assert (("three.txt",), ["two.txt"]) == (plan.left_alone, [change.path for change in plan.delete])
+
+
+def test_paths_of_differences_and_of_what_waits_to_be_scored_are_known(store, work):
+    many = {f"many/{number}": File(b"x") for number in range(300)}
+    record(store, 2, many)
+    record(store, 3, {**many, "later": File(b"3")})
+    assert 2 == store.manifest(3).base
+    source = write_tree(work.parent / "waits", {"waits": File(b"4")})
+    with store.lock():
+        store.stage(4, source=source, paths=("waits",), nonce="n", attempt=None, stage={}, logs=None)
+    assert {"mine"} == strangers_among(store, ["many/7", "later", "waits", "mine", "a.txt"])
+
+
 def test_the_store_is_never_part_of_it_wherever_it_lies(tmp_path):
     work = tmp_path / "work"
     work.mkdir()
@@ -130,7 +181,7 @@ def test_the_store_is_never_part_of_it_wherever_it_lies(tmp_path):
     record(store, 0, {"a": File(b"1")})
     (work / "b").write_text("2")
     plan = plan_apply(store, 0, work, RULES)
-    assert ["a", "b"] == [change.path for change in plan.moves.changes]
+    assert (["a"], ("b",)) == ([change.path for change in plan.moves.changes], plan.left_alone)
 
 
 def test_an_apply_that_changes_nothing_is_written_down_and_undone_without_effect(store, work):
@@ -205,7 +256,7 @@ def test_files_that_no_rule_matches_are_not_lost_to_a_file_that_needs_their_dire
 def test_special_files_are_left_alone_and_refused_where_they_are_in_the_way(store, work):
     os.mkfifo(work / "pipe")
     plan = plan_apply(store, 1, work, RULES)
-    assert ("pipe",) == plan.skipped
+    assert ("pipe",) == plan.left_alone
     apply(store, plan, by=BY, at=AT)
     assert {*BETTER, "pipe"} == set(read_tree(work))
     (work / "a.txt").unlink()
@@ -478,6 +529,7 @@ def test_a_full_disk_leaves_the_tree_alone_while_copies_are_made(store, work):
 
 def test_undo_restores_the_state_just_before(store, work):
     state = {**START, "mine.txt": File(b"kept by nobody else", 0o640), "more/deep/er": File(b"x")}
+    record(store, 2, state)
     write_tree(work, state)
     (work / "more").chmod(0o700)
     (work / "more/deep").chmod(0o2750)
@@ -555,6 +607,7 @@ def test_the_plan_of_an_undo_writes_nothing(store, work):
             {"path": "src/run.sh", "change": "replace"},
         ],
         "conflicts": [],
+        "left_alone": [],
     }
 
 
@@ -596,13 +649,14 @@ def test_what_appeared_where_an_undo_needs_the_place_is_a_conflict(work):
 
 
 def test_a_file_that_took_a_directorys_place_is_a_conflict(store, work):
-    write_tree(work, {**START, "only/here": File(b"1")})
+    record(store, 2, state := {**START, "only/here": File(b"1")})
+    write_tree(work, state)
     put_in(store)
     put(work, "only", File(b"mine"))
     with pytest.raises(ConflictError, match="only"):
         undo(store, by=BY, at=AT)
     undo(store, by=BY, at=AT, force=True)
-    assert {**START, "only/here": File(b"1")} == read_tree(work)
+    assert state == read_tree(work)
 
 
 def test_a_fifo_in_the_way_of_an_undo_is_refused_even_by_force(store, work):
@@ -711,6 +765,7 @@ def other_file_system(monkeypatch):
 @pytest.mark.usefixtures("other_file_system")
 def test_a_work_tree_on_another_file_system(store, work):
     state = {**START, "-l": Link("nowhere")}
+    record(store, 2, state)
     write_tree(work, state)
     put_in(store)
     assert BETTER == read_tree(work)
@@ -748,8 +803,9 @@ def test_a_work_tree_really_on_another_file_system(tmp_path):
         work = Path(place) / "work"
         write_tree(work, START)
         store = LoopStore.create(tmp_path / "root" / "loops" / "x", "x", {}, workdir=work, created_at=AT)
-        record(store, 0, BETTER)
-        put_in(store, 0)
+        record(store, 0, START)
+        record(store, 1, BETTER)
+        put_in(store)
         assert BETTER == read_tree(work)
         undo(store, by=BY, at=AT)
         assert START == read_tree(work)

@@ -60,7 +60,9 @@ def top(tmp_path: Path) -> Path:
 
 
 def loop_in(work: Path, tree: Tree = BETTER, rules: ArtifactRules = RULES) -> LoopStore:
+    """Return a loop that began with what ``work`` holds, and whose iteration 1 is ``tree``."""
     store = new_loop(work)
+    record(store, 0, read_tree(work), rules=rules)
     record(store, 1, tree, score=85.25, rules=rules)
     return store
 
@@ -461,6 +463,7 @@ def test_a_commit_applies_and_commits_just_the_loops_part(top):
 
 def test_a_commit_of_what_the_loop_left_in_place(top):
     store = loop_in(top)
+    record(store, 2, {"staged-and-gone": File(b"1\n")})
     write_tree(top, BETTER)
     put(top, "staged-and-gone", File(b"1\n"))
     git(top, "add", "staged-and-gone", "a.txt")
@@ -469,6 +472,23 @@ def test_a_commit_of_what_the_loop_left_in_place(top):
     assert made.created
     assert as_git(BETTER) == holds(top, "HEAD")
     assert "" == line(top, "status", "--porcelain")
+
+
+def test_what_no_iteration_has_stays_in_a_branch_a_commit_and_the_index(top):
+    store = loop_in(top)
+    put(top, "report.html", File(b"committed since\n"))
+    git(top, "add", "report.html")
+    git(top, "commit", "-q", "-m", "mine")
+    put(top, "notes", File(b"staged\n"))
+    git(top, "add", "notes")
+    put(top, "also", File(b"untracked\n"))
+    expected = {**as_git(BETTER), "report.html": ("100644", b"committed since\n")}
+    assert ("report.html",) == branch(store, top).left_alone
+    assert expected == holds(top, "best")
+    made = make_commit(store, 1, top, rules=RULES, by=BY, at=AT)
+    assert ("also", "notes", "report.html") == made.left_alone
+    assert expected == holds(top, "HEAD")
+    assert ["A  notes", "?? also"] == git(top, "status", "--porcelain").decode().splitlines()
 
 
 def test_nothing_to_commit(top):
@@ -564,10 +584,12 @@ def test_a_patch_changes_types_and_places(top, tmp_path):
 def test_a_patch_starts_from_the_work_tree_as_it_is(top):
     store = loop_in(top)
     put(top, "a.txt", File(b"edited, not committed\n"))
+    record(store, 2, {"untracked": File(b"goes\n")})
     put(top, "untracked", File(b"goes\n"))
+    put(top, "mine", File(b"stays\n"))
     patch = make_patch(store, 1, top, rules=RULES)
     git(top, "apply", stdin=patch)
-    assert BETTER == read_tree(top)
+    assert {**BETTER, "mine": File(b"stays\n")} == read_tree(top)
     assert b"" == make_patch(store, 1, top, rules=RULES)
 
 

@@ -86,7 +86,7 @@ def _is_past(request: RunRequest, workdir: Path, loop: str, same: Callable[[Loop
         left = standing(store, criteria_of(in_force)).iteration
         if now is None or now.reason not in DONE_REASONS or left is None or store.workdir != workdir:
             return False
-        return not plan_apply(store, left, workdir, artifact_rules(store)).empty
+        return not plan_apply(store, left, workdir, artifact_rules(store), exact=True).empty
     return False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -218,6 +218,7 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
         _print_changes(undo.moves.changes)
         for path in undo.conflicts:
             print_line("conflict", f"{_name(path)} changed since; --force sets it aside first")
+        _print_lines(_left_alone(undo.left_alone))
         return
     iteration, _ = _standing(store)
     plan = plan_apply(store, iteration, _workdir(store), artifact_rules(store))
@@ -231,10 +232,12 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
         print_line(
             "plan", f"{shown_path(plan.workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
         )
+        _print_lines(_left_alone(plan.left_alone))
         return
     print_line("plan", f"applying iteration {iteration} to {shown_path(plan.workdir)} would change")
     _print_changes(plan.moves.changes)
     print_line("files", f"{_counts(plan)}; nothing was written")
+    _print_lines(_left_alone(plan.left_alone))
 
 
 def _plan_document(store: LoopStore, plan: ApplyPlan) -> dict[str, Any]:
@@ -244,6 +247,17 @@ def _plan_document(store: LoopStore, plan: ApplyPlan) -> dict[str, Any]:
 def _print_changes(changes: tuple[Change, ...]) -> None:
     for change in changes:
         print_text(f"  {_MARKS[change.verb]} {_name(change.path)}")
+
+
+def _left_alone(paths: Sequence[str]) -> list[tuple[str, str]]:
+    from jumar.decide.plan import unclaimed
+
+    return [("note", f"left alone: {current().redact(unclaimed(paths))}")] if paths else []
+
+
+def _print_lines(lines: Iterable[tuple[str, str]]) -> None:
+    for label, text in lines:
+        print_line(label, text)
 
 
 def _counts(plan: ApplyPlan) -> str:
@@ -302,8 +316,7 @@ def _apply(store: LoopStore, given: Mapping[str, Any]) -> None:
     if given["as_json"]:
         _print_document(document)
     elif not given["quiet"]:
-        for label, text in lines:
-            print_line(label, text)
+        _print_lines(lines)
 
 
 Answer = tuple[dict[str, Any], list[tuple[str, str]]]
@@ -333,9 +346,10 @@ def _plainly(store: LoopStore, workdir: Path, *, by: str, at: str) -> Answer:
     told = {"undo": command_for("apply", store.paths.directory, "--undo", named=True)}
     if plan.empty:
         line = f"{shown_path(workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
-        return document | told, [("applied", line)]
+        return document | told, [("applied", line), *_left_alone(plan.left_alone)]
     lines = [("applied", f"iteration {iteration} is in {shown_path(workdir)}: {_counts(plan)}")]
     lines += [("not made", f"{_name(path)} (a FIFO, device or socket)") for path in plan.skipped]
+    lines += _left_alone(plan.left_alone)
     lines.append(("undo", undo))
     return document | told, lines
 
@@ -357,6 +371,7 @@ def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, a
     if not made.created:
         lines.append(("note", "git held it already: no commit was made"))
     lines += [("left out", f"{_name(path)} (in a repository of its own)") for path in made.left_out]
+    lines += _left_alone(made.left_alone)
     document = {
         "loop_id": store.loop_id,
         "iteration": iteration,
@@ -365,6 +380,7 @@ def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, a
         "commit": made.commit,
         "created": made.created,
         "left_out": list(made.left_out),
+        "left_alone": list(made.left_alone),
         "applied": branch is None,
         "decision": made.decision and made.decision.number,
     }

@@ -8,13 +8,14 @@ import re
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from jumar.decide.apply import apply, plan_apply, refuse_unfinished
 from jumar.decide.gitcall import Git, find_repository
-from jumar.decide.gittree import GITLINK, Entry, Layout, ignored_entries, index_entries, index_lines, replace_part
+from jumar.decide.gittree import GITLINK, Entry, Layout, Replaced, ignored_entries, index_entries, index_lines, replace_part
 from jumar.decide.moves import Change
-from jumar.decide.plan import snapshot_of
+from jumar.decide.plan import snapshot_of, strangers_among
 from jumar.errors import UsageError
 from jumar.files import as_write_error
 from jumar.model import Decision
@@ -42,14 +43,16 @@ class CommitResult:
     """What git holds now.
 
     ``commit`` is the id that ``ref`` points at. ``created`` is False when the base held the snapshot already: then ``commit``
-    is the base. ``left_out`` are paths of the snapshot that lie in a submodule or in another repository. ``decision`` is the
-    apply that came before a commit, None for a branch.
+    is the base. ``left_out`` are paths of the snapshot that lie in a submodule or in another repository, ``left_alone`` those of
+    the base, and of the working directory where it is applied, that no iteration has. ``decision`` is the apply that came before
+    a commit, None for a branch.
     """
 
     commit: str
     ref: str
     created: bool
     left_out: tuple[str, ...] = ()
+    left_alone: tuple[str, ...] = ()
     decision: Decision | None = None
 
 
@@ -80,10 +83,10 @@ def make_branch(
         with _scratch() as scratch:
             layout = Layout.create(git, scratch)
             text = message or _message(store, iteration, by)
-            commit, _, left_out = _commit(store, iteration, workdir, layout, base, rules, at, text)
+            commit, made = _commit(store, iteration, workdir, layout, base, rules, at, text)
         # an empty old value makes git refuse a ref that appeared meanwhile
         git.run("update-ref", "-m", f"jumar: iteration {iteration} of {store.loop_id}", ref, commit, "")
-        return CommitResult(commit=commit, ref=ref, created=commit != base, left_out=left_out)
+        return CommitResult(commit=commit, ref=ref, created=commit != base, left_out=made.left_out, left_alone=made.left_alone)
 
 
 def make_commit(
@@ -113,13 +116,20 @@ def make_commit(
         with _scratch() as scratch:
             layout = Layout.create(git, scratch)
             text = message or _message(store, iteration, by, reason)
-            commit, entries, left_out = _commit(store, iteration, workdir, layout, base, rules, at, text)
+            commit, made = _commit(store, iteration, workdir, layout, base, rules, at, text)
         decision = apply(store, plan, by=by, at=at, reason=reason)
-        _stage(git, entries, rules)
+        _stage(store, git, made.entries, rules)
         git.run("update-ref", "-m", f"jumar: iteration {iteration} of {store.loop_id}", "HEAD", commit, base or "")
         found = git.attempt("symbolic-ref", "--quiet", "HEAD")
         ref = os.fsdecode(found.stdout.removesuffix(b"\n")) or "HEAD"
-        return CommitResult(commit=commit, ref=ref, created=commit != base, left_out=left_out, decision=decision)
+        return CommitResult(
+            commit=commit,
+            ref=ref,
+            created=commit != base,
+            left_out=made.left_out,
+            left_alone=tuple(sorted({*plan.left_alone, *made.left_alone})),
+            decision=decision,
+        )
 
 
 def make_patch(store: LoopStore, iteration: int, workdir: Path, *, rules: ArtifactRules) -> bytes:
@@ -195,17 +205,18 @@ def _commit(
     rules: ArtifactRules,
     at: str,
     message: str,
-) -> tuple[str, Mapping[str, Entry | None], tuple[str, ...]]:
-    """Write the commit, move no ref: its id (``base`` when nothing differs), the part's entries, and what was left out."""
+) -> tuple[str, Replaced]:
+    """Write the commit, move no ref; return its id, ``base`` when nothing differs, and its tree."""
     manifest, artifacts = snapshot_of(store, iteration)
-    replaced = replace_part(layout, base, manifest.entries, artifacts, rules=rules, foreign=_foreign(workdir.resolve()))
+    foreign, strangers = _foreign(workdir.resolve()), partial(strangers_among, store)
+    replaced = replace_part(layout, base, manifest.entries, artifacts, rules=rules, foreign=foreign, strangers=strangers)
     git = layout.git
     if base is not None and git.text("rev-parse", f"{base}^{{tree}}") == replaced.tree:
-        return base, replaced.entries, replaced.left_out
+        return base, replaced
     parents = () if base is None else ("-p", base)
     signed = git.using(*_identity(git), GIT_AUTHOR_DATE=at, GIT_COMMITTER_DATE=at)
     made = signed.run("commit-tree", replaced.tree, *parents, "-F", "-", stdin=message.encode("utf-8", "backslashreplace"))
-    return os.fsdecode(made.strip()), replaced.entries, replaced.left_out
+    return os.fsdecode(made.strip()), replaced
 
 
 def _identity(git: Git) -> tuple[str, ...]:
@@ -241,15 +252,18 @@ def _foreign(workdir: Path) -> Callable[[str], bool]:
     return lambda path: is_foreign(path.rpartition("/")[0])
 
 
-def _stage(git: Git, entries: Mapping[str, Entry | None], rules: ArtifactRules) -> None:
+def _stage(store: LoopStore, git: Git, entries: Mapping[str, Entry | None], rules: ArtifactRules) -> None:
     """Put the committed part into the repository's own index, so that it shows no difference; what else is staged stays."""
     present = index_entries(git)
     differing = {path: entry for path, entry in entries.items() if present.get(path) != entry}
     ignored = set[str]() if rules.include else ignored_entries(git)
-    for path, (mode, _) in present.items():
-        inside = path.startswith(git.prefix) and mode != GITLINK and path not in ignored
-        if inside and path not in entries and rules.matches(path[len(git.prefix) :]):
-            differing[path] = None
+    inside = {
+        path[len(git.prefix) :]: path
+        for path, (mode, _) in present.items()
+        if path.startswith(git.prefix) and mode != GITLINK and path not in ignored and path not in entries
+    }
+    going = {path for path in inside if rules.matches(path)}
+    differing.update((inside[path], None) for path in going - strangers_among(store, going))
     if differing:
         length = next(len(entry[1]) for entry in (*differing.values(), *entries.values(), *present.values()) if entry)
         git.run("update-index", "-z", "--index-info", stdin=index_lines(differing, length))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,12 +121,14 @@ class Replaced:
     """A tree in which the artifact part was replaced.
 
     ``entries`` are the index entries of the artifact part, None where the base had one that is gone. ``left_out`` are paths
-    of the snapshot that lie in a submodule or another repository and cannot be part of this one's tree.
+    of the snapshot that lie in a submodule or another repository and cannot be part of this one's tree. ``left_alone`` are paths
+    of the base, relative to the working directory, that no iteration has.
     """
 
     tree: str
     entries: Mapping[str, Entry | None]
     left_out: tuple[str, ...]
+    left_alone: tuple[str, ...]
 
 
 def replace_part(
@@ -137,10 +139,12 @@ def replace_part(
     *,
     rules: ArtifactRules,
     foreign: Callable[[str], bool],
+    strangers: Callable[[Iterable[str]], Collection[str]],
 ) -> Replaced:
     """Return ``base``'s tree (None: an empty one) with everything that ``rules`` keep replaced by the snapshot's files and links.
 
-    ``foreign`` says of a path relative to the working directory that it lies in another repository.
+    ``foreign`` says of a path relative to the working directory that it lies in another repository, ``strangers`` which of such
+    paths no iteration has.
     """
     git, prefix = layout.git, layout.git.prefix
     git.run("read-tree", "--empty") if base is None else git.run("read-tree", base)
@@ -156,8 +160,11 @@ def replace_part(
             left_out.append(path)
         elif detail.kind != "special":
             wanted[full] = detail
-    left_alone = modules if rules.include else modules | layout.ignored()
-    gone = _gone(present, wanted, left_alone, prefix, rules)
+    outside = modules if rules.include else modules | layout.ignored()
+    kept = {path for path in present if path.startswith(prefix) and path not in outside and rules.matches(path[len(prefix) :])}
+    in_the_way = _in_the_way(present, wanted)
+    left_alone = strangers(path[len(prefix) :] for path in kept - in_the_way - set(wanted))
+    gone = (in_the_way | kept - set(wanted)).difference(prefix + path for path in left_alone)
     length = len(git.run("hash-object", "-t", "tree", "--stdin").strip())
     git.run("update-index", "-z", "--index-info", stdin=index_lines(dict.fromkeys(gone), length))
     algorithm = "sha256" if length == 64 else "sha1"
@@ -173,7 +180,9 @@ def replace_part(
     after = index_entries(git)
     part: dict[str, Entry | None] = {full: after[full] for full in wanted}
     part |= {full: None for full in gone if full not in part}
-    return Replaced(tree=layout.write_tree(), entries=part, left_out=tuple(sorted(left_out)))
+    return Replaced(
+        tree=layout.write_tree(), entries=part, left_out=tuple(sorted(left_out)), left_alone=tuple(sorted(left_alone))
+    )
 
 
 def _parents(path: str) -> list[str]:
@@ -181,19 +190,11 @@ def _parents(path: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
-def _gone(
-    present: Mapping[str, Entry], wanted: Mapping[str, ArtifactDetail], left_alone: set[str], prefix: str, rules: ArtifactRules
-) -> set[str]:
-    """Return the base's paths that go: kept by the rules and not in the snapshot, or in the way of one that is."""
+def _in_the_way(present: Mapping[str, Entry], wanted: Mapping[str, ArtifactDetail]) -> set[str]:
+    """Return the base's paths that stand where the snapshot has a directory, or below one where it has a file."""
     directories = {parent for path in wanted for parent in _parents(path)}
-    gone = {path for path in directories if path in present}
-    for path in present:
-        if path in wanted:
-            continue
-        inside = path.startswith(prefix) and path not in left_alone and rules.matches(path[len(prefix) :])
-        if inside or any(parent in wanted for parent in _parents(path)):
-            gone.add(path)
-    return gone
+    below = {path for path in present if path not in wanted and any(parent in wanted for parent in _parents(path))}
+    return directories.intersection(present) | below
 
 
 def _raw_entry(source: Path, detail: ArtifactDetail, algorithm: str) -> Entry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,14 @@ from jumar.decide.moves import Change, Moves, conflict_message, directories, lis
 from jumar.decide.tree import Tree, same
 from jumar.errors import NotFoundError, UsageError
 from jumar.model.codec import Fields
+from jumar.store.loop_reader import LoopReader
 from jumar.store.loop_store import LoopStore
 from jumar.store.manifest import Manifest
 from jumar.store.matching import ArtifactRules
 from jumar.store.restore import RestorePlan, plan_restore, refuse_leading_out
+from jumar.text import named
 
-__all__ = ["ApplyPlan", "plan_apply", "snapshot_of", "workdir_from_json", "workdir_to_json"]
+__all__ = ["ApplyPlan", "plan_apply", "snapshot_of", "strangers_among", "unclaimed", "workdir_from_json", "workdir_to_json"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,8 @@ class ApplyPlan:
     """How ``workdir`` becomes equal to the snapshot of ``iteration``.
 
     ``unchanged`` are the paths that are equal already. ``skipped`` are FIFOs, devices and sockets, in the snapshot's list or
-    in the tree: they are neither made nor removed.
+    in the tree: they are neither made nor removed. ``left_alone`` are files and links of the tree that no iteration has by their
+    path: a person's, or another program's, and no part of what is applied.
     """
 
     iteration: int
@@ -33,6 +36,7 @@ class ApplyPlan:
     moves: Moves
     unchanged: tuple[str, ...]
     skipped: tuple[str, ...] = ()
+    left_alone: tuple[str, ...] = ()
 
     @property
     def write(self) -> tuple[Change, ...]:
@@ -57,11 +61,15 @@ class ApplyPlan:
             "changes": [{"path": change.path, "change": change.verb} for change in self.moves.changes],
             "unchanged": len(self.unchanged),
             "skipped": list(self.skipped),
+            "left_alone": list(self.left_alone),
         }
 
 
-def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactRules) -> ApplyPlan:
+def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactRules, *, exact: bool = False) -> ApplyPlan:
     """Compare the part of ``workdir`` that ``rules`` match with the snapshot of ``iteration``. Nothing is written.
+
+    What no iteration has by its path is left alone where it is not in the way; ``exact`` removes that too, for a tree in which
+    nobody but the loop has worked.
 
     A link that stands where a directory is needed is replaced, never followed, whether the rules match it or not; so is a
     file. Errors: :class:`NotFoundError`; :class:`UsageError` when the snapshot was cleaned up, for a link that leads out of
@@ -72,7 +80,9 @@ def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactR
     target = Path(os.path.abspath(workdir))
     with Tree(target) as tree:
         present = rules.list(target, never=(store.paths.root,))
-        restoring = plan_restore(manifest, artifacts, target, present, cache=store.cache)
+        strangers = set[str]() if exact else strangers_among(store, (path for path in present if path not in manifest.entries))
+        ours = [path for path in present if path not in strangers]
+        restoring = plan_restore(manifest, artifacts, target, ours, cache=store.cache)
         refuse_leading_out(restoring, target)
         changes, unchanged, skipped = _compare(tree, restoring, manifest)
         _refuse_own_files(store, target, changes)
@@ -83,7 +93,21 @@ def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactR
         moves=Moves.of(changes, drop={**around.replaced, **around.emptied}, make=around.needed),
         unchanged=tuple(sorted(unchanged)),
         skipped=tuple(sorted(skipped)),
+        left_alone=tuple(sorted(strangers.difference(restoring.delete))),
     )
+
+
+def strangers_among(store: LoopReader, paths: Iterable[str]) -> set[str]:
+    """Return those of ``paths`` that no iteration has, nor a snapshot that waits to be scored."""
+    unknown, listed = set(paths), store.listed()
+    while unknown and (known := next(listed, None)) is not None:
+        unknown.difference_update(known)
+    return unknown
+
+
+def unclaimed(paths: Sequence[str]) -> str:
+    """Return what :func:`strangers_among` found, at least one, for people: ``notes.txt, report.html (no iteration has them)``."""
+    return f"{named(paths)} (no iteration has {'them' if len(paths) > 1 else 'it'})"
 
 
 def snapshot_of(store: LoopStore, iteration: int) -> tuple[Manifest, Path]:

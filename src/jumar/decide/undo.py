@@ -36,7 +36,7 @@ class UndoPlan:
     """How ``workdir`` becomes what it was before ``apply``, which put ``iteration`` there, or before the loop (None).
 
     ``conflicts`` are paths that are not what the apply, or the loop, left, or that appeared in the way; they are lost unless they
-    are set aside first.
+    are set aside first. ``left_alone`` is that of an apply.
     """
 
     apply: Decision | None
@@ -44,6 +44,7 @@ class UndoPlan:
     workdir: Path
     moves: Moves
     conflicts: tuple[str, ...]
+    left_alone: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan for ``--dry-run --json``."""
@@ -53,6 +54,7 @@ class UndoPlan:
             "workdir": str(self.workdir),
             "changes": [{"path": change.path, "change": change.verb} for change in self.moves.changes],
             "conflicts": list(self.conflicts),
+            "left_alone": list(self.left_alone),
         }
 
 
@@ -116,7 +118,9 @@ def _plan_start(store: LoopStore) -> UndoPlan:
     plan = plan_apply(store, 0, store.workdir, artifact_rules(store))
     left = store.manifest(store.iteration_numbers()[-1]).entries
     strange = (one.path for one in plan.moves.changes if one.before is not None and not same(one.before, left.get(one.path)))
-    return UndoPlan(apply=None, iteration=0, workdir=plan.workdir, moves=plan.moves, conflicts=tuple(strange))
+    return UndoPlan(
+        apply=None, iteration=0, workdir=plan.workdir, moves=plan.moves, conflicts=tuple(strange), left_alone=plan.left_alone
+    )
 
 
 def undo(store: LoopStore, *, by: str, at: str, reason: str = "", force: bool = False) -> Decision:

@@ -6,15 +6,15 @@ import os
 
 from jumar.decide.apply import apply, plan_apply
 from jumar.decide.operation import last_applied
-from jumar.decide.plan import ApplyPlan
+from jumar.decide.plan import ApplyPlan, unclaimed
 from jumar.decide.standing import standing
 from jumar.decide.tree import same
 from jumar.errors import StoreWriteError, UsageError
 from jumar.loop.bytecode import clear_bytecode
-from jumar.loop.resume import named
 from jumar.loop.run import LoopRun
 from jumar.loop.trees import Trees
 from jumar.store.loop_store import LoopStore
+from jumar.text import named
 
 __all__ = ["put_in_place"]
 
@@ -42,7 +42,9 @@ def _apply(run: LoopRun, *, by: str, at: str) -> tuple[int | None, str | None]:
     if stands.decision.kind == "override":
         run.notice(f"iteration {stands.iteration} was selected by {stands.decision.by}: {stands.decision.reason}")
     try:
-        plan = plan_apply(store, stands.iteration, workdir, run.settings.artifacts)
+        plan = plan_apply(store, stands.iteration, workdir, run.settings.artifacts, exact=_alone(run))
+        if plan.left_alone:
+            run.notice(f"left alone in {workdir}: {unclaimed(plan.left_alone)}")
         if plan.write or plan.delete:
             _set_edits_aside(run, plan)
             return apply(store, plan, by=by, at=at, reason=f"end of the loop: {stands.decision.reason}").number, None
@@ -55,9 +57,14 @@ def _apply(run: LoopRun, *, by: str, at: str) -> tuple[int | None, str | None]:
     return None, None
 
 
+def _alone(run: LoopRun) -> bool:
+    """Whether the iterations were made in the person's own directory, so that what lies there now is the last one's."""
+    return run.settings.candidates == 1 and run.settings.in_place
+
+
 def _set_edits_aside(run: LoopRun, plan: ApplyPlan) -> None:
     """Keep what a person changed meanwhile in a tree that no candidate works in, and say so; the best takes its place."""
-    if run.settings.candidates == 1 and run.settings.in_place:
+    if _alone(run):
         return  # what differs there is an iteration's, or was set aside by the resume
     paths = _edited(run.store, plan)
     if paths:

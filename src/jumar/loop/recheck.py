@@ -28,7 +28,6 @@ from jumar.loop.events import PhaseStarted
 from jumar.loop.finalists import context_again
 from jumar.loop.hooks import reset_failure
 from jumar.loop.identity import current_user
-from jumar.loop.resume import named
 from jumar.loop.run import LoopRun
 from jumar.loop.space import disk_is_full, with_room
 from jumar.loop.surroundings import Differences
@@ -37,6 +36,7 @@ from jumar.loop.workspace import Workspace
 from jumar.model import CheckResult, StopDecision
 from jumar.model.decisions import Rechecked, rechecks
 from jumar.model.stopping import UNENDED_REASONS
+from jumar.text import named
 
 __all__ = ["Recheck", "recheck_of"]
 

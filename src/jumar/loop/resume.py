@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from jumar.decide.evidence import evidence_of
@@ -22,9 +22,9 @@ from jumar.loop.workspace import Workspace
 from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
 from jumar.store.loop_store import Pending
 from jumar.store.restore import RestorePlan
-from jumar.text import escape
+from jumar.text import named
 
-__all__ = ["named", "record_failed", "recover"]
+__all__ = ["record_failed", "recover"]
 
 
 def recover(run: LoopRun, trees: Trees) -> None:
@@ -109,11 +109,6 @@ def _tell_set_aside(run: LoopRun, plan: RestorePlan, kept: Path | None, number: 
     paths = sorted({*(entry.path for entry in plan.write), *plan.delete})
     what = f"the working directory differed from iteration {number}, from which the loop resumes: {named(paths)}"
     run.notice(f"{what}; what was there is in {kept}")
-
-
-def named(paths: Sequence[str]) -> str:
-    """Return the first three of ``paths`` for people, and how many more there are."""
-    return ", ".join(escape(path) for path in paths[:3]) + (f" and {len(paths) - 3:,} more" if len(paths) > 3 else "")
 
 
 def _complete_pending(run: LoopRun, trees: Trees) -> bool:

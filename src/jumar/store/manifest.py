@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from jumar.errors import StoreDamagedError
 from jumar.model.codec import FORMAT, Fields, encode
 from jumar.model.records import ArtifactDetail
 
-__all__ = ["DELTA_FROM", "MAX_DEPTH", "Manifest", "ManifestFile", "compose"]
+__all__ = ["DELTA_FROM", "MAX_DEPTH", "Manifest", "ManifestFile", "compose", "paths_listed"]
 
 DELTA_FROM: Final = 256
 """Up to this many entries a manifest is always whole."""
@@ -86,6 +86,14 @@ class ManifestFile:
             changed=tuple(ArtifactDetail.from_json(item) for item in listed),
             removed=() if base is None else fields.texts("removed"),
         )
+
+
+def paths_listed(fields: Fields) -> dict[str, str | None]:
+    """Return the paths of the entries that a manifest's file lists itself, with their hashes; nothing else of it is looked at."""
+    entries: object = fields.data.get("entries") or fields.data.get("changed")
+    listed = cast("list[Any]", entries) if isinstance(entries, list) else []
+    found = (cast("dict[str, Any]", entry) for entry in listed if isinstance(entry, dict))
+    return {entry["path"]: entry.get("content_hash") for entry in found if isinstance(entry.get("path"), str)}
 
 
 def compose(number: int, read: Callable[[int], ManifestFile], known: Callable[[int], Manifest | None]) -> Manifest:
