@@ -448,6 +448,18 @@ def test_cleanup_dry_run_gives_the_command(here: Path):
     assert "jumar cleanup --keep 0 deletes them; nothing was changed" in shown
 
 
+def test_cleanup_of_trees_deletes_no_snapshot_unless_keep_is_given(here: Path):
+    copy, artifacts = here / ".jumar/work/t", here / ".jumar/loops/t/iterations"
+    before = sorted(artifacts.glob("*/artifacts"))
+    assert f"{copy} would be removed\n" == call("cleanup", "t", "--trees", "--dry-run", check=0).words + "\n"
+    assert copy.is_dir()
+    cleaned = call_json("cleanup", "t", "--trees")
+    assert (str(copy), [], [], 0, None) == tuple(cleaned[key] for key in ("tree", "removed", "kept", "freed_bytes", "decision"))
+    assert (False, before) == (copy.exists(), sorted(artifacts.glob("*/artifacts")))
+    assert "there is no copy or git worktree of it" == call("cleanup", "t", "--trees", check=0).words
+    assert [1, 3] == call_json("cleanup", "t", "--trees", "--keep", "0")["removed"]
+
+
 def test_cleanup_is_13_while_a_run_holds_the_loop(held: Path):
     assert 13 == call("cleanup", "t", "--keep", "0").code
     assert (held / ".jumar/loops/t/iterations/iteration-001/artifacts").is_dir()

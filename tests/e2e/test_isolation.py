@@ -139,7 +139,7 @@ def test_cleanup_removes_the_trees_of_a_loop_that_has_ended(fresh_place: Path, i
     refused = jumar(fresh_place, "cleanup", "one", "--keep", "1", "--trees", check=2)
     assert "has not ended" in refused.stderr
     jumar(fresh_place, "run", "one.toml", check=0)
-    cleaned = jumar_json(fresh_place, "cleanup", "one", "--keep", "1", "--trees")
+    cleaned = jumar_json(fresh_place, "cleanup", "one", "--trees")
     refs = git(fresh_place, "for-each-ref", "--format=%(refname)", "refs/jumar").split()
 
     assert (None if isolation == "none" else str(fresh_place / ".jumar/work/one")) == cleaned["tree"]

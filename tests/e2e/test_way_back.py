@@ -83,6 +83,19 @@ def test_what_was_edited_since_is_not_lost(place: Path) -> None:
     assert {"out.txt": "mine\n"} == tree(Path(document["set_aside"]) / "artifacts")
 
 
+@pytest.mark.parametrize("use", [1, 0])
+def test_what_was_selected_since_is_not_applied_yet_and_gone_when_it_was(place: Path, use: int) -> None:
+    run(2, check=0)
+    call("select", "--use", use, "--reason", "I say so", check=0)
+    said = told(call("show", check=0).out)
+    assert "not applied yet" in said
+    assert f"jumar apply put {'iteration 1' if use else 'the start'} into this directory" in said
+    assert "not applied yet" in told(run(2, check=2))
+    call("apply", check=0)
+    (place / "out.txt").write_text("mine\n")
+    assert "not in the directory any more" in told(call("show", check=0).out)
+
+
 def test_each_undo_goes_one_apply_back_and_the_last_to_the_start(place: Path) -> None:
     run(3, check=0)  # the third is worse, so that the second is applied
     third = {**BEST, "new-3.txt": "3\n", "out.txt": "3\n"}

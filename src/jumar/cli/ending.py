@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jumar.loop.outcome import LoopOutcome
     from jumar.model import StopDecision
     from jumar.report.read import LoopReport
+    from jumar.store.loop_reader import LoopReader
     from jumar.store.loop_store import LoopStore
 
 __all__ = ["Commands", "Next", "ending_lines", "ending_of_run", "ending_of_show", "next_steps", "way_to_resume"]
@@ -117,9 +118,15 @@ def place_of(report: LoopReport, store: LoopStore, state: State, *, problem: str
             applied is not None and report.final is not None and applied.final_iteration != report.final.iteration_number
         )
         return "applied" if ours and not worked_since else "holds"
-    if state in {"interrupted", "new"}:
+    if state in {"interrupted", "new"} or _selected_since(store):
         return "later"
     return "gone" if ours or config_now(store).get("apply") == "auto" else "apart"
+
+
+def _selected_since(store: LoopReader) -> bool:
+    """Whether a person selected after the last apply, and after the end of the last run, which applies too."""
+    kinds = [decision.kind for decision in store.decisions() if decision.kind in {"override", "apply", "end"}]
+    return kinds[-1:] == ["override"]
 
 
 def ending_of_show(
@@ -208,6 +215,7 @@ def _applying(report: LoopReport, situation: Situation, commands: Commands) -> l
     number = report.chosen
     name = "the start" if number == 0 else f"iteration {number}"
     where = situation.directory or "this directory"
+    over = situation.state not in {"interrupted", "new"}
     if situation.place == "applied":
         last = report.final
         left = "what was there before"
@@ -216,7 +224,7 @@ def _applying(report: LoopReport, situation: Situation, commands: Commands) -> l
         return [Next(commands.of("apply", "--undo"), f"put back {left}")]
     if situation.place == "holds" and number:
         return [Next(commands.of("apply", "--undo"), "put the start back")] if situation.to_start else []
-    if situation.place in {"apart", "refused", "gone"} or (situation.place == "later" and number):
+    if situation.place in {"apart", "refused", "gone"} or (situation.place == "later" and (number or over)):
         return [Next(commands.of("apply", ""), f"put {name} into {where}")]
     return []
 
