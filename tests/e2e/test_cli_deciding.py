@@ -76,6 +76,14 @@ def test_use_of_one_that_failed_its_check_says_that_it_meets_no_threshold(here: 
     assert (False, "threshold, verification") == (document["meets_threshold"], document["fallback"])
 
 
+def test_how_far_the_next_best_is_away_is_told_in_words(fresh_place: Path):
+    record([0.5, 0.8, 0.65])
+    assert "runner-up iteration 3, 15 points lower" in call("select").out
+    record([0.8, 0.8], loop="u")
+    assert "runner-up iteration 2, the same score" in call("select", "u").out
+    assert "%" not in call("select").out
+
+
 def test_use_in_words(here: Path):
     assert 4 == call_json("select", "t", "--use", "final", "--reason", "newest")["standing"]
     assert 2 == call_json("select", "t", "--use", "best", "--reason", "back to the rules")["standing"]

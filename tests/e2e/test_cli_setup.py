@@ -487,7 +487,7 @@ def test_doctor_in_words_with_colours_on_a_terminal_only(fresh_place: Path, monk
     assert CONTROL.isdisjoint(plain)
     assert "FAIL  generator run" in plain
     assert "it said: evil\\x07" in plain
-    assert plain.rstrip().endswith("1 red, 0 yellow")
+    assert plain.rstrip().endswith("1 FAIL, 0 warn")
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("TERM", "xterm")
     drawn = call("doctor", check=1, terminal=True).out

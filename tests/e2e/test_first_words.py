@@ -27,7 +27,7 @@ def run(*options: object, agent: str = f"python3 {AGENT}") -> str:
 
 def test_a_target_below_100_counts_the_score_of_the_checks(place: Path) -> None:
     said = run("-n", 4, "-p", "mend it", "--target", 80)
-    assert "Ended: target 80% reached by iteration 2 (83.3%)." in said
+    assert "Ended: target 80 reached by iteration 2 (83.3)." in said
     assert "at iteration 2 (not all checks pass), already in place" in said
     assert "target" not in said.partition("Result")[0], "there is nothing to say of it at the beginning"
     assert "the start reaches the target of 20" in run("-n", 4, "-p", "mend it", "--target", 20, "--new", agent="true")

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from cases import write_chain
 from loops import calls, jumar, started_on_a_terminal, write_loop
 
 from jumar.cli.table import render_help
@@ -87,6 +88,34 @@ def test_one_that_runs_and_one_that_was_interrupted(tmp_path: Path) -> None:
     lines = home(tmp_path)
     assert lines[0].startswith("t   interrupted · 1 iteration")
     assert "jumar run" == commands(lines)[0]
+    told = " ".join(jumar(tmp_path, "show", check=0).stdout.split())
+    assert (
+        "Ended: interrupted. Iteration 2 was cut off and has no row; what it changed is set aside when the loop is resumed."
+        in told
+    )
+    (tmp_path / "agent.py").write_text((tmp_path / "agent.py").read_text().replace("time.sleep(", "print("))
+    resumed = jumar(tmp_path, "run", check=0).stdout
+    assert "note      resumed at iteration 2 of at most 2, cost not reported so far" in resumed
+    assert "was cut off" not in jumar(tmp_path, "show", check=0).stdout
+
+
+def test_where_a_directory_above_has_the_loops_it_is_named(tmp_path: Path) -> None:
+    write_loop(tmp_path, [0.7])
+    jumar(tmp_path, "run", check=0)
+    below = tmp_path / "src" / "deep"
+    below.mkdir(parents=True)
+    assert "but ../../.jumar does: add `--root ../../.jumar`" in jumar(below, "show", check=2).stderr
+    lines = home(below)
+    assert ["jumar show --root ../../.jumar"] == commands(lines)
+    assert "iteration" in jumar(below, *commands(lines)[0].split()[1:], check=0).stdout
+
+
+def test_runs_of_cases_alone_are_told(tmp_path: Path) -> None:
+    jumar(tmp_path, "cases", "run", str(write_chain(tmp_path, 1)), "--dry-run", check=0)
+    lines = home(tmp_path)
+    assert "There is no loop here yet, but 1 run of cases; the newest: run_" in lines[0]
+    assert "jumar cases report " in commands(lines)[0]
+    jumar(tmp_path, *commands(lines)[0].split()[1:], check=0)
 
 
 def test_a_damaged_one_is_said_and_nothing_heavy_is_loaded(tmp_path: Path) -> None:

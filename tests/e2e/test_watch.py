@@ -108,12 +108,13 @@ def test_a_killed_loop_is_seen_as_dead_and_resumable(tmp_path: Path) -> None:
     )
     assert f"process {process.pid} ended in the middle of iteration 1" in document["detail"]
     seen = jumar(tmp_path, "watch", "--once", check=0).stdout
-    assert "dead: process" in seen
+    assert "interrupted: process" in seen
     assert "last step generating iteration 1, cut off" in seen
+    assert "state     interrupted (process" in jumar(tmp_path, "status", "t", check=0).stdout
     assert "last step generate iteration 1, cut off" in jumar(tmp_path, "status", "t", check=0).stdout
     followed = jumar(tmp_path, "logs", "-f", check=0)
     assert "starting on 1" in followed.stdout
-    assert "dead: process" in followed.stderr
+    assert "interrupted: process" in followed.stderr
     (tmp_path / "agent.py").write_text((tmp_path / "agent.py").read_text().replace("time.sleep(30 if", "time.sleep(0 if"))
     jumar(tmp_path, "run", check=0)
     assert ("finished", "max_iterations") == tuple(jumar_json(tmp_path, "status", "t")[key] for key in ("state", "stop_reason"))

@@ -70,6 +70,7 @@ def test_a_folder_is_proven_with_nothing_but_its_name_and_the_proof_is_verified_
     assert [] == whole["not_checked"]
     told = call("prove", "--verify", str(proof)).out
     assert "unchecked the set of patterns" in told
+    assert "--patterns FILE" in told
 
 
 def test_the_number_of_a_look_is_that_which_was_written_down(out):

@@ -87,11 +87,11 @@ def test_done_when_every_check_passes() -> None:
     expected = """
 Result   9/12 → 12/12 tests at iteration 2 (all checks pass), already in place · $0.56 · 4m 02s
 Why      Highest score of those that pass all checks. Iteration 1 is next, 16.7 points lower.
-         Ended: target 100% reached by iteration 2 (100%).
+         Ended: target 100 reached by iteration 2 (100).
 Next     jumar diff           what changed since the start
          jumar report --open  the whole story as a page
 """
-    done = StopDecision(reason="target", detail="target 100% reached by iteration 2 (100%)")
+    done = StopDecision(reason="target", detail="target 100 reached by iteration 2 (100)")
     assert golden(expected) == lines(loop(9, 10, 12), place="holds", stop=done)
 
 
@@ -356,7 +356,7 @@ def test_where_it_is_when_it_was_not_applied() -> None:
 
 
 def test_a_loop_that_had_ended_before_says_so_and_what_to_type() -> None:
-    told = lines(loop(3, 12), state="again", place="holds", stop=StopDecision(reason="target", detail="target 100% reached"))
+    told = lines(loop(3, 12), state="again", place="holds", stop=StopDecision(reason="target", detail="target 100 reached"))
     assert "Result   Nothing was run: this loop has ended before." == told[1]
     assert "jumar run --id calc-3 --new" in "\n".join(told)
     assert "jumar run --id calc-3 --keep-going" in "\n".join(told)

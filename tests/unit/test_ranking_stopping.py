@@ -51,12 +51,12 @@ def test_without_a_reason_the_loop_goes_on():
 
 
 def test_target_is_reached_by_the_first_iteration_that_has_it():
-    expected = StopDecision(reason="target", detail="target 90% reached by iteration 4 (91.2%)")
+    expected = StopDecision(reason="target", detail="target 90 reached by iteration 4 (91.2)")
     assert expected == stop(trajectory(50, 60, 70, 80, 91.2, 95), target=90)
 
 
 def test_target_is_inclusive_and_may_be_reached_by_the_start():
-    assert StopDecision(reason="target", detail="target 90% reached by the start (90%)") == stop(trajectory(90), target=90)
+    assert StopDecision(reason="target", detail="target 90 reached by the start (90)") == stop(trajectory(90), target=90)
     assert stop(trajectory(89.9999), target=90) is None
 
 
@@ -68,7 +68,7 @@ def test_target_needs_a_valid_score_that_no_check_refused():
 
 def test_where_the_score_alone_is_asked_for_a_refused_iteration_reaches_the_target_but_not_one_that_tampered():
     refused = [IterationView(number=1, score=91.2, verification="failed")]
-    detail = "target 90% reached by iteration 1 (91.2%)"
+    detail = "target 90 reached by iteration 1 (91.2)"
     assert StopDecision(reason="target", detail=detail) == stop(refused, target=90, target_unverified=True)
     tampered = [replace(one, tampered=True) for one in refused]
     assert stop(tampered, target=90, target_unverified=True) is None
@@ -79,9 +79,9 @@ def completed(number=1, score: float | None = 80.0, verification: Any = "passed"
 
 
 def test_completed_is_the_generators_word_and_the_checks():
-    detail = "the generator says it is done and the checks pass (iteration 1, 80%)"
+    detail = "the generator says it is done and the checks pass (iteration 1, 80 points)"
     assert StopDecision(reason="completed", detail=detail) == stop([completed()])
-    detail = "the generator says it is done and the score reaches the target (iteration 2, 80%)"
+    detail = "the generator says it is done and the score reaches the target (iteration 2, 80 points)"
     assert StopDecision(reason="completed", detail=detail) == stop([completed(2, verification="skipped")], target=80)
 
 

@@ -190,7 +190,7 @@ def in_force(request: RunRequest) -> tuple[RunRequest, LoopChoice]:
         raise request.refused
     if store is None or request.lay is None:
         return request, choice
-    told = (f"given when the loop was begun, and still in force: {words_of(held)}",) if held else ()
+    told = (f"given when the loop was begun, and still in force: {words_of(held)}",) if held and request.path else ()
     config = request.lay(held) if held else request.config
     return replace(request, config=config, options=request.options.after(held), told=told), choice
 

@@ -52,6 +52,7 @@ __all__ = [
     "refresh_if_free",
     "resume_for",
     "room",
+    "root_above",
     "root_option",
     "says_everything",
     "set_lines",
@@ -257,7 +258,18 @@ def _abbreviates(typed: str, name: str) -> bool:
 def _none_below(root: Path) -> str:
     if loops_directory(root / DEFAULT_ROOT).is_dir():
         return f"{escape(str(root))} holds no loops, but {escape(str(root / DEFAULT_ROOT))} does: name that as --root"
+    above = root_above(root)
+    if above is not None:
+        return f"{escape(str(root))} holds no loops, but {escape(above)} does: add `--root {shlex.quote(escape(above))}`"
     return f"{escape(str(root))} holds no loops; `jumar run` makes one, and `jumar demo` shows one"
+
+
+def root_above(root: Path) -> str | None:
+    """Return the ``.jumar`` with loops of the nearest directory above the current one, as it is typed here."""
+    if root != Path(DEFAULT_ROOT):
+        return None
+    steps = ("/".join([".."] * (depth + 1)) for depth in range(len(Path.cwd().parents)))
+    return next((f"{step}/{DEFAULT_ROOT}" for step in steps if list_loops(Path(step) / DEFAULT_ROOT)), None)
 
 
 def command_for(command: str, directory: Path, options: str = "", *, named: bool = False) -> str:

@@ -11,6 +11,8 @@ from jumar.cli.progress import Progress, waiting_text
 from jumar.cli.rows import Past, head_line, heading, row_lines
 from jumar.cli.screen import Draw, LinesDisplay, SilentDisplay, is_live
 from jumar.loop.events import LATEST, AttemptEnded, Event, IterationRecorded, LoopStarted, Notice, Waiting
+from jumar.model.budget import Budget
+from jumar.report.money import spent_money
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -63,6 +65,9 @@ class TableDisplay(LinesDisplay):
             self._headed = False
             self._weights = event.weights
             self._shown(event)
+            if event.resumed:
+                at = f"{event.recorded} of at most {event.rules.max_iterations}"
+                self.note(f"resumed at iteration {at}, {spent_money(event.spend, event.budget or Budget())} so far")
         elif isinstance(event, IterationRecorded):
             self._row(event.record, event.best)
         elif isinstance(event, Notice):

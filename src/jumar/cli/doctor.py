@@ -21,7 +21,7 @@ Examples:
   jumar doctor --no-run           without running the generator: costs nothing
   jumar doctor nightly.toml --timeout 120 --json
 
-Exit code: 0 when no row is red, else 1. What each row means: docs/how-to/doctor.md."""
+Exit code: 0 when no row says FAIL, else 1. What each row means: docs/how-to/doctor.md."""
 
 _WORDS = {"green": ("ok  ", "32"), "yellow": ("warn", "33"), "red": ("FAIL", "1;31")}
 _NAME_WIDTH = 14
@@ -47,7 +47,7 @@ _NAME_WIDTH = 14
 @json_option
 @quiet_option
 def doctor_command(config: Path | None, root: Path | None, *, no_run: bool, timeout: float, as_json: bool, quiet: bool) -> int:
-    """Check this machine and the configuration before a run; every red row names its fix.
+    """Check this machine and the configuration before a run; every row that says FAIL names its fix.
 
     Checks, scorers and the generator are tried in a throw-away copy of the working directory. The generator gets a one-word
     prompt and no terminal, so that an agent that waits for a permission is found now.
@@ -66,7 +66,7 @@ def doctor_command(config: Path | None, root: Path | None, *, no_run: bool, time
         print_json({"ok": red == 0, "rows": [row.to_json() for row in rows]})
     elif not quiet:
         yellow = sum(row.state == "yellow" for row in rows)
-        print_text(f"{len(rows)} checks: {red} red, {yellow} yellow")
+        print_text(f"{len(rows)} checks: {red} FAIL, {yellow} warn")
     return 1 if red else 0
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jumar.app.suites import likely_check
-from jumar.cli.common import DEFAULT_ROOT, command_for, file_of, observe, places, print_text, resume_for
+from jumar.cli.common import DEFAULT_ROOT, command_for, file_of, observe, places, print_text, resume_for, root_above, shown_path
 from jumar.errors import JumarError
+from jumar.store.layout import runs_directory
 from jumar.store.newest import newest_loop
 from jumar.text import escape, plural, points
 
@@ -31,6 +33,17 @@ def show_home() -> int:
     """Print the newest loop in two lines and the commands that fit its state; without a loop, three ways to begin."""
     root = Path(os.environ.get("JUMAR_ROOT") or DEFAULT_ROOT)
     directory = newest_loop(places(root))
+    cases = _runs_of_cases(root)
+    if directory is None and cases:
+        print_text(f"There is no loop here yet, but {plural(len(cases), 'run')} of cases; the newest: {escape(cases[-1].name)}\n")
+        newest = shlex.quote(shown_path(cases[-1]))
+        _print_commands([(f"jumar cases report {newest}", "what came of it"), ("jumar --help", "all commands")])
+        return 0
+    above = root_above(root) if directory is None else None
+    if above is not None:
+        print_text("There is no loop here, but in a directory above:\n")
+        _print_commands([(f"jumar show --root {shlex.quote(escape(above))}", "all iterations of its newest loop")])
+        return 0
     if directory is None:
         print_text("There is no loop here yet. Three ways to begin:\n")
         init = ("jumar init", "write a commented jumar.toml to start from")
@@ -46,6 +59,15 @@ def show_home() -> int:
     print_text("\n".join([f"{name}   {lines[0]}", *(f"{' ' * len(name)}   {line}" for line in lines[1:])]) + "\n")
     _print_commands([*commands, ("jumar --help", "all commands")])
     return 0
+
+
+def _runs_of_cases(root: Path) -> list[Path]:
+    """Return the runs of ``jumar cases``, the newest last."""
+    try:
+        runs = [entry for entry in runs_directory(root).iterdir() if entry.name.startswith("run_") and entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(runs, key=lambda run: run.stat().st_mtime_ns)
 
 
 def _print_commands(commands: Commands) -> None:

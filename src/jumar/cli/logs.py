@@ -178,7 +178,8 @@ def _follow(observer: LoopObserver, which: str, *, quiet: bool) -> None:
     printer.end()
     if not quiet:
         view = observer.look().view
-        print_text(f"{view.state}{': ' + view.detail if view.detail else ''}", err=True)
+        state = "interrupted" if view.state == "dead" else view.state
+        print_text(f"{state}{': ' + view.detail if view.detail else ''}", err=True)
 
 
 def _looked(observer: LoopObserver) -> tuple[tuple[int, ...], list[int]]:

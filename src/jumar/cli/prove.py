@@ -169,11 +169,13 @@ def _verify(path: Path, fields: Mapping[str, str], options: Mapping[str, Any], *
     if as_json:
         print_json({"proof": str(path.absolute()), "verdict": proof.verdict, **found.to_json(), "stale": stale})
     else:
-        _print_verified(path, proof, found, stale, quiet=quiet)
+        _print_verified(path, proof, found, stale, options, quiet=quiet)
     return 0 if found.holds else StoreDamagedError.exit_code
 
 
-def _print_verified(path: Path, proof: Proof, found: Verification, stale: list[str], *, quiet: bool) -> None:
+def _print_verified(
+    path: Path, proof: Proof, found: Verification, stale: list[str], options: Mapping[str, Any], *, quiet: bool
+) -> None:
     for problem in found.problems:
         print_text(f"{shown_path(path)}: {problem}")
     if quiet:
@@ -182,6 +184,9 @@ def _print_verified(path: Path, proof: Proof, found: Verification, stale: list[s
         print_line("differs" if name in found.differing else "checked", name)
     for name in found.not_checked:
         print_line("unchecked", name)
+    missing = [option for option in ("--items FILE", "--patterns FILE") if options[option.split()[0].removeprefix("--")] is None]
+    if found.not_checked and missing:
+        print_line("", f"{' and '.join(missing)} let them be compared as well")
     for reason in stale:
         print_line("stale", reason)
     if found.holds:

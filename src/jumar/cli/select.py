@@ -24,6 +24,7 @@ from jumar.cli.common import (
 from jumar.cli.numbers import DecimalRange
 from jumar.errors import UsageError
 from jumar.model.selection import MODES
+from jumar.report.figures import in_points, point_text
 from jumar.text import escape, points
 
 if TYPE_CHECKING:
@@ -118,11 +119,11 @@ def _show(store: LoopStore, result: SelectionResult, criteria: SelectionCriteria
 
     threshold = "no threshold" if criteria.threshold is None else f"threshold {points(criteria.threshold)}"
     print_line("rules", f"{criteria.mode}, {threshold}")
-    print_line("by rules", f"iteration {result.stands}, {points(result.quality_score)} · {escape(result.reason)}")
+    print_line("by rules", f"iteration {result.stands}, {points(result.quality_score)} · {escape(in_points(result.reason))}")
     if result.fallback is not None:
         print_line("relaxed", f"{result.fallback}: nothing satisfies all the rules")
     if result.runner_up is not None and result.margin is not None:
-        print_line("runner-up", f"iteration {result.runner_up}, {_signed(-result.margin)}")
+        print_line("runner-up", f"iteration {result.runner_up}, {_apart(result.margin)}")
     if result.degradation_detected and result.final_quality is not None:
         print_line("last", f"iteration {result.final_iteration}, {points(result.final_quality)}: it is not the best")
     if result.below_start:
@@ -138,8 +139,11 @@ def _show(store: LoopStore, result: SelectionResult, criteria: SelectionCriteria
         print_line("", f"{command_for('select', store.paths.directory, use)} selects {result.stands} instead")
 
 
-def _signed(value: float) -> str:
-    return points(value, sign=True).replace("-", "\N{MINUS SIGN}")
+def _apart(margin: float) -> str:
+    """Return how far the next best is from the selected one: ``15 points lower``."""
+    if points(margin) == "0":
+        return "the same score" if margin == 0 else "less than 0.1 points away"
+    return f"{point_text(margin)} {'lower' if margin > 0 else 'higher'}"
 
 
 # --------------------------------------------------------------------------------------------------------- by a person

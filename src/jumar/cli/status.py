@@ -115,7 +115,7 @@ def _row(document: Mapping[str, Any]) -> Row:
     spend, chosen = document.get("spend", {}), document.get("chosen")
     cells = (
         document["loop_id"],
-        document["state"],
+        _state(document),
         _now(document) or (document.get("stop_reason") or "").replace("_", " ") or "; ".join(document["problems"]),
         "" if "iterations" not in document else str(document["iterations"]),
         _score(document.get("best")),
@@ -132,6 +132,12 @@ def _about(spend: Mapping[str, Any]) -> str:
     if spend.get("cost_usd") is not None or not charged:
         return dollars(spend.get("cost_usd"), places=2)
     return f"~{dollars(charged, places=2)}"
+
+
+def _state(document: Mapping[str, Any]) -> str:
+    """Return the state for people: whoever ended it, a loop that can be resumed is interrupted."""
+    state = str(document["state"])
+    return "interrupted" if state == "dead" else state
 
 
 def _score(best: dict[str, Any] | None) -> str:
@@ -165,7 +171,7 @@ def _now(document: Mapping[str, Any]) -> str:
 def _lines(document: Mapping[str, Any]) -> list[str]:
     spend, left, last = document["spend"], document["budget_left"], document["last"]
     detail = f" ({document['detail']})" if document["detail"] else ""
-    lines = [f"loop      {document['loop_id']}", f"state     {document['state']}{detail}"]
+    lines = [f"loop      {document['loop_id']}", f"state     {_state(document)}{detail}"]
     if now := _now(document):
         lines.append(f"{'last step' if document['state'] == 'dead' else 'now      '} {now}")
     lines.append(f"done      {plural(document['iterations'], 'iteration')}{_left(left['passes'], str)}")

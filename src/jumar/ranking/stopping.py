@@ -14,7 +14,7 @@ from jumar.errors import ScoreError
 from jumar.model.records import NO_EFFECT, IterationView
 from jumar.model.stopping import StopDecision, StopRules, TrendRule
 from jumar.ranking.views import difference, in_order, is_finite, shown, valid_score
-from jumar.text import escape, percent, plural, points
+from jumar.text import escape, plural, points
 
 __all__ = [
     "DEFAULT_DECLINE",
@@ -138,7 +138,7 @@ def _completed(passes: Sequence[IterationView], target: float | None) -> StopDec
             continue
         agreed = "and the checks pass" if view.verification == "passed" else "and the score reaches the target"
         return StopDecision(
-            reason="completed", detail=f"the generator says it is done {agreed} (iteration {view.number}, {percent(score)})"
+            reason="completed", detail=f"the generator says it is done {agreed} (iteration {view.number}, {points(score)} points)"
         )
     return None
 
@@ -163,7 +163,7 @@ def _target(history: Sequence[IterationView], rules: StopRules) -> StopDecision 
             where = "the start" if view.number == 0 else f"iteration {view.number}"
             if view.verification == "passed" and score >= _PERFECT:
                 return StopDecision(reason="target", detail=f"every check passes, and the score is 100 ({where})")
-            return StopDecision(reason="target", detail=f"target {percent(target)} reached by {where} ({percent(score)})")
+            return StopDecision(reason="target", detail=f"target {points(target)} reached by {where} ({points(score)})")
     return None
 
 
@@ -172,9 +172,8 @@ def _converged(passes: Sequence[IterationView]) -> StopDecision | None:
     for view in _latest(passes):
         score = valid_score(view)
         if view.converged and score is not None and view.verification != "failed":
-            detail = (
-                f"the cheap judge tracks the expensive one, and the items are good (iteration {view.number}, {percent(score)})"
-            )
+            at = f"iteration {view.number}, {points(score)} points"
+            detail = f"the cheap judge tracks the expensive one, and the items are good ({at})"
             return StopDecision(reason="converged", detail=detail)
     return None
 

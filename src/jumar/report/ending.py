@@ -150,7 +150,14 @@ def _cost(spend: Spend, budget: Budget) -> str:
 def why(report: LoopReport, situation: Situation) -> tuple[str, ...]:
     """Return the rule that selected, the runner-up with its margin and what was relaxed; why it ended; how sure that is."""
     ended = _ended(situation)
-    known = [f"Ended: {ended}."] if ended else [f"Running: {situation.writer}."] if situation.writer else []
+    cut_off = _cut_off(report) if situation.state == "interrupted" else ""
+    known = (
+        [f"Ended: {ended}.{f' {cut_off}' if cut_off else ''}"]
+        if ended
+        else [f"Running: {situation.writer}."]
+        if situation.writer
+        else []
+    )
     selection, override = report.selection, report.override
     if override is not None and report.chosen == override.best_iteration:
         return (_overridden(report), *known)
@@ -188,6 +195,14 @@ def _ended(situation: Situation) -> str:
     if stop.reason in REQUESTED_REASONS:  # what to type stands below
         detail = detail.partition(";")[0]
     return (detail or stop.reason.replace("_", " ")).rstrip(".")
+
+
+def _cut_off(report: LoopReport) -> str:
+    """Return which iteration was cut off, and what becomes of what it did; empty where none was."""
+    number = report.beside.cut_off
+    if number is None:
+        return ""
+    return f"Iteration {number} was cut off and has no row; what it changed is set aside when the loop is resumed."
 
 
 def _overridden(report: LoopReport) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from jumar.model import StopDecision
@@ -13,6 +14,7 @@ __all__ = [
     "delta_percent",
     "dollars",
     "duration",
+    "in_points",
     "iteration_label",
     "listing",
     "missed_percent",
@@ -66,6 +68,11 @@ def point_text(value: float) -> str:
     """Return ``1 point`` or ``2.5 points``, without a sign."""
     shown = points(abs(value))
     return f"{shown} point" if shown == "1" else f"{shown} points"
+
+
+def in_points(reason: str) -> str:
+    """Return why something was selected with its scores in points, as they are everywhere on the terminal: ``85`` for ``85%``."""
+    return re.sub(r"(?<=\d)%", "", reason)
 
 
 def stopped_text(stop: StopDecision) -> str:

@@ -134,7 +134,8 @@ def _frame(
 
 
 def _head(view: LiveView, width: int, signs: Glyphs) -> list[Line]:
-    what = f"{view.state}{': ' + view.detail if view.detail else ''}"
+    state = "interrupted" if view.state == "dead" else view.state
+    what = f"{state}{': ' + view.detail if view.detail else ''}"
     name = escape(view.loop_id)
     told = textwrap.wrap(escape(what), max(20, width - len(name) - 3)) or [""]
     lines: list[Line] = [[(name, "head"), ("   ", ""), (told[0], _STATES.get(view.state, ""))]]

@@ -38,13 +38,14 @@ class Beside:
 
     ``kinds`` counts them by what became of them, ``spend`` is theirs. ``scoring`` are the dollars known of evaluations of
     iterations that have a row, whose own cost is the generator's. ``refused`` counts for each iteration how often its provider
-    refused it.
+    refused it; ``cut_off`` is the iteration that the last attempt was to make, where it came to no end of its own.
     """
 
     kinds: Mapping[str, int] = field(default_factory=_none)
     spend: Spend = field(default_factory=Spend)
     scoring: float = 0.0
     refused: Mapping[int, int] = field(default_factory=_nobody)
+    cut_off: int | None = None
 
 
 NOTHING_BESIDE: Final = Beside()
@@ -57,6 +58,7 @@ def beside(attempts: Iterable[Attempt], records: Iterable[IterationRecord], budg
     refused: Counter[int] = Counter()
     others: list[Attempt] = []
     scoring: list[Attempt] = []
+    cut_off: int | None = None
     for attempt in attempts:
         kind = attempt_kind(attempt, listed)
         if kind in _KINDS:
@@ -65,11 +67,13 @@ def beside(attempts: Iterable[Attempt], records: Iterable[IterationRecord], budg
             others.append(attempt)
         elif kind == "scoring":
             scoring.append(attempt)
+        cut_off = attempt.start.iteration if kind in {"interrupted", "lost", "not ended"} else None
     return Beside(
         kinds=MappingProxyType({kind: kinds[kind] for kind in _KINDS if kinds[kind]}),
         spend=spend(others, budget),
         scoring=spend(scoring, budget).charged_cost_usd,
         refused=MappingProxyType({number: count for number, count in refused.items() if count}),
+        cut_off=cut_off,
     )
 
 

@@ -78,6 +78,8 @@ def show_summary(report: LearningReport) -> None:
         print_line("gamed", f"real items that were made worse score higher, or may: {', '.join(failed)}")
     print_line("quality", _quality(report, summary))
     print_line("converged", converged_text(summary, report.logs))
+    if summary["verdict"] == "tracks" and not summary.get("converged"):
+        print_line("", "learning did not come to rest; the verdict is about the set that is kept, on held-out items, and holds")
     print_line("judge", _paid(report, summary))
 
 
