@@ -54,6 +54,50 @@ def test_it_says_what_goes_and_asks(tmp_path: Path) -> None:
     assert "t" == jumar_json(tmp_path, "run")["loop_id"]
 
 
+EDITED = "edited by hand\n"
+
+
+@pytest.fixture
+def edited(tmp_path: Path) -> Path:
+    """A finished loop in place of which iteration 1 was applied over a file that was edited after the loop."""
+    write_loop(tmp_path, [0.9, 0.6])
+    jumar(tmp_path, "run", check=0)
+    (tmp_path / "text.md").write_text(EDITED)
+    (tmp_path / "notes.md").write_text("mine")
+    jumar(tmp_path, "apply", check=0)
+    return tmp_path
+
+
+def test_what_only_the_loop_still_has_is_named_and_a_selection_that_is_not_applied_is_told(edited: Path) -> None:
+    _, screen = asked(edited, b"n\n", "t")
+    told = " ".join(screen.split())
+    assert "what no iteration has, and your directory has no more: undo/" in told
+    assert "/artifacts/text.md goes too" in told
+    assert "which is selected" not in told
+    assert "notes" not in told
+    jumar(edited, "select", "--use", "2", "--reason", "x", check=0)
+    told = " ".join(asked(edited, b"y\n", "t")[1].split())
+    assert "iteration 2, which is selected, is not in " in told
+    assert ": jumar apply first" in told
+    assert [] == list((edited / ".jumar").glob("quarantine/*")), "whoever was asked let it go"
+
+
+def test_unasked_a_copy_of_what_only_the_loop_has_stays(edited: Path) -> None:
+    jumar(edited, "select", "--use", "0", "--reason", "x", check=0)
+    told = " ".join(jumar(edited, "rm", "t", "-y", check=0).stdout.split())
+    (kept,) = (edited / ".jumar/quarantine").iterdir()
+    assert [EDITED] == [path.read_text() for path in kept.rglob("*") if path.is_file()]
+    assert f"kept {kept.relative_to(edited)} has what no iteration has" in told
+    assert "note the start, which is selected, was not in " in told
+
+
+def test_what_is_back_in_the_directory_or_in_an_iteration_is_not_kept(edited: Path) -> None:
+    (edited / "text.md").write_text(EDITED)
+    removed = jumar_json(edited, "rm", "t", "-y")
+    assert (1, [], None) == (removed["unapplied"], removed["only_here"], removed["kept"])
+    assert not (edited / ".jumar/quarantine").exists()
+
+
 def test_without_a_terminal_it_wants_a_yes_and_a_whole_name(fresh_place: Path) -> None:
     record([0.5], loop="calc-12")
     assert "--yes" in call("rm", "calc-12", check=2).err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -10,17 +11,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jumar.decide.apply import plan_apply
 from jumar.decide.gitcall import find_repository
 from jumar.decide.operation import last_applied
+from jumar.decide.recorded import artifact_rules, config_now, criteria_of
+from jumar.decide.standing import standing
 from jumar.errors import JumarError, NotFoundError, UsageError
-from jumar.files import as_write_error, is_inside, make_directory, rename_new
+from jumar.files import as_write_error, copy_file, is_inside, make_directory, rename_new, sha256_file, sync_tree, walk
 from jumar.loop.workspace import remove_trees, trees_of
 from jumar.store.foreign import is_foreign
 from jumar.store.layout import LoopPaths, iteration_number
 from jumar.store.lock import LoopLock
-from jumar.store.loop_reader import LoopReader
+from jumar.store.loop_store import LoopStore
 from jumar.store.removal import take_away, tidy_removed
-from jumar.store.staging import QUARANTINE
+from jumar.store.staging import ARTIFACTS, QUARANTINE
 from jumar.text import escape
 
 __all__ = ["LoopRemains", "look_at", "remove_loop", "set_loop_aside"]
@@ -32,6 +36,9 @@ class LoopRemains:
 
     ``workdir`` is None where it cannot be read. ``applied`` is the iteration whose apply can be undone until then, ``ended``
     whether the loop has ended; ``refs`` stay in the person's repository and keep what was committed in its worktrees.
+    ``unapplied`` is the selected iteration where the working directory does not hold it. ``only_here`` are files that were set
+    aside or replaced, and that are in no iteration and not in the working directory: a person's, as far as anybody knows.
+    ``kept`` is where the removal has put a copy of them, None where it has not.
     """
 
     directory: Path
@@ -42,6 +49,9 @@ class LoopRemains:
     applied: int | None = None
     ended: bool = True
     refs: tuple[str, ...] = ()
+    unapplied: int | None = None
+    only_here: tuple[Path, ...] = ()
+    kept: Path | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -51,6 +61,9 @@ class LoopRemains:
             "bytes": self.size,
             "trees": [str(tree) for tree in self.trees],
             "refs": list(self.refs),
+            "unapplied": self.unapplied,
+            "only_here": [str(path) for path in self.only_here],
+            "kept": None if self.kept is None else str(self.kept),
         }
 
 
@@ -74,18 +87,27 @@ def look_at(directory: Path) -> LoopRemains:
         trees=trees,
     )
     try:
-        reader = LoopReader(directory)
+        reader = LoopStore.open(directory)
         applied = last_applied(reader)
         tracked = "run" not in reader.config
         ended = tracked or reader.end() is not None or not (numbers or reader.attempts())
     except (JumarError, OSError):
         return found
-    refs = _refs(reader.workdir, directory.name)
-    return replace(found, workdir=reader.workdir, applied=applied and applied.best_iteration, ended=ended, refs=refs)
+    return replace(
+        found,
+        workdir=reader.workdir,
+        applied=applied and applied.best_iteration,
+        ended=ended,
+        refs=_refs(reader.workdir, directory.name),
+        unapplied=_unapplied(reader),
+        only_here=_only_here(reader),
+    )
 
 
-def remove_loop(found: LoopRemains) -> LoopRemains:
+def remove_loop(found: LoopRemains, *, keep: bool = False) -> LoopRemains:
     """Remove the loop and its trees; return what was removed, with all refs that stay.
+
+    ``keep`` first copies the files that are only there to ``quarantine/`` beside the loops.
 
     Errors: as of :func:`look_at`, and :class:`jumar.errors.StoreWriteError`.
     """
@@ -93,11 +115,12 @@ def remove_loop(found: LoopRemains) -> LoopRemains:
     root = paths.root
     with LoopLock(paths.lock):
         _refuse(paths)
+        kept = _keep(paths, found.only_here) if keep and found.only_here else None
         # first: a new loop of the name must not find them
         refs = remove_trees(root, found.directory.name, found.workdir or root.parent)
         take_away(paths)
     tidy_removed(root)
-    return replace(found, refs=tuple(sorted({*found.refs, *refs})))
+    return replace(found, refs=tuple(sorted({*found.refs, *refs})), kept=kept)
 
 
 def set_loop_aside(directory: Path) -> Path:
@@ -108,9 +131,7 @@ def set_loop_aside(directory: Path) -> Path:
     paths = LoopPaths(directory.parent.resolve() / directory.name)
     _refuse(paths)
     with LoopLock(paths.lock), as_write_error("move", paths.directory):
-        make_directory(beside := paths.directory.parent.with_name(QUARANTINE))
-        taken = max((int(entry.name[:4]) for entry in beside.iterdir() if entry.name[:4].isdigit()), default=0)
-        place = beside / f"{taken + 1:04d}-{directory.name}"
+        place = _place_beside(paths)
         for tree in trees_of(paths.root, directory.name):  # before the loop: a new one must not find them
             rename_new(tree, place.with_name(f"{place.name}.{tree.name}"))
         rename_new(paths.directory, place)
@@ -129,6 +150,55 @@ def _refuse(paths: LoopPaths) -> None:
     here = Path.cwd()
     if here == directory or is_inside(here, directory):
         raise UsageError(f"you are in {shown}: change to another directory first")
+
+
+def _place_beside(paths: LoopPaths) -> Path:
+    make_directory(beside := paths.directory.parent.with_name(QUARANTINE))
+    taken = max((int(entry.name[:4]) for entry in beside.iterdir() if entry.name[:4].isdigit()), default=0)
+    return beside / f"{taken + 1:04d}-{paths.directory.name}"
+
+
+def _keep(paths: LoopPaths, only_here: Iterable[Path]) -> Path:
+    with as_write_error("keep what no iteration has of", paths.directory):
+        place = _place_beside(paths)
+        for path in only_here:
+            target = place / path.relative_to(paths.directory)
+            make_directory(target.parent)
+            copy_file(path, target)
+        sync_tree(place)
+    return place
+
+
+def _unapplied(store: LoopStore) -> int | None:
+    """Return the number of the selected iteration where an apply would change the working directory; None where nobody knows."""
+    with contextlib.suppress(JumarError, OSError):
+        number = standing(store, criteria_of(config_now(store))).iteration
+        if number is not None and store.workdir is not None:
+            return None if plan_apply(store, number, store.workdir, artifact_rules(store)).empty else number
+    return None
+
+
+def _only_here(store: LoopStore) -> tuple[Path, ...]:
+    """Return the files that an apply replaced or that were set aside, whose content is nowhere else; none that is empty."""
+    found: dict[Path, tuple[str, str]] = {}
+    units = (unit for place in (store.paths.undo, store.paths.set_aside) if place.is_dir() for unit in sorted(place.iterdir()))
+    for unit in units:
+        for relative, entry in walk(unit / ARTIFACTS if (unit / ARTIFACTS).is_dir() else unit, lenient=True):
+            with contextlib.suppress(OSError):
+                if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_size:
+                    found[Path(entry.path)] = (relative, sha256_file(Path(entry.path)))
+    unknown, listed = {digest for _, digest in found.values()}, store.listed()
+    while unknown and (known := next(listed, None)) is not None:
+        unknown.difference_update(digest for digest in known.values() if digest is not None)
+    return tuple(path for path, (relative, digest) in found.items() if digest in unknown and not _lies(store, relative, digest))
+
+
+def _lies(store: LoopStore, relative: str, digest: str) -> bool:
+    place = None if store.workdir is None else store.workdir / relative
+    try:
+        return place is not None and place.is_file() and sha256_file(place) == digest
+    except OSError:
+        return False
 
 
 def _refs(workdir: Path | None, name: str) -> tuple[str, ...]:
