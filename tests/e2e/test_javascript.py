@@ -92,6 +92,26 @@ def test_every_test_counts_once_and_npm_leaves_the_loops_alone(project: Path) ->
     assert [loop["state"] for loop in jumar_json(project, "list")["loops"]] == ["finished"]
 
 
+@pytest.mark.parametrize("isolation", ["copy", "worktree"])
+def test_a_copy_goes_with_the_end_and_is_made_anew_by_a_resume(project: Path, isolation: str) -> None:
+    if isolation == "worktree" and (project / "node_modules").exists():
+        pytest.skip("a worktree has no installed packages")
+    (project / ".git").rmdir()
+    (project / ".gitignore").write_text("node_modules\n")
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@x", "commit", "-qm", "first"]):
+        subprocess.run(["git", *words], cwd=project, check=True)
+    elsewhere = ("--isolation", isolation, "--id", "apart")
+    run_of(project, *elsewhere, "-n", "1", check=10)
+    assert [] == list((project / ".jumar/work").iterdir())
+    assert 1 == len(subprocess.run(["git", "worktree", "list"], cwd=project, capture_output=True, check=True).stdout.splitlines())
+    assert own_count(project) == 4
+    printed = " ".join(run_of(project, *elsewhere, "-n", "2", check=0).split())
+    assert "4/4" in printed
+    assert "set-aside" not in printed
+    assert [] == list((project / ".jumar/work").iterdir())
+    assert " 2/4 " in run_of(project, "--id", "here", check=0), "a run in place counts the person's tests, and no others"
+
+
 def test_a_root_that_was_there_before_is_refused_before_anything_is_paid(project: Path) -> None:
     (project / ".jumar" / "loops").mkdir(parents=True)
     printed = " ".join(run_of(project, check=2).split())

@@ -364,8 +364,8 @@ class Loop:
                 if self.settings.apply == "auto":
                     applied, problem = put_in_place(self.shared, trees, by=by, at=at)
             self._record_end(stop, selection)
-            for ref in trees.discard_slots() if self.settings.candidates > 1 else ():
-                self._notice(f"what was committed in a candidate's worktree stays reachable as {ref}")
+            for ref in trees.discard():
+                self._notice(f"what was committed in a worktree that was removed stays reachable as {ref}")
             return stop
 
         ends = stop if stop.reason in UNENDED_REASONS else self._unless_full(settle)

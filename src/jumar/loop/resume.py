@@ -44,7 +44,8 @@ def recover(run: LoopRun, trees: Trees) -> None:
         parent = choose_parent(evidence_of(store), run.criteria, run.settings.continue_from)
         applied = last_applied(store)
         ours = applied is not None and _holds(trees.of(None), applied.best_iteration)  # restored at the end of the run before
-        _put(run, trees.of(None), parent, set_aside=not ours)
+        anew = trees.of(None).made > 0  # a copy of the person's own directory, in which nobody has worked
+        _put(run, trees.of(None), parent, set_aside=not (ours or anew))
     store.discard_leftovers()
 
 

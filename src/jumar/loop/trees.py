@@ -9,6 +9,7 @@ from jumar.loop.hooks import set_up, tear_down
 from jumar.loop.run import LoopRun
 from jumar.loop.step import Step
 from jumar.loop.workspace import Workspace, discard_slots
+from jumar.store.layout import is_among_packages
 
 __all__ = ["Trees"]
 
@@ -62,8 +63,18 @@ class Trees:
             tear_down(self._run.parts.hooks, loop=self._run.store.paths.directory, tree=self.of(candidate).name)
         self._set_up.clear()
 
-    def discard_slots(self) -> tuple[str, ...]:
-        """Remove the candidates' trees, those of earlier runs too; return the refs that keep what was committed in them."""
+    def discard(self) -> tuple[str, ...]:
+        """Remove the trees that go with the end of a loop, those of earlier runs too; return the refs that keep their commits.
+
+        These are the candidates'; beside a ``package.json`` also the loop's own copy or worktree, of which a person's own
+        ``npm test`` would run the tests too. In place nothing is removed.
+        """
+        store, settings = self._run.store, self._run.settings
+        own = self._made.get(None) if not settings.in_place and is_among_packages(store.paths.root) else None
+        if settings.candidates == 1 and own is None:
+            return ()
         self.close()
-        self._made = {candidate: workspace for candidate, workspace in self._made.items() if candidate is None}
-        return discard_slots(self._run.store, self._run.settings)
+        self._made = {None: self._made[None]} if own is None and None in self._made else {}
+        refs = discard_slots(store, settings) if settings.candidates > 1 else ()
+        kept = None if own is None else own.discard()
+        return refs if kept is None else (*refs, kept)

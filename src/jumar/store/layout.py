@@ -19,6 +19,7 @@ __all__ = [
     "LoopPaths",
     "check_id",
     "check_loop_id",
+    "is_among_packages",
     "iteration_name",
     "iteration_number",
     "list_loops",
@@ -80,7 +81,7 @@ def loops_directory(root: Path) -> Path:
     """
     known = (root / _LOOPS, root / _SKIPPED / _LOOPS)
     there = next((place for place in known if place.is_dir()), None)
-    return known[_is_among_packages(root)] if there is None else there
+    return known[is_among_packages(root)] if there is None else there
 
 
 def runs_directory(root: Path) -> Path:
@@ -96,7 +97,7 @@ def root_of(directory: Path) -> Path:
     return above.parent if above.name == _SKIPPED else above
 
 
-def _is_among_packages(root: Path) -> bool:
+def is_among_packages(root: Path) -> bool:
     """Whether a ``package.json`` lies beside ``root``, above it in its repository, or one or two levels below its parent.
 
     A root that is a package itself is none: ``npm ci`` empties its ``node_modules``.
