@@ -225,18 +225,23 @@ def test_a_plugin_that_looks_installed_is_taken_out(tmp_path: Path, *, plugin: b
 
 
 @pytest.mark.parametrize(
-    "edit", ["max_cost_usd = 0.05', 'max_cost_usd = 9", "max_cost_usd = 0.05', '", "reserve_cost_usd = 0.01', '"]
+    ("edit", "given"),
+    [
+        ("max_cost_usd = 0.05', 'max_cost_usd = 9", ("--max-cost", "0.09")),
+        ("max_cost_usd = 0.05', '", ("--max-cost", "0.09")),
+        ("reserve_cost_usd = 0.01', '", ("--reserve-cost", "0.01")),
+        ("max_iterations = 3', 'max_iterations = 50", ("-n", "3")),
+        ("max_iterations = 3', '", ("-n", "3")),
+    ],
 )
-def test_a_limit_that_was_loosened_after_a_kill_waits_for_a_person(tmp_path: Path, edit: str) -> None:
+def test_a_limit_that_was_loosened_after_a_kill_waits_for_a_person(tmp_path: Path, edit: str, given: tuple[str, ...]) -> None:
     act = f"path = pathlib.Path('jumar.toml'); path.write_text(path.read_text().replace('{edit}'))"
     place = project(tmp_path, act, most=3, kill=True)
     assert jumar(place, "run", "--no-input", check=None).returncode == -9
     refused = jumar(place, "run", "--no-input", check=2)
     assert "since jumar was killed while an agent ran, which may have written that" in " ".join(refused.stderr.split())
     assert calls(place) == 2
-    option = "--reserve-cost" if "reserve" in edit else "--max-cost"
-    amount = "0.01" if "reserve" in edit else "0.09"
-    jumar(place, "run", "--no-input", option, amount, check=0)
+    jumar(place, "run", "--no-input", *given, check=0)
     assert calls(place) == 4
 
 

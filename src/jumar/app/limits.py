@@ -15,7 +15,7 @@ from jumar.store.loop_reader import LoopReader
 if TYPE_CHECKING:
     from jumar.app.config import JumarConfig
 
-__all__ = ["OPTIONS", "GivenLimits", "LimitsInForce", "limits_in", "limits_in_force"]
+__all__ = ["OPTIONS", "GivenLimits", "LimitsInForce", "limits_in", "limits_in_force", "refuse_unseen"]
 
 OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -95,7 +95,7 @@ def limits_in_force(
             )
         elif edited:
             if not accepting:
-                _refuse_unseen(store, key, before.file.get(key) if earlier is None else earlier, now)
+                _refuse_loosened(store, key, before.file.get(key) if earlier is None else earlier, now)
             instead = "" if earlier is None else f", and the one given with {option} ({_value(key, earlier)}) no longer holds"
             was = _value(key, before.file.get(key))
             notices.append(f"[budget] {key} is {_value(key, now)} now (in the run before: {was}){instead}")
@@ -107,20 +107,22 @@ def limits_in_force(
     )
 
 
-def _refuse_unseen(store: LoopReader | None, key: str, was: float | None, now: float | None) -> None:
-    """Refuse a limit that was loosened in the file since a generator ran whose end jumar did not see: it may have done that."""
-    if (
-        store is None
-        or was is None
-        or all(attempt.end is not None or attempt.start.purpose != "generate" for attempt in store.attempts())
-    ):
-        return
-    loosened = now is None or (now < was if key.startswith("reserve") else now > was)
-    if loosened:
-        said = f"[budget] {key} was {_value(key, was)} and is {_value(key, now)} since jumar was killed while an agent ran"
-        given = "AMOUNT" if now is None else f"{now:g}"
+def _refuse_loosened(store: LoopReader | None, key: str, was: float | None, now: float | None) -> None:
+    if was is not None and (now is None or (now < was if key.startswith("reserve") else now > was)):
+        given = f"{OPTIONS[key]} {'AMOUNT' if now is None else f'{now:g}'}"
+        refuse_unseen(store, f"[budget] {key} was {_value(key, was)} and is {_value(key, now)}", given)
+
+
+def refuse_unseen(store: LoopReader | None, change: str, given: str) -> None:
+    """Refuse a ``change`` of the file that allows more where a generator ran whose end jumar did not see: it may have made it.
+
+    ``given`` is what a person types to allow it. Errors: :class:`jumar.errors.ConfigError`.
+    """
+    attempts = () if store is None else store.attempts()
+    if any(attempt.end is None and attempt.start.purpose == "generate" for attempt in attempts):
         raise ConfigError(
-            f"{said}, which may have written that: put it back, or give {OPTIONS[key]} {given} or --accept-changes if it was you"
+            f"{change} since jumar was killed while an agent ran, which may have written that: put it back, or give {given} or "
+            "--accept-changes if it was you"
         )
 
 

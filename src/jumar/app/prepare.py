@@ -9,13 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from jumar.app.config import JumarConfig
+from jumar.app.config import DEFAULT_MAX_ITERATIONS, JumarConfig
 from jumar.app.defaults import config_with, defaults_of, said_otherwise
 from jumar.app.differences import told_differences
 from jumar.app.earlier import earlier_passes
 from jumar.app.guard_config import as_recorded, changed_checks, guard_rules
 from jumar.app.held_options import GivenOptions, recorded_options, words_of
-from jumar.app.limits import GivenLimits, LimitsInForce, limits_in_force
+from jumar.app.limits import GivenLimits, LimitsInForce, limits_in_force, refuse_unseen
 from jumar.app.naming import LoopChoice, choose_loop
 from jumar.app.own_files import own_files
 from jumar.app.parts import build_parts, evaluator_warnings, sandbox_of
@@ -190,9 +190,20 @@ def in_force(request: RunRequest) -> tuple[RunRequest, LoopChoice]:
         raise request.refused
     if store is None or request.lay is None:
         return request, choice
+    if not request.accept_changes:
+        _refuse_more_iterations(store, request.options.after(held))
     told = (f"given when the loop was begun, and still in force: {words_of(held)}",) if held and request.path else ()
     config = request.lay(held) if held else request.config
     return replace(request, config=config, options=request.options.after(held), told=told), choice
+
+
+def _refuse_more_iterations(store: LoopReader, options: GivenOptions) -> None:
+    before, default = recorded_options(store), DEFAULT_MAX_ITERATIONS
+    if before is None or "max_iterations" in options.said:
+        return
+    was, now = (each.file.get("max_iterations", default) for each in (before, options))
+    if now > was:
+        refuse_unseen(store, f"[loop] max_iterations was {was} and is {now}", f"-n {now}")
 
 
 def _check_resume(request: RunRequest, choice: LoopChoice) -> None:
