@@ -71,8 +71,9 @@ def test_directories_are_not_listed_again_while_the_lock_is_held(tmp_path: Path,
     listed: Counter[str] = Counter()
     listdir = os.listdir
 
-    def counting(path: str = ".") -> list[str]:
-        listed[Path(path).name] += 1
+    def counting(path: str | int = ".") -> list[str]:
+        place = os.readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else path
+        listed[Path(place).name] += 1
         return listdir(path)
 
     monkeypatch.setattr(os, "listdir", counting)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from random import Random
 from typing import Any
@@ -324,7 +325,7 @@ def test_the_limit_is_kept_with_many_calls_in_flight(concurrency: int):
     evaluation = run(items(20), judge, max_cost=1.0, concurrency=concurrency)
 
     assert 3 == len(judge.requests)
-    assert [4.0] * 3 + ["budget"] * 17 == scores(evaluation)
+    assert Counter({4.0: 3, "budget": 17}) == Counter(scores(evaluation))  # which of those in flight are refused is not fixed
     assert evaluation.cost_usd == pytest.approx(0.9)
     assert evaluation.stopped is not None
     assert "the limit of $1 is reached" in evaluation.stopped

@@ -96,5 +96,5 @@ def test_a_short_past_is_shown_whole(tmp_path: Path) -> None:
     records = tuple(loop.store.records())
     TableDisplay(stream).hear(LoopStarted(loop_id="t", resumed=True, rules=StopRules(), recorded=4, weights={}, latest=records))
     lines = stream.getvalue().splitlines()
-    assert ["0", "1", "2", "3"] == [line.split()[0] for line in lines[2:]]
+    assert ["0", "1", "2", "3", "note"] == [line.split()[0] for line in lines[2:]]
     assert "earlier" not in stream.getvalue()
