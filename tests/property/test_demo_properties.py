@@ -108,13 +108,13 @@ def test_bytes_read_and_written_are_the_same_bytes_when_their_line_ends_agree(da
 
 @given(MARKED, st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]), st.sampled_from(["\n", "\r\n"]))
 def test_a_text_keeps_its_encoding_and_line_ends(text: str, encoding: str, newline: str):
-    assume("\r" not in text and text.count("\n") > 0 and not text.startswith("\ufeff"))
+    text = text.replace("\r", "").lstrip("\ufeff") + "\n"
     assert decode(encode(Text(text, encoding, newline))) == Text(text, encoding, newline)
 
 
 @given(st.one_of(documents(), MARKED))
 def test_passes_shrink_the_text_until_they_change_nothing(text: str):
-    assume("\r" not in text)
+    text = text.replace("\r", "")
     for _ in range(200):
         done = condense(text)
         assert condense(text) == done

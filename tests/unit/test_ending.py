@@ -22,7 +22,7 @@ from jumar.cli.ending import Commands, ending_lines
 from jumar.model import CheckResult, IterationRecord, ScoreReading, SelectionCriteria, Spend, StopDecision, SuiteCounts
 from jumar.model.budget import Budget
 from jumar.ranking.confirmed import Certainty, Confirmed
-from jumar.report.ending import Place, Situation, State
+from jumar.report.ending import KEPT, Place, Situation, State
 from jumar.report.read import LoopReport
 from jumar.report.rows import trajectory_rows
 from jumar.report.spending import Took
@@ -390,7 +390,7 @@ def test_nothing_paid_is_said() -> None:
     state=st.sampled_from(["finished", "interrupted", "running", "again", "new", "tracked"]),
     place=st.sampled_from(["applied", "holds", "gone", "refused", "apart", "later", "nowhere"]),
     reason=st.sampled_from(["max_iterations", "max_cost", "interrupted", "consecutive_failures", "plateau", "rate_limited"]),
-    words=st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=200),
+    words=st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters=KEPT), max_size=200),
     width=st.integers(30, 100),
 )
 def test_no_line_is_wider_than_it_may_be(
