@@ -7,6 +7,7 @@ whoever comes by can tell one that is in the making from one that nobody will fi
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import os
@@ -65,7 +66,41 @@ def _lives(pid: int) -> bool:
 
 
 def remove_tree(path: Path) -> None:
-    """Delete ``path`` and all below it, read-only directories included. What is missing, or vanishes meanwhile, is gone too."""
+    """Delete ``path`` and all below it, read-only or deep as it may be. What is missing, or vanishes meanwhile, is gone too."""
+    try:
+        _remove_forbidden(path)
+    except RecursionError:
+        _remove_deep(path)
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        _remove_deep(path)
+
+
+def _remove_deep(path: Path) -> None:
+    """Rename each directory to the top of the tree before it is looked into."""
+    top = os.fspath(path)
+    todo = [top]
+    while todo:
+        directory = todo.pop()
+        Path(directory).chmod(0o700)
+        with os.scandir(directory) as listing:
+            entries = list(listing)
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                Path(entry.path).unlink()
+            elif directory == top:
+                todo.append(entry.path)
+            else:
+                Path(entry.path).chmod(0o700)
+                todo.append(f"{top}/{temporary_name()}")
+                Path(entry.path).rename(todo[-1])
+        if directory != top:
+            Path(directory).rmdir()
+    path.rmdir()
+
+
+def _remove_forbidden(path: Path) -> None:
     try:
         _remove_tree(path)
     except PermissionError:

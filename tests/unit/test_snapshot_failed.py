@@ -11,7 +11,6 @@ import pytest
 
 from jumar.errors import ArtifactError
 from jumar.files import remove_tree
-from jumar.loop.clearing import remove_whole
 from jumar.loop.engine import Loop
 from jumar.loop.events import Event, Notice
 from jumar.loop.outcome import LoopOutcome
@@ -264,5 +263,5 @@ def test_a_deep_tree_is_removed(tmp_path: Path) -> None:
         os.chdir("d")
         Path("file").write_text("x")
     os.chdir(tmp_path)
-    remove_whole(tmp_path / "d")
+    remove_tree(tmp_path / "d")
     assert not (tmp_path / "d").exists()

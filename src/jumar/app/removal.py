@@ -23,6 +23,7 @@ from jumar.store.foreign import is_foreign
 from jumar.store.layout import LoopPaths, iteration_number
 from jumar.store.lock import LoopLock
 from jumar.store.loop_store import LoopStore
+from jumar.store.misplaced import next_place
 from jumar.store.removal import take_away, tidy_removed
 from jumar.store.staging import ARTIFACTS, QUARANTINE
 from jumar.text import escape
@@ -154,8 +155,7 @@ def _refuse(paths: LoopPaths) -> None:
 
 def _place_beside(paths: LoopPaths) -> Path:
     make_directory(beside := paths.directory.parent.with_name(QUARANTINE))
-    taken = max((int(entry.name[:4]) for entry in beside.iterdir() if entry.name[:4].isdigit()), default=0)
-    return beside / f"{taken + 1:04d}-{paths.directory.name}"
+    return next_place(beside, paths.directory.name)
 
 
 def _keep(paths: LoopPaths, only_here: Iterable[Path]) -> Path:

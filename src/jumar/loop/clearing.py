@@ -9,18 +9,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
-import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from jumar.errors import ArtifactError, ConflictError, StoreWriteError
-from jumar.files import TEMPORARY, make_directory, remove_tree
+from jumar.files import copy_alike, is_directory, make_directory, remove_tree
 from jumar.loop.space import disk_is_full
 
-__all__ = ["give_rights", "move_out", "occupied", "readable", "remove_whole", "shallow", "why_of_the_tree"]
+__all__ = ["give_rights", "move_out", "occupied", "readable", "shallow", "why_of_the_tree"]
 
 _NAMED: Final = 1_000  # bytes of a relative path: what is deeper may be too deep for where it is moved
 _DEEPEST: Final = 100  # directories in one another
@@ -62,46 +60,10 @@ def readable(tree: Path) -> Callable[[str, OSError], bool]:
 
 def _remove(tree: Path, folder: str) -> None:
     """Delete a directory of ``tree``, and those around it that hold nothing else."""
-    remove_whole(tree / folder)
+    remove_tree(tree / folder)
     with contextlib.suppress(OSError):
         while folder := folder.rpartition("/")[0]:
             (tree / folder).rmdir()
-
-
-def remove_whole(path: Path) -> None:
-    """Delete a tree as :func:`jumar.files.remove_tree` does, however deep it is."""
-    try:
-        remove_tree(path)
-    except RecursionError:
-        _remove_deep(path)
-    except OSError as error:
-        if error.errno != errno.EMFILE:
-            raise
-        _remove_deep(path)
-
-
-def _remove_deep(path: Path) -> None:
-    """Rename each directory to the top of the tree before it is looked into."""
-    top, taken = os.fspath(path), 0
-    todo = [top]
-    while todo:
-        directory = todo.pop()
-        Path(directory).chmod(0o700)
-        with os.scandir(directory) as listing:
-            entries = list(listing)
-        for entry in entries:
-            if not entry.is_dir(follow_symlinks=False):
-                Path(entry.path).unlink()
-            elif directory == top:
-                todo.append(entry.path)
-            else:
-                Path(entry.path).chmod(0o700)
-                taken += 1
-                todo.append(f"{top}/{TEMPORARY}{secrets.token_hex(4)}{taken}")
-                Path(entry.path).rename(todo[-1])
-        if directory != top:
-            Path(directory).rmdir()
-    path.rmdir()
 
 
 def _shortened(path: str) -> str:
@@ -139,7 +101,7 @@ def shallow(tree: Path, paths: Iterable[str]) -> None:
 
 def occupied(tree: Path, paths: Iterable[str]) -> list[str]:
     """Return those of ``paths``, files of a snapshot, at which a directory stands."""
-    return [path for path in paths if (tree / path).is_dir() and not (tree / path).is_symlink()]
+    return [path for path in paths if is_directory(tree / path)]
 
 
 def move_out(tree: Path, paths: Iterable[str], place: Path, *, largest: int | None) -> bool:
@@ -170,5 +132,5 @@ def _rename(source: Path, target: Path, status: os.stat_result) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV or not stat.S_ISREG(status.st_mode):
             raise
-        shutil.copy2(source, target, follow_symlinks=False)
+        copy_alike(source, target, follow_symlinks=False)
         source.unlink()

@@ -16,8 +16,8 @@ from typing import Final, Literal
 
 from jumar.decide.recorded import config_now
 from jumar.errors import ArtifactError, JumarError, UsageError
-from jumar.files import TEMPORARY, as_write_error, copy_alike, make_directory, remove_tree, rename_new
-from jumar.loop.clearing import give_rights, move_out, occupied, readable, remove_whole, shallow, why_of_the_tree
+from jumar.files import TEMPORARY, as_write_error, copy_alike, is_directory, make_directory, remove_tree, rename_new
+from jumar.loop.clearing import give_rights, move_out, occupied, readable, shallow, why_of_the_tree
 from jumar.loop.hooks import port_of
 from jumar.loop.settings import LoopSettings
 from jumar.loop.worktrees import discard_worktree, is_whole, make_worktree, place_in_repository, unlock
@@ -85,7 +85,7 @@ class Workspace:
         self._identity = _identity(self.directory)
 
     def _is_whole(self) -> bool:
-        if not _is_directory(self.tree) or self.tree.samefile(self.origin):
+        if not is_directory(self.tree) or self.tree.samefile(self.origin):
             return False
         return self._kind == "copy" or (is_whole(self.tree) and self.directory.is_dir())
 
@@ -97,7 +97,7 @@ class Workspace:
             if not self.tree.parent.is_dir() or os.path.realpath(self.tree.parent) != self._parent:
                 self.tree.parent.unlink(missing_ok=True)
             make_directory(self.tree.parent)
-            if not _is_directory(self.tree):
+            if not is_directory(self.tree):
                 self.tree.unlink(missing_ok=True)
         self.discard()
         if self._kind == "worktree":
@@ -117,7 +117,7 @@ class Workspace:
         if not os.path.lexists(self.directory):
             return f"{what} was deleted"
         if _identity(self.directory) != self._identity:
-            return f"{what} was replaced by {'another directory' if _is_directory(self.directory) else 'a link or a file'}"
+            return f"{what} was replaced by {'another directory' if is_directory(self.directory) else 'a link or a file'}"
         return None
 
     def renew(self) -> None:
@@ -346,10 +346,6 @@ class Workspace:
         return done.stdout.strip() or None if done.returncode == 0 else None
 
 
-def _is_directory(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
-
-
 def _identity(path: Path) -> tuple[int, int]:
     status = os.lstat(path)
     return (status.st_dev, status.st_ino)
@@ -380,7 +376,7 @@ def trees_of(root: Path, loop_id: str) -> tuple[Path, ...]:
         listed = list((root / _WORK).iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return ()
-    return tuple(sorted(path for path in listed if pattern.fullmatch(path.name) and path.is_dir() and not path.is_symlink()))
+    return tuple(sorted(path for path in listed if pattern.fullmatch(path.name) and is_directory(path)))
 
 
 def remove_trees(root: Path, loop_id: str, workdir: Path) -> tuple[str, ...]:
@@ -403,10 +399,10 @@ def _remove_copy(tree: Path) -> None:
     with as_write_error("remove", tree):
         aside = tree if tree.name.startswith(TEMPORARY) else tree.with_name(TEMPORARY + tree.name)
         if aside != tree:
-            remove_whole(aside)
+            remove_tree(aside)
             if os.path.lexists(tree):
                 rename_new(tree, aside)
-        remove_whole(aside)
+        remove_tree(aside)
 
 
 def discard_trees(store: LoopStore) -> tuple[Path, tuple[str, ...]] | None:

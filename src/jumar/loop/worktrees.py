@@ -18,7 +18,6 @@ from typing import Final
 from jumar import files
 from jumar.decide.gitcall import Git, find_repository, records
 from jumar.errors import ConfigError, UsageError
-from jumar.loop.clearing import remove_whole
 from jumar.text import escape
 
 __all__ = ["check_repository", "discard_worktree", "is_whole", "make_worktree", "place_in_repository", "unlock"]
@@ -114,7 +113,7 @@ def _copy(top: Path, tree: Path, paths: Iterable[str], *, never: Path) -> None:
         if target.parent not in made:
             target.parent.mkdir(parents=True, exist_ok=True)
             made.add(target.parent)
-        if source.is_dir() and not source.is_symlink():  # a submodule that is not checked out, or a repository of its own
+        if files.is_directory(source):  # a submodule that is not checked out, or a repository of its own
             ignored = shutil.ignore_patterns(".git")
             shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=ignored, copy_function=files.copy_alike)
         elif source.is_symlink() or source.is_file():
@@ -145,11 +144,7 @@ def discard_worktree(workdir: Path, tree: Path, ref: str) -> str | None:
         # twice: also where it is locked
         repository.attempt("worktree", "remove", "--force", "--force", os.fspath(tree))
     with files.as_write_error("remove", tree):
-        if os.path.lexists(tree):
-            if tree.is_dir() and not tree.is_symlink():
-                remove_whole(tree)
-            else:
-                tree.unlink()
+        files.remove_any(tree)
         if repository is not None:
             for entry in _entries_of(repository, tree):
                 files.remove_tree(entry)

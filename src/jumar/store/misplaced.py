@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 from jumar import files
 from jumar.store.layout import LoopPaths
 from jumar.store.staging import QUARANTINE
 
-__all__ = ["move_aside", "replaced"]
+__all__ = ["move_aside", "next_place", "replaced"]
 
 
 def replaced(paths: LoopPaths) -> list[str]:
@@ -23,13 +22,18 @@ def replaced(paths: LoopPaths) -> list[str]:
     return [f"{place.name} was no directory of jumar's: it lies in {move_aside(paths, place)} now" for place in wrong]
 
 
+def next_place(directory: Path, name: str) -> Path:
+    """Return the next numbered place for ``name`` in a quarantine: ``0003-NAME``."""
+    taken = max((int(other[:4]) for other in os.listdir(directory) if other[:4].isdigit()), default=0)
+    return directory / f"{taken + 1:04d}-{name}"
+
+
 def move_aside(paths: LoopPaths, path: Path) -> str:
     """Move ``path`` to ``quarantine/`` and return where it lies in the loop."""
     directory = paths.directory / QUARANTINE
     if os.path.lexists(directory) and not files.is_directory(directory):
-        os.rename(directory, paths.directory / f"{files.TEMPORARY}{secrets.token_hex(6)}")
+        os.rename(directory, paths.directory / files.temporary_name())
     files.make_directory(directory)
-    taken = max((int(name[:4]) for name in os.listdir(directory) if name[:4].isdigit()), default=0)
-    place = directory / f"{taken + 1:04d}-{path.name}"
+    place = next_place(directory, path.name)
     os.rename(path, place)
     return f"{QUARANTINE}/{place.name}"

@@ -120,7 +120,7 @@ class _Target:
 def _refuse_occupied(target: Path, write: Iterable[ArtifactDetail], delete: frozenset[str]) -> None:
     for detail in write:
         place = target / detail.path
-        if place.is_dir() and not place.is_symlink():
+        if files.is_directory(place):
             staying = [f"{detail.path}/{path}" for path, _ in files.walk(place)]
             staying = [path for path in staying if path not in delete]
             if staying:
