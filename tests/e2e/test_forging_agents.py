@@ -457,6 +457,7 @@ def mixed(tmp_path: Path, seed: int) -> Path:
     return place
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("first", range(0, RUNS, 10))
 def test_agents_that_mix_all_of_it(tmp_path: Path, first: int) -> None:
     for seed in range(first, first + 10):
@@ -495,6 +496,7 @@ def passes_elsewhere(place: Path, clean: Path) -> None:
     COUNTS["passed elsewhere"] += 1
 
 
+@pytest.mark.sweep
 def test_counts_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         print(

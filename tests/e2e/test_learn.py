@@ -363,6 +363,7 @@ def test_ctrl_c_while_the_judge_is_asked_keeps_what_it_said(tmp_path: Path) -> N
 KILLS = 2 if os.environ.get("JUMAR_SWEEP") != "full" else 60
 
 
+@pytest.mark.sweep
 def test_killed_at_any_point_it_resumes_to_the_same_result(
     judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

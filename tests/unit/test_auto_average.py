@@ -68,6 +68,7 @@ CASES: Final = [
 ]  # fmt: skip
 
 
+@pytest.mark.sweep
 def test_the_interval_covers_the_judges_average_where_errors_are_rare_and_large_normal_or_shared_by_groups() -> None:
     draw = np.random.default_rng(26)
     runs = 3_000 if FULL else 150
@@ -87,6 +88,7 @@ def test_the_interval_covers_the_judges_average_where_errors_are_rare_and_large_
     assert [name for name, lacking in counts.items() if lacking > 0] == []
 
 
+@pytest.mark.sweep
 def test_the_interval_covers_what_the_groups_are_a_sample_of() -> None:
     draw = np.random.default_rng(27)
     runs = 3_000 if FULL else 200

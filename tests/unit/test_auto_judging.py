@@ -225,6 +225,7 @@ def test_a_promise_is_held_broken_or_unknown() -> None:
     assert broken <= binom.ppf(1 - CHANCE, 2000, 0.05)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("groups", "each", "shared"), [(24, 7, 0.0), (24, 7, 0.5), (24, 7, 1.0), (60, 3, 1.0), (13, 8, 0.5)])
 def test_a_promise_of_sealed_groups_is_called_broken_or_held_as_rarely_as_it_says(groups: int, each: int, shared: float) -> None:
     """The share of wrong decisions is the one that is promised, and those of a group are wrong together."""

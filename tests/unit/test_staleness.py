@@ -59,6 +59,7 @@ def drifts(known: Sample, new: Sample) -> bool:
         ((168, 1, 0.0), (8, 20, 0.6)),
     ],
 )
+@pytest.mark.sweep
 def test_unchanged_groups_are_drift_in_hardly_one_of_a_thousand_samples(
     known: tuple[int, int, float], new: tuple[int, int, float]
 ) -> None:
@@ -70,6 +71,7 @@ def test_unchanged_groups_are_drift_in_hardly_one_of_a_thousand_samples(
     assert found <= binom.ppf(1 - CHANCE, runs, 0.001)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("groups", [(120, 1, 0.0), (30, 4, 0.9), (24, 7, 0.5)])
 def test_the_level_of_chance_is_kept_where_it_can_be_counted(
     monkeypatch: pytest.MonkeyPatch, groups: tuple[int, int, float]
@@ -93,6 +95,7 @@ def test_the_level_of_chance_is_kept_where_it_can_be_counted(
     ("known", "new", "least"),
     [((120, 1, 0.0), (120, 1, 0.0), 0.95), ((60, 4, 0.5), (60, 4, 0.5), 0.9), ((24, 7, 0.5), (24, 7, 0.5), 0.4)],
 )
+@pytest.mark.sweep
 def test_a_move_of_a_point_is_found(known: tuple[int, int, float], new: tuple[int, int, float], least: float) -> None:
     draw = np.random.default_rng(21)
     runs = 200 if FULL else 20
@@ -168,6 +171,7 @@ def fails(known: Sample, audits: Sample) -> bool:
         ((24, 7, 1.0), (100, 2, 1.0)),
     ],
 )
+@pytest.mark.sweep
 def test_unchanged_groups_fail_the_audits_in_at_most_one_of_a_hundred_runs(
     known: tuple[int, int, float], audited: tuple[int, int, float]
 ) -> None:
@@ -188,6 +192,7 @@ def test_unchanged_groups_fail_the_audits_in_at_most_one_of_a_hundred_runs(
         ((24, 7, 0.5), (24, 2, 0.5), 0.35),
     ],
 )
+@pytest.mark.sweep
 def test_errors_that_doubled_are_found(known: tuple[int, int, float], audited: tuple[int, int, float], least: float) -> None:
     draw = np.random.default_rng(24)
     runs = 1_000 if FULL else 100
@@ -197,6 +202,7 @@ def test_errors_that_doubled_are_found(known: tuple[int, int, float], audited: t
     assert found >= least * runs
 
 
+@pytest.mark.sweep
 def test_groups_that_come_back_in_every_evaluation_do_not_raise_the_alarm() -> None:
     """Twenty evaluations of the same 30 groups: the highest evidence of all looks counts."""
     draw = np.random.default_rng(25)
