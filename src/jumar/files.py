@@ -23,11 +23,12 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
-from jumar.errors import ArtifactError, StoreWriteError
+from jumar.errors import ArtifactError, StoreDamagedError, StoreWriteError
 from jumar.leftovers import TEMPORARY, remove_any, remove_tree, sweep, sweep_once, temporary_name
 
 __all__ = [
     "TEMPORARY",
+    "UnreadableFileError",
     "as_write_error",
     "check_names",
     "content_of",
@@ -42,6 +43,7 @@ __all__ = [
     "names_in",
     "outdate",
     "read_chunks",
+    "read_store_file",
     "remove_any",
     "remove_tree",
     "rename_new",
@@ -61,6 +63,7 @@ __all__ = [
 ]
 
 _CHUNK = 1 << 20
+_SMALL = 1 << 16
 _ZEROS = bytes(_CHUNK)
 _BLOCK = 4096  # of a file system
 _LOCK_POLL = 0.01  # seconds
@@ -466,3 +469,31 @@ def check_names(paths: Iterable[str]) -> None:
     for path in paths:
         if not path or path.startswith("/") or "\0" in path or any(part in {"", ".", ".."} for part in path.split("/")):
             raise ArtifactError(f"the path {path!r} would leave its directory")
+
+
+def read_bytes(path: str) -> bytes:
+    """Return a regular file's content; errors are ``OSError``. Faster than ``Path.read_bytes`` for ten thousand small files.
+
+    What else lies there is no file of ours, and may never come to an end: a link, a FIFO, a device.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        chunk = os.read(fd, _SMALL)
+        return chunk if len(chunk) < _SMALL else b"".join([chunk, *read_chunks(fd)])
+    finally:
+        os.close(fd)
+
+
+def read_store_file(path: str | Path) -> bytes:
+    """Return the content of a file that has to be there. Errors: :class:`StoreDamagedError` when it isn't, or can't be read."""
+    try:
+        return read_bytes(os.fspath(path))
+    except OSError as error:
+        reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        raise StoreDamagedError(f"{path} {reason}; `jumar verify` lists what is damaged") from error
+
+
+class UnreadableFileError(Exception):
+    """A file is there and must not be read, or cannot be; the message is a sentence."""

@@ -12,9 +12,12 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from jumar.errors import UsageError
+
 __all__ = [
     "TwiceError",
     "cell_width",
+    "check_id",
     "cut",
     "escape",
     "escape_block",
@@ -40,6 +43,7 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")  # C0 always is
 # Escape sequences of a terminal: colours and cursor moves (ECMA-48 CSI), titles and links (OSC), character sets (ISO 2022).
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~])")
+_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _OUTER: Final = 2  # levels of a document that are worth a line each
 _PLAIN: Final = str.maketrans(
     {"−": "-", "—": "-", "–": "-", "Δ": "+/-", "✓": "+", "✗": "x", "×": "x", "★": "*", "·": "|", "…": "...", "→": "->"}
@@ -228,3 +232,12 @@ def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
 def named(paths: Sequence[str]) -> str:
     """Return the first three of ``paths`` for people, and how many more there are."""
     return ", ".join(escape(path) for path in paths[:3]) + (f" and {len(paths) - 3:,} more" if len(paths) > 3 else "")
+
+
+def check_id(name: str, what: str) -> str:
+    """Return ``name`` when it may name a directory of ours, else raise :class:`UsageError` that calls it ``what``."""
+    if not _ID.fullmatch(name):
+        raise UsageError(
+            f"'{escape(name)[:120]}' cannot be a {what}: use 1 to 100 of A-Z a-z 0-9 . _ -, not starting with a dot or dash"
+        )
+    return name

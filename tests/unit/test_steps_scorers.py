@@ -13,13 +13,13 @@ import pytest
 from steps_kit import context, wild
 
 from jumar.errors import ConfigError
+from jumar.files import UnreadableFileError
 from jumar.loop.scorers import BUILTIN_SCORERS, CallableScorer, ChecksScorer, ScorerRuntime, build_scorer
 from jumar.loop.scorers.coverage import count_lines
 from jumar.loop.scorers.length import length_score
 from jumar.loop.scorers.markdown import Heading, headings, prose_blocks
 from jumar.loop.scorers.readability import FORMULAS, TextCounts, band_score, count_text
 from jumar.loop.scorers.required_sections import missing_sections
-from jumar.loop.workfiles import UnreadableFileError
 from jumar.model import CheckResult, ScoreReading
 from jumar.model.checks import SuiteCounts
 from jumar.model.codec import Fields

@@ -13,10 +13,10 @@ import pytest
 from steps_kit import context, wild
 
 from jumar.errors import ConfigError
+from jumar.files import UnreadableFileError
 from jumar.loop import validators
 from jumar.loop.runners import read_junit
 from jumar.loop.validators import CallableValidator, CommandValidator, PythonValidator
-from jumar.loop.workfiles import UnreadableFileError
 from jumar.model import CheckResult
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from jumar.errors import ConfigError
+from jumar.files import UnreadableFileError
 from jumar.loop import workfiles
-from jumar.loop.workfiles import UnreadableFileError, check_relative, find_files, identity, log_name, read_regular, read_text
+from jumar.loop.workfiles import check_relative, find_files, identity, log_name, read_regular, read_text
 
 
 def names(tmp_path, pattern, **options) -> list[str]:

@@ -13,10 +13,11 @@ from damage import DAMAGE, rewrite, sample
 from store_kit import AT, end, new_store, put, record, score, unmarked
 
 from jumar import files
+from jumar.findings import VerifyReport
 from jumar.store.loop_reader import LoopReader
 from jumar.store.loop_store import LoopStore
 from jumar.store.reading import cleaned_iterations
-from jumar.store.verify import VerifyReport, verify
+from jumar.store.verify import verify
 
 
 @pytest.fixture

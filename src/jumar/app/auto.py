@@ -14,7 +14,7 @@ from jumar.app.auto_model import AutoEvaluation, AutoRequest
 from jumar.app.auto_proof import Basis, read_basis, trust_of
 from jumar.app.evaluation_files import check_per_item, claimed
 from jumar.app.items import read_items
-from jumar.app.judged import Hear, call_log, cut_short, interruptible, reply_cache
+from jumar.app.judged import Hear, call_log, cut_short, interruptible
 from jumar.app.judged_files import check_outputs
 from jumar.app.judges import make_judge
 from jumar.app.learned_from import learned_from
@@ -23,6 +23,7 @@ from jumar.app.rubrics import kind_of_items, load_rubric
 from jumar.errors import ItemError
 from jumar.judging.auto import AutoRules, outcome, plan
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.expensive.cache import reply_cache
 from jumar.judging.expensive.call_log import CallLog
 from jumar.judging.expensive.evaluate import judge_items
 from jumar.judging.expensive.summary import Evaluation, Result, Tally

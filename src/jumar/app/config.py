@@ -19,6 +19,7 @@ from jumar.app.place_config import Command, PlaceConfig, Seconds
 from jumar.app.redact_config import RedactConfig
 from jumar.app.retry_config import RetryConfig
 from jumar.app.seeing_config import HooksConfig, TelemetryConfig
+from jumar.model.budget import DEFAULT_MAX_ITERATIONS
 from jumar.model.checks import Known
 from jumar.model.selection import SelectionCriteria
 from jumar.model.stopping import StopRules, TrendRule
@@ -319,7 +320,6 @@ class OverrideConfig(_Section):
     enabled: bool = True
 
 
-DEFAULT_MAX_ITERATIONS = 10
 DONE = 100.0
 
 

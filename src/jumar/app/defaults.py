@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from jumar.app.load import model_in, parse_config
+from jumar.app.load import parse_config
 from jumar.store.loop_reader import LoopReader
+from jumar.toml import model_in
 
 if TYPE_CHECKING:
     from jumar.app.config import JumarConfig

@@ -11,9 +11,10 @@ from typing import Final, Literal
 
 from jumar.app.items import read_items
 from jumar.errors import ItemError
+from jumar.files import UnreadableFileError
 from jumar.judging.items import Item
 from jumar.judging.models import Story
-from jumar.loop.workfiles import FILE_LIMIT, UnreadableFileError, find_files, read_regular
+from jumar.loop.workfiles import FILE_LIMIT, find_files, read_regular
 from jumar.text import escape
 
 __all__ = ["collect_items"]

@@ -11,7 +11,6 @@ import logging
 import signal
 import threading
 from collections.abc import Callable, Generator, Sequence
-from pathlib import Path
 
 from jumar.app.evaluation_files import claimed
 from jumar.app.items import read_items
@@ -20,12 +19,11 @@ from jumar.app.judged_model import JudgedEvaluation, JudgedRequest
 from jumar.app.judges import make_judge
 from jumar.app.learned_from import learned_from, proof_beside
 from jumar.app.rubrics import kind_of_items, load_rubric
-from jumar.errors import EvaluationUnreliableError, ItemError, StoreWriteError
-from jumar.files import write_once
+from jumar.errors import EvaluationUnreliableError, ItemError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.digests import digest_of, item_digest
 from jumar.judging.dual import combine
-from jumar.judging.expensive.cache import ReplyCache
+from jumar.judging.expensive.cache import reply_cache
 from jumar.judging.expensive.call_log import FILE, CallLog
 from jumar.judging.expensive.evaluate import JudgeRun, judge_items
 from jumar.judging.expensive.given import rubric_of
@@ -36,7 +34,7 @@ from jumar.judging.tracking import require_statistics
 from jumar.model.judges import Judge
 from jumar.text import escape
 
-__all__ = ["Hear", "call_log", "cut_short", "evaluate_judged", "interruptible", "reply_cache"]
+__all__ = ["Hear", "call_log", "cut_short", "evaluate_judged", "interruptible"]
 
 _log = logging.getLogger("jumar.judging.expensive")
 
@@ -153,25 +151,6 @@ def interruptible(run: JudgeRun) -> Generator[None]:
     finally:
         loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, before)
-
-
-def reply_cache(
-    directory: Path | None, judge: Judge, *, since: int | None = None, forged: Callable[[str], object] | None = None
-) -> ReplyCache | None:
-    """Return where replies are kept, with a ``.gitignore`` in it; None for a judge whose answers are on file anyway."""
-    if directory is None or getattr(judge, "recorded", False):
-        return None
-    try:
-        cache = ReplyCache(directory, since=since, forged=forged)
-    except StoreWriteError as error:
-        raise StoreWriteError(
-            f"{error}; name another folder for the judge's replies with --cache DIR, in a loop with `cache` of [evaluator]"
-        ) from error
-    ignore = cache.directory / ".gitignore"
-    if not ignore.exists():
-        with contextlib.suppress(FileExistsError):
-            write_once(ignore, b"*\n")
-    return cache
 
 
 def _written(request: JudgedRequest, question: JudgeRubric, found: JudgedEvaluation) -> JudgedEvaluation:

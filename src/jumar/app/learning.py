@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -16,7 +17,6 @@ from jumar.app.learning_model import LOOP, ROOT, LearnRequest, LearnResult, prov
 from jumar.app.learning_proposers import proposer_of
 from jumar.app.learning_verdicts import Hear
 from jumar.app.prove_request import remember
-from jumar.app.redact_config import RedactConfig, install_redaction
 from jumar.errors import ConfigError, EvaluationUnreliableError
 from jumar.files import sha256_file
 from jumar.judging.expensive.call_log import FILE as CALLS
@@ -35,6 +35,7 @@ from jumar.model.codec import flat
 from jumar.model.stopping import UNENDED_REASONS
 from jumar.patterns.models import PatternSet
 from jumar.patterns.storage import load_pattern_set
+from jumar.redaction import Redactor, environment_secrets, install
 from jumar.store.layout import LoopPaths, loops_directory, prepare_root
 from jumar.store.loop_store import LoopStore
 from jumar.store.matching import ArtifactRules
@@ -55,7 +56,7 @@ def learn(
     """
     require_statistics()
     _require_fitting(request)
-    install_redaction(RedactConfig())
+    install(Redactor(environment_secrets(os.environ)))
     items = read_learning_items(request)
     start = PatternSet(version="2.0", patterns=[]) if request.patterns is None else load_pattern_set(request.patterns)
     check_output(request)

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from jumar.app.judged import reply_cache
 from jumar.app.learning_model import LearnRequest
 from jumar.errors import ConfigError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.expensive.cache import reply_cache
 from jumar.judging.expensive.call_log import CallLog
 from jumar.judging.items import Item
 from jumar.judging.models import CheapModeResult

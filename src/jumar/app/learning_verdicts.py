@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from jumar.app.judged import reply_cache
 from jumar.errors import ConfigError, ItemError, StoreDamagedError
 from jumar.files import as_write_error, make_directory
 from jumar.judging.digests import digest_of, item_digest
+from jumar.judging.expensive.cache import reply_cache
 from jumar.judging.expensive.call_log import CallLog
 from jumar.judging.expensive.evaluate import PROBED, JudgeRun, judge_items, readings_for
 from jumar.judging.expensive.prompt import TEMPLATE_VERSION

@@ -227,7 +227,7 @@ class LoopObserver:
         told = self.timeline.rules.get("max_iterations")
         if isinstance(told, int) or not run:
             return told if isinstance(told, int) else None
-        from jumar.app.config import DEFAULT_MAX_ITERATIONS
+        from jumar.model.budget import DEFAULT_MAX_ITERATIONS
 
         given = run.get("loop", {}).get("max_iterations") or run.get("stop", {}).get("max_iterations")
         return given or DEFAULT_MAX_ITERATIONS

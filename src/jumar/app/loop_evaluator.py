@@ -19,10 +19,9 @@ from jumar.app.evaluator_config import EvaluatorConfig, JudgeOptions
 from jumar.app.loop_learning import LoopLearning
 from jumar.budget.prices import PriceTable
 from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, JumarError, UsageError
-from jumar.files import as_write_error, make_directory, replace_file, sha256_file
+from jumar.files import UnreadableFileError, as_write_error, make_directory, replace_file, sha256_file
 from jumar.loop.callables import describe_exception, described
 from jumar.loop.scorers import JudgeScorer, SharedEvaluation
-from jumar.loop.workfiles import UnreadableFileError
 from jumar.model.evaluators import Evaluated
 from jumar.model.judges import Judge
 from jumar.model.protocols import StepContext
@@ -315,7 +314,7 @@ class LoopEvaluator:
         return run_async(lambda: _until_stopped(work(), self._place.stop))
 
     def _cache(self, judge: Judge, fresh: str) -> ReplyCache | None:
-        from jumar.app.judged import reply_cache
+        from jumar.judging.expensive.cache import reply_cache
 
         return reply_cache(self._cache_directory(fresh), judge, since=self._since, forged=self._forged.append)
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from jumar.app.config import DEFAULT_MAX_ITERATIONS, JumarConfig
+from jumar.app.config import JumarConfig
 from jumar.app.defaults import config_with, defaults_of, said_otherwise
 from jumar.app.differences import told_differences
 from jumar.app.earlier import earlier_passes
@@ -38,6 +38,7 @@ from jumar.loop.settings import LoopSettings, achievable
 from jumar.loop.start import never_begun
 from jumar.loop.workspace import remove_trees
 from jumar.loop.worktrees import check_repository
+from jumar.model.budget import DEFAULT_MAX_ITERATIONS
 from jumar.model.codec import flat
 from jumar.redaction import current, redacted_json
 from jumar.store.layout import LoopPaths, check_loop_id, loops_directory, prepare_root

@@ -11,11 +11,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from jumar.app.budget_config import BudgetConfig, Name, PriceConfig
-from jumar.app.load import parse_model, read_toml
 from jumar.budget.prices import PriceRow, PriceTable
 from jumar.errors import ConfigError
 from jumar.model.prices import Prices
 from jumar.text import escape
+from jumar.toml import parse_model, read_toml
 
 __all__ = ["PriceFile", "default_prices", "load_prices"]
 

@@ -15,7 +15,7 @@ from jumar.app.agents import AGENTS, Agent, agent_called, cannot_run, installed_
 from jumar.app.config import JumarConfig
 from jumar.app.held_options import GivenOptions
 from jumar.app.limits import OPTIONS, GivenLimits, limits_in
-from jumar.app.load import find_config, load_config, parse_config, read_toml
+from jumar.app.load import find_config, load_config, parse_config
 from jumar.app.suites import likely_check
 from jumar.decide.recorded import config_now, is_made_up
 from jumar.errors import ConfigError
@@ -24,6 +24,7 @@ from jumar.report.figures import dollars
 from jumar.store.layout import loops_directory
 from jumar.store.loop_reader import LoopReader
 from jumar.text import escape, nearest
+from jumar.toml import read_toml
 
 __all__ = [
     "agent_generator",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from jumar.app.load import parse_model, read_toml
 from jumar.errors import ConfigError
 from jumar.judging.rubric import BUILTIN, StoryRubric, TextRubric, builtin_rubric, rubric_class
 from jumar.text import escape, nearest
+from jumar.toml import parse_model, read_toml
 
 __all__ = ["kind_of_items", "load_rubric"]
 

@@ -15,11 +15,11 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from jumar.app.load import read_toml
 from jumar.app.topk_environment import read_environment
 from jumar.app.topk_file import SELECTIONS, plain_value
 from jumar.errors import ConfigError
 from jumar.text import escape, nearest
+from jumar.toml import read_toml
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -25,8 +25,8 @@ from jumar.errors import FormatTooNewError, StoreDamagedError
 from jumar.text import escape, plural
 
 if TYPE_CHECKING:
+    from jumar.findings import Problem
     from jumar.store.repair import Mending
-    from jumar.store.verify import Problem
 
 __all__ = ["repair_command"]
 

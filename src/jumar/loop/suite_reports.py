@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from jumar.files import as_write_error
+from jumar.files import UnreadableFileError, as_write_error
 from jumar.loop.process import ProcessResult
-from jumar.loop.runners import SuiteRun, UnreadableFileError, joined, read_junit, read_runs, read_sessions, together
+from jumar.loop.runners import SuiteRun, joined, read_junit, read_runs, read_sessions, together
 from jumar.loop.workfiles import FileIdentity, find_files, identity, log_name, read_regular
 from jumar.model.protocols import StepContext
 

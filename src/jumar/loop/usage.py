@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from jumar.errors import ConfigError
-from jumar.loop.workfiles import UnreadableFileError, read_regular
+from jumar.files import UnreadableFileError
+from jumar.loop.workfiles import read_regular
 from jumar.model.records import Usage
 from jumar.text import escape, nearest
 

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from jumar.errors import ConfigError
-from jumar.loop.runners import UnreadableFileError
+from jumar.files import UnreadableFileError
 from jumar.redaction import current
 
 __all__ = [
     "FileIdentity",
-    "UnreadableFileError",
     "check_relative",
     "find_files",
     "identity",

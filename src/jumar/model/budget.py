@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-__all__ = ["Budget", "OnUnknownCost", "Reservation"]
+__all__ = ["DEFAULT_MAX_ITERATIONS", "Budget", "OnUnknownCost", "Reservation"]
 
+DEFAULT_MAX_ITERATIONS: Final = 10
 OnUnknownCost = Literal["charge_reserve", "stop", "allow"]
 
 

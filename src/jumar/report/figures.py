@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jumar.model import StopDecision
 from jumar.text import human_size, percent, points
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "relaxed_text",
     "share",
     "size",
-    "stopped_text",
 ]
 
 UNKNOWN = "—"
@@ -73,13 +71,6 @@ def point_text(value: float) -> str:
 def in_points(reason: str) -> str:
     """Return why something was selected with its scores in points, as they are everywhere on the terminal: ``85`` for ``85%``."""
     return re.sub(r"(?<=\d)%", "", reason)
-
-
-def stopped_text(stop: StopDecision) -> str:
-    """Return why a loop ended: its reason and the detail, which often says the reason itself."""
-    if not stop.detail:
-        return stop.reason
-    return stop.detail if stop.detail.startswith(stop.reason.replace("_", " ")) else f"{stop.reason}: {stop.detail}"
 
 
 def relaxed_text(fallback: str) -> str:

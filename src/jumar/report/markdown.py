@@ -19,22 +19,14 @@ from jumar.report.certainty import (
 )
 from jumar.report.checklist import checklist
 from jumar.report.decided import DECIDED_COLUMNS, decided_notes, decided_rows
-from jumar.report.figures import (
-    UNKNOWN,
-    delta_percent,
-    dollars,
-    duration,
-    iteration_label,
-    point_text,
-    relaxed_text,
-    stopped_text,
-)
+from jumar.report.figures import UNKNOWN, delta_percent, dollars, duration, iteration_label, point_text, relaxed_text
 from jumar.report.learned import LEARNED_COLUMNS, learned_rows, take_over
 from jumar.report.mdtext import inline, row
 from jumar.report.money import spent_money, spent_tokens
 from jumar.report.notes import changes
 from jumar.report.rationale import degradation_sentence, kind_of, rationale, reason_of
 from jumar.report.read import LoopReport
+from jumar.report.reasons import stopped_text
 from jumar.report.rows import change, compared_with, started_from
 from jumar.report.spending import TOOK_COLUMNS, passes_text, took_rows, took_sentences
 from jumar.text import escape, percent

@@ -5,14 +5,14 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from jumar.model import SelectionResult
+from jumar.model import SelectionResult, StopDecision
 from jumar.model.records import NO_EFFECT
 from jumar.ranking.views import valid_score
 from jumar.report.figures import point_text
 from jumar.report.read import LoopReport
 from jumar.text import points
 
-__all__ = ["REASONS", "runner_up", "why_selected"]
+__all__ = ["REASONS", "runner_up", "stopped_text", "why_selected"]
 
 REASONS: Final = MappingProxyType(
     {
@@ -141,3 +141,10 @@ def _unqualified(report: LoopReport, number: int) -> str:
         return ", but older"
     failed = report.record(number).verification_status == "failed"
     return ", but does not pass all checks" if failed else ", but is not verified"
+
+
+def stopped_text(stop: StopDecision) -> str:
+    """Return why a loop ended: its reason and the detail, which often says the reason itself."""
+    if not stop.detail:
+        return stop.reason
+    return stop.detail if stop.detail.startswith(stop.reason.replace("_", " ")) else f"{stop.reason}: {stop.detail}"

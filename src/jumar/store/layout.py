@@ -5,19 +5,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from jumar import files
-from jumar.errors import UsageError
-from jumar.text import escape
+from jumar.text import check_id
 
 __all__ = [
     "STOP",
     "LoopPaths",
-    "check_id",
     "check_loop_id",
     "is_among_packages",
     "iteration_name",
@@ -37,7 +34,6 @@ _SKIPPED: Final = "node_modules"
 _PACKAGE: Final = "package.json"
 _LISTED: Final = 1_000  # directories that are looked into for a package
 _LOCKS: Final = "locks"
-_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _PREFIX: Final = "iteration-"
 _IGNORE: Final = ".gitignore"
 STOP: Final = "STOP"
@@ -49,15 +45,6 @@ _OURS: Final = frozenset({_LOOPS, _RUNS, _SKIPPED, _LOCKS, "work", "replies", "q
 def check_loop_id(loop_id: str) -> str:
     """Return ``loop_id`` when it may name a loop, else raise :class:`UsageError` that says what is allowed."""
     return check_id(loop_id, "loop id")
-
-
-def check_id(name: str, what: str) -> str:
-    """Return ``name`` when it may name a directory of ours, else raise :class:`UsageError` that calls it ``what``."""
-    if not _ID.fullmatch(name):
-        raise UsageError(
-            f"'{escape(name)[:120]}' cannot be a {what}: use 1 to 100 of A-Z a-z 0-9 . _ -, not starting with a dot or dash"
-        )
-    return name
 
 
 def iteration_name(number: int) -> str:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jumar.errors import JumarError, NotFoundError, StoreDamagedError
-from jumar.files import names_in
+from jumar.files import names_in, read_store_file
 from jumar.model.attempts import Attempt
 from jumar.model.codec import decode
 from jumar.model.decisions import Decision, end_after, last_end
@@ -37,7 +37,6 @@ from jumar.store.reading import (
     read_decision,
     read_later_reading,
     read_record,
-    read_store_file,
     read_view,
 )
 from jumar.store.settled import Settled

@@ -8,8 +8,8 @@ from typing import Final
 
 from jumar import files
 from jumar.errors import ForgedError, StoreDamagedError
+from jumar.files import read_store_file
 from jumar.store.loop_store import LoopStore
-from jumar.store.reading import read_store_file
 from jumar.store.staging import MANIFEST, METRICS, STAGE
 from jumar.text import escape
 

@@ -8,11 +8,12 @@ import sys
 from typing import Any, Final
 
 from jumar.errors import StoreDamagedError
+from jumar.files import read_store_file
 from jumar.model.attempts import OUTCOMES, PURPOSES, Attempt, AttemptEnd, AttemptStart
 from jumar.model.codec import FORMAT
 from jumar.model.records import FAILURES, Usage
 from jumar.store.layout import LoopPaths
-from jumar.store.reading import Read, light, read_attempt, read_store_file
+from jumar.store.reading import Read, light, read_attempt
 
 __all__ = ["END_TYPES", "START_TYPES", "USAGE_TYPES", "read_light_attempt"]
 

@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from jumar import files
 from jumar.errors import JumarError, StoreDamagedError
+from jumar.files import read_store_file
+from jumar.findings import Problem
 from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.model.codec import broken_seal, decode, encode
 from jumar.model.decisions import Decision
@@ -26,10 +28,10 @@ from jumar.store.layout import iteration_name, iteration_number
 from jumar.store.loop_store import LoopStore
 from jumar.store.manifest import Manifest
 from jumar.store.quarantine import wait_again
-from jumar.store.reading import ACCEPTED, CLEANED, cleaned_iterations, decision_number, read_record, read_store_file
+from jumar.store.reading import ACCEPTED, CLEANED, cleaned_iterations, decision_number, read_record
 from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, QUARANTINE, STAGE
 from jumar.store.trust import place_of
-from jumar.store.verify import NEWER, NOT_OURS, UNLIKE, Problem, verify
+from jumar.store.verify import NEWER, NOT_OURS, UNLIKE, verify
 from jumar.text import escape
 
 __all__ = ["Mending", "plan_repair", "repair"]

@@ -23,13 +23,13 @@ from typing import Any, Final, TypeVar, cast
 
 from jumar import files
 from jumar.errors import StoreDamagedError
+from jumar.files import read_bytes
 from jumar.marks import digest
 from jumar.model.attempts import OUTCOMES, PURPOSES, Attempt, AttemptEnd, AttemptStart
 from jumar.model.codec import FORMAT
 from jumar.model.records import FAILURES, Usage
 from jumar.store.layout import LoopPaths
 from jumar.store.quick_attempts import END_TYPES, START_TYPES, USAGE_TYPES, read_light_attempt
-from jumar.store.reading import read_bytes
 from jumar.store.trust import Trust, place_of
 
 __all__ = ["AT_ONCE", "SETTLED", "Part", "Settled", "parts_of"]

@@ -9,9 +9,9 @@ from typing import Final
 
 from jumar import files
 from jumar.errors import ForgedError, OtherKeyError, StoreDamagedError
+from jumar.files import read_store_file
 from jumar.marks import origin, remarked
 from jumar.model.codec import FORMAT, encode
-from jumar.store.reading import read_store_file
 
 __all__ = ["Trust", "place_of"]
 

@@ -16,7 +16,7 @@ from jumar.store.layout import runs_directory
 from jumar.text import escape, plural
 
 if TYPE_CHECKING:
-    from jumar.store.verify import VerifyReport
+    from jumar.findings import VerifyReport
 
 __all__ = ["verify_command"]
 

@@ -21,15 +21,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from jumar.files import as_write_error, content_of, sweep, temporary_name
+from jumar.errors import StoreWriteError
+from jumar.files import as_write_error, content_of, sweep, temporary_name, write_once
 from jumar.judging.expensive.parse import well_formed
 from jumar.marks import marked, origin
-from jumar.model.judges import JudgeReply, JudgeRequest
+from jumar.model.judges import Judge, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 from jumar.redaction import current, redacted_json
 from jumar.text import escape
 
-__all__ = ["FORMAT", "ReplyCache", "cache_key"]
+__all__ = ["FORMAT", "ReplyCache", "cache_key", "reply_cache"]
 
 FORMAT: Final = 1
 _log = logging.getLogger("jumar.judging.expensive")
@@ -136,3 +137,22 @@ def _decoded(entry: dict[str, Any], key: str) -> JudgeReply:
     if not isinstance(known.get("model"), str | None) or not isinstance(known.get("completed"), bool | None):
         raise TypeError("model")
     return JudgeReply(text=well_formed(text), usage=Usage(**known))
+
+
+def reply_cache(
+    directory: Path | None, judge: Judge, *, since: int | None = None, forged: Callable[[str], object] | None = None
+) -> ReplyCache | None:
+    """Return where replies are kept, with a ``.gitignore`` in it; None for a judge whose answers are on file anyway."""
+    if directory is None or getattr(judge, "recorded", False):
+        return None
+    try:
+        cache = ReplyCache(directory, since=since, forged=forged)
+    except StoreWriteError as error:
+        raise StoreWriteError(
+            f"{error}; name another folder for the judge's replies with --cache DIR, in a loop with `cache` of [evaluator]"
+        ) from error
+    ignore = cache.directory / ".gitignore"
+    if not ignore.exists():
+        with contextlib.suppress(FileExistsError):
+            write_once(ignore, b"*\n")
+    return cache

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from jumar.loop.runners.junit import UnreadableFileError, parse_xml, read_junit, read_sessions
+from jumar.loop.runners.junit import parse_xml, read_junit, read_sessions
 from jumar.loop.runners.suite import Outcome, SuiteRun, joined, short_identity, together
 
 __all__ = [
     "Outcome",
     "SuiteRun",
-    "UnreadableFileError",
     "joined",
     "parse_xml",
     "read_junit",

@@ -10,15 +10,12 @@ from datetime import datetime
 from typing import Final
 from xml.etree import ElementTree as ET
 
+from jumar.files import UnreadableFileError
 from jumar.loop.runners.suite import Outcome, SuiteRun, short_identity, worse
 
-__all__ = ["UnreadableFileError", "parse_xml", "read_junit", "read_sessions"]
+__all__ = ["parse_xml", "read_junit", "read_sessions"]
 
 _BEGAN: Final = re.compile(rb"<testsuite\b[^>]*\btimestamp=\"([^\"]{10,40})\"")
-
-
-class UnreadableFileError(Exception):
-    """A file is there and must not be read, or cannot be; the message is a sentence."""
 
 
 class _NoDoctype(ET.TreeBuilder):

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable
 from typing import cast
 
+from jumar.files import UnreadableFileError
 from jumar.loop.runners import parse_xml
 from jumar.loop.scorers.reports import report_builtin
 from jumar.loop.values import ScoreValue
-from jumar.loop.workfiles import UnreadableFileError
 
 __all__ = ["COVERAGE", "count_lines", "coverage_score"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from jumar.files import UnreadableFileError
 from jumar.loop.scorers.base import reading
 from jumar.loop.values import ScoreValue
-from jumar.loop.workfiles import UnreadableFileError, read_text
+from jumar.loop.workfiles import read_text
 from jumar.model.protocols import StepContext
 from jumar.model.records import ScoreReading
 

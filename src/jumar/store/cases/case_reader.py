@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from jumar.errors import StoreDamagedError
+from jumar.files import read_store_file
 from jumar.model.cases import CaseBest, CaseEnd, CaseInputs, CaseIteration, StepRecord
 from jumar.model.codec import Fields, decode
 from jumar.store.cases.layout import CasePaths, RunPaths, iter_number
-from jumar.store.reading import read_store_file
 
 __all__ = ["ITERATION", "STEPS", "CaseReader", "StepStart", "decoded"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jumar.store.layout import check_id
+from jumar.text import check_id
 
 __all__ = ["CasePaths", "RunPaths", "case_name", "case_number", "check_run_id", "iter_name", "iter_number", "list_runs"]
 

@@ -11,13 +11,13 @@ from typing import Final, TypeVar
 
 from jumar import files
 from jumar.errors import FormatTooNewError, JumarError, NotFoundError
+from jumar.files import read_store_file
+from jumar.findings import Findings, VerifyReport
 from jumar.model.cases import CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord
 from jumar.model.codec import Fields, broken_seal, decode
 from jumar.model.pipeline import DEFAULT_ROLES, GIVEN
 from jumar.store.cases.case_reader import ITERATION, STEPS
 from jumar.store.cases.layout import CasePaths, RunPaths, case_name, case_number, iter_name, iter_number
-from jumar.store.reading import read_store_file
-from jumar.store.verify import Findings, VerifyReport
 from jumar.text import escape
 
 __all__ = ["verify_run"]
