@@ -345,6 +345,32 @@ def test_what_stands_in_the_place_of_a_part_of_the_store_is_moved_and_not_gone_t
     holds(loop, 3)
 
 
+@pytest.mark.parametrize("isolation", ["none", "copy"])
+@pytest.mark.parametrize(
+    "act", ["pathlib.Path('.gitignore').write_text('')", "pathlib.Path('env/.gitignore').unlink(missing_ok=True)"]
+)
+def test_what_git_ignored_at_the_start_is_not_removed_for_an_agent(tmp_path: Path, act: str, isolation: str) -> None:
+    worse = (
+        f"if number % 2 == 0:\n    {act}; pathlib.Path('text.md').write_text('words 0'); pathlib.Path('new.bin').write_text('')"
+    )
+    place = project(tmp_path, worse, isolation=isolation)
+    (place / "env").mkdir()
+    for path, content in ((".gitignore", "*.bin\n"), ("keep.bin", "a person's"), ("env/.gitignore", "*\n"), ("env/keep", "too")):
+        (place / path).write_text(content)
+    jumar(place, "run", "--no-input", check=0)
+    assert [one["parent"] for one in records(place)] == [None, 0, 1, 1, 3]
+    assert len(records(place)[2]["artifacts_detail"]) > len(records(place)[1]["artifacts_detail"])
+    work = place if isolation == "none" else place / ".jumar/work/t"
+    for tree in (place, work):
+        assert ((tree / "keep.bin").read_text(), (tree / "env/keep").read_text()) == ("a person's", "too")
+    for number in ("4", "3"):
+        jumar(place, "select", "t", "--use", number, "--reason", "because", check=0)
+        jumar(place, "apply", "t", check=0)
+    while jumar(place, "apply", "t", "--undo", check=None).returncode == 0:
+        assert ((place / "keep.bin").read_text(), (place / "env/keep").read_text()) == ("a person's", "too")
+    assert ((place / "text.md").read_text(), (place / ".gitignore").read_text()) == ("words 0\n", "*.bin\n")
+
+
 MORE = {
     "takes a test away": "pathlib.Path('test_text.py').unlink(missing_ok=True)",
     "makes its test say yes": "pathlib.Path('test_text.py').write_text('')",

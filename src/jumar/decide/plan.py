@@ -80,8 +80,10 @@ def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactR
     target = Path(os.path.abspath(workdir))
     with Tree(target) as tree:
         present = rules.list(target, never=(store.paths.root,))
-        strangers = set[str]() if exact else strangers_among(store, (path for path in present if path not in manifest.entries))
-        ours = [path for path in present if path not in strangers]
+        others = {path for path in present if path not in manifest.entries}
+        theirs = store.not_kept_at_start("main", others)
+        strangers = set[str]() if exact else strangers_among(store, others - theirs)
+        ours = [path for path in present if path not in strangers and path not in theirs]
         restoring = plan_restore(manifest, artifacts, target, ours, cache=store.cache)
         refuse_leading_out(restoring, target)
         changes, unchanged, skipped = _compare(tree, restoring, manifest)

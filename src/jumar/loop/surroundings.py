@@ -10,22 +10,17 @@ because it changes when another project comes or goes.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import zlib
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from jumar import files
 from jumar.loop.bytecode import CACHE, installed, is_bytecode
 from jumar.loop.workspace import Workspace
-from jumar.model.codec import FORMAT, encode
 from jumar.store.loop_store import LoopStore
 from jumar.store.survey import ALWAYS_OUT, RESTORE_PREFIX
-from jumar.store.trust import place_of
+from jumar.store.tree_start import TreeStart
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -54,20 +49,6 @@ class Differences:
         return tuple(sorted({next(_tops(path, self.stays), path) for path in paths}))
 
 
-@dataclass(slots=True)
-class _Tree:
-    """One tree: its root's device and inode, the stamps of all that was in no snapshot, and what the start's checks changed.
-
-    A directory in ``touched`` ends with a slash, and stands for all below it. None: they have not run. ``lost``: agents have
-    worked in it, and nobody knows any more how it was.
-    """
-
-    root: tuple[int, int]
-    entries: dict[str, str]
-    touched: frozenset[str] | None = None
-    lost: bool = False
-
-
 class Surroundings:
     """Keeps it for the trees of one loop, in its store and in memory: what a program changes on disk is not read again.
 
@@ -77,7 +58,7 @@ class Surroundings:
     def __init__(self, store: LoopStore, own: tuple[str, ...] = ()) -> None:
         self._store = store
         self._own = own
-        self._trees: dict[str, _Tree] = {}
+        self._trees = store.tree_starts
 
     def begin(self, workspace: Workspace) -> None:
         """Look at a tree before the first program of the loop runs in it, or remember what was seen then.
@@ -88,12 +69,12 @@ class Surroundings:
         root = (status.st_dev, status.st_ino)
         if workspace.name in self._trees and self._trees[workspace.name].root == root:
             return
-        tree = self._read(workspace)
+        tree = TreeStart.read(self._store.paths, self._store.trust, workspace.name)
         if tree is None and self._worked_in(workspace):
-            tree = _Tree(root, {}, lost=True)
+            tree = TreeStart(root, {}, lost=True)
         if tree is None or tree.root != root:
             entries = _Look(workspace, frozenset(workspace.paths())).stamps
-            tree = _Tree(root, entries, None if tree is None else tree.touched)
+            tree = TreeStart(root, entries, None if tree is None else tree.touched)
             self._write(workspace, tree)
         self._trees[workspace.name] = tree
 
@@ -146,32 +127,8 @@ class Surroundings:
         attempts = (attempt.start for attempt in self._store.attempts())
         return any(start.purpose == "generate" and start.candidate == workspace.slot for start in attempts)
 
-    def _file(self, workspace: Workspace) -> Path:
-        return self._store.paths.recheck / f"start-{workspace.name}.json"
-
-    def _write(self, workspace: Workspace, tree: _Tree) -> None:
-        document: dict[str, Any] = {"format": FORMAT, "root": tree.root}
-        document["touched"] = None if tree.touched is None else sorted(tree.touched)
-        document["entries"] = b64encode(zlib.compress(json.dumps(tree.entries).encode(), 1)).decode()
-        path = self._file(workspace)
-        with files.as_write_error("write", path):
-            files.make_directory(path.parent)
-            files.replace_file(path, encode(document, exact=True, place=place_of(self._store.nonce, path)))
-
-    def _read(self, workspace: Workspace) -> _Tree | None:
-        """Return what was kept; None where nothing was, or nothing that jumar wrote."""
-        path = self._file(workspace)
-        content = files.content_of(path)
-        if content is None or not self._store.trust.takes(path, content):
-            return None
-        try:
-            document = cast("dict[str, Any]", json.loads(content))
-            entries = cast("dict[str, str]", json.loads(zlib.decompress(b64decode(document["entries"]))))
-            device, inode = document["root"]
-            touched = document["touched"]
-            return _Tree((device, inode), entries, None if touched is None else frozenset(touched))
-        except (zlib.error, ValueError, KeyError, TypeError):
-            return None
+    def _write(self, workspace: Workspace, tree: TreeStart) -> None:
+        tree.write(self._store.paths, self._store.trust, workspace.name)
 
 
 class _Free:

@@ -240,7 +240,9 @@ class Workspace:
         return not plan.write and not plan.delete
 
     def _plan(self, manifest: Manifest, artifacts: Path) -> RestorePlan:
-        return plan_restore(manifest, artifacts, self.directory, self.paths(), cache=self.cache)
+        present = set(self.paths())
+        present -= self._store.not_kept_at_start(self.name, present.difference(manifest.entries))
+        return plan_restore(manifest, artifacts, self.directory, present, cache=self.cache)
 
     def restore(self, number: int) -> None:
         """Make the tree equal to iteration ``number``; see :meth:`carry_out`, and where that cannot be, :meth:`bring_back`."""

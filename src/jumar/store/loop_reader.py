@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -41,6 +41,7 @@ from jumar.store.reading import (
 )
 from jumar.store.settled import Settled
 from jumar.store.staging import ARTIFACTS, MANIFEST, METRICS, Pending, read_pending
+from jumar.store.tree_start import TreeStart
 from jumar.store.trust import Trust
 
 __all__ = ["LoopReader"]
@@ -85,6 +86,7 @@ class LoopReader:
         self._all_readings: tuple[Reading, ...] | None = None
         self._manifests: dict[int, Manifest] = {}
         self._looked: set[Listing] = set()
+        self.tree_starts: dict[str, TreeStart] = {}  # of a run: what a program changes on disk is not read again
 
     def iteration_numbers(self) -> tuple[int, ...]:
         """Return the numbers of the acknowledged iterations, ascending."""
@@ -241,6 +243,15 @@ class LoopReader:
         path = self.paths.checks_of(max(numbers)) / MANIFEST
         listed = ManifestFile.from_json(decode(self.trust.read(path), os.fspath(path)))
         return max(numbers), Manifest({detail.path: detail for detail in listed.changed})
+
+    def not_kept_at_start(self, tree: str, paths: Iterable[str]) -> set[str]:
+        """Return those of ``paths`` that lay in a tree (``main``, or a candidate's) in no snapshot when the loop began.
+
+        They are a person's, whatever a program made of the ignore files since, and no restore deletes them. Lost, there are none.
+        """
+        asked = set(paths)
+        start = self.tree_starts.get(tree) or (TreeStart.read(self.paths, self.trust, tree) if asked else None)
+        return set() if start is None else asked.intersection(start.entries)
 
     def has_snapshot(self, number: int) -> bool:
         """Return whether the iteration's artifacts are still there."""
