@@ -346,13 +346,9 @@ def test_what_stands_in_the_place_of_a_part_of_the_store_is_moved_and_not_gone_t
 
 
 @pytest.mark.parametrize("isolation", ["none", "copy"])
-@pytest.mark.parametrize(
-    "act", ["pathlib.Path('.gitignore').write_text('')", "pathlib.Path('env/.gitignore').unlink(missing_ok=True)"]
-)
+@pytest.mark.parametrize("act", ["open('.gitignore', 'w')", "pathlib.Path('env/.gitignore').unlink(missing_ok=True)"])
 def test_what_git_ignored_at_the_start_is_not_removed_for_an_agent(tmp_path: Path, act: str, isolation: str) -> None:
-    worse = (
-        f"if number % 2 == 0:\n    {act}; pathlib.Path('text.md').write_text('words 0'); pathlib.Path('new.bin').write_text('')"
-    )
+    worse = f"number % 2 or ({act}, open('text.md', 'w').write('words 0'), open('new.bin', 'w'))"
     place = project(tmp_path, worse, isolation=isolation)
     (place / "env").mkdir()
     for path, content in ((".gitignore", "*.bin\n"), ("keep.bin", "a person's"), ("env/.gitignore", "*\n"), ("env/keep", "too")):
