@@ -367,6 +367,45 @@ def test_what_git_ignored_at_the_start_is_not_removed_for_an_agent(tmp_path: Pat
     assert ((place / "text.md").read_text(), (place / ".gitignore").read_text()) == ("words 0\n", "*.bin\n")
 
 
+SUICIDAL = """
+import os, pathlib, signal
+if os.environ["JUMAR_ITERATION"] == "1":
+    scratch = max(pathlib.Path(".jumar/loops/t/attempts").glob("*.start.json")).name[:6]
+    usage = pathlib.Path(".jumar/loops/t/scratch", scratch, "usage.json")
+    usage.parent.mkdir(parents=True, exist_ok=True)
+    usage.write_text('{"cost_usd": 0, "tokens_used": 0}')
+    shell = pathlib.Path(f"/proc/{os.getppid()}/stat").read_text().split()
+    os.kill(int(shell[3]) if shell[1] == "(sh)" else os.getppid(), signal.SIGKILL)
+print(0.5)
+"""
+JUDGE = """
+import json, sys
+open(sys.argv[1], "a").write("asked\\n")
+print(json.dumps({"gestalt": 3, "usage": {"cost_usd": 0.05, "input_tokens": 1, "output_tokens": 1}}))
+"""
+
+
+@pytest.mark.parametrize(("most", "kills"), [(0.25, 3), (9, 5)], ids=["limited", "plenty"])
+def test_what_kills_jumar_while_it_is_scored_is_paid_for_and_given_up(tmp_path: Path, most: float, kills: int) -> None:
+    place = project(tmp_path, "pass", most=2)
+    (tmp_path / "judge.py").write_text(JUDGE)
+    (place / "prog.py").write_text(SUICIDAL)
+    config = (place / "jumar.toml").read_text().replace("max_cost_usd = 0.05", f"max_cost_usd = {most}")
+    (place / "jumar.toml").write_text(
+        config
+        + "[[scorers]]\ndimension = 'judged'\nbuiltin = 'judge'\nitems = 'text.md'\nrubric = 'text'\nrepeat = 1\ncache = false\n"
+        f"judge = 'command:{sys.executable} {tmp_path}/judge.py {tmp_path}/asked.log'\nreserve_cost = 0.05\n"
+        f"[[scorers]]\ndimension = 'program'\ncommand = '{sys.executable} prog.py'\n"
+    )
+    ends = [jumar(place, "run", "--no-input", check=None).returncode for _ in range(kills + 1)]
+    assert (ends[:-1], ends[-1] in {0, 10, 11}) == ([-9] * kills, True)
+    assert [one["status"] for one in records(place)[1:2]] == ["validator_broken"]
+    assert f"jumar was killed {kills} times while it was evaluated" in records(place)[1]["status_reason"]
+    paid = 0.05 * len((tmp_path / "asked.log").read_text().split())
+    cost = json.loads(jumar(place, "status", "t", "--json", check=0).stdout)["spend"]["cost_usd"]
+    assert paid <= cost <= most
+
+
 MORE = {
     "takes a test away": "pathlib.Path('test_text.py').unlink(missing_ok=True)",
     "makes its test say yes": "pathlib.Path('test_text.py').write_text('')",

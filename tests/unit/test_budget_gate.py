@@ -229,8 +229,8 @@ def test_reservation_is_what_is_configured_else_the_largest_seen_of_its_kind():
     assert reservation(attempts, Budget(reserve_cost_usd=0.125), "generate") == of(0.125, 30)
     assert reservation(attempts, Budget(reserve_tokens=99), "generate") == of(0.5, 99)
     assert reservation(attempts, Budget(), "score") == of(0.0, 0)
-    assert reservation(attempts, Budget(), "confirm") == NOTHING
-    assert reservation([], Budget(), "generate") == NOTHING
+    assert reservation(attempts, Budget(), "confirm") == of(0.0, 0)
+    assert reservation([], Budget(), "confirm") == reservation([], Budget(), "generate") == NOTHING
 
 
 def test_scoring_reserves_what_scoring_took_and_the_configured_amount_only_before_that_is_known():
@@ -238,6 +238,12 @@ def test_scoring_reserves_what_scoring_took_and_the_configured_amount_only_befor
     assert reservation([], budget, "score") == of(2.0, 50)
     assert reservation([attempt(1, None, None, "score")], budget, "score") == of(2.0, 50)
     assert reservation([attempt(1, 0.0, 0, "score")], budget, "score") == of(0.0, 0)
+
+
+def test_the_first_confirmation_reserves_no_less_than_scoring_took():
+    scored = attempt(1, 0.5, 10, "score")
+    assert reservation([scored], Budget(reserve_cost_usd=0.25, reserve_tokens=50), "confirm") == of(0.5, 50)
+    assert reservation([scored, attempt(2, 0.125, 5, "confirm")], Budget(reserve_cost_usd=2.0), "confirm") == of(0.125, 5)
 
 
 def test_an_attempt_that_was_turned_away_says_nothing_about_the_next():

@@ -15,7 +15,8 @@ def reservation(attempts: Iterable[Attempt], budget: Budget, purpose: Purpose) -
     """Return what to set aside for a step of ``purpose``, each measure by itself; None where nothing is known.
 
     To generate: what is configured, else the largest seen of that purpose. To score or to confirm: the largest seen, else what is
-    configured, because checks are free as a rule and the configured amount is what a run of the generator may cost. Seen is what
+    configured, because checks are free as a rule and the configured amount is what a run of the generator may cost; to confirm
+    for the first time, no less than scoring took before. Seen is what
     an attempt told of itself; one that was turned away at once told nothing. The order of ``attempts`` does not matter.
     """
     return RunningReservation().of(tuple(attempts), budget, purpose)
@@ -39,6 +40,8 @@ class RunningReservation:
             if attempt.start.purpose == purpose:
                 seen = _larger(seen, attempt)
         configured = Reservation(cost_usd=budget.reserve_cost_usd, tokens=budget.reserve_tokens)
+        if purpose == "confirm":  # the first one asks the scorers, or others than they are
+            configured = larger(configured, self._largest.get("score", Reservation()))
         return _either(configured, seen) if purpose == "generate" else _either(seen, configured)
 
 

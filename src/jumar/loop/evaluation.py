@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from jumar.errors import JumarError, StoreWriteError
 from jumar.files import as_write_error, make_directory
@@ -52,6 +52,7 @@ _STATUS_OF: Mapping[Outcome, Status] = {
 
 
 _FULL = "cut off: "
+_MOST_KILLED: Final = 5  # evaluations of one snapshot during which jumar was killed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +114,9 @@ class Evaluation:
             if _broken(kept) is None or before > retries or refused_evaluation(self.run) is not None:
                 return kept
             found = kept.found
+        given_up = self._given_up(pending)
+        if given_up is not None:
+            return Answers((CheckResult(name="evaluation", passed=False, broken=given_up),), found=found)
         for left in range(max(0, retries - before), -1, -1):
             answers = yield from self._attempt(pending, ended)
             if answers is None:
@@ -144,8 +148,24 @@ class Evaluation:
 
     def _broken_before(self, pending: Pending) -> int:
         """Return how often this snapshot was evaluated in vain before an interruption."""
+        return self._ended_as("broken", pending)
+
+    def _given_up(self, pending: Pending) -> str | None:
+        """Return why a snapshot whose evaluation did not survive is not evaluated again; None where it is, and for the start.
+
+        Each try is paid for, so that all but the first need room; and what they run may be what kills jumar.
+        """
+        lost = 0 if pending.stage.get("parent") is None else self._ended_as("lost", pending)
+        refused = refused_evaluation(self.run) if lost else None
+        if refused is None and lost < _MOST_KILLED:
+            return None
+        times = "once" if lost == 1 else f"{lost} times"
+        return f"jumar was killed {times} while it was evaluated" + (f", and {refused}" if refused else "")
+
+    def _ended_as(self, outcome: Outcome, pending: Pending) -> int:
         attempts = self.run.ended_attempts(pending.number)
-        return sum(end.outcome == "broken" for start, end in attempts if start.nonce == pending.nonce)
+        same = (end for start, end in attempts if start.nonce == pending.nonce and start.purpose == "score")
+        return sum(end.outcome == outcome for end in same)
 
     def _attempt(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
         run, number, stage = self.run, pending.number, pending.stage

@@ -16,7 +16,7 @@ from jumar.loop.run import LoopRun
 from jumar.loop.snapshots import take_ended
 from jumar.loop.strays import end_strays
 from jumar.loop.trees import Trees
-from jumar.loop.usage import read_usage_file
+from jumar.loop.usage import NOTHING_REPORTED, read_usage_file
 from jumar.loop.work import drive
 from jumar.loop.workspace import Workspace
 from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
@@ -76,11 +76,15 @@ def record_failed(run: LoopRun, trees: Trees) -> None:
 
 
 def _write_off(run: LoopRun, attempt: Attempt) -> None:
-    """End an attempt whose process died: charged what was set aside for it, and its time up to the last heartbeat."""
+    """End an attempt whose process died: charged what was set aside for it, and its time up to the last heartbeat.
+
+    Only a generator reports itself what it used: beside an evaluation any program may have written such a file.
+    """
     start = attempt.start
     end_strays(start.nonce)
     paths = run.store.paths
-    reading = read_usage_file(paths.attempt_scratch(start.number) / "usage.json")
+    reported = paths.attempt_scratch(start.number) / "usage.json"
+    reading = read_usage_file(reported) if start.purpose == "generate" else NOTHING_REPORTED
     end = AttemptEnd(
         outcome="lost",
         seconds=last_beat(paths.heartbeat(start.number)),
