@@ -184,6 +184,17 @@ def test_failures_with_exit_code_0_pass_and_are_told(work):
     assert "[jumar: exit code 0 although 1 test failed]" in found.output_tail
 
 
+@pytest.mark.parametrize("baseline", [None, "no_new_failures"])
+def test_an_exit_code_0_that_was_not_the_starts_is_not_believed_against_failing_tests(work, baseline):
+    write(work, a="pass", b="fail")
+    start = check(work, PYTEST, baseline=baseline)
+    write(work, a="fail", b="fail")
+    forged = f"{PYTEST} || true"
+    assert check(work, forged, start, baseline=baseline).passed is False
+    told = check(work, forged, baseline=baseline)
+    assert (told.passed, check(work, forged, told, baseline=baseline).passed) == (True, True)
+
+
 def test_each_run_is_counted_by_itself_where_names_change(work):
     write(work, a="pass", b="fail")
     start = check(work, PYTEST, known="each")

@@ -131,8 +131,9 @@ class CommandValidator:
         counted = check if self._known == "none" else self._counted(check, suite, context)
         if counted.tests is None and self._known != "none" and not counted.note:
             counted = replace(counted, note=_why_no_test(suite, result))
-        if result.exit_code == 0:
+        if result.exit_code == 0 and not _contradicted(counted, context):
             return counted
+        counted = replace(counted, passed=False)
         failing, unknown = self._failing(counted, result, suite, problem)
         counted = replace(counted, failures=failing)
         if self._baseline is None:
@@ -256,6 +257,17 @@ def _against_start(check: CheckResult, unknown: str | None, context: StepContext
 
 def _start_of(name: str, context: StepContext) -> CheckResult | None:
     return next((check for check in context.baseline_checks if check.name == name), None)
+
+
+def _contradicted(check: CheckResult, context: StepContext) -> bool:
+    """Return whether tests failed of a run that ended with exit code 0, which the candidate's own code can make of any.
+
+    A command that did so at the start too means nothing by it.
+    """
+    if context.iteration == 0 or check.tests is None or not check.tests.failed:
+        return False
+    start = _start_of(check.name, context)
+    return start is None or start.exit_code != 0 or start.tests is None or not start.tests.failed
 
 
 def _noted(check: CheckResult, sentence: str) -> CheckResult:
