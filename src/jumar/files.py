@@ -36,6 +36,7 @@ __all__ = [
     "copy_file",
     "free_bytes",
     "fsync_directory",
+    "give_rights",
     "is_directory",
     "is_inside",
     "is_sparse",
@@ -390,6 +391,15 @@ def content_of(path: str | Path) -> bytes | None:
         return None
     finally:
         os.close(fd)
+
+
+def give_rights(path: str | Path) -> None:
+    """Let the owner read and write a file, and enter a directory; what is somebody else's, or a link, is left as it is."""
+    with contextlib.suppress(OSError):
+        mode = os.lstat(path).st_mode
+        needed = stat.S_IRWXU if stat.S_ISDIR(mode) else stat.S_IRUSR | stat.S_IWUSR
+        if not stat.S_ISLNK(mode) and mode & needed != needed:
+            os.chmod(path, stat.S_IMODE(mode) | needed)
 
 
 def names_in(directory: str | Path) -> list[str]:

@@ -61,6 +61,10 @@ ATTACKS = {
         "    seal['seal'] = hashlib.sha256(text.encode()).hexdigest()\n"
         "    path.write_text(json.dumps(seal, indent=2)[:-2] + ',\\n  \"mark\": \"' + 'ab' * 6 + ':' + '0' * 64 + '\"\\n}\\n')"
     ),
+    "a FIFO for its lock": "lock = store.parents[1] / 'locks/t'; lock.unlink(); os.mkfifo(lock)",
+    "a person's file for its lock": "lock = store.parents[1] / 'locks/t'; lock.unlink(); os.link(origin / 'text.md', lock)",
+    "a directory for its lock": "lock = store.parents[1] / 'locks/t'; lock.unlink(); (lock / 'x').mkdir(parents=True)",
+    "a file for all locks": "shutil.rmtree(store.parents[1] / 'locks'); (store.parents[1] / 'locks').write_text('')",
     "what stands for the attempts": "(store / 'attempts.settled').write_text('0 {}\\n')",
 }
 AGENT = """

@@ -127,7 +127,7 @@ def test_the_generation_tells_whether_somebody_else_wrote(path: Path) -> None:
 def test_the_file_is_rewritten_in_place_and_never_deleted(path: Path) -> None:
     with LoopLock(path):
         inode = path.stat().st_ino
-    path.write_bytes(b"x" * 3000)
+    path.write_bytes(b'{"pid": ' + b"x" * 3000)  # as where its holder was killed while it wrote
     with LoopLock(path):
         content = json.loads(path.read_bytes())
     assert path.stat().st_ino == inode
@@ -236,11 +236,36 @@ def test_a_long_command_is_cut_and_escaped(path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_lock_that_cannot_be_written_is_an_error_of_the_disk(path: Path) -> None:
-    path.parent.mkdir()
-    path.mkdir()
+    path.parent.parent.rmdir()
+    path.parent.parent.write_text("a file")
     with pytest.raises(StoreWriteError, match=r"could not lock .*demo"):
         LoopLock(path).acquire()
     assert who_holds(path) is None
+
+
+@pytest.mark.parametrize("what", ["a hard link", "a FIFO", "a link", "a directory", "a text", "a file for its directory"])
+def test_what_stands_in_its_place_is_neither_written_nor_waited_for(path: Path, what: str) -> None:
+    mine = path.parent.parent / "mine.txt"
+    mine.write_text("a person's")
+    path.parent.mkdir()
+    {
+        "a hard link": lambda: os.link(mine, path),
+        "a FIFO": lambda: os.mkfifo(path),
+        "a link": lambda: path.symlink_to(mine),
+        "a directory": lambda: (path / "x").mkdir(parents=True),
+        "a text": lambda: path.write_text("words"),
+        "a file for its directory": lambda: (path.parent.rmdir(), path.parent.write_text("words")),
+    }[what]()
+    assert (who_holds(path), LoopLock(path).last_holder_was_me()) == (None, False)
+    with LoopLock(path) as lock:
+        assert (who_holds(path) or {})["pid"] == os.getpid()
+        assert lock.last_holder_was_me()
+    assert mine.read_text() == "a person's"
+    assert 1 == len([*path.parent.parent.rglob("*.set-aside-*")])
+    with LoopLock(path):
+        os.link(path, mine.with_name("another name"))
+        with pytest.raises(LockedError):
+            LoopLock(path).acquire()
 
 
 def test_the_message_names_the_loop_of_a_tracker(fresh_place: Path) -> None:

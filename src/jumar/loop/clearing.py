@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from jumar import files
 from jumar.errors import ArtifactError, ConflictError, StoreWriteError
 from jumar.files import copy_alike, is_directory, make_directory, remove_tree
 from jumar.loop.space import disk_is_full
@@ -79,11 +80,8 @@ def _shortened(path: str) -> str:
 def give_rights(tree: Path, folders: Iterable[str]) -> None:
     """Let the owner read, write and enter directories of ``tree`` and those around them; others' are left as they are."""
     for each in sorted({around for folder in folders for around in _around(folder)}, key=len):
-        path = tree / each
-        with contextlib.suppress(OSError):
-            mode = os.lstat(path).st_mode
-            if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
-                path.chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
+        if is_directory(tree / each):
+            files.give_rights(tree / each)
 
 
 def _around(folder: str) -> Iterator[str]:

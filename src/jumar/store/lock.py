@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import secrets
+import stat
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,6 +30,8 @@ __all__ = ["Holder", "LoopLock", "holder_of", "who_holds"]
 
 _COMMAND_LENGTH: Final = 60
 _CONTENT_LENGTH: Final = 4096
+_BEGINS: Final = b'{"pid": '
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class LoopLock:
@@ -106,11 +109,13 @@ class LoopLock:
         if self._pid != os.getpid():
             return False
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = os.open(self.path, _READ)
         except OSError:
             return False
         try:
             return self._mark in os.pread(fd, _CONTENT_LENGTH, 0)
+        except OSError:
+            return False
         finally:
             os.close(fd)
 
@@ -128,24 +133,33 @@ class LoopLock:
         try:
             self._wait_for(fd)
             valid = _is_at(fd, self.path)
+            if valid and not _is_lock(fd):
+                valid = False
+                _set_aside(self.path)
             if valid:
                 self.unchanged_since_mine = _content(fd).get("nonce") == self._nonce
                 _write(fd, self._nonce)
         except BaseException:
             os.close(fd)
             raise
-        if not valid:  # deleted with its loop while this process waited; a new loop of the name has a file of its own
+        if not valid:  # also deleted with its loop while this process waited; a new loop of the name has a file of its own
             os.close(fd)
             return self._take()
         return fd
 
     def _open(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        try:
+        """Open the lock, or make it. A link or a directory in its place, or a file in that of its directory, makes way."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+        with contextlib.suppress(OSError):
             return os.open(self.path, flags, 0o644)
-        except FileNotFoundError:
-            files.make_directory(self.path.parent)
-            return os.open(self.path, flags, 0o644)
+        files.give_rights(self.path.parent)
+        if os.path.lexists(self.path.parent) and not self.path.parent.is_dir():
+            _set_aside(self.path.parent)
+        files.make_directory(self.path.parent)
+        files.give_rights(self.path)
+        if os.path.lexists(self.path) and not stat.S_ISREG(os.lstat(self.path).st_mode):
+            _set_aside(self.path)
+        return os.open(self.path, flags, 0o644)
 
     def _wait_for(self, fd: int) -> None:
         if not files.wait_for_lock(fd, self.patience):
@@ -159,7 +173,7 @@ def who_holds(path: Path) -> dict[str, Any] | None:
     is free.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        fd = os.open(path, _READ)
     except OSError:
         return None
     try:
@@ -194,7 +208,7 @@ def holder_of(path: Path) -> Holder | None:
     held = content is not None
     if content is None:
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = os.open(path, _READ)
         except OSError:
             return None
         try:
@@ -232,6 +246,19 @@ def _is_at(fd: int, path: Path) -> bool:
     return os.path.samestat(os.fstat(fd), there)
 
 
+def _is_lock(fd: int) -> bool:
+    """Return whether a file may be written as a lock: it has no other name, and is empty or was written as one before."""
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        return False
+    return status.st_size == 0 or os.pread(fd, len(_BEGINS), 0) == _BEGINS
+
+
+def _set_aside(path: Path) -> None:
+    """Give what stands in the place of a lock, and may be a person's, another name beside it."""
+    path.rename(path.with_name(f"{path.name}.set-aside-{secrets.token_hex(4)}"))
+
+
 def _loop(path: Path) -> str:
     return f"loop '{escape(path.parent.name if path.name == '.lock' else path.name)}'"
 
@@ -253,7 +280,7 @@ def _held_message(what: str, holder: dict[str, Any]) -> str:
 
 
 def _content(fd: int) -> dict[str, Any]:
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, OSError):
         found: object = json.loads(os.pread(fd, _CONTENT_LENGTH, 0))
         if isinstance(found, dict):
             return cast("dict[str, Any]", found)
@@ -282,8 +309,8 @@ def _command() -> str:
 def _process_start(pid: int) -> int | None:
     """Return when ``pid`` started, in clock ticks since boot; None where /proc does not say. Tells a reused number apart."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            fields = stat.read().rpartition(b")")[2].split()
+        with open(f"/proc/{pid}/stat", "rb") as status:
+            fields = status.read().rpartition(b")")[2].split()
         return int(fields[19])
     except (OSError, ValueError, IndexError):
         return None
