@@ -380,7 +380,7 @@ def content_of(path: str | Path) -> bytes | None:
     """Return the content of a regular file; None when there is none, and for a link, a FIFO or a directory."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    except (OSError, ValueError):  # also a path that holds a NUL
         return None
     try:
         status = os.fstat(fd)

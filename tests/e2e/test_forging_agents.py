@@ -371,6 +371,34 @@ def test_what_git_ignored_at_the_start_is_not_removed_for_an_agent(tmp_path: Pat
     assert ((place / "text.md").read_text(), (place / ".gitignore").read_text()) == ("words 0\n", "*.bin\n")
 
 
+BROKEN_GIT = {
+    "a directory for a lock": "os.system('mkdir -p $(git rev-parse --absolute-git-dir)/index.lock/x')",
+    "a file for the repository": "os.system('rm -rf .git; echo hi > .git')",
+    "a link to itself": "os.system('rm -rf .git; ln -s .git .git')",
+    "a FIFO": "os.system('rm -rf .git; mkfifo .git')",
+    "the person's repository": "os.system(f'rm -rf .git; echo gitdir: {origin}/.git > .git')",
+    "a link to the person's repository": "os.system(f'rm -rf .git; ln -s {origin}/.git .git')",
+    "a FIFO among all worktrees": (
+        "os.system(f'mkdir -p {origin}/.git/worktrees/zz; mkfifo {origin}/.git/worktrees/zz/gitdir; rm -rf .git')"
+    ),
+}
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize("isolation", ["copy", "worktree"])
+@pytest.mark.parametrize("attack", BROKEN_GIT)
+def test_what_becomes_of_git_in_a_tree_of_ours_ends_nothing(tmp_path: Path, attack: str, isolation: str) -> None:
+    place = project(tmp_path, BROKEN_GIT[attack], isolation=isolation)
+    for command in ("init -q", "add -A", "-c user.name=a -c user.email=a@b commit -qm a"):
+        subprocess.run(["git", *command.split()], cwd=place, check=True)
+    (place / ".git/index.lock").write_text("of a git that runs")
+    jumar(place, "run", "--no-input", "-n", "3", check=0)
+    jumar(place, "run", "--no-input", "-n", "4", check=0)
+    assert [one["quality_score"] for one in records(place)] == [10.0, 11.0, 12.0, 13.0, 14.0]
+    assert (place / ".git/index.lock").exists()
+    jumar(place, "cleanup", "t", "--trees", check=0)
+
+
 SUICIDAL = """
 import os, pathlib, signal
 if os.environ["JUMAR_ITERATION"] == "1":

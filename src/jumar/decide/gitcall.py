@@ -44,6 +44,7 @@ _SETTINGS = (
     "advice.graftFileDeprecated=false",
 )
 _TAIL = 2000
+_TIMEOUT = 120  # seconds
 
 
 def _nothing() -> Mapping[str, str]:
@@ -80,14 +81,18 @@ class Git:
         if program is None:
             raise UsageError("git was not found on PATH; install it, or run `jumar apply` without --branch, --commit and --patch")
         options = [part for setting in (*_SETTINGS, *self.settings) for part in ("-c", setting)]
-        return subprocess.run(
-            [program, *options, *arguments],
-            cwd=self.directory,
-            env=self._surroundings(),
-            input=stdin,
-            capture_output=True,
-            check=False,
-        )
+        try:
+            return subprocess.run(
+                [program, *options, *arguments],
+                cwd=self.directory,
+                env=self._surroundings(),
+                input=stdin,
+                capture_output=True,
+                timeout=_TIMEOUT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise UsageError(f"git {arguments[0]} did not end within {_TIMEOUT} s in {escape(str(self.directory))}") from error
 
     def using(self, *settings: str, directory: Path | None = None, **environment: str | Path) -> Git:
         """Return the same repository with further settings and environment variables."""

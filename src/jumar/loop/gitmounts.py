@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.errors import ConfigError
+from jumar.files import content_of
 from jumar.text import escape
 
 __all__ = ["git_mounts", "refuse_links"]
@@ -125,18 +126,12 @@ def _resolved(value: str, base: str) -> str:
 
 def _pointed(file: str) -> str | None:
     """Return the directory that a file ``.git`` points to."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        text = Path(file).read_text("utf-8")
-        if text.startswith("gitdir:"):
-            return _resolved(text.removeprefix("gitdir:").strip(), os.path.dirname(file))
-    return None
+    text = os.fsdecode(content_of(file) or b"")
+    return _resolved(text.removeprefix("gitdir:").strip(), os.path.dirname(file)) if text.startswith("gitdir:") else None
 
 
 def _common(repository: str) -> str:
-    try:
-        return os.path.join(repository, Path(repository, "commondir").read_text("utf-8").strip())
-    except (OSError, UnicodeDecodeError):
-        return repository
+    return os.path.join(repository, os.fsdecode(content_of(f"{repository}/commondir") or b"").strip())
 
 
 def _top(work: str) -> str | None:

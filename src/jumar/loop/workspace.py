@@ -67,6 +67,7 @@ class Workspace:
             self._within = place_in_repository(self.origin)
         self.directory = self.tree / self._within
         self.made = 0
+        self._git_waits = False
         self._parent = os.path.realpath(self.tree.parent)
         self._identity: tuple[int, int] | None = None
 
@@ -171,11 +172,8 @@ class Workspace:
 
         Nothing may run in the tree.
         """
-        if self._kind == "worktree":
+        if self._kind != "in place":
             unlock(self.tree)
-        elif self._kind == "copy":
-            for name in ("index.lock", "HEAD.lock"):
-                (self.tree / _GIT / name).unlink(missing_ok=True)
 
     def discard(self) -> str | None:
         """Remove the tree; in place nothing happens.
@@ -330,7 +328,7 @@ class Workspace:
         return tuple(listed.split()) if listed else (after,)
 
     def _git(self, *arguments: str) -> str | None:
-        if not self.in_repository():
+        if self._git_waits or not self.in_repository():
             return None
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | self.variables()
         try:
@@ -343,7 +341,11 @@ class Workspace:
                 timeout=_TIMEOUT,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired):
+        except subprocess.TimeoutExpired:
+            self._tell(f"git did not answer within {_TIMEOUT} s in {escape(str(self.directory))}, and is not asked again")
+            self._git_waits = True
+            return None
+        except OSError:
             return None
         return done.stdout.strip() or None if done.returncode == 0 else None
 

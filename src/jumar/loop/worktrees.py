@@ -23,6 +23,7 @@ from jumar.text import escape
 __all__ = ["check_repository", "discard_worktree", "is_whole", "make_worktree", "place_in_repository", "unlock"]
 
 _MARKER: Final = "jumar"  # in the worktree's own git directory: the commit that it began at, written when it is whole
+_GIT: Final = ".git"
 _GITLINK: Final = b"160000 "
 _WAY_OUT: Final = 'use isolation = "copy" instead'
 
@@ -38,6 +39,7 @@ def check_repository(workdir: Path) -> Git:
     repository = find_repository(workdir)
     if repository is None:
         raise ConfigError(f'isolation = "worktree" needs a git repository, and {escape(str(workdir))} is in none: {_WAY_OUT}')
+    _entries(repository)
     if repository.attempt("rev-parse", "--verify", "--quiet", "HEAD^{commit}").returncode != 0:
         raise ConfigError(
             f'isolation = "worktree" begins at the last commit, and {escape(str(repository.directory))} has none: '
@@ -121,11 +123,15 @@ def _copy(top: Path, tree: Path, paths: Iterable[str], *, never: Path) -> None:
 
 
 def unlock(tree: Path) -> None:
-    """Remove the locks that a killed git left in the tree's own git directory. Nothing may run in ``tree``."""
-    own = _own_directory(tree)
+    """Remove the locks that a killed git left in the git directory of a tree of ours. Nothing may run in ``tree``.
+
+    What is in the way of that, or is no such directory, is left to whoever made it so.
+    """
+    own = tree / _GIT if files.is_directory(tree / _GIT) else _own_directory(tree)
     if own is not None:
-        for name in ("index.lock", "HEAD.lock"):
-            (own / name).unlink(missing_ok=True)
+        for lock in (own / "index.lock", own / "HEAD.lock"):
+            with contextlib.suppress(OSError):
+                files.remove_any(lock)
 
 
 def discard_worktree(workdir: Path, tree: Path, ref: str) -> str | None:
@@ -141,6 +147,7 @@ def discard_worktree(workdir: Path, tree: Path, ref: str) -> str | None:
     except UsageError:
         repository = None
     if repository is not None and own is not None:
+        _entries(repository)
         # twice: also where it is locked
         repository.attempt("worktree", "remove", "--force", "--force", os.fspath(tree))
     with files.as_write_error("remove", tree):
@@ -156,8 +163,8 @@ def _keep_commits(tree: Path, ref: str) -> str | None:
     if own is None:
         return None
     here = Git(directory=tree)
-    with contextlib.suppress(UsageError, OSError):
-        base = (own / _MARKER).read_text(encoding="ascii").strip()
+    with contextlib.suppress(UsageError, OSError, UnicodeDecodeError):
+        base = (files.content_of(own / _MARKER) or b"").decode().strip()
         head = here.text("rev-parse", "--verify", "HEAD^{commit}")
         if head != base:
             name = f"refs/jumar/{re.sub(r'[^A-Za-z0-9_/-]', '-', ref)}-{head[:12]}"
@@ -167,26 +174,38 @@ def _keep_commits(tree: Path, ref: str) -> str | None:
 
 
 def _own_directory(tree: Path) -> Path | None:
-    """Return the worktree's own directory inside the repository's, None where there is none."""
-    try:
-        text = (tree / ".git").read_bytes()
-    except OSError:
-        return None
+    """Return the worktree's own directory inside the repository's, None where there is none.
+
+    That is one which says so itself: a program may have made ``.git`` point anywhere.
+    """
+    text = files.content_of(tree / _GIT) or b""
     if not text.startswith(b"gitdir: "):
         return None
     own = tree / os.fsdecode(text.removeprefix(b"gitdir: ").rstrip(b"\n"))
-    return own if own.is_dir() else None
+    return own if _tree_of(own) == os.path.realpath(tree) else None
+
+
+def _tree_of(own: Path) -> str | None:
+    """Return the tree that a worktree's own directory is of, by its real path; None where it does not say."""
+    text = files.content_of(own / "gitdir")
+    return None if not text or b"\0" in text else os.path.realpath((own / os.fsdecode(text.rstrip(b"\n"))).parent)
 
 
 def _entries_of(repository: Git, tree: Path) -> list[Path]:
     """Return what the repository still has of a worktree at ``tree``; other worktrees are left alone, stale ones too."""
+    place = os.path.realpath(tree)
+    return [entry for entry in _entries(repository) if _tree_of(entry) == place]
+
+
+def _entries(repository: Git) -> list[Path]:
+    """Return what the repository has of its worktrees. git reads them all, so that a FIFO there goes: it would wait for ever."""
     common = repository.directory / repository.text("rev-parse", "--git-common-dir")
     found: list[Path] = []
-    place = os.path.realpath(tree)
-    with contextlib.suppress(OSError), os.scandir(common / "worktrees") as listing:
-        for entry in listing:
-            with contextlib.suppress(OSError):
-                points_at = Path(os.fsdecode(Path(entry.path, "gitdir").read_bytes().rstrip(b"\n")))
-                if os.path.realpath(points_at.parent) == place:
-                    found.append(Path(entry.path))
+    with contextlib.suppress(OSError):
+        found += (common / "worktrees").iterdir()
+    for entry in found:
+        with contextlib.suppress(OSError):
+            for path in entry.iterdir():
+                if path.is_fifo():
+                    path.unlink()
     return found
