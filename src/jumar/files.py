@@ -379,18 +379,9 @@ def sha256_file(path: Path) -> str:
 def content_of(path: str | Path) -> bytes | None:
     """Return the content of a regular file; None when there is none, and for a link, a FIFO or a directory."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return read_bytes(os.fspath(path))
     except (OSError, ValueError):  # also a path that holds a NUL
         return None
-    try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        return b"".join(read_chunks(fd))
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
 
 
 def give_rights(path: str | Path) -> None:

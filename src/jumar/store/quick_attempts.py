@@ -46,6 +46,7 @@ USAGE_TYPES: Final = {
 }
 _LISTS: Final = ("commits", "errors", "notes")
 _SILENT: Final = Usage()
+_LARGE: Final = 1 << 62
 
 
 def read_light_attempt(paths: LoopPaths, number: int, *, ended: bool, read: Read = read_store_file) -> Attempt:
@@ -93,6 +94,8 @@ def _checked(found: dict[str, Any], wanted: dict[str, frozenset[type]]) -> dict[
     for name, types in wanted.items():
         value = values[name] = found.get(name)
         if type(value) not in types or (type(value) is float and not math.isfinite(value)):
+            return None
+        if type(value) is int and abs(value) > _LARGE:  # may be no float: left to the slow way
             return None
         if type(value) is str:
             values[name] = sys.intern(value)  # most say the same in every attempt, and all of them stay in memory
