@@ -25,7 +25,7 @@ CHECKS := check-format check-lint check-types check-typing check-imports check-d
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cases test test-fast sweep bench controls auto quality docs docs-serve pictures check $(CHECKS) constraints clean
+.PHONY: help demo demo-cases test test-fast sweep bench controls auto quality size docs docs-serve pictures check $(CHECKS) constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -122,6 +122,9 @@ auto: $(VENV)/.bench ## what mode auto saves and gets wrong on the recorded judg
 
 quality: $(VENV)/.bench ## measure how well a learned cheap judge tracks the recorded judgements of JUMAR_DATA
 	@$(BIN)/python bench/quality "$(abspath $(JUMAR_DATA))" $(ARGS)
+
+size: $(VENV)/.core ## how large the source is: files, code lines, largest folder and file, circles
+	@$(BIN)/python .ci/size
 
 docs: $(VENV)/.docs ## build the documentation into site/
 	$(call quietly,site/index.html,$(BIN)/mkdocs build --strict)
