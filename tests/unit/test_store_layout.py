@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,6 +138,19 @@ def test_packages_further_away_say_nothing(fresh_place: Path, package: str) -> N
     (place / package).parent.mkdir(parents=True, exist_ok=True)
     (place / package).write_text("{}")
     assert loops_directory(place / ".jumar") == place / ".jumar" / "loops"
+
+
+def test_a_folder_that_may_not_be_entered_has_no_packages(fresh_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (fresh_place / "locked").mkdir()
+    stat = os.stat
+
+    def refused(path: Any, *arguments: Any, **options: Any) -> os.stat_result:  # root is refused nothing, hence not chmod
+        if "locked/" in str(path):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return stat(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "stat", refused)
+    assert loops_directory(fresh_place / ".jumar") == fresh_place / ".jumar" / "loops"
 
 
 def test_a_root_keeps_its_loops_where_they_are_and_a_package_is_no_place_for_them(fresh_place: Path) -> None:

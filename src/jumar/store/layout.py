@@ -87,17 +87,17 @@ def root_of(directory: Path) -> Path:
 def is_among_packages(root: Path) -> bool:
     """Whether a ``package.json`` lies beside ``root``, above it in its repository, or one or two levels below its parent.
 
-    A root that is a package itself is none: ``npm ci`` empties its ``node_modules``.
+    A root that is a package itself is none: ``npm ci`` empties its ``node_modules``. A folder that may not be entered has none.
     """
     here = Path(os.path.abspath(root)).parent
     above = (here, *here.parents)
-    top = next((place for place in above if (place / ".git").exists()), here)
-    if (root / _PACKAGE).exists():
+    top = next((place for place in above if os.path.exists(place / ".git")), here)
+    if os.path.exists(root / _PACKAGE):
         return False
-    if any((place / _PACKAGE).is_file() for place in above[: above.index(top) + 1]):
+    if any(os.path.isfile(place / _PACKAGE) for place in above[: above.index(top) + 1]):
         return True
     below = itertools.chain.from_iterable((place, *_folders(place)) for place in _folders(here))
-    return any((place / _PACKAGE).is_file() for place in itertools.islice(below, _LISTED))
+    return any(os.path.isfile(place / _PACKAGE) for place in itertools.islice(below, _LISTED))
 
 
 def _folders(directory: Path) -> list[Path]:
