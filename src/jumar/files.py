@@ -36,7 +36,6 @@ __all__ = [
     "copy_file",
     "free_bytes",
     "fsync_directory",
-    "give_rights",
     "is_directory",
     "is_inside",
     "is_sparse",
@@ -382,15 +381,6 @@ def content_of(path: str | Path) -> bytes | None:
         return read_bytes(os.fspath(path))
     except (OSError, ValueError):  # also a path that holds a NUL
         return None
-
-
-def give_rights(path: str | Path) -> None:
-    """Let the owner read and write a file, and enter a directory; what is somebody else's, or a link, is left as it is."""
-    with contextlib.suppress(OSError):
-        mode = os.lstat(path).st_mode
-        needed = stat.S_IRWXU if stat.S_ISDIR(mode) else stat.S_IRUSR | stat.S_IWUSR
-        if not stat.S_ISLNK(mode) and mode & needed != needed:
-            os.chmod(path, stat.S_IMODE(mode) | needed)
 
 
 def names_in(directory: str | Path) -> list[str]:

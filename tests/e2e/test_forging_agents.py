@@ -371,6 +371,31 @@ def test_what_git_ignored_at_the_start_is_not_removed_for_an_agent(tmp_path: Pat
     assert ((place / "text.md").read_text(), (place / ".gitignore").read_text()) == ("words 0\n", "*.bin\n")
 
 
+CLOSED = {
+    "the loop": "{store}",
+    "its iterations": "{store}/iterations",
+    "its attempts": "{store}/attempts",
+    "what waits": "{store}/pending",
+    "its other parts": "{store}/decisions {store}/checks {store}/recheck {store}/scratch/*",
+    "a snapshot": "{store}/iterations/iteration-001/artifacts",
+    "the root": "{store}/../..",
+    "the locks": "{store}/../../locks {store}/../../locks/*",
+    "all trees": "{store}/../../work",
+}
+
+
+@pytest.mark.skipif(without_rights() is None, reason="every file can be read here")
+@pytest.mark.parametrize("isolation", ["none", "copy"])
+@pytest.mark.parametrize("attack", CLOSED)
+def test_what_is_closed_to_its_owner_is_opened_again(tmp_path: Path, attack: str, isolation: str) -> None:
+    place = bad_pass(tmp_path, isolation, protect=False, act=f"os.system(f'chmod 0 {CLOSED[attack]} 2>/dev/null')")
+    command = [*(without_rights() or []), sys.executable, "-m", "jumar.cli.entry", "run", "--no-input"]
+    ended = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert [one["quality_score"] for one in records(place)] == [10.0, 11.0, 12.0, 13.0, 14.0]
+    assert verify(LoopStore.open(place / ".jumar/loops/t")).problems == ()
+
+
 BROKEN_GIT = {
     "a directory for a lock": "os.system('mkdir -p $(git rev-parse --absolute-git-dir)/index.lock/x')",
     "a file for the repository": "os.system('rm -rf .git; echo hi > .git')",

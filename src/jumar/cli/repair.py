@@ -56,8 +56,11 @@ def repair_command(loop: str | None, root: Path, *, yes: bool, believe: bool, as
     directory = find_loop(root, loop)
     if yes or believe:
         from jumar.loop.callers import refuse_program
+        from jumar.store.layout import LoopPaths
+        from jumar.store.misplaced import open_to_owner
 
         refuse_program(directory.name, "repair")
+        open_to_owner(LoopPaths(directory.absolute()), snapshots=True)
     try:
         store = open_loop(root, str(directory.absolute()))
     except FormatTooNewError:

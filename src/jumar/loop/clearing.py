@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from jumar import files
 from jumar.errors import ArtifactError, ConflictError, StoreWriteError
 from jumar.files import copy_alike, is_directory, make_directory, remove_tree
 from jumar.loop.space import disk_is_full
+from jumar.store.rights import give_rights as open_to_owner
 
 __all__ = ["give_rights", "move_out", "occupied", "readable", "shallow", "why_of_the_tree"]
 
@@ -81,7 +81,7 @@ def give_rights(tree: Path, folders: Iterable[str]) -> None:
     """Let the owner read, write and enter directories of ``tree`` and those around them; others' are left as they are."""
     for each in sorted({around for folder in folders for around in _around(folder)}, key=len):
         if is_directory(tree / each):
-            files.give_rights(tree / each)
+            open_to_owner(tree / each)
 
 
 def _around(folder: str) -> Iterator[str]:

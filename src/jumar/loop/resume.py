@@ -21,6 +21,7 @@ from jumar.loop.work import drive
 from jumar.loop.workspace import Workspace
 from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
 from jumar.store.loop_store import Pending
+from jumar.store.misplaced import open_to_owner
 from jumar.store.restore import RestorePlan
 from jumar.text import named
 
@@ -35,6 +36,7 @@ def recover(run: LoopRun, trees: Trees) -> None:
     the recorded parent's is set aside and restored.
     """
     store = run.store
+    open_to_owner(store.paths)
     for attempt in [attempt for attempt in store.attempts() if attempt.end is None]:
         _write_off(run, attempt)
     completed = _complete_pending(run, trees)

@@ -80,8 +80,10 @@ class Workspace:
         """
         if not self.origin.is_dir():
             raise UsageError(f"the working directory {self.origin} does not exist")
-        if self._kind != "in place" and not self._is_whole():
-            self._make()
+        if self._kind != "in place":
+            give_rights(self.tree.parent, ("",))
+            if not self._is_whole():
+                self._make()
         self.unlock()
         self._identity = _identity(self.directory)
 
@@ -114,6 +116,7 @@ class Workspace:
         """
         if self._kind == "in place":
             return None if self.directory.is_dir() else "the working directory was deleted"
+        give_rights(self.tree.parent, ("",))
         what = f"the {self._kind} that it worked in"
         if not os.path.lexists(self.directory):
             return f"{what} was deleted"
@@ -304,7 +307,7 @@ class Workspace:
 
     def in_repository(self) -> bool:
         """Whether the tree lies in a git repository."""
-        return any((parent / _GIT).exists() for parent in (self.directory, *self.directory.parents))
+        return any(os.path.lexists(parent / _GIT) for parent in (self.directory, *self.directory.parents))
 
     def rewritten_since(self, before: str | None) -> str | None:
         """Return what to say when the repository's history no longer holds the commit ``before``, or None when it does."""

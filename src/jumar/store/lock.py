@@ -24,6 +24,7 @@ from typing import Any, Final, Self, cast
 from jumar import files
 from jumar.errors import LockedError
 from jumar.redaction import current
+from jumar.store.rights import give_rights
 from jumar.text import escape
 
 __all__ = ["Holder", "LoopLock", "holder_of", "who_holds"]
@@ -90,6 +91,7 @@ class LoopLock:
 
         Errors: :class:`LockedError` when another process has it by now, :class:`jumar.errors.StoreWriteError`.
         """
+        give_rights(self.path.parent)
         if not self.held or self._fd is None or _is_at(self._fd, self.path):
             return False
         with files.as_write_error("lock", self.path):
@@ -152,11 +154,11 @@ class LoopLock:
         flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
         with contextlib.suppress(OSError):
             return os.open(self.path, flags, 0o644)
-        files.give_rights(self.path.parent)
+        give_rights(self.path.parent)
         if os.path.lexists(self.path.parent) and not self.path.parent.is_dir():
             _set_aside(self.path.parent)
         files.make_directory(self.path.parent)
-        files.give_rights(self.path)
+        give_rights(self.path)
         if os.path.lexists(self.path) and not stat.S_ISREG(os.lstat(self.path).st_mode):
             _set_aside(self.path)
         return os.open(self.path, flags, 0o644)

@@ -23,7 +23,7 @@ from jumar.store.layout import LoopPaths, iteration_name
 from jumar.store.loop_reader import LoopReader
 from jumar.store.manifest import Manifest
 from jumar.store.matching import ArtifactRules
-from jumar.store.misplaced import move_aside, replaced
+from jumar.store.misplaced import move_aside, open_to_owner, replaced
 from jumar.store.reading import light
 from jumar.store.snapshot import StatCache, take_snapshot
 from jumar.store.staging import (
@@ -119,6 +119,8 @@ class LoopStore(LoopReader):
         :class:`jumar.errors.FormatTooNewError` for a ``loop.json`` that is missing, cut off or newer.
         """
         paths = LoopPaths(Path(os.path.abspath(directory)))
+        if not os.access(paths.loop_json, os.R_OK):
+            open_to_owner(paths)
         if not paths.loop_json.exists():
             if is_foreign(paths.directory):
                 import_foreign(paths)

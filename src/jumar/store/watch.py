@@ -97,13 +97,14 @@ class StoreWatch:
 
         Errors: :class:`StoreDamagedError` when the loop's directory itself is gone.
         """
+        told = replaced(self._paths)
         if not self._paths.loop_json.parent.is_dir():
             raise StoreDamagedError(
                 f"{escape(self._root)} was deleted while the loop ran, with all that was recorded; if the "
                 "generator cleans up with `git clean -x`, let it say `git clean -x -e .jumar`. Start again with `jumar run`"
             )
         self._take_in()
-        found = list(self._misplaced())
+        found = [Damage(*said.split(" ", 1), mended=True) for said in told] + list(self._misplaced())
         for key in list(self._rows) if everything else self._due():
             found += self._changed(key)
         return tuple(found)
@@ -210,7 +211,6 @@ class StoreWatch:
 
     def _misplaced(self) -> Iterator[Damage]:
         """Find names that the store did not make, and records that are gone."""
-        yield from (Damage(said.partition(" ")[0], said.partition(" ")[2], mended=True) for said in replaced(self._paths))
         for directory, known in self._names().items():
             if directory == self._paths.pending:
                 beside = (directory / name for name in known)
