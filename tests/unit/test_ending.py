@@ -23,9 +23,9 @@ from jumar.model import CheckResult, IterationRecord, ScoreReading, SelectionCri
 from jumar.model.budget import Budget
 from jumar.ranking.confirmed import Certainty, Confirmed
 from jumar.report.ending import KEPT, Place, Situation, State
+from jumar.report.money import Took
 from jumar.report.read import LoopReport
 from jumar.report.rows import trajectory_rows
-from jumar.report.spending import Took
 from jumar.text import cell_width
 
 COMMANDS = Commands(of=lambda command, options: f"jumar {command} {options}".rstrip(), resume="jumar run --id calc-3")

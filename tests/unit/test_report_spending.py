@@ -18,8 +18,9 @@ from jumar.model.stopping import StopDecision
 from jumar.report.html import render_html
 from jumar.report.json_export import report_document
 from jumar.report.markdown import render_markdown
+from jumar.report.money import took_of
 from jumar.report.read import LoopReport
-from jumar.report.spending import going_on, passes_text, took_of, took_rows
+from jumar.report.spending import going_on, passes_text, took_rows
 
 AT = "2026-01-01T00:00:00+00:00"
 PURPOSES: tuple[Purpose, ...] = ("generate", "generate", "score", "confirm")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jumar.app.topk_file import SELECTIONS, Selection, check_replaceable, read_selection, render_selection
+from jumar.app.topk_environment import SELECTIONS
+from jumar.app.topk_file import Selection, check_replaceable, read_selection, render_selection
 from jumar.app.topk_runs import read_rankings, read_runs
 from jumar.app.topk_settings import load_retrieval
 from jumar.errors import ConfigError, ExistsError, FormatTooNewError, NotFoundError, ScoreError

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from commands import call
 
-from jumar.app.topk_file import Selection, plain_value, read_selection, render_selection
+from jumar.app.topk_environment import plain_value
+from jumar.app.topk_file import Selection, read_selection, render_selection
 from jumar.app.topk_settings import load_retrieval
 from jumar.errors import ConfigError, StrategyError
 from jumar.topk import (

@@ -13,9 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from jumar.app.budget_config import BudgetConfig, check_one_time_limit
 from jumar.app.evaluator_config import EvaluatorConfig, JudgeOptions, check_judge_scorer
-from jumar.app.guard_config import check_protect
 from jumar.app.noise_config import NoiseConfig
-from jumar.app.place_config import Command, PlaceConfig, Seconds
+from jumar.app.place_config import Command, PlaceConfig, Seconds, check_protect
 from jumar.app.redact_config import RedactConfig
 from jumar.app.retry_config import RetryConfig
 from jumar.app.seeing_config import HooksConfig, TelemetryConfig

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jumar.app.earlier import earlier_passes
-from jumar.app.prepare import RunRequest, in_force, limits_of_run, prompt_of
+from jumar.app.prepare import in_force, limits_of_run, prompt_of
 from jumar.app.prices import load_prices
+from jumar.app.request import RunRequest
 from jumar.budget.estimate import Estimate, Expected, PassUse, estimate, passes_of
 from jumar.budget.ledger import spend
 from jumar.budget.prices import PriceTable

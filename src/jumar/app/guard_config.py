@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jumar.app.config import JumarConfig
     from jumar.app.evaluator_config import JudgeOptions
 
-__all__ = ["as_recorded", "changed_checks", "check_protect", "guard_rules"]
+__all__ = ["as_recorded", "changed_checks", "guard_rules"]
 
 _TEST_DIRECTORIES: Final = ("tests", "test", "spec", "__tests__")
 _TEST_FILES: Final = (
@@ -31,20 +31,6 @@ _TEST_FILES: Final = (
     *(f"*.{kind}.{language}" for kind in ("test", "spec") for language in ("js", "ts", "jsx", "tsx", "mjs", "cjs", "mts")),
 )
 _UNFINISHED: Final = frozenset({"lost", "interrupted"})
-
-
-def check_protect(patterns: list[str]) -> list[str]:
-    """Return ``protect`` when its patterns are usable. Errors: ``ValueError``."""
-    from pathspec import GitIgnoreSpec
-
-    for pattern in patterns:
-        if not pattern.strip() or pattern.startswith("#"):
-            raise ValueError("an empty pattern names nothing; give patterns in .gitignore syntax, such as 'tests/**'")
-        try:
-            GitIgnoreSpec.from_lines([pattern])
-        except ValueError as error:
-            raise ValueError(f"{pattern!r} is no pattern: {error}") from None
-    return patterns
 
 
 def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | None) -> GuardRules:

@@ -23,7 +23,7 @@ from jumar.store.loop_store import LoopStore
 from jumar.store.newest import by_creation
 
 if TYPE_CHECKING:
-    from jumar.app.prepare import RunRequest
+    from jumar.app.request import RunRequest
 
 __all__ = ["LoopChoice", "choose_loop"]
 

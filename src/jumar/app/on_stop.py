@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jumar.app.prepare import RunRequest
+from jumar.app.request import RunRequest
 from jumar.errors import JumarError, LockedError
 from jumar.loop.engine import Loop
 from jumar.loop.hooks import notify

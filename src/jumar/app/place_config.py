@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jumar.loop.hooks import Hook
 
-__all__ = ["Command", "PlaceConfig", "Seconds"]
+__all__ = ["Command", "PlaceConfig", "Seconds", "check_protect"]
 
 Command = str | Annotated[list[str], Field(min_length=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -35,3 +35,17 @@ class PlaceConfig(BaseModel):
         """Return one of the commands around the steps; None when there is none. Errors: :class:`jumar.errors.ConfigError`."""
         command: Command | None = getattr(self, name)
         return None if command is None else Hook(name=name, command=command, timeout=getattr(self, f"{name}_timeout"))
+
+
+def check_protect(patterns: list[str]) -> list[str]:
+    """Return ``protect`` when its patterns are usable. Errors: ``ValueError``."""
+    from pathspec import GitIgnoreSpec
+
+    for pattern in patterns:
+        if not pattern.strip() or pattern.startswith("#"):
+            raise ValueError("an empty pattern names nothing; give patterns in .gitignore syntax, such as 'tests/**'")
+        try:
+            GitIgnoreSpec.from_lines([pattern])
+        except ValueError as error:
+            raise ValueError(f"{pattern!r} is no pattern: {error}") from None
+    return patterns

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from jumar.app.config import JumarConfig
 from jumar.app.defaults import config_with, defaults_of, said_otherwise
@@ -15,12 +15,13 @@ from jumar.app.differences import told_differences
 from jumar.app.earlier import earlier_passes
 from jumar.app.guard_config import as_recorded, changed_checks, guard_rules
 from jumar.app.held_options import GivenOptions, recorded_options, words_of
-from jumar.app.limits import GivenLimits, LimitsInForce, limits_in_force, refuse_unseen
+from jumar.app.limits import LimitsInForce, limits_in_force, refuse_unseen
 from jumar.app.naming import LoopChoice, choose_loop
 from jumar.app.own_files import own_files
 from jumar.app.parts import build_parts, evaluator_warnings, sandbox_of
 from jumar.app.preflight import fitting_rules, refuse_generator
 from jumar.app.redact_config import install_redaction
+from jumar.app.request import RunRequest
 from jumar.app.seeing_config import load_listeners
 from jumar.decide.recorded import MADE_UP, artifact_rules, config_now
 from jumar.decide.treelock import refuse_busy_tree
@@ -50,7 +51,7 @@ from jumar.store.removal import tidy_removed
 from jumar.store.tree_size import TreeSize
 from jumar.text import escape
 
-__all__ = ["RunRequest", "in_force", "limits_of_run", "prepare", "prompt_of"]
+__all__ = ["in_force", "limits_of_run", "prepare", "prompt_of"]
 
 _FREE = (
     "loop.max_iterations",
@@ -64,46 +65,6 @@ _FREE = (
 ``[stop]``, ``[budget]``, ``[retry]`` and ``[redact]``: none of them changes a score."""
 
 _FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.")
-
-
-Resume = Literal["auto", "never", "require"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """What a person asked to run.
-
-    ``base`` is the directory that relative paths of the configuration start from, ``path`` its file. ``named`` is False
-    when the configuration came from the command line alone, so that the loop has no name of its own. ``exact`` is True when
-    a person named the loop itself: then it is that one, and not the newest of its configuration. ``resume`` "never" refuses
-    to resume a loop that is there, "require" to start one where none is. ``limits`` says which limits come from where.
-    ``options`` is what the command line said of the configuration, ``lay`` returns the one with further options of earlier
-    command lines; without them it is ``config``, which is ``refused`` where only they could make it whole.
-    ``ask`` puts a question to the person and returns whether the answer is yes; None where nobody is there to answer.
-    """
-
-    config: JumarConfig
-    base: Path
-    root: Path
-    path: Path | None = None
-    named: bool = True
-    exact: bool = False
-    new: bool = False
-    accept_changes: bool = False
-    allow_broken_start: bool = False
-    accept_size: bool = False
-    ask: Callable[[str], bool] | None = None
-    resume: Resume = "auto"
-    limits: GivenLimits = field(default_factory=GivenLimits)
-    options: GivenOptions = field(default_factory=GivenOptions)
-    lay: Callable[[Mapping[str, Any]], JumarConfig] | None = None
-    refused: ConfigError | None = None
-    told: tuple[str, ...] = ()
-
-    def config_for(self, store: LoopReader) -> JumarConfig:
-        """Return the configuration that a resume of the loop in ``store`` has."""
-        held = {} if self.lay is None else self.options.held(store)
-        return self.config if self.lay is None or not held else self.lay(held)
 
 
 def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | None) -> Loop:

@@ -8,8 +8,9 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from jumar.app.agents import AGENTS, Agent, agent_called, cannot_run, installed_agents
 from jumar.app.config import JumarConfig
@@ -27,6 +28,8 @@ from jumar.text import escape, nearest
 from jumar.toml import read_toml
 
 __all__ = [
+    "Resume",
+    "RunRequest",
     "agent_generator",
     "configured",
     "configured_or_refused",
@@ -37,6 +40,9 @@ __all__ = [
     "objective_notice",
     "recorded_config",
 ]
+
+Resume = Literal["auto", "never", "require"]
+
 
 _PLACES = {
     "loop_id": ("loop", "id"),
@@ -344,3 +350,40 @@ def _scorer(score: str) -> dict[str, Any]:
 
 def _checks(checks: Sequence[str]) -> list[dict[str, Any]]:
     return [{"name": check, "command": check} for check in dict.fromkeys(checks)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What a person asked to run.
+
+    ``base`` is the directory that relative paths of the configuration start from, ``path`` its file. ``named`` is False
+    when the configuration came from the command line alone, so that the loop has no name of its own. ``exact`` is True when
+    a person named the loop itself: then it is that one, and not the newest of its configuration. ``resume`` "never" refuses
+    to resume a loop that is there, "require" to start one where none is. ``limits`` says which limits come from where.
+    ``options`` is what the command line said of the configuration, ``lay`` returns the one with further options of earlier
+    command lines; without them it is ``config``, which is ``refused`` where only they could make it whole.
+    ``ask`` puts a question to the person and returns whether the answer is yes; None where nobody is there to answer.
+    """
+
+    config: JumarConfig
+    base: Path
+    root: Path
+    path: Path | None = None
+    named: bool = True
+    exact: bool = False
+    new: bool = False
+    accept_changes: bool = False
+    allow_broken_start: bool = False
+    accept_size: bool = False
+    ask: Callable[[str], bool] | None = None
+    resume: Resume = "auto"
+    limits: GivenLimits = field(default_factory=GivenLimits)
+    options: GivenOptions = field(default_factory=GivenOptions)
+    lay: Callable[[Mapping[str, Any]], JumarConfig] | None = None
+    refused: ConfigError | None = None
+    told: tuple[str, ...] = ()
+
+    def config_for(self, store: LoopReader) -> JumarConfig:
+        """Return the configuration that a resume of the loop in ``store`` has."""
+        held = {} if self.lay is None else self.options.held(store)
+        return self.config if self.lay is None or not held else self.lay(held)

@@ -11,7 +11,11 @@ from typing import Any, Final, NamedTuple
 from jumar.errors import ConfigError
 from jumar.text import escape, nearest
 
-__all__ = ["PREFIX", "Setting", "read_environment"]
+__all__ = ["PREFIX", "SELECTIONS", "Setting", "plain_value", "read_environment"]
+
+SELECTIONS: Final = ("rule_selection", "scenario_selection", "memory_selection")
+"""The tables of ``[pipeline.retrieval]`` that name a strategy."""
+
 
 PREFIX: Final = "JUMAR_"
 _START: Final = ("pipeline", "retrieval")
@@ -110,3 +114,8 @@ def _value(key: str, text: str) -> Any:
         return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else float(text)  # +5, 05; .5, 1e-1
     except ValueError:
         return text
+
+
+def plain_value(value: Any) -> Any:
+    """Return None for the text ``none`` or ``null``, in any case, since TOML has no word for it; any other value as it is."""
+    return None if isinstance(value, str) and value.strip().lower() in {"none", "null"} else value

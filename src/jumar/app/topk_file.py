@@ -24,20 +24,19 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+from jumar.app.topk_environment import plain_value
 from jumar.errors import ConfigError, ExistsError, FormatTooNewError, JumarError, NotFoundError
 from jumar.text import escape, nearest
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import check_limits, shown
 from jumar.topk.registry import create_selection_strategy
 
-__all__ = ["FORMAT", "SELECTIONS", "Selection", "check_replaceable", "plain_value", "read_selection", "render_selection"]
+__all__ = ["FORMAT", "Selection", "check_replaceable", "read_selection", "render_selection"]
 
 FORMAT = 1
 
-SELECTIONS: Final = ("rule_selection", "scenario_selection", "memory_selection")
-"""The tables of ``[pipeline.retrieval]`` that name a strategy."""
 
 _KEYS = ("format", "max_k", "min_k", "selection", "evidence")
 
@@ -88,11 +87,6 @@ def read_selection(path: Path, use: str | None = None) -> Selection:
         return Selection(strategy=create_selection_strategy(table), max_k=max_k, min_k=min_k)
     except JumarError as error:
         raise ConfigError(f"{where}: {error}") from error
-
-
-def plain_value(value: Any) -> Any:
-    """Return None for the text ``none`` or ``null``, in any case, since TOML has no word for it; any other value as it is."""
-    return None if isinstance(value, str) and value.strip().lower() in {"none", "null"} else value
 
 
 def _from_settings(path: Path, use: str | None) -> Selection:

@@ -15,8 +15,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from jumar.app.topk_environment import read_environment
-from jumar.app.topk_file import SELECTIONS, plain_value
+from jumar.app.topk_environment import SELECTIONS, plain_value, read_environment
 from jumar.errors import ConfigError
 from jumar.text import escape, nearest
 from jumar.toml import read_toml

@@ -39,7 +39,7 @@ def demo_command(file: Path | None, out: Path, max_iterations: int | None, *, as
     """
     from jumar.app.demo.plan import default_file, demo_plan
     from jumar.app.demo_config import demo_config
-    from jumar.app.prepare import RunRequest
+    from jumar.app.request import RunRequest
 
     plan = demo_plan(file or default_file())
     if plan.notice is not None and not quiet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jumar.app.estimate import SET_ASIDE, RunEstimate, estimate_run
-from jumar.app.prepare import RunRequest
+from jumar.app.request import RunRequest
 from jumar.budget.estimate import Estimate, EstimateRow, Range
 from jumar.cli.common import print_json, print_text
 from jumar.cli.tabular import Column, Row, print_table

@@ -134,8 +134,8 @@ def run_command(ctx: click.Context, **given: Any) -> int:
         raise click.UsageError("--new starts a loop and --resume require resumes one; give one of them", ctx)
     if given["keep_going"] and given["target"] is not None:
         raise click.UsageError("--target ends the loop at a score and --keep-going doesn't; give one of them", ctx)
-    from jumar.app.prepare import RunRequest
     from jumar.app.request import (
+        RunRequest,
         configured_or_refused,
         cost_notice,
         given_limits,

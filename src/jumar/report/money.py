@@ -16,7 +16,34 @@ from jumar.model.records import IterationRecord
 from jumar.report.figures import count, dollars
 from jumar.text import short_dollars
 
-__all__ = ["NOTHING_BESIDE", "Beside", "attempt_kind", "beside", "beside_line", "spent_money", "spent_tokens"]
+__all__ = [
+    "NAMES",
+    "NOTHING_BESIDE",
+    "Beside",
+    "Part",
+    "Took",
+    "attempt_kind",
+    "beside",
+    "beside_line",
+    "spent_money",
+    "spent_tokens",
+    "took_of",
+]
+
+NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "passes": "Iterations, as in the table of scores",
+        "lost": "Lost in the middle",
+        "rate-limited": "Refused by the provider",
+        "tried again": "Failed and tried again",
+        "interrupted": "Interrupted",
+        "not ended": "Not ended yet",
+        "scoring": "Checks and scorers",
+        "confirming": "Finalists scored again, and the hold-out",
+    }
+)
+"""Kinds of attempts in the order of the table."""
+
 
 _KINDS: Final = ("lost", "rate-limited", "tried again", "interrupted", "not ended", "confirming")
 _OF_OUTCOME: Final[Mapping[str, str]] = MappingProxyType(
@@ -129,3 +156,46 @@ def spent_tokens(spent: Spend, budget: Budget) -> str:
         notes.append(f"{spent.unknown_tokens:,} not reported" if spent.unknown_tokens else "some not reported")
     told = f" ({', '.join(notes)})" if notes else ""
     return f"{count(spent.charged_tokens if spent.tokens is None else spent.tokens)}{limit}{told}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The attempts of one kind (a key of the table above) and what they were charged."""
+
+    kind: str
+    attempts: int
+    spend: Spend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """Where it went: ``parts`` add up to the loop's spend.
+
+    ``failures`` count what went wrong by kind. ``told_to_wait`` is how many seconds a provider asked for in all, ``untold`` how
+    often it refused without saying for how long.
+    """
+
+    parts: tuple[Part, ...]
+    failures: Mapping[str, int] = field(default_factory=_none)
+    told_to_wait: float = 0.0
+    untold: int = 0
+
+
+def took_of(attempts: Iterable[Attempt], listed: frozenset[int | None], failures: Mapping[str, int], budget: Budget) -> Took:
+    """Return where ``attempts`` went; ``listed`` are the numbers of those that have a row in the table of iterations.
+
+    They are charged as ``budget`` says; ``failures`` as counted over attempts and iterations.
+    """
+    sorted_out: dict[str, list[Attempt]] = {kind: [] for kind in NAMES}
+    told, untold = 0.0, 0
+    for attempt in attempts:
+        sorted_out[attempt_kind(attempt, listed)].append(attempt)
+        if attempt.end is not None and attempt.end.outcome == "rate_limited":
+            told += attempt.end.wait_seconds or 0.0
+            untold += attempt.end.wait_seconds is None
+    return Took(
+        parts=tuple(Part(kind=kind, attempts=len(each), spend=spend(each, budget)) for kind, each in sorted_out.items() if each),
+        failures=MappingProxyType(dict(failures)),
+        told_to_wait=told,
+        untold=untold,
+    )

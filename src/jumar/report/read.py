@@ -41,8 +41,7 @@ from jumar.ranking.ratchet import select_kept
 from jumar.ranking.score import resolve_weights
 from jumar.ranking.seen import seen
 from jumar.ranking.views import valid_score
-from jumar.report.money import NOTHING_BESIDE, Beside, beside
-from jumar.report.spending import Took, took_of
+from jumar.report.money import NOTHING_BESIDE, Beside, Took, beside, took_of
 from jumar.report.summary import spend_of_records
 
 if TYPE_CHECKING:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from jumar.budget.ledger import spend
-from jumar.model.attempts import Attempt, Spend
+from jumar.model.attempts import Spend
 from jumar.model.budget import Budget
 from jumar.report.figures import UNKNOWN, count, dollars, duration
-from jumar.report.money import attempt_kind, spent_money, spent_tokens
+from jumar.report.money import NAMES, Part, Took, spent_money, spent_tokens
 from jumar.text import plural, short_dollars
 
 if TYPE_CHECKING:
@@ -19,33 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TOOK_COLUMNS",
-    "Part",
-    "Took",
     "average_of",
     "failures_text",
     "going_on",
     "passes_text",
     "took_document",
-    "took_of",
     "took_rows",
     "took_sentences",
 ]
 
 TOOK_COLUMNS = ("What", "Attempts", "Cost", "Tokens", "Time")
 
-_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "passes": "Iterations, as in the table of scores",
-        "lost": "Lost in the middle",
-        "rate-limited": "Refused by the provider",
-        "tried again": "Failed and tried again",
-        "interrupted": "Interrupted",
-        "not ended": "Not ended yet",
-        "scoring": "Checks and scorers",
-        "confirming": "Finalists scored again, and the hold-out",
-    }
-)
-"""Kinds of attempts in the order of the table."""
 
 _OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -68,58 +50,11 @@ _OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-def _none() -> Mapping[str, int]:
-    return MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """The attempts of one kind (a key of the table above) and what they were charged."""
-
-    kind: str
-    attempts: int
-    spend: Spend
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Took:
-    """Where it went: ``parts`` add up to the loop's spend.
-
-    ``failures`` count what went wrong by kind. ``told_to_wait`` is how many seconds a provider asked for in all, ``untold`` how
-    often it refused without saying for how long.
-    """
-
-    parts: tuple[Part, ...]
-    failures: Mapping[str, int] = field(default_factory=_none)
-    told_to_wait: float = 0.0
-    untold: int = 0
-
-
-def took_of(attempts: Iterable[Attempt], listed: frozenset[int | None], failures: Mapping[str, int], budget: Budget) -> Took:
-    """Return where ``attempts`` went; ``listed`` are the numbers of those that have a row in the table of iterations.
-
-    They are charged as ``budget`` says; ``failures`` as counted over attempts and iterations.
-    """
-    sorted_out: dict[str, list[Attempt]] = {kind: [] for kind in _NAMES}
-    told, untold = 0.0, 0
-    for attempt in attempts:
-        sorted_out[attempt_kind(attempt, listed)].append(attempt)
-        if attempt.end is not None and attempt.end.outcome == "rate_limited":
-            told += attempt.end.wait_seconds or 0.0
-            untold += attempt.end.wait_seconds is None
-    return Took(
-        parts=tuple(Part(kind=kind, attempts=len(each), spend=spend(each, budget)) for kind, each in sorted_out.items() if each),
-        failures=MappingProxyType(dict(failures)),
-        told_to_wait=told,
-        untold=untold,
-    )
-
-
 def took_rows(report: LoopReport) -> tuple[tuple[str, ...], ...]:
     """Return the rows under :data:`TOOK_COLUMNS`, the last one the total against the limits; empty where nothing was written."""
     if report.took is None:
         return ()
-    rows = [(_NAMES[part.kind], count(part.attempts), *_money(part), duration(part.spend.seconds)) for part in report.took.parts]
+    rows = [(NAMES[part.kind], count(part.attempts), *_money(part), duration(part.spend.seconds)) for part in report.took.parts]
     total, budget = report.spend, report.budget
     limit = "" if budget.max_seconds is None else f" of {duration(budget.max_seconds)}"
     runs = "" if budget.max_iterations is None else f" ({total.iterations:,} of {budget.max_iterations:,} runs of the generator)"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from jumar.app.topk_file import plain_value
+from jumar.app.topk_environment import plain_value
 from jumar.cli.common import print_text
 from jumar.errors import ConfigError, ScoreError, UsageError
 from jumar.extras import need_extra

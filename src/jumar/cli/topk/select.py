@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from jumar.app.topk_file import SELECTIONS, Selection, read_selection
+from jumar.app.topk_environment import SELECTIONS
+from jumar.app.topk_file import Selection, read_selection
 from jumar.cli.common import print_line, print_text, quiet_option
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.cli.topk.common import (

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from jumar.app.topk_file import SELECTIONS, Selection, check_replaceable, render_selection
+from jumar.app.topk_environment import SELECTIONS
+from jumar.app.topk_file import Selection, check_replaceable, render_selection
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
 from jumar.cli.tabular import Column, Row, print_table
 from jumar.cli.topk.common import Labelled, check_output, labelled_options, read_labelled, runs_argument

@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import Final
 
 from jumar.errors import ConfigError
-from jumar.loop.scorers.base import Builtin, ScorerRuntime
+from jumar.loop.scorers.base import Builtin, ScorerRuntime, SharedEvaluation
 from jumar.loop.scorers.checks import CHECKS, ChecksScorer
 from jumar.loop.scorers.command import COMMAND, CommandScorer
 from jumar.loop.scorers.coverage import COVERAGE
 from jumar.loop.scorers.exit_code import EXIT, ExitScorer
-from jumar.loop.scorers.judge import JUDGE, JudgeScorer, SharedEvaluation
+from jumar.loop.scorers.judge import JUDGE, JudgeScorer
 from jumar.loop.scorers.junit import JUNIT
 from jumar.loop.scorers.length import LENGTH
 from jumar.loop.scorers.options import Options

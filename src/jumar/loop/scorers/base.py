@@ -6,20 +6,17 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jumar.loop.captured_output import DEFAULT_OUTPUT_CAP
 from jumar.loop.process import ProcessResult, run_command
 from jumar.loop.scorers.options import Options
 from jumar.loop.values import ScoreValue
 from jumar.loop.workfiles import log_name
+from jumar.model.evaluators import Evaluated, Evaluator
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 
-if TYPE_CHECKING:
-    from jumar.loop.scorers.judge import SharedEvaluation
-
-__all__ = ["Builder", "Builtin", "ScorerRuntime", "broken", "reading", "run_for_score"]
+__all__ = ["Builder", "Builtin", "ScorerRuntime", "SharedEvaluation", "broken", "reading", "run_for_score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +71,28 @@ def run_for_score(
         stop=runtime.stop,
         marker=context.nonce or None,
     )
+
+
+class SharedEvaluation:
+    """An evaluator that several scorers of one step ask: it judges once a context, and keeps the answer for the others."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self._last: tuple[StepContext, Evaluated] | None = None
+        self._forged: list[str] = []
+
+    def of(self, context: StepContext) -> tuple[Evaluated, bool]:
+        """Return the evaluation of this very context, and whether it was made now."""
+        last = self._last
+        if last is not None and last[0] is context:
+            return last[1], False
+        found = self.evaluator.evaluate(context)
+        self._last = (context, found)
+        self._forged += found.forged
+        return found, True
+
+    def forged(self) -> tuple[str, ...]:
+        """Return the judge's replies that somebody else had written, and that were not taken, since this was last asked."""
+        found = tuple(self._forged)
+        self._forged.clear()
+        return found

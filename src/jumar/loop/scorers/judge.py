@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from jumar.errors import ConfigError
-from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading
+from jumar.loop.scorers.base import Builtin, ScorerRuntime, SharedEvaluation, broken, reading
 from jumar.loop.scorers.options import Options
 from jumar.loop.values import ScoreValue
-from jumar.model.evaluators import Evaluated, Evaluator
+from jumar.model.evaluators import Evaluated
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 
-__all__ = ["JUDGE", "JudgeScorer", "SharedEvaluation"]
+__all__ = ["JUDGE", "JudgeScorer"]
 
 _OPTIONS: Final = (
     "mode",
@@ -40,31 +40,6 @@ _OPTIONS: Final = (
     "confidence",
     "audit_seed",
 )
-
-
-class SharedEvaluation:
-    """An evaluator that several scorers of one step ask: it judges once a context, and keeps the answer for the others."""
-
-    def __init__(self, evaluator: Evaluator) -> None:
-        self.evaluator = evaluator
-        self._last: tuple[StepContext, Evaluated] | None = None
-        self._forged: list[str] = []
-
-    def of(self, context: StepContext) -> tuple[Evaluated, bool]:
-        """Return the evaluation of this very context, and whether it was made now."""
-        last = self._last
-        if last is not None and last[0] is context:
-            return last[1], False
-        found = self.evaluator.evaluate(context)
-        self._last = (context, found)
-        self._forged += found.forged
-        return found, True
-
-    def forged(self) -> tuple[str, ...]:
-        """Return the judge's replies that somebody else had written, and that were not taken, since this was last asked."""
-        found = tuple(self._forged)
-        self._forged.clear()
-        return found
 
 
 class JudgeScorer:
