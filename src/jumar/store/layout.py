@@ -21,6 +21,7 @@ __all__ = [
     "iteration_number",
     "list_loops",
     "loops_directory",
+    "natural",
     "prepare_root",
     "root_of",
     "runs_directory",
@@ -34,6 +35,7 @@ _SKIPPED: Final = "node_modules"
 _PACKAGE: Final = "package.json"
 _LISTED: Final = 1_000  # directories that are looked into for a package
 _LOCKS: Final = "locks"
+_DIGITS: Final = 9
 _PREFIX: Final = "iteration-"
 _IGNORE: Final = ".gitignore"
 STOP: Final = "STOP"
@@ -54,11 +56,16 @@ def iteration_name(number: int) -> str:
 
 def iteration_number(name: str) -> int | None:
     """Return the number that :func:`iteration_name` made ``name`` from, or None when it made no such name."""
-    digits = name.removeprefix(_PREFIX)
-    if not (digits.isascii() and digits.isdigit()):
-        return None
-    number = int(digits)
-    return number if iteration_name(number) == name else None
+    number = natural(name.removeprefix(_PREFIX))
+    return number if number is not None and iteration_name(number) == name else None
+
+
+def natural(digits: str) -> int | None:
+    """Return the number that jumar wrote as ``digits``; None for anything else, and for what it has never counted to.
+
+    Names are anybody's: ``str.isdigit`` takes ``²``, which is no number, and a number of 200 digits has no successor that fits.
+    """
+    return int(digits) if len(digits) <= _DIGITS and digits.isascii() and digits.isdigit() else None
 
 
 def loops_directory(root: Path) -> Path:

@@ -23,7 +23,7 @@ from jumar.model.decisions import Decision, end_after, last_end
 from jumar.model.readings import Reading
 from jumar.model.records import IterationRecord, IterationView
 from jumar.model.stopping import StopDecision
-from jumar.store.layout import LoopPaths, iteration_name
+from jumar.store.layout import LoopPaths, iteration_name, natural
 from jumar.store.lock import LoopLock
 from jumar.store.manifest import Manifest, ManifestFile, compose, paths_listed
 from jumar.store.quick_attempts import read_light_attempt
@@ -235,7 +235,7 @@ class LoopReader:
     def kept_checks(self) -> tuple[int, Manifest] | None:
         """Return the newest of ``checks/``, its number and what it holds; None when there is none. Errors: as for a manifest."""
         try:
-            numbers = [int(name) for name in names_in(self.paths.checks) if name.isdigit()]
+            numbers = [number for name in names_in(self.paths.checks) if (number := natural(name)) is not None]
         except OSError:
             return None
         if not numbers:

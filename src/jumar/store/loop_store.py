@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -19,7 +20,7 @@ from jumar.model.readings import Reading, ReadingKind
 from jumar.model.records import IterationRecord
 from jumar.store.creation import create_loop, loop_json
 from jumar.store.foreign import import_foreign, is_foreign
-from jumar.store.layout import LoopPaths, iteration_name
+from jumar.store.layout import LoopPaths, iteration_name, natural
 from jumar.store.loop_reader import LoopReader
 from jumar.store.manifest import Manifest
 from jumar.store.matching import ArtifactRules
@@ -397,8 +398,10 @@ class LoopStore(LoopReader):
         """Keep a durable copy of ``paths`` below ``source`` and return its directory, ``set-aside/0001``."""
         with self._writing("set files aside in", self.paths.set_aside):
             files.make_directory(self.paths.set_aside)
-            taken = [int(name) for name in os.listdir(self.paths.set_aside) if name.isdigit()]
-            target = self.paths.set_aside / f"{max(taken, default=0) + 1:04d}"
+            taken = (natural(name) for name in os.listdir(self.paths.set_aside))
+            first = max((each for each in taken if each is not None), default=0) + 1
+            places = (self.paths.set_aside / f"{number:04d}" for number in itertools.count(first))
+            target = next(place for place in places if not os.path.lexists(place))
             self._copy_to(target, source, paths)
         return target
 

@@ -6,16 +6,20 @@ And directories that were closed to their owner: they are open again.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import stat
 from pathlib import Path
+from typing import Final
 
 from jumar import files
-from jumar.store.layout import LoopPaths
+from jumar.store.layout import LoopPaths, natural
 from jumar.store.rights import give_rights
 from jumar.store.staging import ARTIFACTS, QUARANTINE
 
 __all__ = ["move_aside", "next_place", "open_to_owner", "replaced"]
+
+_LONGEST: Final = 200  # bytes of a name that a number comes before, so that a name as long as there can be fits
 
 
 def replaced(paths: LoopPaths) -> list[str]:
@@ -61,8 +65,11 @@ def _readable(path: str) -> None:
 
 def next_place(directory: Path, name: str) -> Path:
     """Return the next numbered place for ``name`` in a quarantine: ``0003-NAME``."""
-    taken = max((int(other[:4]) for other in os.listdir(directory) if other[:4].isdigit()), default=0)
-    return directory / f"{taken + 1:04d}-{name}"
+    taken = (natural(other.partition("-")[0]) for other in os.listdir(directory))
+    first = max((each for each in taken if each is not None), default=0) + 1
+    short = os.fsdecode(os.fsencode(name)[:_LONGEST])
+    places = (directory / f"{number:04d}-{short}" for number in itertools.count(first))
+    return next(place for place in places if not os.path.lexists(place))
 
 
 def move_aside(paths: LoopPaths, path: Path) -> str:

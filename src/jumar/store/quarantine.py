@@ -42,20 +42,26 @@ def _aside(store: LoopStore, error: ForgedError) -> str:
         unit = path.parent
     else:
         raise error
-    told = f"{escape(os.path.relpath(unit, store.paths.directory))} {said} {store.quarantine(unit)} now"
-    if scored and wait_again(store, path.parent):
-        told += ", and its snapshot is scored again"
+    name, again = escape(os.path.relpath(unit, store.paths.directory)), ""
+    if scored and path.parent.parent == store.paths.iterations:
+        unit, again = wait_again(store, path.parent) / METRICS, ", and its snapshot is scored again"
+    told = f"{name} {said} {store.quarantine(unit)} now{again}"
     store.refresh()
     return told
 
 
-def wait_again(store: LoopStore, directory: Path) -> bool:
-    """Have an iteration that lost its record wait to be scored, under the lock; returns whether it did not do so already."""
-    recorded = directory.parent == store.paths.iterations
-    if recorded:
-        with files.as_write_error("move back", directory):
-            files.rename_new(directory, store.paths.pending / directory.name)
-    return recorded
+def wait_again(store: LoopStore, directory: Path) -> Path:
+    """Have an iteration wait to be scored, under the lock, and return where; its record, if it has one, is moved after that.
+
+    It had that place once, so that what lies there now is not jumar's: it is moved to ``quarantine/``. Cut off anywhere, the
+    next look finds a record that it does not take, here or there, and goes on.
+    """
+    place = store.paths.pending / directory.name
+    if os.path.lexists(place):
+        store.quarantine(place)
+    with files.as_write_error("move back", directory):
+        files.rename_new(directory, place)
+    return place
 
 
 def _is_whole(store: LoopStore, directory: Path) -> bool:

@@ -26,7 +26,7 @@ from jumar.model.codec import FORMAT, decode
 from jumar.model.decisions import Decision
 from jumar.model.readings import Reading
 from jumar.model.records import FAILURES, STATUSES, VERIFICATIONS, IterationRecord, IterationView, Status, Verdict, Verification
-from jumar.store.layout import LoopPaths, iteration_number
+from jumar.store.layout import LoopPaths, iteration_number, natural
 
 __all__ = [
     "ACCEPTED",
@@ -188,9 +188,9 @@ def iteration_numbers(names: set[str]) -> list[int]:
 
 def attempt_names(names: set[str]) -> tuple[set[int], set[int]]:
     """Return the numbers of the attempts that started and of those that ended."""
-    starts = {int(name[: -len(_START)]) for name in names if name.endswith(_START) and name[: -len(_START)].isdigit()}
-    ends = {int(name[: -len(_END)]) for name in names if name.endswith(_END) and name[: -len(_END)].isdigit()}
-    return starts, ends
+    starts = {natural(name[: -len(_START)]) for name in names if name.endswith(_START)}
+    ends = {natural(name[: -len(_END)]) for name in names if name.endswith(_END)}
+    return {each for each in starts if each is not None}, {each for each in ends if each is not None}
 
 
 def read_attempt(paths: LoopPaths, number: int, *, ended: bool, read: Read = read_store_file) -> Attempt:
@@ -215,9 +215,7 @@ def light(attempt: Attempt) -> Attempt:
 def decision_number(name: str) -> int | None:
     """Return the number of a decision's or a reading's file name, ``0003-apply.json`` → 3; None for other names."""
     digits, dash, kind = name.partition("-")
-    if not dash or not kind.endswith(".json") or not (digits.isascii() and digits.isdigit()):
-        return None
-    return int(digits)
+    return natural(digits) if dash and kind.endswith(".json") else None
 
 
 def cleaned_iterations(decisions: Iterable[Decision]) -> frozenset[int]:

@@ -186,9 +186,9 @@ class _Round:
         self._store.add_decision("undo-end", best_iteration=undo.best_iteration, by=self._by, at=self._at, data=data)
 
     def _score_again(self, unit: Path) -> None:
-        if os.path.lexists(unit / METRICS):
-            self._store.quarantine(unit / METRICS)
-        wait_again(self._store, unit)
+        record = wait_again(self._store, unit) / METRICS
+        if os.path.lexists(record):
+            self._store.quarantine(record)
 
     def _lose(self, unit: Path) -> None:
         number = iteration_number(unit.name)

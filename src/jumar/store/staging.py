@@ -238,8 +238,10 @@ def read_pending(paths: LoopPaths, name: str, read: Read, compose: Callable[[Man
     """Read one directory of ``pending/``. Errors: :class:`StoreDamagedError`; ``FileNotFoundError`` when it is gone."""
     directory = paths.pending / name
     number = iteration_number(name)
-    if not directory.is_dir():
+    if not os.path.lexists(directory):
         raise FileNotFoundError(directory)
+    if not files.is_directory(directory):
+        raise StoreDamagedError(f"{directory}: is no directory")
     try:
         stage = decode(read(directory / STAGE), os.fspath(directory / STAGE))
         listed = ManifestFile.from_json(decode(read(directory / MANIFEST), os.fspath(directory / MANIFEST)))

@@ -17,6 +17,8 @@ __all__ = ["Trust", "place_of"]
 
 _LOOP_JSON: Final = "loop.json"
 _VOUCHED: Final = "vouched.json"
+_MADE_WHOLE: Final = frozenset({"iterations", "checks"})
+_PARTS: Final = ("artifacts", "manifest.json", "metrics.json", "stage.json")
 _NOT_OURS: Final = frozenset({"artifacts", "logs", "quarantine", "scratch"})  # no records lie there
 
 
@@ -52,7 +54,8 @@ class Trust:
         try:
             data = read_store_file(path)
         except StoreDamagedError as error:
-            if self.ours and (os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path))):
+            irregular = os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path))
+            if self.ours and (irregular or _is_bare(Path(path))):
                 raise ForgedError(Path(path)) from error
             raise
         if not self.takes(path, data):
@@ -103,6 +106,14 @@ class Trust:
 
     def _of(self, place: str) -> str:
         return f"{self.nonce}/{place}/{_VOUCHED}"
+
+
+def _is_bare(path: Path) -> bool:
+    """Whether what ``path`` should lie in is named like an iteration or a copy, and is none: jumar makes those whole."""
+    unit = path.parent
+    if unit.parent.name not in _MADE_WHOLE or not os.path.lexists(unit):
+        return False
+    return not any(os.path.lexists(unit / part) for part in _PARTS)
 
 
 def _digests(folder: Path) -> dict[str, str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -42,6 +43,7 @@ __all__ = ["NEWER", "NOT_OURS", "UNLIKE", "verify"]
 
 _T = TypeVar("_T")
 _BEST_SCORE: Final = 100
+_TOLD: Final = 1_000
 _TRASH: Final = ".trash-"
 NEWER: Final = "upgrade jumar: this was written by a newer version"
 _BACKUP: Final = "restore it from a backup; where there is none, `jumar repair` goes on without it"
@@ -257,9 +259,12 @@ class _Loop:
         for name in sorted(names - known):
             check.problem(directory / name, "is not an attempt's name", NOT_OURS)
         for number in sorted(ends - starts):
-            what, start = "is the end of an attempt whose start is missing", self._paths.attempt_start(number)
-            check.gone(self._paths.attempt_end(number), what, start)
-        for number in sorted(set(range(1, max(starts, default=0))) - starts - ends):
+            path, start = self._paths.attempt_end(number), self._paths.attempt_start(number)
+            if self._store.trust.takes(path, files.content_of(path) or b""):
+                check.gone(path, "is the end of an attempt whose start is missing", start)
+            else:
+                check.problem(path, "was not written by jumar", NOT_OURS)
+        for number in _gaps(starts, ends):
             self._gap(self._paths.attempt_start(number), "attempts")
         found: dict[int, Attempt] = {}
         for number in sorted(starts):
@@ -333,7 +338,7 @@ class _Loop:
                 paths += [path for part in (METRICS, MANIFEST, STAGE) if (path := folder / name / part).exists()]
         for path in paths:
             with contextlib.suppress(OSError, ValueError, JumarError):
-                data = path.read_bytes()
+                data = read_store_file(path)
                 broken = broken_seal(decode(data, os.fspath(path), versioned=False).data)
                 if broken is not None:
                     self._check.problem(path, broken, _BACKUP)
@@ -357,7 +362,7 @@ class _Loop:
                     found.append(decision)
                     if name != f"{number:04d}-{decision.kind}.json":
                         check.problem(directory / name, f"holds a decision of the kind {decision.kind}", _BACKUP)
-        for number in sorted(set(range(1, max(numbered, default=0))) - set(numbered)):
+        for number in _gaps(numbered):
             self._gap(directory / f"{number:04d}-*.json", "decisions")
         return found
 
@@ -382,7 +387,7 @@ class _Loop:
             if found.attempt is not None and found.attempt not in attempts:
                 what = f"names attempt {found.attempt}, of which there is nothing"
                 check.gone(path, what, self._paths.attempt_start(found.attempt))
-        for number in sorted(set(range(1, max(numbers, default=0))) - numbers):
+        for number in _gaps(numbers):
             self._gap(directory / f"{number:04d}-*.json", "readings")
 
     def _copy(self, directory: Path) -> None:
@@ -393,6 +398,12 @@ class _Loop:
             manifest = Manifest({detail.path: detail for detail in listed.changed})
             if not self._check.artifacts(directory / ARTIFACTS, manifest):
                 self._check.problem(directory / ARTIFACTS, "is missing", _BACKUP)
+
+
+def _gaps(numbers: Collection[int], others: Collection[int] = ()) -> Iterator[int]:
+    """Yield the first of the numbers that are missing below the highest of ``numbers``, which may be anybody's."""
+    missing = (each for each in range(1, max(numbers, default=0)) if each not in numbers and each not in others)
+    return itertools.islice(missing, _TOLD)
 
 
 def _manifest_file(path: Path) -> ManifestFile:
