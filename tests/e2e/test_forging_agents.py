@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from bad_passes import BAD_PASSES, IN_SCORING, WHERE, without_rights
 from loops import jumar
 
+from jumar import files
 from jumar.store.loop_store import LoopStore
 from jumar.store.verify import verify
 
@@ -82,6 +83,15 @@ if {kill} and number == 2 and not os.path.exists({calls!r} + ".killed"):
     os.kill(int(os.environ["SPARED"]) if "SPARED" in os.environ else os.getppid(), signal.SIGKILL)
 """
 LIMITS = "[budget]\nmax_cost_usd = 0.05\nreserve_cost_usd = 0.01\n[stop]\nconsecutive_failures = 3\n"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_too_deep_stays(tmp_path: Path) -> Iterator[None]:
+    """A test that fails leaves its tree: what pytest cannot remove, it dies of at the end of any later session."""
+    yield
+    files.remove_tree(tmp_path)
+
+
 COUNTS = {"attacks": 0, "killed": 0, "passed elsewhere": 0, "bad passes": 0}
 
 
