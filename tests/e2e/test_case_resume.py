@@ -7,7 +7,9 @@ sample of the other places is tried; ``JUMAR_SWEEP=full`` tries all of them.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import shutil
 import signal
@@ -22,6 +24,7 @@ from typing import Any
 
 import psutil
 import pytest
+from commands import call
 from faults import KINDS, Ended, Fault, Runner, can_trace, chosen
 from loops import jumar
 from pipelines import RUN, before_steps, calls, facts, write_pipeline
@@ -308,4 +311,36 @@ def test_an_iteration_whose_step_failed_is_no_damage(tmp_path: Path) -> None:
     before_steps(tmp_path, 'case "$JUMAR_ITERATION $1" in "1 judge") exit 3;; esac')
     jumar(tmp_path, "cases", "run", "--json", check=0)
     assert ["step_failed", "ok"] == [record.status for record in RunReader(tmp_path / RUN).case(1).iterations()]
+    assert_whole(tmp_path / RUN)
+
+
+@pytest.mark.parametrize("name", ["judge_result_", "augmentation_diff_"])
+def test_a_disk_that_refuses_to_read_what_a_step_wrote_ends_the_run_and_the_iteration_is_made_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_pipeline(tmp_path, SCORES, steps=(), extra="[dry_run]\n")
+    call(*OPTIONS, check=0)
+    expected = facts(tmp_path / RUN)
+    shutil.rmtree(tmp_path / RUN)
+
+    whole, refused = Path.read_bytes, list[Path]()
+
+    def read(path: Path) -> bytes:
+        if not refused and "pending" in path.parts and "iter_0002" in path.parts and path.name.startswith(name):
+            refused.append(path)
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return whole(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    ended = call(*OPTIONS, check=1)
+    assert refused
+    assert "StoreWriteError" == ended.document["error"]["kind"]
+    assert "could not read what the steps wrote in" in ended.err
+    assert "Input/output error: run the command again" in ended.err
+    assert {(1, 1)} == recorded(tmp_path / RUN)
+    assert_whole(tmp_path / RUN)
+
+    call(*OPTIONS, "--resume", check=0)
+    assert expected == facts(tmp_path / RUN)
     assert_whole(tmp_path / RUN)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -68,6 +70,30 @@ def test_the_names_that_the_judge_uses_are_said() -> None:
 def test_a_file_that_cannot_be_read() -> None:
     assert "cannot be read" in read_judgement(Path("nothing.json"), {"overall": "x"}).problems["overall"]
     assert "cannot be evaluated" in read_judgement(judged("{}"), {"overall": "length(composite_score)"}).problems["overall"]
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def read(path: Path) -> bytes:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE])
+def test_what_the_machine_refuses_to_read_says_nothing_about_the_judge(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    path = judged(JUDGED)
+    refuse(monkeypatch, number)
+    for read in (lambda: read_judgement(path, DEFAULT_KEYS), lambda: diff_size(path)):
+        with pytest.raises(OSError, match=re.escape(os.strerror(number))):
+            read()
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOENT, errno.EISDIR, errno.ELOOP, errno.ENXIO])
+def test_a_file_that_the_judge_closed_or_did_not_write_is_its_problem(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    path = judged(JUDGED)
+    refuse(monkeypatch, number)
+    assert f"judge.json cannot be read: {os.strerror(number)}" == read_judgement(path, {"overall": "x"}).problems["overall"]
+    assert None is diff_size(path)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,8 @@ class IterationRunner:
                 failed = done
                 break
             outputs |= done.outputs
-        record = self._record(number, parent, directory, outputs, failed)
+        with as_write_error("read what the steps wrote in", directory):
+            record = self._record(number, parent, directory, outputs, failed)
         return self.store.commit(replace(record, started_at=began, ended_at=self.clock.now()))
 
     def _earlier(self, directory: Path) -> tuple[StepRecord, ...]:

@@ -1,7 +1,11 @@
-"""Reading what a judge wrote: scores by JMESPath, and the size of a diff. Whatever is wrong with the file is said, not raised."""
+"""Reading what a judge wrote: scores by JMESPath, and the size of a diff. Whatever is wrong with the file is said, not raised.
+
+A disk that refuses to read it says nothing about the judge: that is raised, as ``OSError``, and the file is read again later.
+"""
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -25,6 +29,13 @@ __all__ = ["Judgement", "check_expression", "diff_size", "read_judgement"]
 _SHOWN: Final = 60
 _NAMED: Final = 8
 _LARGEST: Final = 64 << 20
+_OF_THE_FILE: Final = frozenset(
+    {
+        *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG),
+        *(errno.EACCES, errno.EPERM, errno.ENXIO, errno.EINVAL),
+    }
+)
+"""Errors that come of what a program wrote, or did not write; every other one is the machine's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +68,9 @@ def check_expression(expression: str, *, where: str) -> str:
 def read_judgement(path: Path, keys: Mapping[str, str]) -> Judgement:
     """Read the judge's file and find each of ``keys`` in it by its JMESPath expression.
 
-    A score is a finite number, on any scale; a bool, a string of digits, NaN or an infinity is none. Raises nothing.
+    A score is a finite number, on any scale; a bool, a string of digits, NaN or an infinity is none.
+    A file that is missing, or closed to its reader, is a problem. Errors: ``OSError`` of the machine, such as an input/output
+    error or too many open files.
     """
     document, problem = _document(path)
     if problem is not None:
@@ -73,7 +86,10 @@ def read_judgement(path: Path, keys: Mapping[str, str]) -> Judgement:
 
 
 def diff_size(path: Path | None, expressions: Sequence[str] = DEFAULT_DIFF) -> float | None:
-    """Return the sum of ``expressions`` over a diff file; None when there is none, or a part of it is no finite number."""
+    """Return the sum of ``expressions`` over a diff file; None when there is none, or a part of it is no finite number.
+
+    Errors: as :func:`read_judgement`.
+    """
     if path is None:
         return None
     document, problem = _document(path)
@@ -90,6 +106,8 @@ def _document(path: Path) -> tuple[Any, str | None]:
             return None, f"{name} is larger than {_LARGEST >> 20} MB"
         content = path.read_bytes()
     except OSError as error:
+        if error.errno not in _OF_THE_FILE:
+            raise
         return None, f"{name} cannot be read: {os.strerror(error.errno or 0)}"
     try:
         return json.loads(content), None
