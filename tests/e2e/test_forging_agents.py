@@ -434,6 +434,31 @@ def test_what_becomes_of_git_in_a_tree_of_ours_ends_nothing(tmp_path: Path, atta
     jumar(place, "cleanup", "t", "--trees", check=0)
 
 
+@pytest.mark.parametrize("isolation", ["none", "copy"])
+@pytest.mark.parametrize("rule", ["text.md", "*", "new/"])
+def test_what_an_agent_ignores_itself_is_in_its_snapshot_all_the_same(tmp_path: Path, rule: str, isolation: str) -> None:
+    act = f"""pathlib.Path('new').mkdir(exist_ok=True); pathlib.Path('new/text.md').write_text(f'{{number}}')
+    number == 3 and pathlib.Path('.gitignore').write_text({rule + chr(10)!r})
+    number == 4 and pathlib.Path('text.md').write_text('words 0')"""
+    place = project(tmp_path, act.replace("\n    ", "\n"), isolation=isolation)
+    (place / ".gitignore").write_text("")
+    jumar(place, "run", "--no-input", check=0)
+    assert [one["parent"] for one in records(place)] == [None, 0, 1, 2, 3]
+    for number in range(2, 5):
+        kept = place / f".jumar/loops/t/iterations/iteration-{number:03d}/artifacts"
+        written = "words 0" if number == 4 else f"words {number}\n"
+        assert ((kept / "text.md").read_text(), (kept / "new/text.md").read_text()) == (written, f"{number}")
+        assert (kept / ".gitignore").read_text() == ("" if number == 2 else f"{rule}\n")
+    jumar(place, "apply", "t", check=0 if isolation == "copy" else None)
+    assert ((place / "text.md").read_text(), (place / "new/text.md").read_text()) == ("words 3\n", "3")
+    jumar(place, "select", "t", "--use", "1", "--reason", "because", check=0)
+    jumar(place, "apply", "t", check=0)
+    while jumar(place, "apply", "t", "--undo", check=None).returncode == 0:
+        pass
+    assert (place / "text.md").read_text() == "words 0\n"
+    assert not (place / "new/text.md").exists()
+
+
 SUICIDAL = """
 import os, pathlib, signal
 if os.environ["JUMAR_ITERATION"] == "1":

@@ -150,6 +150,30 @@ def test_an_ignore_file_that_changes_is_read_again(work: Path) -> None:
     assert rules.list(work) == (".gitignore", "a.log", "sub/.gitignore", "sub/a.log", "sub/b.txt")
 
 
+def test_what_a_snapshot_holds_and_is_still_there_is_kept_whatever_is_ignored_now(work: Path) -> None:
+    before = ("a", "d/e/f", "gone", "d/gone", "was/file", "link/b", ".env", "n.md", "out/x", "m.pyc", ".git/config", "store/x")
+    make(work, "a", "d/e/f", "was/file/x", "other/b", ".env", "n.md", "out/x", "m.pyc", ".git/config", "store/x", "new")
+    (work / "link").symlink_to("other")
+    put(work, {".gitignore": b"*\n"})
+    rules = ArtifactRules(exclude=("out/",))
+    assert rules.list(work, never=(work / "store",)) == ()
+    assert rules.list(work, never=(work / "store",), kept=before) == ("a", "d/e/f", "n.md")
+    assert ArtifactRules(include=("*.md",)).list(work, kept=before) == ("n.md",)
+    assert rules.list(work, kept=("x/" * 5_000 + "x", "d/e/" + "y/" * 5_000)) == ()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every directory")
+def test_what_is_kept_and_cannot_be_reached_is_an_error_or_mended(work: Path) -> None:
+    make(work, "d/e/f")
+    put(work, {".gitignore": b"d/\n"})
+    (work / "d").chmod(0)
+    with pytest.raises(ArtifactError, match="'d/' cannot be read"):
+        ArtifactRules().list(work, kept=("d/e/f",))
+    assert ArtifactRules().list(work, kept=("d/e/f",), mend=lambda *_: False) == (".gitignore",)
+    mended = ArtifactRules().list(work, kept=("d/e/f",), mend=lambda prefix, _: (work / prefix).chmod(0o755) is None)
+    assert mended == (".gitignore", "d/e/f")
+
+
 def test_what_must_never_be_looked_at_is_left_out(work: Path, fresh_place: Path) -> None:
     make(work, "a", "store/x", "deep/store/x", "file")
     os.symlink("work", fresh_place / "alias")

@@ -11,12 +11,12 @@ from typing import Literal
 from jumar.decide.carry import carry_out, keep_copy
 from jumar.decide.moves import Moves
 from jumar.decide.plan import snapshot_of, workdir_from_json
+from jumar.decide.standing import last_applied
 from jumar.decide.tree import Tree
 from jumar.errors import ConflictError, UsageError
 from jumar.model import Decision
 from jumar.model.attempts import LEFT_NOTHING
 from jumar.model.codec import Fields
-from jumar.store.loop_reader import LoopReader
 from jumar.store.loop_store import LoopStore
 from jumar.store.staging import ARTIFACTS
 
@@ -77,15 +77,6 @@ def refuse_unfinished(store: LoopStore) -> None:
             f"the {found.kind} of iteration {found.iteration} that began at {found.decision.at} was interrupted; "
             f"`jumar apply {store.loop_id}` finishes it" + ("" if found.kind == "undo" else ", with --undo it is taken back")
         )
-
-
-def last_applied(store: LoopReader) -> Decision | None:
-    """Return the last apply that has its end and was not taken back; None when there is none."""
-    decisions = store.decisions()
-    ended = {decision.data.get("apply") for decision in decisions if decision.kind == "apply-end"}
-    undone = {decision.data.get("apply") for decision in decisions if decision.kind == "undo-end"}
-    applies = (decision for decision in reversed(decisions) if decision.kind == "apply")
-    return next((decision for decision in applies if decision.number in ended - undone), None)
 
 
 def complete(store: LoopStore, tree: Tree, decision: Decision, *, by: str, at: str, resumed: bool) -> None:

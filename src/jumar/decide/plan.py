@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from jumar.decide.moves import Change, Moves, conflict_message, directories, listed
+from jumar.decide.recorded import works_in_place
+from jumar.decide.standing import last_applied
 from jumar.decide.tree import Tree, same
-from jumar.errors import NotFoundError, UsageError
+from jumar.errors import JumarError, NotFoundError, UsageError
 from jumar.model.codec import Fields
 from jumar.store.loop_reader import LoopReader
 from jumar.store.loop_store import LoopStore
@@ -79,7 +82,7 @@ def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactR
     manifest, artifacts = snapshot_of(store, iteration)
     target = Path(os.path.abspath(workdir))
     with Tree(target) as tree:
-        present = rules.list(target, never=(store.paths.root,))
+        present = rules.list(target, never=(store.paths.root,), kept=_put_there(store, exact=exact))
         others = {path for path in present if path not in manifest.entries}
         theirs = store.not_kept_at_start("main", others)
         strangers = set[str]() if exact else strangers_among(store, others - theirs)
@@ -97,6 +100,22 @@ def plan_apply(store: LoopStore, iteration: int, workdir: Path, rules: ArtifactR
         skipped=tuple(sorted(skipped)),
         left_alone=tuple(sorted(strangers.difference(restoring.delete))),
     )
+
+
+def _put_there(store: LoopReader, *, exact: bool) -> set[str]:
+    """Return the paths that the last apply put into a tree, and the last iteration of a loop that works in it.
+
+    They are the loop's, though an iteration may have written an ignore file that names them.
+    """
+    applied, numbers = last_applied(store), store.iteration_numbers()
+    known = set(numbers[-1:] if exact or works_in_place(store) else ())
+    if applied is not None and applied.best_iteration in numbers:
+        known.add(applied.best_iteration)
+    found: set[str] = set()
+    for number in known:
+        with contextlib.suppress(JumarError):  # one that is damaged says nothing
+            found.update(store.manifest(number).entries)
+    return found
 
 
 def strangers_among(store: LoopReader, paths: Iterable[str]) -> set[str]:

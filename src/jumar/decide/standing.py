@@ -11,7 +11,7 @@ from jumar.errors import NothingEvaluatedError
 from jumar.model import Decision, SelectionCriteria
 from jumar.store.loop_reader import LoopReader
 
-__all__ = ["Standing", "TrailEntry", "current", "decided", "held", "standing", "trail", "trail_of"]
+__all__ = ["Standing", "TrailEntry", "current", "decided", "held", "last_applied", "standing", "trail", "trail_of"]
 
 _TRAIL = frozenset({"select", "override", "held", "apply", "undo", "cleanup", "accept", "limits", "redact", "repair"})
 
@@ -104,3 +104,12 @@ def trail_of(decisions: Sequence[Decision]) -> tuple[TrailEntry, ...]:
             state = "done" if decision.data.get("apply") in undone else "unfinished"
         entries.append(TrailEntry(decision=decision, state=state))
     return tuple(entries)
+
+
+def last_applied(store: LoopReader) -> Decision | None:
+    """Return the last apply that has its end and was not taken back; None when there is none."""
+    decisions = store.decisions()
+    ended = {decision.data.get("apply") for decision in decisions if decision.kind == "apply-end"}
+    undone = {decision.data.get("apply") for decision in decisions if decision.kind == "undo-end"}
+    applies = (decision for decision in reversed(decisions) if decision.kind == "apply")
+    return next((decision for decision in applies if decision.number in ended - undone), None)

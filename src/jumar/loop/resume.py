@@ -169,8 +169,8 @@ def _lost(run: LoopRun, workspace: Workspace, attempt: int) -> str | None:
     """Return why a tree is not what an attempt that has ended left there; None where it is, or nobody knows."""
     if workspace.made:
         return "the directory that it worked in was deleted before a snapshot was taken"
-    end = run.store.attempt(attempt).end
-    if end is not None and end.tree is not None and workspace.state(run.guard.guarded) != end.tree:
+    start, end = run.store.attempt(attempt).start, run.store.attempt(attempt).end
+    if end is not None and end.tree is not None and workspace.state(run.guard.guarded, start.parent) != end.tree:
         return "the working directory was changed after it ended, before a snapshot was taken"
     return None
 

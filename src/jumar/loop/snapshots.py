@@ -43,7 +43,7 @@ class Taking:
             return self.run.store.stage(
                 self.number,
                 source=self.workspace.directory,
-                paths=self.workspace.paths(),
+                paths=self.workspace.paths_since(stage.get("parent")),
                 nonce=self.nonce,
                 attempt=self.attempt,
                 stage=stage,

@@ -81,7 +81,7 @@ class Step:
             found = run.guard.after_generate(number)
             commits = self.workspace.commits_since(head)
             found = run.found(number, (*found, *history_findings(self.workspace, head, commits)))
-        state = None if self.workspace.gone() else self.workspace.state(run.guard.guarded)
+        state = None if self.workspace.gone() else self.workspace.state(run.guard.guarded, parent)
         ended = replace(self._attempt_end(outcome, commits), tree=state)
         finish(run, attempt, ended)
         for note in outcome.notes:

@@ -70,6 +70,7 @@ class Workspace:
         self._git_waits = False
         self._parent = os.path.realpath(self.tree.parent)
         self._identity: tuple[int, int] | None = None
+        self._kept: Collection[str] | None = None  # what the last snapshot that was taken of the tree, or put into it, holds
 
     def prepare(self) -> None:
         """Make the working directory exist. It is made once, whole, and is the same one after a resume.
@@ -203,18 +204,33 @@ class Workspace:
         return {**told, "GIT_CEILING_DIRECTORIES": os.path.realpath(self.tree.parent)}
 
     def paths(self) -> tuple[str, ...]:
-        """Return what the loop keeps of the tree as it is now. The snapshot itself refuses what is over the quota."""
+        """Return what the rules keep of the tree as it is now. The snapshot itself refuses what is over the quota."""
         return self._rules.list(self.directory, never=(self.root,))
 
-    def state(self, but: Collection[str]) -> str | None:
-        """Return a digest of the names, modes, sizes and times of what the loop keeps of the tree, without the paths ``but``.
+    def paths_since(self, parent: int | None) -> tuple[str, ...]:
+        """Return what the loop keeps of a tree in which a pass began with iteration ``parent``.
+
+        What that holds and is still there is kept, though the pass may have written an ignore file that names it.
+        """
+        before = () if parent is None else self._store.manifest(parent).entries
+        self._kept = self._rules.list(self.directory, never=(self.root,), kept=before)
+        return self._kept
+
+    def _known(self) -> Collection[str]:
+        """Return what snapshots hold of the tree; where another process was the last to work in it, what any of them holds."""
+        if self._kept is None:
+            self._kept = set[str]().union(*self._store.listed())
+        return self._kept
+
+    def state(self, but: Collection[str], parent: int | None) -> str | None:
+        """Return a digest of the names, modes, sizes and times of :meth:`paths_since` ``parent``, without the paths ``but``.
 
         It tells whether anybody changed, added or removed a file since, whatever the clocks say; not a change of the same size
         after which the time was set back. None where the tree cannot be read.
         """
         digest = hashlib.sha256()
         try:
-            for path in self.paths():
+            for path in self.paths_since(parent):
                 if path not in but:
                     status = os.lstat(f"{self.directory}/{path}")
                     digest.update(
@@ -241,7 +257,7 @@ class Workspace:
         return not plan.write and not plan.delete
 
     def _plan(self, manifest: Manifest, artifacts: Path) -> RestorePlan:
-        present = set(self.paths())
+        present = set(self._rules.list(self.directory, never=(self.root,), kept=self._known()))
         present -= self._store.not_kept_at_start(self.name, present.difference(manifest.entries))
         return plan_restore(manifest, artifacts, self.directory, present, cache=self.cache)
 
@@ -275,7 +291,7 @@ class Workspace:
         largest = None if self._kind == "in place" else self._rules.max_file_bytes
         with as_write_error("clear", tree):
             give_rights(tree, ("",))
-            listed = self._rules.list(tree, never=(self.root,), mend=readable(tree))
+            listed = self._rules.list(tree, never=(self.root,), kept=self._known(), mend=readable(tree))
             shallow(tree, (path for path in listed if path not in known))
             moved = move_out(tree, occupied(tree, known), place, largest=None)
             plan = self.difference(to)
@@ -292,13 +308,16 @@ class Workspace:
 
         Returns the directory of that copy, or None when nothing differed or nothing was kept.
         """
+        holds = frozenset((*plan.unchanged, *(item.path for item in plan.write)))
         if not plan.write and not plan.delete:
+            self._kept = holds
             return None
         kept = None
         if set_aside:
             present = [path for path in (*plan.delete, *(item.path for item in plan.write)) if _exists(self.directory, path)]
             kept = self._store.set_aside(self.directory, present) if present else None
         restore(plan)
+        self._kept = holds
         return kept
 
     def head(self) -> str | None:

@@ -166,13 +166,19 @@ class ArtifactRules:
     _memory: _Memory = field(default_factory=_Memory, init=False, repr=False, compare=False)
 
     def list(
-        self, root: Path, never: Iterable[Path] = (), *, mend: Callable[[str, OSError], bool] | None = None
+        self,
+        root: Path,
+        never: Iterable[Path] = (),
+        *,
+        kept: Iterable[str] = (),
+        mend: Callable[[str, OSError], bool] | None = None,
     ) -> tuple[str, ...]:
         """Return the relative POSIX paths, sorted, of everything below ``root`` that is kept and is not a directory.
 
-        ``never`` and all below it is left out. ``mend`` gets the relative path, a slash behind it, of a directory that cannot be
-        read, and why, and returns whether it can be read now; else it is left out. Errors: :class:`ArtifactError` for a directory
-        that cannot be read, :class:`ConfigError` for a pattern that is none.
+        ``never`` and all below it is left out. ``kept`` are paths that a snapshot of this tree holds: whatever its ``.gitignore``
+        files say now, those that are still there are kept, as git goes on with what it tracks. ``mend`` gets the relative path, a
+        slash behind it, of a directory that cannot be read, and why, and returns whether it can be read now; else it is left out.
+        Errors: :class:`ArtifactError` for a directory that cannot be read, :class:`ConfigError` for a pattern that is none.
         """
         self._compiled()
         left_out = _relative_to(root, never)
@@ -202,6 +208,8 @@ class ArtifactRules:
                     keep = kept_directory[name] = self._enters(prefix + name, known.ignores)
                 if keep and prefix + name not in left_out:
                     pending.append((f"{prefix}{name}/", known.ignores))
+        ignored = set(kept).difference(found)
+        found += _still_there(root, [path for path in sorted(ignored) if self.matches(path)], left_out, mend)
         return tuple(sorted(found if not left_out else (path for path in found if path not in left_out)))
 
     def matches(self, path: str) -> bool:
@@ -365,6 +373,41 @@ def _names(root: Path, prefix: str) -> tuple[list[str], list[str], bytes]:
         shown = escape(prefix or os.fspath(root))
         raise ArtifactError(f"the directory '{shown}' cannot be read: {os.strerror(error.errno or 0)}; exclude it") from error
     return names, directories, _ignore_file(directory) if _IGNORE_FILE in names else b""
+
+
+def _still_there(
+    root: Path, paths: Iterable[str], left_out: frozenset[str], mend: Callable[[str, OSError], bool] | None
+) -> list[str]:
+    """Return those of ``paths`` that are no directory; nothing is looked for behind a link, nor in what is left out."""
+    folders: dict[str, bool] = {}
+
+    def is_there(path: str, *, folder: bool) -> bool:
+        for again in (True, False):
+            try:
+                return stat.S_ISDIR(os.lstat(f"{os.fspath(root)}/{path}").st_mode) == folder
+            except OSError as error:
+                if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}:
+                    return False
+                above = path[: path.rfind("/") + 1]
+                if mend is None:
+                    why = os.strerror(error.errno or 0)
+                    raise ArtifactError(f"the directory '{escape(above)}' cannot be read: {why}; exclude it") from error
+                if not again or not mend(above, error):
+                    return False
+        return False  # pragma: no cover - the last turn returns
+
+    def is_entered(path: str) -> bool:
+        at = path.find("/")
+        while at != -1:
+            folder = path[:at]
+            if folder not in folders:
+                folders[folder] = folder not in left_out and is_there(folder, folder=True)
+            if not folders[folder]:
+                return False
+            at = path.find("/", at + 1)
+        return True
+
+    return [path for path in paths if is_entered(path) and is_there(path, folder=False)]
 
 
 def _ignore_file(directory: str) -> bytes:
