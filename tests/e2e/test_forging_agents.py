@@ -18,6 +18,7 @@ from bad_passes import BAD_PASSES, IN_SCORING, WHERE, without_rights
 from loops import jumar
 
 from jumar import files
+from jumar.model.attempts import MOST_KILLED
 from jumar.store.loop_store import LoopStore
 from jumar.store.verify import verify
 
@@ -477,7 +478,7 @@ print(json.dumps({"gestalt": 3, "usage": {"cost_usd": 0.05, "input_tokens": 1, "
 """
 
 
-@pytest.mark.parametrize(("most", "kills"), [(0.25, 3), (9, 5)], ids=["limited", "plenty"])
+@pytest.mark.parametrize(("most", "kills"), [(0.25, 3), (9, MOST_KILLED)], ids=["limited", "plenty"])
 def test_what_kills_jumar_while_it_is_scored_is_paid_for_and_given_up(tmp_path: Path, most: float, kills: int) -> None:
     place = project(tmp_path, "pass", most=2)
     (tmp_path / "judge.py").write_text(JUDGE)
@@ -496,6 +497,24 @@ def test_what_kills_jumar_while_it_is_scored_is_paid_for_and_given_up(tmp_path: 
     paid = 0.05 * len((tmp_path / "asked.log").read_text().split())
     cost = json.loads(jumar(place, "status", "t", "--json", check=0).stdout)["spend"]["cost_usd"]
     assert paid <= cost <= most
+
+
+@pytest.mark.parametrize("isolation", ["none", "copy"])
+def test_what_kills_jumar_while_it_generates_is_a_failed_iteration_in_the_end(tmp_path: Path, isolation: str) -> None:
+    kill = "os.kill(os.getppid(), signal.SIGKILL) if number != 2 else None"
+    place = project(tmp_path, kill, isolation=isolation, most=3)
+    (tmp_path / "agent.py").write_text((tmp_path / "agent.py").read_text().replace("number >= 2", "True"))
+    config = (place / "jumar.toml").read_text()
+    (place / "jumar.toml").write_text(config.replace("max_cost_usd = 0.05", "max_cost_usd = 9"))
+    ends = [jumar(place, "run", "--no-input", check=None) for _ in range(2 * MOST_KILLED + 1)]
+    assert [end.returncode for end in ends[:-1]] == [-9] * (2 * MOST_KILLED)
+    assert ends[-1].returncode in {0, 10, 11}, ends[-1].stderr
+    assert calls(place) == 2 * MOST_KILLED + 1
+    assert [one["status"] for one in records(place)] == ["ok", "generator_failed", "ok", "generator_failed"]
+    assert records(place)[1]["status_reason"] == f"jumar was killed {MOST_KILLED} times while its generator ran"
+    for number, held in enumerate(("words 0\n", "words 0\n", "words 2\n", "words 2\n")):
+        assert (place / f".jumar/loops/t/iterations/iteration-{number:03d}/artifacts/text.md").read_text() == held
+    assert verify(LoopStore.open(place / ".jumar/loops/t")).problems == ()
 
 
 MORE = {

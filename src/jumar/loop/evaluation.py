@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from jumar.errors import JumarError, StoreWriteError
 from jumar.files import as_write_error, make_directory
@@ -33,7 +33,7 @@ from jumar.loop.verdict import Verdict, verdict, why_broken, with_findings
 from jumar.loop.work import Way, elsewhere
 from jumar.loop.workspace import Workspace, changed_paths
 from jumar.model import CheckResult, IterationRecord, ScoreReading, StepContext, Usage
-from jumar.model.attempts import Attempt, AttemptEnd, Outcome
+from jumar.model.attempts import MOST_KILLED, Attempt, AttemptEnd, Outcome
 from jumar.model.codec import Fields
 from jumar.model.records import FailureKind, Status
 from jumar.ranking.score import resolve_weights
@@ -48,11 +48,11 @@ _STATUS_OF: Mapping[Outcome, Status] = {
     "failed": "generator_failed",
     "timeout": "generator_timeout",
     "interrupted": "interrupted",
+    "lost": "generator_failed",
 }
 
 
 _FULL = "cut off: "
-_MOST_KILLED: Final = 5  # evaluations of one snapshot during which jumar was killed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,7 @@ class Evaluation:
         """
         lost = 0 if pending.stage.get("parent") is None else self._ended_as("lost", pending)
         refused = refused_evaluation(self.run) if lost else None
-        if refused is None and lost < _MOST_KILLED:
+        if refused is None and lost < MOST_KILLED:
             return None
         times = "once" if lost == 1 else f"{lost} times"
         return f"jumar was killed {times} while it was evaluated" + (f", and {refused}" if refused else "")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 from jumar.decide.evidence import evidence_of
@@ -19,7 +21,7 @@ from jumar.loop.trees import Trees
 from jumar.loop.usage import NOTHING_REPORTED, read_usage_file
 from jumar.loop.work import drive
 from jumar.loop.workspace import Workspace
-from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
+from jumar.model.attempts import LEFT_NOTHING, MOST_KILLED, Attempt, AttemptEnd, AttemptStart
 from jumar.store.loop_store import Pending
 from jumar.store.misplaced import open_to_owner
 from jumar.store.restore import RestorePlan
@@ -142,7 +144,10 @@ def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> boo
         start, end = attempt.start, attempt.end
         if numbers and start.iteration < numbers[-1] and (start.batch is None or start.batch != attempts[-1].start.batch):
             continue  # of an iteration that was set aside: the tree is a later one's
-        if end is None or end.outcome in LEFT_NOTHING or start.parent is None or start.iteration in recorded:
+        killed = _killed(run, start.iteration)
+        if end is None or start.parent is None or start.iteration in recorded:
+            continue
+        if end.outcome in LEFT_NOTHING and killed < MOST_KILLED:
             continue
         if start.parent not in numbers:
             raise ArtifactError(
@@ -153,16 +158,26 @@ def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> boo
         if not ends and step.is_tried_again(start.iteration, end):
             continue
         scratch = run.store.paths.attempt_scratch(start.number)
-        lost = None if ends else _lost(run, step.workspace, start.number)
+        if killed:
+            end = replace(end, detail=f"jumar was killed {killed} times while its generator ran")
+            run.notice(f"iteration {start.iteration} failed: {end.detail}")
+            _put(run, trees.ready(start.candidate), start.parent, set_aside=start.candidate is None)
+        lost = None if ends or killed else _lost(run, step.workspace, start.number)
         pending = take_ended(run, step.workspace, start, end, scratch if scratch.is_dir() else None, lost=lost)
         trees.ready(start.candidate)
         step.workspace.carry_out(step.workspace.difference(pending))
-        if drive(step.evaluation.complete(pending)) is not None and not ends and lost is None:
+        if drive(step.evaluation.complete(pending)) is not None and not ends and lost is None and not killed:
             run.notice(
                 f"iteration {start.iteration} was generated before the interruption; its working directory is taken as it lies"
             )
         found = True
     return found
+
+
+def _killed(run: LoopRun, iteration: int) -> int:
+    """Return how many runs of an iteration's generator, the last ones, ended with jumar killed: what they run may kill it."""
+    ends = (end.outcome for start, end in run.ended_attempts(iteration) if start.purpose == "generate")
+    return sum(1 for _ in takewhile(lambda outcome: outcome == "lost", ends))
 
 
 def _lost(run: LoopRun, workspace: Workspace, attempt: int) -> str | None:

@@ -9,13 +9,27 @@ from typing import Any, Final, Literal, cast, get_args
 from jumar.model.codec import FORMAT, Fields
 from jumar.model.records import FAILURES, FailureKind, Usage
 
-__all__ = ["LEFT_NOTHING", "OUTCOMES", "PURPOSES", "Attempt", "AttemptEnd", "AttemptStart", "Outcome", "Purpose", "Spend"]
+__all__ = [
+    "LEFT_NOTHING",
+    "MOST_KILLED",
+    "OUTCOMES",
+    "PURPOSES",
+    "Attempt",
+    "AttemptEnd",
+    "AttemptStart",
+    "Outcome",
+    "Purpose",
+    "Spend",
+]
 
 Outcome = Literal["ok", "failed", "timeout", "rate_limited", "blocked", "broken", "interrupted", "lost"]
 OUTCOMES: Final[tuple[str, ...]] = get_args(Outcome)
 
 LEFT_NOTHING: Final[frozenset[Outcome]] = frozenset({"interrupted", "lost", "rate_limited"})
 """How a run of the generator ends that is no iteration: nothing is recorded of it, and the iteration is made again."""
+
+MOST_KILLED: Final = 5
+"""So many runs of one iteration's generator in a row, or evaluations of one snapshot, may end with jumar killed, and no more."""
 
 Purpose = Literal["generate", "score", "confirm"]
 """What is paid for: a run of the generator, an evaluation of one snapshot, or one that confirms the choice at the end."""
