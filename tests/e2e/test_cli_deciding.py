@@ -257,6 +257,14 @@ def test_an_interrupted_apply_is_taken_back_by_undo(here: Path, monkeypatch: pyt
     assert BEST == tree(here)
 
 
+def test_an_interrupted_apply_whose_file_was_edited_names_the_one_way_back(here: Path, monkeypatch: pytest.MonkeyPatch):
+    interrupted_apply(here, monkeypatch)
+    (here / "text.md").write_text("edited\n")
+    said = call("apply", "t", check=2).err
+    assert (1, 1) == (said.count("--undo"), " ".join(said.split()).count("`jumar apply t --undo --force` takes it back"))
+    call("apply", "t", "--undo", "--force", check=0)
+
+
 def test_apply_after_the_decision_changed_says_what_comes_next(here: Path, monkeypatch: pytest.MonkeyPatch):
     interrupted_apply(here, monkeypatch)
     call("select", "t", "--use", "4", "--reason", "x", check=0)

@@ -165,6 +165,13 @@ def test_a_programs_nonsense_about_its_cost_is_unknown(tmp_path: Path, usage: ob
     assert run(program(tmp_path, f"echo '{json.dumps({'gestalt': 4, 'usage': usage})}'"), "a").cost_usd is None
 
 
+def test_the_cost_in_an_answer_that_is_refused_is_not_believed(tmp_path: Path):
+    twice = '{"gestalt": 3, "usage": {"cost_usd": 0.05, "cost_usd": 0}}'
+    evaluation = run(program(tmp_path, f"echo '{twice}'"), "a")
+
+    assert (0, None) == (evaluation.scored, evaluation.cost_usd)
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "calls"),
     [

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, StoreDamagedError
 from jumar.loop.settings import Isolation, LoopSettings
 from jumar.loop.workspace import Workspace, discard_slots
 from jumar.store.layout import prepare_root
@@ -278,3 +278,11 @@ def test_git_finds_no_repository_above_a_copy(repository: Path) -> None:
 
     assert 128 == asked.returncode
     assert workspace.head() is None
+
+
+def test_a_snapshot_that_is_gone_is_damage_with_a_way_out(project: Path) -> None:
+    workspace = Workspace(store_of(project), settings_of(project, "copy"))
+    workspace.prepare()
+
+    with pytest.raises(StoreDamagedError, match=r"iteration 1 of loop 't' is gone.*`jumar repair`.*`jumar run --new`"):
+        workspace.difference(1)

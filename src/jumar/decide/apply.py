@@ -77,7 +77,7 @@ def finish(store: LoopStore, *, by: str, at: str) -> Decision:
             except ConflictError as error:
                 if tree.touched:
                     raise
-                raise ConflictError(f"{error}; `jumar apply {store.loop_id} --undo` takes the rest back") from error
+                raise ConflictError(f"{error}; `jumar apply {store.loop_id} --undo --force` takes it back") from error
         return found.decision
 
 

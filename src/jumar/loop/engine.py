@@ -269,8 +269,7 @@ class Loop:
         try:
             finish(self.store, by=current_user(), at=self.shared.clock.now())
         except ConflictError as error:
-            way_out = f"`jumar apply {self.settings.loop_id} --undo` takes it back"
-            raise ConflictError(f"an apply of loop '{self.settings.loop_id}' was interrupted: {error}; {way_out}") from error
+            raise ConflictError(f"an apply of loop '{self.settings.loop_id}' was interrupted: {error}") from error
         self._notice("an apply that was interrupted is complete now")
 
     def _iterate(self, trees: Trees) -> StopDecision:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from jumar.decide.recorded import config_now
-from jumar.errors import ArtifactError, JumarError, UsageError
+from jumar.errors import ArtifactError, JumarError, StoreDamagedError, UsageError
 from jumar.files import TEMPORARY, as_write_error, copy_alike, is_directory, make_directory, remove_tree, rename_new
 from jumar.loop.clearing import give_rights, move_out, occupied, readable, shallow, why_of_the_tree
 from jumar.loop.hooks import port_of
@@ -246,7 +246,10 @@ class Workspace:
             return self._plan(to.manifest, to.artifacts)
         number = to
         if not self._store.has_snapshot(number):
-            raise ArtifactError(f"the snapshot of iteration {number} is gone, so the loop cannot resume from it; see --new")
+            raise StoreDamagedError(
+                f"the snapshot of iteration {number} of loop '{self._store.loop_id}' is gone: `jumar verify` lists damage, "
+                "`jumar repair` goes on without it, `jumar run --new` begins another loop"
+            )
         return self._plan(self._store.manifest(number), self._store.artifacts(number))
 
     def holds(self, number: int | None) -> bool:

@@ -26,7 +26,7 @@ from jumar.judging.expensive.keys import known_keys, scrub
 from jumar.judging.expensive.parse import MAX_REPLY
 from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
-from jumar.text import escape, last_line
+from jumar.text import escape, last_line, once
 
 __all__ = ["EXIT_KINDS", "FORMAT", "CommandJudge"]
 
@@ -235,7 +235,7 @@ class _Talk:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        found: object = json.loads(text)
+        found: object = json.loads(text, object_pairs_hook=once)  # as the answer: a key twice says nothing
     except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
