@@ -29,16 +29,18 @@ _OF_A_TREE: Final = frozenset(
         *(errno.ENOTEMPTY, errno.EINVAL, errno.EILSEQ, errno.EFBIG, errno.EMFILE, errno.ENXIO),
     }
 )
+_OF_THE_MACHINE: Final = frozenset({errno.EIO, errno.ENFILE, errno.ENOMEM, errno.ESTALE})
 _WIDTH: Final = 300
 
 
 def why_of_the_tree(error: BaseException) -> str | None:
     """Return what is wrong with a tree that cannot be kept, or brought back, because of ``error``; None where it is the disk."""
     known = isinstance(error, ArtifactError | ConflictError | RecursionError)
+    cause = error if isinstance(error, OSError) else error.__cause__
     if isinstance(error, StoreWriteError | OSError):
-        cause = error if isinstance(error, OSError) else error.__cause__
         known = isinstance(cause, OSError) and cause.errno in _OF_A_TREE
-    if not known or disk_is_full(error):
+    refused = isinstance(cause, OSError) and cause.errno in _OF_THE_MACHINE
+    if not known or refused or disk_is_full(error):
         return None
     if isinstance(error, RecursionError):
         return "its directories are nested too deeply"
