@@ -286,3 +286,19 @@ def test_a_snapshot_that_is_gone_is_damage_with_a_way_out(project: Path) -> None
 
     with pytest.raises(StoreDamagedError, match=r"iteration 1 of loop 't' is gone.*`jumar repair`.*`jumar run --new`"):
         workspace.difference(1)
+
+
+def test_the_folder_of_the_trees_may_appear_while_it_is_looked_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = Workspace(store_of(project), settings_of(project, "copy"), 1)
+    parent, is_dir = workspace.tree.parent, Path.is_dir
+
+    def made_by_a_neighbour(path: Path) -> bool:
+        found = is_dir(path)
+        if path == parent and not found:
+            parent.mkdir()
+        return found
+
+    monkeypatch.setattr(Path, "is_dir", made_by_a_neighbour)
+    workspace.prepare()
+
+    assert state(project, kept(project)) == state(workspace.directory, workspace.paths())

@@ -98,8 +98,9 @@ class Workspace:
         kept = self._rules.list(self.origin, never=(self.root,))
         self._rules.check_quota(self.origin, kept)
         with as_write_error("create", self.tree):
-            if not self.tree.parent.is_dir() or os.path.realpath(self.tree.parent) != self._parent:
-                self.tree.parent.unlink(missing_ok=True)
+            parent = self.tree.parent  # which another slot's thread may be making at this moment
+            if os.path.lexists(parent) and (not parent.is_dir() or os.path.realpath(parent) != self._parent):
+                parent.unlink(missing_ok=True)
             make_directory(self.tree.parent)
             if not is_directory(self.tree):
                 self.tree.unlink(missing_ok=True)
