@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
+from jumar.loop.ranking.choose import choose
+from jumar.loop.ranking.confirmed import certainty, next_reading
+from jumar.loop.ranking.noise import Evidence, select
 from jumar.model import IterationView, NoiseRules, Reading, ScoreReading, SelectionCriteria
 from jumar.model.records import Repeats
-from jumar.ranking.choose import choose
-from jumar.ranking.confirmed import certainty, next_reading
-from jumar.ranking.noise import Evidence, select
 
 PASSES = 12
 REPEAT = 2

@@ -19,9 +19,9 @@ from jumar.judging import CheapModeEvaluator
 from jumar.judging.auto import AutoRules, ConformalIntervals, fit_intervals, plan
 from jumar.judging.auto.escalation import side_of
 from jumar.judging.cheap.scoring import Reading
-from jumar.learning.evidence import evidence, fit_baselines
+from jumar.learning.proof.evidence import evidence, fit_baselines
+from jumar.learning.proof.split import split_items
 from jumar.learning.scorecard import fit_scorecard
-from jumar.learning.split import split_items
 from jumar.learning.targets import Target
 
 SEEDS = int(os.environ.get("JUMAR_AUTO_SEEDS", "5"))

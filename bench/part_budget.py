@@ -7,8 +7,8 @@ from pathlib import Path
 
 from timing import Row, shortest
 
-from jumar.budget import RunningReservation, RunningSpend, may_begin, reservation, spend
 from jumar.model import Attempt, AttemptEnd, AttemptStart, Budget, Usage
+from jumar.model.budget import RunningReservation, RunningSpend, may_begin, reservation, spend
 
 ATTEMPTS = 10_000
 FEW = 10

@@ -16,15 +16,15 @@ from types import MappingProxyType
 
 from timing import Row, milliseconds
 
-from jumar.loop.cases.chain import run_chain
-from jumar.loop.cases.dry import DRY_STEPS
-from jumar.loop.cases.events import CaseEnded, CaseEvent
-from jumar.loop.cases.settings import ChainSettings, DryRun
-from jumar.loop.control import StopSwitch
-from jumar.model.cases import CaseLimits
+from jumar.cases.chain import run_chain
+from jumar.cases.dry_run import DRY_STEPS
+from jumar.cases.events import CaseEnded, CaseEvent
+from jumar.cases.records import CaseLimits
+from jumar.cases.settings import ChainSettings, DryRun
+from jumar.cases.store.run_store import CaseSource
+from jumar.model.ordering import parse_order
 from jumar.model.pipeline import DEFAULT_KEYS, Step
-from jumar.ranking.order import parse_order
-from jumar.store.cases.run_store import CaseSource
+from jumar.processes.control import StopSwitch
 
 CASES = 1_000
 WINDOW = 100
@@ -129,7 +129,7 @@ class Chain:
 
 def side_by_side(directory: Path) -> Iterator[Row]:
     """Independent cases on one Dask worker and on two, in turns; the workers are there before."""
-    from jumar.adapters.dask import dask_executor
+    from jumar.integrations.dask import dask_executor
 
     (directory / "slow.py").write_text(SLOW)
     (directory / "judged.json").write_text(json.dumps(JUDGED))

@@ -22,9 +22,9 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation
 from cheap_seed import score_as_first_designed
 from timing import Row, shortest
 
-from jumar.app.items import read_items
 from jumar.judging import CheapModeEvaluator, Item, Story
-from jumar.patterns import PatternSet, PatternV2
+from jumar.judging.items.records import read_items
+from jumar.judging.patterns import PatternSet, PatternV2
 
 STORIES, NAIVE_BYTES = 20_000, 2e9
 AIMS = {471: 50_000, 10_000: None, 100_000: 20_000}

@@ -17,21 +17,21 @@ from unittest import mock
 
 from timing import Row, milliseconds, shortest
 
-from jumar.loop import purse
-from jumar.loop.clock import SystemClock
-from jumar.loop.engine import Loop
-from jumar.loop.events import AttemptStarted, Event, IterationRecorded
-from jumar.loop.generators import CommandGenerator
-from jumar.loop.process import run_command
-from jumar.loop.run import LoopRun
+from jumar.core.clock import SystemClock
+from jumar.core.redaction import Redactor
+from jumar.loop.engine import accounting as purse
+from jumar.loop.engine.engine import Loop
+from jumar.loop.engine.run_context import LoopRun
+from jumar.loop.events.events import AttemptStarted, Event, IterationRecorded
+from jumar.loop.generators.generators import CommandGenerator
 from jumar.loop.settings import LoopParts, LoopSettings
-from jumar.loop.tally import Tally
+from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.store.layout import prepare_root
+from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.running_totals import Tally
 from jumar.model import GenerateOutcome, ScoreReading, StepContext, StopRules, Usage
-from jumar.model.budget import Budget
-from jumar.redaction import Redactor
-from jumar.store.layout import prepare_root
-from jumar.store.loop_store import LoopStore
-from jumar.store.matching import ArtifactRules
+from jumar.model.budget.limits import Budget
+from jumar.processes.process import run_command
 
 ITERATIONS = 500
 CANDIDATES, WORKERS, SECONDS = 8, 2, 1.0
@@ -53,7 +53,7 @@ class Trivial:
 LOG = (
     b"2026-10-12T10:11:12.345Z INFO worker-3 the token of request 7 was read, key 12 of 40\n"
     b'10.0.3.4 "GET /static/app.5f3c.js?v=7 HTTP/1.1" 200 5120 "https://example.com/a/b" "Mozilla/5.0 (X11; Linux x86_64)"\n'
-    b"tests/unit/test_module_12.py::test_something_that_is_long PASSED [ 40%]\n"
+    b"tests/test_module_12.py::test_something_that_is_long PASSED [ 40%]\n"
     b'{"level": "info", "request_id": "2d1568b0c6f4a9b7d3e2f1a0b9c8d7e6", "path": "/api/v1/items/17", "status": 200}\n'
 )
 

@@ -18,11 +18,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 
 from learning_kit import ridge_of_words
 
-from jumar.app.items import read_items
 from jumar.judging import CheapModeEvaluator, Item, JudgeSettings, builtin_rubric, judge_items
 from jumar.judging.cheap.scoring import Reading
-from jumar.judging.expensive.replay import ReplayJudge
-from jumar.learning.controls import ControlRun, Fit, Planted, control_run, most_by_chance, planted_targets, shuffled, words_apart
+from jumar.judging.items.records import read_items
+from jumar.judging.judges.replay import ReplayJudge
+from jumar.learning.proof.controls import (
+    ControlRun,
+    Fit,
+    Planted,
+    control_run,
+    most_by_chance,
+    planted_targets,
+    shuffled,
+    words_apart,
+)
 from jumar.learning.scorecard import fit_scorecard
 from jumar.learning.targets import Target, targets_of
 

@@ -15,13 +15,14 @@ from unittest import mock
 from timing import Row, milliseconds
 
 from jumar.cli.application import run_application
-from jumar.loop import evaluation, placing
-from jumar.loop.guard import Guard
-from jumar.loop.recheck import Recheck
-from jumar.loop.surroundings import Surroundings
-from jumar.model import codec
-from jumar.store import settled, trust
-from jumar.store.watch import StoreWatch
+from jumar.core import codec
+from jumar.loop.engine import evaluation, placing
+from jumar.loop.engine.recheck import Recheck
+from jumar.loop.store import settled
+from jumar.loop.store.integrity import trust
+from jumar.loop.store.integrity.tamper_check import StoreWatch
+from jumar.loop.workspace.guard import Guard
+from jumar.loop.workspace.surroundings import Surroundings
 
 ITERATIONS = 30
 FILES, TESTS, DEPENDENCIES = 1_000, 200, 10_000

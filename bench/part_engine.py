@@ -13,11 +13,11 @@ import psutil
 from resuming import begun, resume_row
 from timing import Row, milliseconds
 
-from jumar.loop.engine import Loop
-from jumar.loop.events import Event, IterationRecorded
+from jumar.loop.engine.engine import Loop
+from jumar.loop.events.events import Event, IterationRecorded
 from jumar.loop.settings import LoopParts, LoopSettings
+from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.model import GenerateOutcome, ScoreReading, StepContext, StopRules
-from jumar.store.matching import ArtifactRules
 
 ITERATIONS = 10_000
 EARLY = 1_000

@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 from judge_server import Answer, JudgeServer
 
 from jumar.judging import JudgeRubric, JudgeSettings, ReplyCache, judge_items
-from jumar.judging.expensive.mock import MockJudge
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
+from jumar.judging.judges.mock import MockJudge
 from jumar.model.judges import Judge
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def measure(directory: Path) -> Iterator[Row]:
     yield _row("in process", _seconds(MockJudge(latency=LATENCY)), ideal)
     yield _row("in process, replies kept", _seconds(MockJudge(latency=LATENCY), ReplyCache(directory / "replies")), ideal)
     try:
-        from jumar.adapters.openai_judge import OpenAIJudge
+        from jumar.judging.judges.openai import OpenAIJudge
     except ImportError:
         return
     with JudgeServer(lambda _seen, _number: Answer(delay=LATENCY)) as server:

@@ -16,20 +16,20 @@ from pathlib import Path
 import part_cheap
 from timing import Row, shortest
 
-from jumar.app.judges import make_judge
-from jumar.app.learning_data import LearnData, read_learning_items, split_of
-from jumar.app.learning_files import publish
-from jumar.app.learning_model import LearnRequest
-from jumar.app.learning_proposers import proposer_of
 from jumar.judging import Item
-from jumar.judging.expensive.settings import JudgeSettings
+from jumar.judging.asking.settings import JudgeSettings
+from jumar.judging.judges.spec import make_judge
+from jumar.judging.patterns import PatternSet, PatternV2
+from jumar.judging.patterns.matcher import PatternMatcher
+from jumar.judging.patterns.storage import load_pattern_set
 from jumar.learning.learner import PATTERNS as PATTERNS_FILE
 from jumar.learning.learner import Learner, write_set
+from jumar.learning.run.data import LearnData, read_learning_items, split_of
+from jumar.learning.run.files import publish
+from jumar.learning.run.model import LearnRequest
+from jumar.learning.run.proposers import proposer_of
 from jumar.learning.scorecard import FitSettings, fit_scorecard
 from jumar.model.protocols import StepContext
-from jumar.patterns import PatternSet, PatternV2
-from jumar.patterns.matcher import PatternMatcher
-from jumar.patterns.storage import load_pattern_set
 
 ITEMS, PATTERNS, AIM = 10_000, 2_000, 10.0
 MADE = datetime(2026, 1, 1, tzinfo=UTC)

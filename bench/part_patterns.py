@@ -21,7 +21,7 @@ from typing import Any
 import ahocorasick_rs
 from timing import Row, shortest
 
-from jumar.patterns import PatternMatcher, PatternSet, PatternV2, migrate_existing_patterns
+from jumar.judging.patterns import PatternMatcher, PatternSet, PatternV2, migrate_existing_patterns
 
 TEXTS, LENGTH = 4_000, 800
 NAIVE = {471: 400, 10_000: 20, 100_000: 2}

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jumar.judging.patterns import PatternV2, merge_patterns, validate_provisional_patterns
 from jumar.learning import GapItem, Scored, check_change, propose
-from jumar.patterns import PatternV2, merge_patterns, validate_provisional_patterns
 
 if TYPE_CHECKING:
     from timing import Row

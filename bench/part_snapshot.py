@@ -13,9 +13,9 @@ from pathlib import Path
 
 from timing import Row, milliseconds, seconds
 
-from jumar.store.layout import prepare_root
-from jumar.store.loop_store import LoopStore
-from jumar.store.matching import ArtifactRules
+from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.store.layout import prepare_root
+from jumar.loop.store.loop_store import LoopStore
 
 FILES = 10_000
 CHANGED = 100

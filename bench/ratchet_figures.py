@@ -22,11 +22,11 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
-from jumar.loop.plan import choose_parent
+from jumar.loop.engine.plan import choose_parent
+from jumar.loop.ranking.noise import Evidence
+from jumar.loop.ranking.ratchet import select_kept
 from jumar.model import IterationView, SelectionCriteria
 from jumar.model.records import Repeats
-from jumar.ranking.noise import Evidence
-from jumar.ranking.ratchet import select_kept
 
 ITERATIONS = 12
 LOOPS = 200

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from timing import Row, milliseconds
 
-from jumar.store.loop_store import LoopStore
+from jumar.loop.store.loop_store import LoopStore
 
 ROUNDS = 3
 

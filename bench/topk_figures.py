@@ -1,7 +1,7 @@
 """The table of strategies with their skill, computed anew from the public runs: ``python bench/topk_figures.py DIRECTORY``.
 
 The directory has ``cranfield_minilm.jsonl``, ``vaswani_minilm.jsonl`` and ``clinc_minilm.jsonl``. The figures are those that
-``jumar topk compare FILE`` and ``jumar topk tune FILE`` print. tests/unit/test_topk_figures.py holds the docs to them.
+``jumar topk compare FILE`` and ``jumar topk tune FILE`` print. tests/topk/test_topk_figures.py holds the docs to them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from jumar.app.topk_runs import read_runs
-from jumar.topk.comparison import compare
-from jumar.topk.metrics import Estimate
+from jumar.topk.files.rankings import read_runs
 from jumar.topk.strategies.fixed_k import FixedKSelectionStrategy
-from jumar.topk.tuning import Tuning, tune
+from jumar.topk.tuning.comparison import compare
+from jumar.topk.tuning.metrics import Estimate
+from jumar.topk.tuning.tune import Tuning, tune
 
 RUNS = {"Cranfield": "cranfield_minilm.jsonl", "Vaswani": "vaswani_minilm.jsonl", "CLINC150": "clinc_minilm.jsonl"}
 MAX_K = 20

@@ -24,8 +24,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from jumar.app.live import LoopObserver
-from jumar.cli.watch import rendered
+from jumar.cli.loop.watch import rendered
+from jumar.loop.report.watch.read import LoopObserver
 
 COLUMNS = 100
 DOCS = Path(__file__).resolve().parent
@@ -35,7 +35,7 @@ PROGRAM = str(Path(sys.executable).with_name("jumar"))
 STEP, RUN = 0.4, 4.0  # seconds of an iteration, and of all of them
 NIGHT = {"generate": 11.0, "verify": 6.0, "score": 9.0, "wait": 3.0}
 
-# what is drawn below the lines while something runs, and taken away again: see jumar.cli.screen
+# what is drawn below the lines while something runs, and taken away again: see jumar.cli.terminal.screen
 STATUS = re.compile(r"\r[^\r\n]*(?:\x1b\[K\r*\n[^\r\n]*)*\x1b\[J(?:\x1b\[\d+A)?\r|\r\x1b\[J")
 
 

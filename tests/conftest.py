@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from jumar import redaction
+from jumar.core import redaction
 
 # Timings depend on who else uses the machine, so no example has a deadline. `ci` draws the same examples every time.
 settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -18,7 +18,7 @@ from jumar.judging import Item
 from jumar.judging.tracking.agreement import spearman
 from jumar.judging.tracking.intervals import bootstrap
 from jumar.learning.making import probe_set
-from jumar.learning.probes import ProbeReport
+from jumar.learning.proof.probes import ProbeReport
 from jumar.learning.scorecard import FitSettings, ScorecardFit, fit_scorecard
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from jumar.core.version import __version__
     from jumar.errors import (
         ArtifactError,
         BrokenStartError,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
         Usage,
         Validator,
     )
-    from jumar.version import __version__
 
 __all__ = [
     "ArtifactError",
@@ -124,7 +124,7 @@ _ELSEWHERE: Final = {
     "TrendRule": _MODEL,
     "Usage": _MODEL,
     "Validator": _MODEL,
-    "__version__": "jumar.version",
+    "__version__": "jumar.core.version",
 }
 """Where a name is defined; those that are not here are errors."""
 

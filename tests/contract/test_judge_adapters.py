@@ -16,19 +16,19 @@ from typing import Any
 import pytest
 from judge_server import GOOD, Answer, JudgeServer, Seen, serving
 
-from jumar.adapters._clients import Features
-from jumar.adapters.anthropic_judge import AnthropicJudge
-from jumar.adapters.openai_judge import OpenAIJudge
-from jumar.app.judges import make_judge
 from jumar.errors import ConfigError, EvaluationUnreliableError, JumarError
 from jumar.judging import evaluate_expensive
-from jumar.judging.expensive.cache import ReplyCache
-from jumar.judging.expensive.endpoint import kind_of_status, retry_after_seconds
-from jumar.judging.expensive.evaluate import judge_items
-from jumar.judging.expensive.ledger import Prices
-from jumar.judging.expensive.settings import JudgeSettings
-from jumar.judging.expensive.summary import Evaluation, JudgeRejectedError
-from jumar.judging.items import Item
+from jumar.judging.asking.cache import ReplyCache
+from jumar.judging.asking.evaluate import judge_items
+from jumar.judging.asking.ledger import Prices
+from jumar.judging.asking.settings import JudgeSettings
+from jumar.judging.asking.summary import Evaluation, JudgeRejectedError
+from jumar.judging.items.item import Item
+from jumar.judging.judges._clients import Features
+from jumar.judging.judges.anthropic import AnthropicJudge
+from jumar.judging.judges.endpoint import kind_of_status, retry_after_seconds
+from jumar.judging.judges.openai import OpenAIJudge
+from jumar.judging.judges.spec import make_judge
 from jumar.judging.models import ExpensiveModeResult, Unscored
 from jumar.judging.rubric import JudgeRubric
 from jumar.model.judges import Judge
@@ -400,13 +400,13 @@ def test_a_judge_may_be_asked_without_structured_output():
     assert not any("response_format" in one.json or "output_config" in one.json for one in server.seen)
 
 
-@pytest.mark.parametrize(("module", "extra"), [("openai_judge", "openai"), ("anthropic_judge", "anthropic")])
+@pytest.mark.parametrize(("module", "extra"), [("openai", "openai"), ("anthropic", "anthropic")])
 def test_a_missing_extra_says_how_to_get_it(module: str, extra: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, extra, None)
-    monkeypatch.delitem(sys.modules, f"jumar.adapters.{module}")
+    monkeypatch.delitem(sys.modules, f"jumar.judging.judges.{module}")
 
     with pytest.raises(ConfigError, match=rf"pip install 'jumar\[{extra}\]'"):
-        importlib.import_module(f"jumar.adapters.{module}")
+        importlib.import_module(f"jumar.judging.judges.{module}")
 
 
 @both

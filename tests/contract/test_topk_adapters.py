@@ -36,7 +36,7 @@ def loaded(name: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pytest.importorskip(library, reason=f"needs the extra: jumar[{name}]")
-        return __import__(f"jumar.adapters.{name}", fromlist=["*"])
+        return __import__(f"jumar.integrations.{name}", fromlist=["*"])
 
 
 @dataclass(frozen=True)
@@ -388,10 +388,10 @@ def test_llamaindex_runs_it_in_a_retriever_query_engine(llamaindex):
 
 @pytest.mark.parametrize(("name", "library"), [("langchain", "langchain_core"), ("llamaindex", "llama_index")])
 def test_without_the_library_the_import_names_the_extra(name, library):
-    code = f"import sys; sys.modules[{library!r}] = None; import jumar.adapters.{name}"
+    code = f"import sys; sys.modules[{library!r}] = None; import jumar.integrations.{name}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
-    assert f"ImportError: jumar.adapters.{name} needs the extra: pip install 'jumar[{name}]'" == done.stderr.splitlines()[-1]
+    assert f"ImportError: jumar.integrations.{name} needs the extra: pip install 'jumar[{name}]'" == done.stderr.splitlines()[-1]
 
 
 def test_a_parameter_beside_the_strategy_is_told_where_it_belongs():

@@ -242,7 +242,7 @@ def killed_after_the_evaluation(place: Path, *arguments: str) -> None:
     """Run until the start was found to be broken, and end by SIGKILL at that point."""
     code = (
         "import os, signal, sys\n"
-        "import jumar.loop.evaluation as evaluation\n"
+        "import jumar.loop.engine.evaluation as evaluation\n"
         "evaluation.refuse_broken_start = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from jumar.cli.application import run_application\n"
         "run_application(sys.argv[1:])\n"

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from commands import call, call_json
 
-from jumar.app import defaults
-from jumar.app.config import JumarConfig
-from jumar.app.defaults import config_with, defaults_of, said_otherwise
-from jumar.model.codec import encode
+from jumar.app.config.config import JumarConfig
+from jumar.app.run import defaults
+from jumar.app.run.defaults import config_with, defaults_of, said_otherwise
+from jumar.core.codec import encode
 
 BEGUN = Path(__file__).parents[1] / "support" / "begun"
 CONFIG = """
@@ -168,7 +168,7 @@ def test_a_younger_key_takes_what_was_so_before_it_came(monkeypatch: pytest.Monk
     call_json("run", "-n", 1)
     path = place / ".jumar" / "loops" / "calc" / "loop.json"
     monkeypatch.setattr(defaults, "FORMER", MappingProxyType({"retry.broken": 7, "memory.max_k": 3}))
-    from jumar.store.loop_reader import LoopReader
+    from jumar.loop.store.loop_reader import LoopReader
 
     of_loop = defaults_of(LoopReader(path.parent))
     assert (1, 8) == (of_loop["retry.broken"], of_loop["memory.max_k"])  # recorded, so nothing younger than the loop

@@ -25,13 +25,13 @@ from commands import unwrapped
 from loops import jumar
 from pipelines import RUN, before_steps, calls, facts, write_pipeline
 
+from jumar.cases.chain import run_chain
+from jumar.cases.config import CaseLoopConfig, chain_settings
+from jumar.cases.store.case_store import CaseStore
+from jumar.cases.store.run_store import RunReader
+from jumar.cases.store.verify import verify_run
 from jumar.errors import JumarError
-from jumar.loop.cases.chain import run_chain
-from jumar.loop.cases.config import CaseLoopConfig, chain_settings
 from jumar.model.pipeline import Step
-from jumar.store.cases.case_store import CaseStore
-from jumar.store.cases.run_store import RunReader
-from jumar.store.cases.verify import verify_run
 
 SCORES = {number: [(number, 5, 5), (9 - number, 5, 5)] for number in range(1, 7)}
 APART = "carry_forward = false"

@@ -20,9 +20,9 @@ from loops import jumar
 from pipelines import AGENT, AUGMENT, FEEDBACK, JUDGE, RUN, before_steps, calls, facts, judged, write_pipeline
 from steps_kit import is_gone
 
-from jumar.model.cases import CaseIteration
-from jumar.store.cases.run_store import RunReader
-from jumar.store.cases.verify import verify_run
+from jumar.cases.records import CaseIteration
+from jumar.cases.store.run_store import RunReader
+from jumar.cases.store.verify import verify_run
 
 GOOD = (6, 6, 6)
 

@@ -12,8 +12,8 @@ import pytest
 from tests.support.cases import read_best, write_chain, write_scores
 from tests.support.loops import jumar
 
+from jumar.cases import CaseLoopConfig, run_case_loop
 from jumar.errors import ConfigError
-from jumar.loop import CaseLoopConfig, run_case_loop
 
 
 def row(accuracy: float, overall: float, chain: float, **more: float) -> dict[str, float]:

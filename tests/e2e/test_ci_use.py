@@ -21,7 +21,7 @@ import pytest
 import yaml
 from loops import calls, jumar, jumar_json, started_on_a_terminal, write_loop
 
-from jumar.cli.run import run_command
+from jumar.cli.loop.run import run_command
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/ci.md"
 ASKS = """

@@ -15,12 +15,12 @@ from commands import CONTROL, call, call_json, record
 from finished import BEST, FOURTH, START, finished_loop, tree
 from loops import jumar, write_loop
 
-from jumar.decide import apply as deciding
-from jumar.decide.treelock import locked_tree
+from jumar.core.lock import LoopLock
+from jumar.loop.decisions import apply as deciding
+from jumar.loop.ranking.score import DEFAULT_WEIGHTS
+from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.tree_lock import locked_tree
 from jumar.loop.tracker import BestOutputTracker
-from jumar.ranking.score import DEFAULT_WEIGHTS
-from jumar.store.lock import LoopLock
-from jumar.store.loop_store import LoopStore
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from finished import SCORES, finished_loop
 from loops import write_loop
 from store_kit import unmarked
 
+from jumar.core.lock import LoopLock
 from jumar.errors import JumarError, LockedError, StoreDamagedError, StoreWriteError
-from jumar.store.lock import LoopLock
-from jumar.store.loop_store import LoopStore
+from jumar.loop.store.loop_store import LoopStore
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_show_does_not_depend_on_its_views(here: Path, monkeypatch: pytest.Monke
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("jumar.report.views.refresh_views", refuse)
+    monkeypatch.setattr("jumar.loop.report.views.refresh_views", refuse)
     assert 2 == call_json("show", "t")["chosen"]
     assert 0 == call("report", "t").code
 

@@ -12,7 +12,7 @@ import pytest
 from commands import call_json
 
 from jumar.errors import ConfigError
-from jumar.loop.sandbox import Sandbox
+from jumar.processes.sandbox import Sandbox
 
 AGENT = (sys.executable, str(Path(calc.__file__)))
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"

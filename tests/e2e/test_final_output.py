@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from commands import call, call_json
 
-from jumar.report import artifacts
-from jumar.report.views import refresh_views
-from jumar.store.loop_store import LoopStore
+from jumar.loop.report import artifacts
+from jumar.loop.report.views import refresh_views
+from jumar.loop.store.loop_store import LoopStore
 
 AGENT = """
 import os, pathlib

@@ -17,10 +17,10 @@ import pytest
 from bad_passes import BAD_PASSES, IN_SCORING, WHERE, without_rights
 from loops import jumar
 
-from jumar import files
+from jumar.core import files
+from jumar.loop.store.integrity.verify import verify
+from jumar.loop.store.loop_store import LoopStore
 from jumar.model.attempts import MOST_KILLED
-from jumar.store.loop_store import LoopStore
-from jumar.store.verify import verify
 
 # What each attack does, in Python with: number (of the iteration), store (the loop's directory), what AGENT imports.
 ATTACKS = {

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from commands import Called, call, call_json
 
-from jumar.app.limits import OPTIONS
-from jumar.cli.run import run_command
+from jumar.app.run.limits import OPTIONS
+from jumar.cli.loop.run import run_command
 
 USED = """echo '{"tokens_used": 5}' > $JUMAR_USAGE_FILE; echo $JUMAR_ITERATION >> made.txt"""
 STOPPING = f"{USED}; test -e ../on || {{ touch ../on; kill -INT {os.getpid()}; }}; sleep 0.3"

@@ -19,8 +19,8 @@ from commands import call
 from judge_server import Answer, JudgeServer, Seen
 from learn_items import BAD, GOOD, WORDS, judged_items, write_items
 
-from jumar.app.looks import looks_made
-from jumar.loop.engine import Loop
+from jumar.learning.run.holdout_access import looks_made
+from jumar.loop.engine.engine import Loop
 from jumar.model import StopDecision
 
 RESULT_KEYS = {

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from loops import jumar, write_loop
 
-from jumar.leftovers import sweep, temporary_name
+from jumar.core.leftovers import sweep, temporary_name
 
 
 def left(place: Path) -> list[str]:

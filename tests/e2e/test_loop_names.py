@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from loops import jumar, jumar_json, write_loop
 
-from jumar.store.layout import list_loops
+from jumar.loop.store.layout import list_loops
 
 AGENT = ("--", "sh", "-c", "echo $JUMAR_ITERATION >> calls.log")
 

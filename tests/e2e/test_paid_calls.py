@@ -15,7 +15,7 @@ from commands import call
 from learn_items import judged_items, write_items
 from paid_judge import COST, PaidJudge, jumar, kill_while_paying
 
-from jumar.judging.expensive.call_log import CallLog
+from jumar.judging.asking.call_log import CallLog
 
 KILLS = 3 if os.environ.get("JUMAR_SWEEP") != "full" else 100
 ITEMS, AT_ONCE, LIMIT = 60, 4, 0.4

@@ -9,8 +9,8 @@ from browser_page import Opened
 from cases_kit import POISONED, make_run
 from report_samples import HOSTILE
 
-from jumar.report.cases.html import render_html
-from jumar.report.cases.read import load_run
+from jumar.cases.report.html import render_html
+from jumar.cases.report.read import load_run
 
 ALL_STATES: dict[int, list[Any]] = {**POISONED, 3: ["exit 1", None, (5, 5, 5)], 4: [(6, 6, 6)], 5: []}
 

@@ -10,8 +10,8 @@ import pytest
 from browser_page import Opened
 from report_samples import HOSTILE, engine_report, hostile_report, long_report, report_of
 
-from jumar.report.html import render_html
-from jumar.report.read import LoopReport
+from jumar.loop.report.formats.html import render_html
+from jumar.loop.report.read import LoopReport
 
 ATTACKS = (
     "<script>window.__pwned=1</script>",

@@ -12,9 +12,9 @@ from learn_items import judged_items, write_items
 from loops import jumar
 from report_samples import HOSTILE
 
-from jumar.app.learning_read import read_report
-from jumar.report.learning.html import render_html
-from jumar.report.learning.view import LearningReport
+from jumar.learning.report.html import render_html
+from jumar.learning.report.view import LearningReport
+from jumar.learning.run.read import read_report
 
 BACK: dict[str, Any] = {
     "action": "rolled_back",

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from loops import calls, jumar, jumar_json, write_loop
 
-from jumar.decide.evidence import evidence_of
+from jumar.loop.ranking.noise import finals
+from jumar.loop.report.formats.html import render_html
+from jumar.loop.report.formats.json import report_document
+from jumar.loop.report.read import load_report
+from jumar.loop.store.evidence import evidence_of
+from jumar.loop.store.integrity.verify import verify
+from jumar.loop.store.loop_reader import LoopReader
+from jumar.loop.store.loop_store import LoopStore
 from jumar.model import SelectionCriteria
-from jumar.ranking.noise import finals
-from jumar.report.html import render_html
-from jumar.report.json_export import report_document
-from jumar.report.read import load_report
-from jumar.store.loop_reader import LoopReader
-from jumar.store.loop_store import LoopStore
-from jumar.store.verify import verify
 
 SCORER = """\
 import json, os, pathlib, signal

@@ -11,7 +11,7 @@ import pytest
 from loops import read_terminal, resize, started_on_a_terminal, write_loop
 from screens import screen_of
 
-from jumar.text import cell_width
+from jumar.core.text import cell_width
 
 TALKS = """
 import time

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from loops import calls, jumar, jumar_json, write_loop
 
-from jumar.loop.control import StopSwitch, stop_file
+from jumar.processes.control import StopSwitch, stop_file
 
 
 def wait_for_calls(directory: Path, count: int) -> None:

@@ -12,9 +12,9 @@ import pytest
 from commands import call
 
 from jumar.errors import ArtifactError, ConflictError
-from jumar.loop.clearing import why_of_the_tree
-from jumar.loop.snapshots import Taking
-from jumar.store.loop_store import Pending
+from jumar.loop.engine.take_snapshot import Taking
+from jumar.loop.store.loop_store import Pending
+from jumar.loop.workspace.clearing import why_of_the_tree
 
 CONFIGURATION = """
 [loop]

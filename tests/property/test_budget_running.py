@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.budget.ledger import RunningSpend, spend
 from jumar.model import Attempt, AttemptEnd, AttemptStart, Usage
+from jumar.model.budget.ledger import RunningSpend, spend
 
 amounts = st.one_of(st.none(), st.floats(0, 1e12, allow_subnormal=False), st.sampled_from([0.1, 1e-9, 1e9]))
 usages = st.builds(

@@ -17,14 +17,14 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from pipelines import facts
 
-from jumar.loop.cases.chain import run_chain
-from jumar.loop.cases.settings import ChainSettings
-from jumar.loop.control import StopSwitch
-from jumar.model.cases import CaseLimits
+from jumar.cases.chain import run_chain
+from jumar.cases.records import CaseLimits
+from jumar.cases.settings import ChainSettings
+from jumar.cases.store.run_store import CaseSource, RunReader
+from jumar.cases.store.verify import verify_run
+from jumar.model.ordering import parse_order
 from jumar.model.pipeline import CaseStepContext, Step
-from jumar.ranking.order import parse_order
-from jumar.store.cases.run_store import CaseSource, RunReader
-from jumar.store.cases.verify import verify_run
+from jumar.processes.control import StopSwitch
 
 COUNTS = {"chains": 0, "kill a call": 0, "kill a write": 0, "finish": 0, "now": 0}
 

@@ -15,10 +15,10 @@ from commands import call
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.app.evaluation_tally import CheapTally
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item, Story
 from jumar.judging.cheap.detectors import DETECTORS
-from jumar.patterns import PatternSet, PatternV2
+from jumar.judging.patterns import PatternSet, PatternV2
+from jumar.judging.results.evaluation_tally import CheapTally
 
 WORDS = st.lists(
     st.sampled_from(

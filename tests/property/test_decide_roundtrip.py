@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from jumar.decide.apply import apply, finish, plan_apply, unfinished
-from jumar.decide.git import make_patch
-from jumar.decide.standing import trail
-from jumar.decide.undo import plan_undo, undo
 from jumar.errors import ConflictError, JumarError
-from jumar.store.loop_store import LoopStore
-from jumar.store.matching import ArtifactRules
+from jumar.loop.decisions.apply import apply, finish, plan_apply, unfinished
+from jumar.loop.decisions.git import make_patch
+from jumar.loop.decisions.undo import plan_undo, undo
+from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.store.current_selection import trail
+from jumar.loop.store.loop_store import LoopStore
 
 RULES_WITH_EXCLUDES = ArtifactRules(exclude=("*.log",))
 

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from jumar.app.demo.blocks import parse, render
-from jumar.app.demo.condense import condense
-from jumar.app.demo.coverage import coverage
-from jumar.app.demo.measure import CHECKS, SCORES, measure
-from jumar.app.demo.novelty import novelty
-from jumar.app.demo.reading import Text, decode, encode
-from jumar.app.demo.scores import Check, Score, sentences_of, words_of
-from jumar.app.demo.wording import shorten
-from jumar.app.demo.words import content, count_words, function_words, split_sentences
+from jumar.demo.blocks import parse, render
+from jumar.demo.condense import condense
+from jumar.demo.coverage import coverage
+from jumar.demo.measure import CHECKS, SCORES, measure
+from jumar.demo.novelty import novelty
+from jumar.demo.reading import Text, decode, encode
+from jumar.demo.scores import Check, Score, sentences_of, words_of
+from jumar.demo.wording import shorten
+from jumar.demo.words import content, count_words, function_words, split_sentences
 
 MARKS = """
 # Title
@@ -166,7 +166,7 @@ def test_the_original_covers_and_keeps_all_of_itself(text: str):
 
 
 def _terms(text: str) -> int:
-    from jumar.app.demo.coverage import key_terms
+    from jumar.demo.coverage import key_terms
 
     return len(key_terms(parse(text).blocks))
 

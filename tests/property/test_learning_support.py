@@ -14,7 +14,7 @@ from scipy.stats import binom, false_discovery_control
 
 from jumar.errors import FormatTooNewError, StoreDamagedError
 from jumar.learning.ledger import Ledger, LedgerEntry
-from jumar.learning.support import Firing, ledger_entries, support
+from jumar.learning.proof.support import Firing, ledger_entries, support
 
 KINDS: list[Literal["good", "bad"]] = ["good", "bad"]
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from tests.support.dying import Killed, Way, dying, not_waiting
 
-from jumar.loop.engine import Loop
+from jumar.core.codec import encode
+from jumar.loop.engine.engine import Loop
 from jumar.loop.settings import LoopParts, LoopSettings
+from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.store.integrity.verify import verify
+from jumar.loop.store.layout import prepare_root
+from jumar.loop.store.loop_store import LoopStore
 from jumar.model import ScoreReading, SelectionCriteria, StepContext, StopRules
-from jumar.model.codec import encode
-from jumar.store.layout import prepare_root
-from jumar.store.loop_store import LoopStore
-from jumar.store.matching import ArtifactRules
-from jumar.store.verify import verify
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer, ScriptedGenerator
 
 SCRIPT = ("0.5", "words", "0.7")

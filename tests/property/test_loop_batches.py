@@ -14,15 +14,15 @@ from dying import Killed, Way, dying
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.loop.engine import Loop
-from jumar.loop.outcome import LoopOutcome
+from jumar.loop.engine.engine import Loop
+from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.settings import LoopParts, LoopSettings
+from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.store.integrity.verify import verify
+from jumar.loop.store.layout import prepare_root
+from jumar.loop.store.loop_store import LoopStore
 from jumar.model import SelectionCriteria, StopRules, TrendRule, Usage
 from jumar.model.attempts import Attempt
-from jumar.store.layout import prepare_root
-from jumar.store.loop_store import LoopStore
-from jumar.store.matching import ArtifactRules
-from jumar.store.verify import verify
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer, ScriptedGenerator
 
 COUNTS: Counter[str] = Counter()

@@ -16,15 +16,15 @@ import pytest
 from tests.support.dying import not_waiting
 
 from jumar.errors import StoreWriteError
-from jumar.loop.engine import Loop
-from jumar.loop.outcome import LoopOutcome
+from jumar.loop.engine.engine import Loop
+from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.settings import LoopParts, LoopSettings
-from jumar.loop.space import BALLAST, BALLAST_BYTES
+from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.store.integrity.verify import verify
+from jumar.loop.store.layout import prepare_root
+from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.workspace.disk_space import BALLAST, BALLAST_BYTES
 from jumar.model import SelectionCriteria, StopRules
-from jumar.store.layout import prepare_root
-from jumar.store.loop_store import LoopStore
-from jumar.store.matching import ArtifactRules
-from jumar.store.verify import verify
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer, ScriptedGenerator
 
 SCRIPT = ("0.5", "0.9", "0.7")

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jumar.errors import PatternLoadError
-from jumar.patterns import PatternMatcher, PatternV2
+from jumar.judging.patterns import PatternMatcher, PatternV2
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jumar.cases.ranking import case_parent, check_limits, rank_case, stop_case, thresholds_reached
+from jumar.cases.records import CASE_STATUSES, CaseIteration, CaseLimits
 from jumar.errors import ConfigError, ScoreError
-from jumar.model.cases import CASE_STATUSES, CaseIteration, CaseLimits
-from jumar.ranking import Key, LexicographicOrder
-from jumar.ranking.cases import case_parent, check_limits, rank_case, stop_case, thresholds_reached
+from jumar.loop.ranking import Key, LexicographicOrder
 
 MANY = settings.default.max_examples * 5 if settings.default else 300
 TRIED = Counter[str]()

@@ -13,9 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from jumar.errors import NothingEvaluatedError
+from jumar.loop.ranking import choose, invalid_reason, ordered, running_best
+from jumar.loop.ranking.choose import leader
 from jumar.model import IterationView, SelectionCriteria
-from jumar.ranking import choose, invalid_reason, ordered, running_best
-from jumar.ranking.choose import leader
 
 MANY = settings.default.max_examples * 5 if settings.default else 300
 MODES = ("highest_quality", "highest_quality_verified", "most_recent_above_threshold")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jumar.loop.ranking import PATTERNS, detect_degradation, detect_diminishing_returns, likely_causes, running_best
+from jumar.loop.ranking.significance import Chance, Errors
 from jumar.model import IterationView
-from jumar.ranking import PATTERNS, detect_degradation, detect_diminishing_returns, likely_causes, running_best
-from jumar.ranking.chance import Chance, Errors
 
 MANY = settings.default.max_examples * 5 if settings.default else 300
 TRIED = Counter[str]()

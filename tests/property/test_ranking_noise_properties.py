@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jumar.loop.ranking.choose import choose
+from jumar.loop.ranking.confirmed import certainty
+from jumar.loop.ranking.noise import Evidence, finalists, finals, measure, ranked, select
+from jumar.loop.ranking.rescored import seen
+from jumar.loop.ranking.score import weighted_score
+from jumar.loop.ranking.student_t import student_cdf, student_quantile
 from jumar.model import IterationView, NoiseRules, Reading, ScoreReading, SelectionCriteria
 from jumar.model.records import Repeats, Verification
-from jumar.ranking.choose import choose
-from jumar.ranking.confirmed import certainty
-from jumar.ranking.noise import Evidence, finalists, finals, measure, ranked, select
-from jumar.ranking.score import weighted_score
-from jumar.ranking.seen import seen
-from jumar.ranking.student import student_cdf, student_quantile
 
 VERIFICATIONS: tuple[Verification, ...] = ("passed", "failed")
 SCORES = st.floats(0, 1).map(lambda value: round(value, 3))

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jumar.loop.ranking import Key, LexicographicOrder, parse_order
 from jumar.model import IterationView
-from jumar.ranking import Key, LexicographicOrder, parse_order
 
 MANY = settings.default.max_examples * 5 if settings.default else 300
 TRIED = Counter[str]()

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.ranking import merge_weights, resolve_weights, weighted_score
+from jumar.loop.ranking import merge_weights, resolve_weights, weighted_score
 
 NAMES = st.text("abcdef", min_size=1, max_size=3)
 FRACTIONS = st.floats(0, 1) | st.sampled_from([0, 1, 0.5])

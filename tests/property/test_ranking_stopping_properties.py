@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jumar.loop.ranking import detect_diminishing_returns, evaluate_stop
 from jumar.model import IterationView, StopRules, TrendRule
-from jumar.ranking import detect_diminishing_returns, evaluate_stop
 
 MANY = settings.default.max_examples * 5 if settings.default else 300
 TRIED = Counter[str]()

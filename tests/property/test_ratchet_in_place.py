@@ -10,15 +10,15 @@ from dying import not_waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jumar.decide.apply import apply, plan_apply
-from jumar.decide.override import override
-from jumar.loop.engine import Loop
-from jumar.loop.outcome import LoopOutcome
+from jumar.loop.decisions.apply import apply, plan_apply
+from jumar.loop.decisions.override import override
+from jumar.loop.engine.engine import Loop
+from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.settings import ContinueFrom, Isolation, LoopParts, LoopSettings
+from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.store.layout import prepare_root
+from jumar.loop.store.loop_store import LoopStore
 from jumar.model import SelectionCriteria, StopRules
-from jumar.store.layout import prepare_root
-from jumar.store.loop_store import LoopStore
-from jumar.store.matching import ArtifactRules
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer, ScriptedGenerator
 
 START = "0.5"

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from jumar.judging import CheapModeEvaluator, Item, Unscored
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.scorecard import AppliedScorecard
-from jumar.learning import probes
-from jumar.learning.attacks import WORD_CHOICE
+from jumar.judging.patterns import PatternSet, PatternV2
 from jumar.learning.making import probe_set
+from jumar.learning.proof import probes
+from jumar.learning.proof.attacks import WORD_CHOICE
 from jumar.learning.scorecard import FitSettings, ScorecardFit, fit_scorecard, gaming
 from jumar.learning.scorecard.cells import solve
-from jumar.patterns import PatternSet, PatternV2
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = ["alpha", "beta", "gamma", "delta", "stone", "river", "cloud", "ember", "field", "the", "of", "and", "to", "we", "they"]

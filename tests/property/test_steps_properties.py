@@ -12,19 +12,19 @@ from unittest import mock
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jumar import redaction
-from jumar.loop.analyzer import MAX_ERRORS, error_lines
-from jumar.loop.captured_output import CapturedOutput, _Stream
-from jumar.loop.environment import build_environment, left_out
-from jumar.loop.process import tail
-from jumar.loop.prompt import fenced, render_feedback, render_prompt
+from jumar.core import redaction
+from jumar.loop.checks.validators import PYTEST_FAILURES
+from jumar.loop.generators.output_analysis import MAX_ERRORS, error_lines
+from jumar.loop.generators.prompt import fenced, render_feedback, render_prompt
 from jumar.loop.scorers.length import length_score
 from jumar.loop.scorers.markdown import headings, prose_blocks
 from jumar.loop.scorers.readability import band_score, count_text
-from jumar.loop.usage import USAGE_FIELDS, check_usage_map, merge_usage, parse_usage, usage_from_output
-from jumar.loop.validators import PYTEST_FAILURES
-from jumar.loop.values import parse_score
 from jumar.model import CheckResult, IterationRecord, ScoreReading, Usage
+from jumar.processes.captured_output import CapturedOutput, _Stream
+from jumar.processes.environment import build_environment, left_out
+from jumar.processes.process import tail
+from jumar.processes.usage import USAGE_FIELDS, check_usage_map, merge_usage, parse_usage, usage_from_output
+from jumar.processes.values import parse_score
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -65,7 +65,7 @@ def test_usage_is_right_or_unknown(values):
 
 
 def _fields(usage: Usage):
-    from jumar.model.codec import Fields
+    from jumar.core.codec import Fields
 
     return Fields(json.loads(json.dumps(usage.to_json())), "usage")
 
@@ -206,8 +206,8 @@ def test_a_long_output_is_its_beginning_and_its_end_wherever_secrets_stand(piece
     with (
         tempfile.TemporaryDirectory() as directory,
         mock.patch.object(redaction, "_HELD", 32),  # so that most of it goes by
-        mock.patch("jumar.loop.captured_output.TAIL", 64),
-        mock.patch("jumar.loop.captured_output.current", return_value=redactor),
+        mock.patch("jumar.processes.captured_output.TAIL", 64),
+        mock.patch("jumar.processes.captured_output.current", return_value=redactor),
     ):
         log = Path(directory) / "log"
         output = CapturedOutput(log, cap, cap)

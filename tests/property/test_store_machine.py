@@ -23,9 +23,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from store_kit import AT, WAYS, Disk, Killed, Way, end, put, score, stored_tree
 
 from jumar.errors import DuplicateIterationError, StoreWriteError, UsageError
-from jumar.store.loop_store import LoopStore
-from jumar.store.restore import plan_restore, restore
-from jumar.store.verify import verify
+from jumar.loop.snapshots.restore import plan_restore, restore
+from jumar.loop.store.integrity.verify import verify
+from jumar.loop.store.loop_store import LoopStore
 
 _T = TypeVar("_T")
 Tree = dict[str, bytes | str]

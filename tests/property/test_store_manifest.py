@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jumar.core.codec import decode
 from jumar.errors import StoreDamagedError
-from jumar.model.codec import decode
+from jumar.loop.snapshots import manifest as module
+from jumar.loop.snapshots.manifest import MAX_DEPTH, Manifest, ManifestFile, compose
 from jumar.model.records import ArtifactDetail
-from jumar.store import manifest as module
-from jumar.store.manifest import MAX_DEPTH, Manifest, ManifestFile, compose
 
 NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=[]), min_size=1, max_size=4)
 DETAILS = st.builds(

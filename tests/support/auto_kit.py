@@ -10,16 +10,16 @@ from pathlib import Path
 from commands import call
 from learning_kit import planted_targets, set_of
 
-from jumar.app.prove_request import ProveRequest, remember
+from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.auto import fit_intervals
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
-from jumar.judging.expensive.settings import JudgeSettings
 from jumar.judging.models import CheapModeResult
-from jumar.learning.split import split_items
+from jumar.judging.patterns import PatternSet
+from jumar.judging.patterns.calibration import Curve, Scorecard
+from jumar.judging.patterns.storage import serialised
+from jumar.learning.proof.split import split_items
+from jumar.learning.run.prove_request import ProveRequest, remember
 from jumar.learning.targets import Target
-from jumar.patterns import PatternSet
-from jumar.patterns.calibration import Curve, Scorecard
-from jumar.patterns.storage import serialised
 
 EFFECTS = {"velvet": 1.2, "rust": -1.2}
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jumar.model.cases import CaseBest, CaseEnd, CaseIteration, RoleFile, StepRecord
+from jumar.cases.ranking import rank_case
+from jumar.cases.records import CaseBest, CaseEnd, CaseIteration, RoleFile, StepRecord
+from jumar.cases.store.case_store import CaseStore, role_file
+from jumar.cases.store.layout import RunPaths
+from jumar.cases.store.run_store import CaseSource, RunStore, create_run
+from jumar.model.ordering import LexicographicOrder, parse_order
 from jumar.model.pipeline import DEFAULT_ROLES, RunPlan
 from jumar.model.records import Usage
-from jumar.ranking.cases import rank_case
-from jumar.ranking.order import LexicographicOrder, parse_order
-from jumar.store.cases.case_store import CaseStore, role_file
-from jumar.store.cases.layout import RunPaths
-from jumar.store.cases.run_store import CaseSource, RunStore, create_run
 
 AT = "2026-01-28T10:00:00Z"
 ORDER = parse_order("accuracy,overall,chain")

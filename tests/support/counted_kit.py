@@ -10,9 +10,9 @@ from pathlib import Path
 
 from steps_kit import context
 
-from jumar.loop.validators import CommandValidator
+from jumar.core.codec import Fields
+from jumar.loop.checks.validators import CommandValidator
 from jumar.model import CheckResult
-from jumar.model.codec import Fields
 
 PYTEST = f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"
 BASE = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}

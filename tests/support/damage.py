@@ -11,7 +11,7 @@ from typing import Any
 
 from store_kit import AT, end, new_store, put, score
 
-from jumar.store.loop_store import LoopStore
+from jumar.loop.store.loop_store import LoopStore
 
 __all__ = ["DAMAGE", "READING", "edit", "rewrite", "sample"]
 

@@ -1,4 +1,4 @@
-"""Loops with given trees, for the tests of ``jumar.decide``: no engine, no generator, only snapshots and records."""
+"""Loops with given trees, for the tests of ``jumar.loop.decisions``: no engine, no generator, only snapshots and records."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.store.loop_store import LoopStore
 from jumar.model import IterationRecord
-from jumar.store.loop_store import LoopStore
-from jumar.store.matching import ArtifactRules
 
 __all__ = ["AT", "BY", "RULES", "File", "Link", "Tree", "new_loop", "read_tree", "record", "write_tree"]
 

@@ -45,8 +45,22 @@ def main() -> None:
         for target, _ in table.values():
             importlib.import_module(target.partition(":")[0])
     for module in (
-        *("jumar.app.prepare", "jumar.app.request", "jumar.app.config", "jumar.store.verify", "pathspec", "psutil"),
-        *("jumar.app.cases", "jumar.app.executors", "jumar.app.load", "jumar.store.cases.verify", "jmespath", "sqlite3"),
+        *(
+            "jumar.app.run.prepare",
+            "jumar.app.run.request",
+            "jumar.app.config.config",
+            "jumar.loop.store.integrity.verify",
+            "pathspec",
+            "psutil",
+        ),
+        *(
+            "jumar.app.run_cases",
+            "jumar.app.evaluate.executors",
+            "jumar.app.config.load",
+            "jumar.cases.store.verify",
+            "jmespath",
+            "sqlite3",
+        ),
     ):
         importlib.import_module(module)
     for line in sys.stdin:

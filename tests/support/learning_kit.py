@@ -10,11 +10,11 @@ import numpy as np
 
 from jumar.judging import Item, builtin_rubric
 from jumar.judging.digests import digest_of
+from jumar.judging.patterns import PatternSet, PatternV2
 from jumar.judging.proofs import Proof, ProofJudge
-from jumar.learning.proof import look_at, make_proof
-from jumar.learning.split import Split, split_items
+from jumar.learning.proof.make import look_at, make_proof
+from jumar.learning.proof.split import Split, split_items
 from jumar.learning.targets import Target
-from jumar.patterns import PatternSet, PatternV2
 
 MADE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WORDS = [

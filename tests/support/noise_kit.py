@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from jumar.loop.ranking.score import weighted_score
 from jumar.model import IterationView, Reading, ScoreReading, SelectionCriteria
 from jumar.model.readings import ReadingKind
 from jumar.model.records import Repeats
-from jumar.ranking.score import weighted_score
 
 HIGHEST = SelectionCriteria(mode="highest_quality", threshold=None)
 

@@ -10,18 +10,10 @@ from typing import Any
 from markdown_it import MarkdownIt
 
 from jumar.errors import NothingEvaluatedError
-from jumar.model import (
-    ArtifactDetail,
-    CheckResult,
-    Decision,
-    IterationRecord,
-    SelectionCriteria,
-    Spend,
-    StopDecision,
-)
-from jumar.ranking.noise import Evidence
-from jumar.ranking.ratchet import select_kept
-from jumar.report.read import LoopReport, build_report
+from jumar.loop.ranking.noise import Evidence
+from jumar.loop.ranking.ratchet import select_kept
+from jumar.loop.report.read import LoopReport, build_report
+from jumar.model import ArtifactDetail, CheckResult, Decision, IterationRecord, SelectionCriteria, Spend, StopDecision
 
 HOSTILE = (
     "<script>alert(1)</script>",

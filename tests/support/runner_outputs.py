@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from jumar.loop.runners import SuiteRun, joined, read_runs
+from jumar.loop.checks.runners import SuiteRun, joined, read_runs
 
 __all__ = ["OUTPUTS", "RunnerOutput", "counts", "read_output", "spoken"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from jumar.loop.environment import build_environment, step_variables
 from jumar.model import StepContext
+from jumar.processes.environment import build_environment, step_variables
 
 # without site-packages: it is not what coverage measures, and starts in a tenth of the time
 WILD = [sys.executable, "-S", str(Path(__file__).with_name("wild_agent.py"))]

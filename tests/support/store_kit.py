@@ -1,4 +1,4 @@
-"""Loops with given trees, for the tests of ``jumar.store``; and every way in which a call that changes the disk can go wrong."""
+"""Loops with given trees, for tests of ``jumar.loop.store``; and every way in which a call that changes the disk can go wrong."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 from unittest import mock
 
-from jumar import files
+from jumar.core import files
+from jumar.loop.store.loop_store import LoopStore
 from jumar.model import AttemptEnd, IterationRecord
-from jumar.store.loop_store import LoopStore
 
 __all__ = [
     "AT",

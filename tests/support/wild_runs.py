@@ -14,16 +14,16 @@ from dying import dying
 from wild_model import NEAR, Model
 from wild_world import Fuse, Killed, Scenario, WildClock, WildScorer, WildValidator, World
 
-from jumar.loop.engine import Loop
-from jumar.loop.events import Event, Waiting
-from jumar.loop.outcome import LoopOutcome
+from jumar.loop.engine.engine import Loop
+from jumar.loop.engine.outcome import LoopOutcome
+from jumar.loop.events.events import Event, Waiting
 from jumar.loop.settings import LoopParts, LoopSettings, Retries
+from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.store.integrity.verify import verify
+from jumar.loop.store.layout import prepare_root
+from jumar.loop.store.loop_store import LoopStore
 from jumar.model import SelectionCriteria
 from jumar.model.decisions import recheck_seconds
-from jumar.store.layout import prepare_root
-from jumar.store.loop_store import LoopStore
-from jumar.store.matching import ArtifactRules
-from jumar.store.verify import verify
 
 COUNTS: Counter[str] = Counter()
 

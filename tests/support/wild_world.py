@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from jumar.loop.usage import parse_usage
 from jumar.model import Attempt, CheckResult, GenerateOutcome, Judgement, ScoreReading, StepContext, StopRules
-from jumar.model.budget import Budget
+from jumar.model.budget.limits import Budget
+from jumar.processes.usage import parse_usage
 from jumar.testing import ManualClock
 
 TIMEOUT = 30.0

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import jumar
-from jumar import ranking, topk
+from jumar import topk
+from jumar.loop import ranking
 from jumar.topk.config import ElbowSelectionConfig
 
 

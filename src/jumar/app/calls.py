@@ -8,21 +8,21 @@ from os import PathLike
 from pathlib import Path
 from typing import Final, Literal, TypedDict, Unpack
 
-from jumar.app.auto_model import AutoEvaluation, AutoRequest
-from jumar.app.items import field_map
-from jumar.app.judged_model import JudgedRequest
-from jumar.app.judges import judge_settings
-from jumar.app.learning_model import LearnRequest, LearnResult, Proposer
-from jumar.app.prove_request import ProveRequest, recall
-from jumar.app.proving import Proving
+from jumar.core.text import escape
 from jumar.errors import ConfigError, UsageError
-from jumar.judging.expensive.settings import JudgeSettings
+from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.history import FEWEST_ITERATIONS
+from jumar.judging.items.records import field_map
+from jumar.judging.judges.spec import judge_settings
 from jumar.judging.proofs import Proof
-from jumar.learning.proof import Verification
-from jumar.loop.control import StopSwitch
-from jumar.model.prices import Prices
-from jumar.text import escape
+from jumar.judging.results.auto_model import AutoEvaluation, AutoRequest
+from jumar.judging.results.judged_model import JudgedRequest
+from jumar.learning.proof.make import Verification
+from jumar.learning.run.model import LearnRequest, LearnResult, Proposer
+from jumar.learning.run.prove import Proving
+from jumar.learning.run.prove_request import ProveRequest, recall
+from jumar.model.budget.prices import Prices
+from jumar.processes.control import StopSwitch
 
 __all__ = ["Asking", "evaluate_auto", "learn", "prove", "verify_proof"]
 
@@ -82,10 +82,10 @@ def learn(
     keys, ``cache`` the folder of the judge's replies (None: none are kept). Called again it resumes. ``document()`` of the result
     is what ``--json`` prints; ``summary`` is None where there is no verdict.
 
-    Not to be called where an event loop is running. Errors: those of :func:`jumar.app.learning.learn`,
+    Not to be called where an event loop is running. Errors: those of :func:`jumar.learning.run.learn.learn`,
     :class:`jumar.errors.ConfigError` for an option that is out of range.
     """
-    from jumar.app.learning import learn as run
+    from jumar.learning.run.learn import learn as run
 
     settings, prices = _settings(asking, explain=reasons)
     _refuse("profile", profile, allowed=profile in {"evidence", "seed"}, wanted="'evidence' or 'seed'")
@@ -122,9 +122,10 @@ def prove(output: AnyPath, *, max_cost: float | None = None, extra_look: bool = 
     """Hold the set in ``output`` against its held-out items, with the judge and options of the learning run: a counted look.
 
     ``proof`` of the result has the verdict and its figures; ``proof.json`` is written. Not to be called where an event loop is
-    running. Errors: those of :func:`jumar.app.proving.prove`, :class:`jumar.errors.UsageError` for a folder of something else.
+    running. Errors: those of :func:`jumar.learning.run.prove.prove`, :class:`jumar.errors.UsageError` for a folder of
+    something else.
     """
-    from jumar.app.proving import prove as run
+    from jumar.learning.run.prove import prove as run
 
     known = recall(Path(output))
     if not known:
@@ -159,9 +160,9 @@ def verify_proof(
     """Compute everything in a proof again, offline; with ``items`` and ``patterns`` also what follows from the texts.
 
     ``holds`` of the verification says whether it all agrees, ``problems`` what does not. Errors: those of
-    :func:`jumar.app.proving.verify_file`.
+    :func:`jumar.learning.run.prove.verify_file`.
     """
-    from jumar.app.proving import verify_file
+    from jumar.learning.run.prove import verify_file
 
     return verify_file(
         Path(proof),
@@ -193,10 +194,10 @@ def evaluate_auto(
     """Decide about every item as ``jumar evaluate --mode auto`` does: cheaply where that is proven and certain.
 
     ``outcome`` of the result has each item's decision, the corrected average and the guarantee; ``document()`` is what
-    ``--json`` prints. Not to be called where an event loop is running. Errors: those of :func:`jumar.app.auto.evaluate_auto`,
-    :class:`jumar.errors.ConfigError` for a line or share that is out of range.
+    ``--json`` prints. Not to be called where an event loop is running. Errors: those of
+    :func:`jumar.app.evaluate.auto.evaluate_auto`, :class:`jumar.errors.ConfigError` for a line or share that is out of range.
     """
-    from jumar.app.auto import evaluate_auto as run
+    from jumar.app.evaluate.auto import evaluate_auto as run
     from jumar.judging.auto import AutoRules
 
     settings, prices = _settings(asking, explain=reasons)

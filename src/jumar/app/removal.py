@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jumar.decide.apply import plan_apply
-from jumar.decide.gitcall import find_repository
-from jumar.decide.operation import last_applied
-from jumar.decide.recorded import artifact_rules, config_now, criteria_of
-from jumar.decide.standing import standing
+from jumar.core.files import as_write_error, copy_file, is_inside, make_directory, rename_new, sha256_file, sync_tree, walk
+from jumar.core.lock import LoopLock
+from jumar.core.text import escape
 from jumar.errors import JumarError, NotFoundError, UsageError
-from jumar.files import as_write_error, copy_file, is_inside, make_directory, rename_new, sha256_file, sync_tree, walk
-from jumar.loop.workspace import remove_trees, trees_of
-from jumar.store.foreign import is_foreign
-from jumar.store.layout import LoopPaths, iteration_number
-from jumar.store.lock import LoopLock
-from jumar.store.loop_store import LoopStore
-from jumar.store.misplaced import next_place
-from jumar.store.removal import take_away, tidy_removed
-from jumar.store.staging import ARTIFACTS, QUARANTINE
-from jumar.text import escape
+from jumar.loop.decisions.apply import plan_apply
+from jumar.loop.decisions.operation import last_applied
+from jumar.loop.store.config_in_force import artifact_rules, config_now, criteria_of
+from jumar.loop.store.current_selection import standing
+from jumar.loop.store.integrity.misplaced import next_place
+from jumar.loop.store.layout import LoopPaths, iteration_number
+from jumar.loop.store.legacy_import import is_foreign
+from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.removal import take_away, tidy_removed
+from jumar.loop.store.staging import ARTIFACTS, QUARANTINE
+from jumar.loop.workspace.workspace import remove_trees, trees_of
+from jumar.processes.git import find_repository
 
 __all__ = ["LoopRemains", "look_at", "remove_loop", "set_loop_aside"]
 

@@ -15,10 +15,10 @@ from typing import Any
 import click
 
 from jumar.cli.table import COMMANDS, GROUPS, Group, render_help
+from jumar.core.extras import extra_of_command
+from jumar.core.text import escape_block, nearest
+from jumar.core.version import __version__
 from jumar.errors import FormatTooNewError, JumarError, StoreDamagedError, StoreWriteError, UsageError
-from jumar.extras import extra_of_command
-from jumar.text import escape_block, nearest
-from jumar.version import __version__
 
 __all__ = ["environment_name", "run_application"]
 

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from jumar.core.text import escape, escape_block, in_ascii, nearest, wrapped
 from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError
-from jumar.store.layout import list_loops, loops_directory, root_of
-from jumar.store.newest import newest_loop
-from jumar.text import escape, escape_block, in_ascii, nearest, wrapped
+from jumar.loop.store.layout import list_loops, loops_directory, root_of
+from jumar.loop.store.newest import newest_loop
 
 if TYPE_CHECKING:
-    from jumar.app.live import LoopObserver
+    from jumar.loop.report.watch.read import LoopObserver
+    from jumar.loop.store.loop_reader import LoopReader
+    from jumar.loop.store.loop_store import LoopStore
     from jumar.model import Decision
-    from jumar.store.loop_reader import LoopReader
-    from jumar.store.loop_store import LoopStore
 
 __all__ = [
     "DEFAULT_ROOT",
@@ -141,7 +141,7 @@ def open_loop(root: Path, loop: str | None, *, tell: bool = False) -> LoopStore:
     From then on this process takes for a secret what the loop's own ``[redact]`` says. Errors: :class:`NotFoundError` that lists
     what there is.
     """
-    from jumar.store.loop_store import LoopStore
+    from jumar.loop.store.loop_store import LoopStore
 
     directory = find_loop(root, loop)
     store = LoopStore.open(directory)
@@ -154,7 +154,7 @@ def open_loop(root: Path, loop: str | None, *, tell: bool = False) -> LoopStore:
 
 def _tell_held(store: LoopStore) -> None:
     """Say which override waits for a person, as long as one does."""
-    from jumar.decide.standing import held
+    from jumar.loop.store.current_selection import held
 
     with contextlib.suppress(StoreDamagedError):  # whoever needs the decisions will say so
         waiting = held(store.decisions())
@@ -173,8 +173,8 @@ def held_words(decision: Decision, directory: Path) -> str:
 
 
 def _take_up_redaction(store: LoopStore) -> None:
-    from jumar.decide.recorded import config_now
-    from jumar.redaction import install
+    from jumar.core.redaction import install
+    from jumar.loop.store.config_in_force import config_now
 
     try:
         run = config_now(store).get("run")
@@ -182,7 +182,7 @@ def _take_up_redaction(store: LoopStore) -> None:
         run = store.config.get("run")
     section = cast("Mapping[str, Any]", run).get("redact") if isinstance(run, Mapping) else None
     if isinstance(section, Mapping):
-        from jumar.app.redact_config import install_recorded
+        from jumar.app.config.redact import install_recorded
 
         install_recorded(cast("Mapping[str, Any]", section))
     else:
@@ -223,7 +223,7 @@ def find_loop(root: Path, loop: str | None = None) -> Path:
 def _bring_back(root: Path) -> None:
     """Complete the rechecks of the loops of ``root`` that were killed, and say so."""
     if next(loops_directory(root).glob("*/recheck/plan.json"), None) is not None:
-        from jumar.loop.aside import complete
+        from jumar.loop.workspace.set_aside import complete
 
         for message in complete(root):
             print_text(f"note      {message}", err=True)
@@ -294,7 +294,7 @@ def command_for(command: str, directory: Path, options: str = "", *, named: bool
 
 def file_of(store: LoopReader) -> Path | None:
     """Return the configuration file here that speaks for a loop, None where there is none."""
-    from jumar.decide.recorded import is_made_up
+    from jumar.loop.store.config_in_force import is_made_up
 
     file = Path("jumar.toml")
     return file if file.is_file() and not is_made_up(store) else None
@@ -315,7 +315,7 @@ def resume_for(store: LoopReader, config: Path | None) -> str:
 
 def observe(directory: Path) -> LoopObserver:
     """Return who looks at the loop in ``directory`` as it is now, and knows the command that resumes it."""
-    from jumar.app.live import LoopObserver
+    from jumar.loop.report.watch.read import LoopObserver
 
     return LoopObserver(directory, resume=lambda reader: resume_for(reader, file_of(reader)))
 
@@ -325,9 +325,9 @@ def refresh_if_free(store: LoopStore) -> None:
 
     What the command shows is computed from the records all the same, so that neither matters to the person.
     """
-    from jumar.loop.clock import SystemClock
-    from jumar.report.views import refresh_views
-    from jumar.store.lock import who_holds
+    from jumar.core.clock import SystemClock
+    from jumar.core.lock import who_holds
+    from jumar.loop.report.views import refresh_views
 
     if who_holds(store.paths.lock) is not None:
         return
@@ -368,7 +368,7 @@ def print_error(text: str) -> None:
 
 
 def set_lines(text: str, width: int, indent: int) -> list[str]:
-    """Return ``text`` wrapped as :func:`jumar.text.wrapped` does, with each command in it whole: it is to be copied."""
+    """Return ``text`` wrapped as :func:`jumar.core.text.wrapped` does, with each command in it whole: it is to be copied."""
     kept = _COMMAND.sub(lambda found: found[0].replace(" ", "\0"), text)
     return [line.replace("\0", " ") for line in wrapped(kept, width, indent)]
 

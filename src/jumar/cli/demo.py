@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from jumar.cli.common import DEFAULT_ROOT, DEMO, json_option, print_line, quiet_option
-from jumar.cli.run import run_loop
+from jumar.cli.loop.run import run_loop
+from jumar.core.text import escape
 from jumar.errors import ConfigError
-from jumar.text import escape
 
 __all__ = ["demo_command"]
 
@@ -37,9 +37,9 @@ def demo_command(file: Path | None, out: Path, max_iterations: int | None, *, as
     No network, no key, no model: the generator is a command that removes what carries least, and the scorers measure what is
     left. Quality rises while filler goes, peaks, and falls when information goes.
     """
-    from jumar.app.demo.plan import default_file, demo_plan
-    from jumar.app.demo_config import demo_config
-    from jumar.app.request import RunRequest
+    from jumar.app.run.request import RunRequest
+    from jumar.demo.config import demo_config
+    from jumar.demo.plan import default_file, demo_plan
 
     plan = demo_plan(file or default_file())
     if plan.notice is not None and not quiet:

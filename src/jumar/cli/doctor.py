@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from jumar.cli.common import colour_wanted, json_option, print_json, print_text, quiet_option, writable
-from jumar.cli.numbers import DecimalRange
-from jumar.text import escape_block
+from jumar.cli.terminal.numbers import DecimalRange
+from jumar.core.text import escape_block
 
 __all__ = ["doctor_command"]
 
@@ -52,8 +52,8 @@ def doctor_command(config: Path | None, root: Path | None, *, no_run: bool, time
     Checks, scorers and the generator are tried in a throw-away copy of the working directory. The generator gets a one-word
     prompt and no terminal, so that an agent that waits for a permission is found now.
     """
-    from jumar.app.doctor import Examination, examine
-    from jumar.app.machine import Row
+    from jumar.app.doctor.examine import Examination, examine
+    from jumar.app.doctor.machine import Row
 
     examination = Examination(config=config, root=root, run=not no_run, timeout=timeout, encoding=sys.stdout.encoding)
     rows: list[Row] = []

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jumar.app.suites import likely_check
+from jumar.app.doctor.suites import likely_check
 from jumar.cli.common import DEFAULT_ROOT, command_for, file_of, observe, places, print_text, resume_for, root_above, shown_path
+from jumar.core.text import escape, plural, points
 from jumar.errors import JumarError
-from jumar.store.layout import runs_directory
-from jumar.store.newest import newest_loop
-from jumar.text import escape, plural, points
+from jumar.loop.store.layout import runs_directory
+from jumar.loop.store.newest import newest_loop
 
 if TYPE_CHECKING:
-    from jumar.report.live import LiveView
-    from jumar.store.loop_reader import LoopReader
+    from jumar.loop.report.watch.frame import LiveView
+    from jumar.loop.store.loop_reader import LoopReader
 
 __all__ = ["show_home"]
 
@@ -87,7 +87,7 @@ def _of(directory: Path) -> tuple[list[str], Commands]:
 
 
 def _state(document: Mapping[str, Any]) -> str:
-    from jumar.report.figures import duration
+    from jumar.core.rendering.figures import duration
 
     state = str(document["state"])
     state = {"dead": "interrupted", "tracked": "recorded by a program"}.get(state, state)
@@ -101,8 +101,8 @@ def _state(document: Mapping[str, Any]) -> str:
 
 
 def _best(view: LiveView) -> str:
-    from jumar.report.money import spent_money
-    from jumar.report.rows import tests_of
+    from jumar.loop.report.money import spent_money
+    from jumar.loop.report.rows import tests_of
 
     cost = spent_money(view.spend, view.budget)
     record = view.best if view.chosen is None else view.chosen.record
@@ -137,8 +137,8 @@ def _next(reader: LoopReader, view: LiveView) -> Commands:
 
 
 def _applying(reader: LoopReader, view: LiveView) -> Commands:
-    from jumar.decide.recorded import works_in_place
-    from jumar.decide.undo import way_back
+    from jumar.loop.decisions.undo import way_back
+    from jumar.loop.store.config_in_force import works_in_place
 
     back, undo = way_back(reader), command_for("apply", reader.paths.directory, "--undo")
     if back == "apply":

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jumar.app.agents import AGENTS, Agent, agent_called, installed_agents
+from jumar.app.doctor.agents import AGENTS, Agent, agent_called, installed_agents
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
+from jumar.core.text import escape
 from jumar.errors import UsageError
-from jumar.text import escape
 
 if TYPE_CHECKING:
-    from jumar.app.suites import Suite
+    from jumar.app.doctor.suites import Suite
 
 __all__ = ["NAMES", "init_command"]
 
@@ -58,8 +58,8 @@ def init_command(directory: Path, name: str | None, agent: str | None, *, force:
     With --agent it runs as it stands. The template cases writes a cases.toml; topk, judge and learn write sample data and no
     configuration. An existing configuration is left alone without --force; an existing example file always is.
     """
-    from jumar.app.templates import TEMPLATES, agent_template, template_text
-    from jumar.files import as_write_error, make_directory, replace_file, write_once
+    from jumar.app.init.templates import TEMPLATES, agent_template, template_text
+    from jumar.core.files import as_write_error, make_directory, replace_file, write_once
 
     known = agent_called(agent or "")
     if known is not None and name not in {None, _FOR_AGENTS}:
@@ -101,8 +101,8 @@ def init_command(directory: Path, name: str | None, agent: str | None, *, force:
 
 def _write_sample(name: str, directory: Path, *, as_json: bool, quiet: bool) -> int:
     """Write the files of a sample, unless others are there by these names, and say which commands work on them."""
-    from jumar.app.samples import SAMPLES
-    from jumar.files import as_write_error, make_directory, write_once
+    from jumar.app.init.samples import SAMPLES
+    from jumar.core.files import as_write_error, make_directory, write_once
 
     sample = SAMPLES[name]
     written = {directory / target: text.encode() for target, text in sample.files().items()}

@@ -5,29 +5,23 @@ Everything named here is loaded when it is first used.
 
 from __future__ import annotations
 
-from jumar.lazy import loader
+from jumar.core.lazy import loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from jumar.judging.asking.cache import ReplyCache
+    from jumar.judging.asking.call_log import CallLog
+    from jumar.judging.asking.evaluate import evaluate_expensive, judge_items
+    from jumar.judging.asking.health import check_expensive_evaluator
+    from jumar.judging.asking.ledger import Prices
+    from jumar.judging.asking.settings import JudgeSettings
+    from jumar.judging.asking.summary import JudgeRejectedError
     from jumar.judging.cheap.evaluator import CheapModeEvaluator, evaluate_cheap
     from jumar.judging.dual import DualEvaluation, evaluate_dual, judge_both
-    from jumar.judging.expensive.cache import ReplyCache
-    from jumar.judging.expensive.call_log import CallLog
-    from jumar.judging.expensive.evaluate import evaluate_expensive, judge_items
-    from jumar.judging.expensive.health import check_expensive_evaluator
-    from jumar.judging.expensive.ledger import Prices
-    from jumar.judging.expensive.settings import JudgeSettings
-    from jumar.judging.expensive.summary import JudgeRejectedError
     from jumar.judging.health import check_cheap_evaluator
-    from jumar.judging.history import (
-        analyze_gap_increase,
-        check_convergence,
-        check_for_regression,
-        detect_divergence,
-        is_stable,
-    )
+    from jumar.judging.history import analyze_gap_increase, check_convergence, check_for_regression, detect_divergence, is_stable
     from jumar.judging.issues import PatternCoverage, pattern_coverage
-    from jumar.judging.items import Item
+    from jumar.judging.items.item import Item
     from jumar.judging.models import (
         CheapModeResult,
         ComponentHealthStatus,
@@ -38,8 +32,8 @@ if TYPE_CHECKING:
         Story,
         Unscored,
     )
+    from jumar.judging.patterns.storage import update_calibration_history
     from jumar.judging.rubric import JudgeRubric, Rubric, StoryRubric, TextRubric, builtin_rubric
-    from jumar.patterns.storage import update_calibration_history
 
 __all__ = [
     "CallLog",
@@ -81,22 +75,22 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
-    "CallLog": "expensive.call_log",
+    "CallLog": "asking.call_log",
     "CheapModeEvaluator": "cheap.evaluator",
     "CheapModeResult": "models",
     "ComponentHealthStatus": "models",
     "DualEvaluation": "dual",
     "DualModeResult": "models",
     "ExpensiveModeResult": "models",
-    "Item": "items",
+    "Item": "items.item",
     "IterationLog": "models",
     "IterationMetrics": "models",
-    "JudgeRejectedError": "expensive.summary",
+    "JudgeRejectedError": "asking.summary",
     "JudgeRubric": "rubric",
-    "JudgeSettings": "expensive.settings",
+    "JudgeSettings": "asking.settings",
     "PatternCoverage": "issues",
-    "Prices": "expensive.ledger",
-    "ReplyCache": "expensive.cache",
+    "Prices": "asking.ledger",
+    "ReplyCache": "asking.cache",
     "Rubric": "rubric",
     "Story": "models",
     "StoryRubric": "rubric",
@@ -106,17 +100,17 @@ _ELSEWHERE = {
     "builtin_rubric": "rubric",
     "check_cheap_evaluator": "health",
     "check_convergence": "history",
-    "check_expensive_evaluator": "expensive.health",
+    "check_expensive_evaluator": "asking.health",
     "check_for_regression": "history",
     "detect_divergence": "history",
     "evaluate_cheap": "cheap.evaluator",
     "evaluate_dual": "dual",
-    "evaluate_expensive": "expensive.evaluate",
+    "evaluate_expensive": "asking.evaluate",
     "is_stable": "history",
     "judge_both": "dual",
-    "judge_items": "expensive.evaluate",
+    "judge_items": "asking.evaluate",
     "pattern_coverage": "issues",
-    "update_calibration_history": "jumar.patterns.storage",
+    "update_calibration_history": "jumar.judging.patterns.storage",
 }
 """Where a name is defined, below this package."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jumar.judging.expensive.health import check_expensive_evaluator
-from jumar.judging.expensive.summary import Result
+from jumar.judging.asking.health import check_expensive_evaluator
+from jumar.judging.asking.summary import Result
 from jumar.judging.health import check_cheap_evaluator
 from jumar.judging.models import CheapModeResult, ComponentHealthStatus, DualModeResult, Unscored
-from jumar.patterns.models import PatternSet
+from jumar.judging.patterns.models import PatternSet
 
 __all__ = ["COMPONENTS", "check_components", "check_gap_calculator", "check_pattern_learner", "check_patterns", "every_component"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, Final
 
-from jumar.judging.items import Item
-from jumar.patterns.models import PatternSet
+from jumar.judging.items.item import Item
+from jumar.judging.patterns.models import PatternSet
 
 __all__ = ["canonical", "digest_of", "item_digest", "items_digest", "patterns_digest"]
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from jumar.judging.asking.evaluate import judge_items, run_async
+from jumar.judging.asking.given import as_items, rubric_of
+from jumar.judging.asking.settings import JudgeSettings
+from jumar.judging.asking.summary import Evaluation, Result
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
 from jumar.judging.component_health import check_components
-from jumar.judging.expensive.evaluate import judge_items, run_async
-from jumar.judging.expensive.given import as_items, rubric_of
-from jumar.judging.expensive.settings import JudgeSettings
-from jumar.judging.expensive.summary import Evaluation, Result
 from jumar.judging.gap import GapSummary, pair_results, summarise_gaps
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
 from jumar.judging.missed import MissedPatterns
 from jumar.judging.models import (
     CheapModeResult,
@@ -30,10 +30,10 @@ from jumar.judging.models import (
     Story,
     Unscored,
 )
+from jumar.judging.patterns.models import PatternSet
 from jumar.judging.rubric import Rubric
 from jumar.judging.tracking import require_statistics
 from jumar.model.judges import Judge
-from jumar.patterns.models import PatternSet
 
 if TYPE_CHECKING:
     from jumar.judging.tracking.track import Tracking
@@ -144,7 +144,7 @@ async def judge_both(
 ) -> DualEvaluation:
     """Ask the expensive judge about every item, then the cheap one, and compare. The judge is not closed.
 
-    ``options`` are those of :class:`jumar.judging.expensive.evaluate.JudgeRun`. Errors: those of
+    ``options`` are those of :class:`jumar.judging.asking.evaluate.JudgeRun`. Errors: those of
     :func:`jumar.judging.judge_items`, and :class:`jumar.errors.ConfigError` without the packages of the statistics.
     """
     require_statistics()

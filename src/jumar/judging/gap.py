@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Final
 
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, DualModeResult, ExpensiveModeResult, Unscored
 from jumar.judging.support import PhraseSupport, supported_phrases
 

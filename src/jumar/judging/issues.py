@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from jumar.judging.models import DualModeResult
-from jumar.patterns.english import FUNCTION_WORDS, stem
-from jumar.patterns.matcher import folded, literals
-from jumar.patterns.models import PatternSet, PatternV2
+from jumar.judging.patterns.english import FUNCTION_WORDS, stem
+from jumar.judging.patterns.matcher import folded, literals
+from jumar.judging.patterns.models import PatternSet, PatternV2
 
 __all__ = ["COVERAGE_TARGET", "PatternCoverage", "pattern_coverage"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from jumar.patterns.matcher import PatternMatcher
-from jumar.patterns.models import PatternSet
+from jumar.judging.patterns.matcher import PatternMatcher
+from jumar.judging.patterns.models import PatternSet
 
 __all__ = ["MissedPatterns"]
 

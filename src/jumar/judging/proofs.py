@@ -15,10 +15,10 @@ from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from jumar.core.text import escape
 from jumar.errors import FormatTooNewError, NotFoundError, StoreDamagedError
 from jumar.judging.digests import canonical, digest_of
 from jumar.judging.staleness import AUDITS_FAIL, DRIFT, audit_evidence, drift
-from jumar.text import escape
 
 __all__ = [
     "MAX_AGE",
@@ -138,7 +138,7 @@ class ProofLooks(_Part):
 
 
 class Proof(_Part):
-    """``proof.json``. ``statistics`` is what :meth:`jumar.learning.evidence.Evidence.to_json` gives of the rows.
+    """``proof.json``. ``statistics`` is what :meth:`jumar.learning.proof.evidence.Evidence.to_json` gives of the rows.
 
     ``content_hash`` is the SHA-256 of everything else.
     """

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from statistics import fmean, variance
 from typing import Any, Final, Literal
 
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
 from jumar.judging.models import DualModeResult
-from jumar.patterns.matcher import PatternMatcher
-from jumar.patterns.models import PatternV2
+from jumar.judging.patterns.matcher import PatternMatcher
+from jumar.judging.patterns.models import PatternV2
 
 __all__ = ["FEWEST_GROUPS", "FEWEST_ITEMS", "PhraseSupport", "supported_phrases"]
 

@@ -5,25 +5,19 @@ Everything named here is loaded when it is first used.
 
 from __future__ import annotations
 
-from jumar.lazy import loader
+from jumar.core.lazy import loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.app.calls import evaluate_auto, learn, prove, verify_proof
-    from jumar.judging.history import (
-        analyze_gap_increase,
-        check_convergence,
-        check_for_regression,
-        detect_divergence,
-        is_stable,
-    )
-    from jumar.learning.asking import Asked, ask_for_proposals
-    from jumar.learning.candidates import GapItem, gap_items, propose
-    from jumar.learning.gap import learn_from_gap
+    from jumar.judging.history import analyze_gap_increase, check_convergence, check_for_regression, detect_divergence, is_stable
+    from jumar.judging.patterns.keywords import extract_keywords
+    from jumar.learning.proposals.asking import Asked, ask_for_proposals
+    from jumar.learning.proposals.candidates import GapItem, gap_items, propose
+    from jumar.learning.proposals.from_gap import learn_from_gap
     from jumar.learning.recovery import RECOVERY_ACTIONS, Recovery, RecoveryMeans, execute_recovery
     from jumar.learning.regression import GapChange, Regression, Scored, attribute_gap_change, check_change
     from jumar.learning.state import KnownSet, LearnParameters, LearnState
-    from jumar.patterns.keywords import extract_keywords
 
 __all__ = [
     "RECOVERY_ACTIONS",
@@ -57,9 +51,9 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
-    "Asked": "asking",
+    "Asked": "proposals.asking",
     "GapChange": "regression",
-    "GapItem": "candidates",
+    "GapItem": "proposals.candidates",
     "KnownSet": "state",
     "LearnParameters": "state",
     "LearnState": "state",
@@ -69,7 +63,7 @@ _ELSEWHERE = {
     "Regression": "regression",
     "Scored": "regression",
     "analyze_gap_increase": "jumar.judging.history",
-    "ask_for_proposals": "asking",
+    "ask_for_proposals": "proposals.asking",
     "attribute_gap_change": "regression",
     "check_change": "regression",
     "check_convergence": "jumar.judging.history",
@@ -77,12 +71,12 @@ _ELSEWHERE = {
     "detect_divergence": "jumar.judging.history",
     "evaluate_auto": "jumar.app.calls",
     "execute_recovery": "recovery",
-    "extract_keywords": "jumar.patterns.keywords",
-    "gap_items": "candidates",
+    "extract_keywords": "jumar.judging.patterns.keywords",
+    "gap_items": "proposals.candidates",
     "is_stable": "jumar.judging.history",
     "learn": "jumar.app.calls",
-    "learn_from_gap": "gap",
-    "propose": "candidates",
+    "learn_from_gap": "proposals.from_gap",
+    "propose": "proposals.candidates",
     "prove": "jumar.app.calls",
     "verify_proof": "jumar.app.calls",
 }

@@ -7,10 +7,10 @@ from typing import Any
 
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.models import IterationMetrics, Unscored
+from jumar.judging.patterns.models import PatternSet
+from jumar.judging.patterns.provisional import GOOD_FROM
+from jumar.judging.patterns.storage import update_calibration_history
 from jumar.learning.material import Material
-from jumar.patterns.models import PatternSet
-from jumar.patterns.provisional import GOOD_FROM
-from jumar.patterns.storage import update_calibration_history
 
 __all__ = ["counted", "with_metrics"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
+from jumar.core.text import plural
+from jumar.judging.patterns.models import PatternProposal
+from jumar.judging.patterns.proposed import as_pattern
 from jumar.learning.known import Known
 from jumar.learning.material import Profile
 from jumar.learning.steering import Checked, Recovered
-from jumar.patterns.models import PatternProposal
-from jumar.patterns.proposed import as_pattern
-from jumar.text import plural
 
 __all__ = ["decisions"]
 

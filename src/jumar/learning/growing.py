@@ -14,17 +14,17 @@ from datetime import datetime
 from statistics import fmean
 from typing import Any, Final
 
+from jumar.core.text import plural
 from jumar.judging.digests import digest_of, items_digest
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
 from jumar.judging.models import ExpensiveModeResult, IterationMetrics
+from jumar.judging.patterns.models import PatternSet
 from jumar.learning.known import Known
 from jumar.learning.makers import cheap_scores
 from jumar.learning.material import Material
-from jumar.learning.split import FEWEST_TO_SPLIT, FOLDS, Split, group_key
+from jumar.learning.proof.split import FEWEST_TO_SPLIT, FOLDS, Split, group_key
 from jumar.learning.step import Learned
 from jumar.learning.targets import Target, target_of
-from jumar.patterns.models import PatternSet
-from jumar.text import plural
 
 __all__ = ["MOST", "Gathered", "Seen", "gather", "iteration_metrics", "shortened", "taken_up"]
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
+from jumar.core.files import replace_file
+from jumar.core.text import escape, json_rows
 from jumar.errors import StoreDamagedError
-from jumar.files import replace_file
+from jumar.judging.patterns.models import PatternSet, PatternV2
+from jumar.judging.patterns.proposed import as_pattern
 from jumar.learning.ledger import Ledger
 from jumar.learning.state import LearnState
-from jumar.patterns.models import PatternSet, PatternV2
-from jumar.patterns.proposed import as_pattern
-from jumar.text import escape, json_rows
 
 __all__ = ["LEDGER", "PREDICTIONS", "STATE", "Known", "Line", "read_known", "write_known"]
 

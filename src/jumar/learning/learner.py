@@ -16,9 +16,13 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from jumar.core.files import replace_file, sha256_bytes
+from jumar.core.text import plural
 from jumar.errors import EvaluationUnreliableError, JumarError
-from jumar.files import replace_file, sha256_bytes
 from jumar.judging.digests import digest_of
+from jumar.judging.patterns.models import PatternSet
+from jumar.judging.patterns.storage import load_pattern_set, serialised
+from jumar.judging.patterns.versions import PatternStore
 from jumar.judging.tracking.agreement import spearman
 from jumar.learning.known import LEDGER, PREDICTIONS, STATE, Known, read_known, write_known
 from jumar.learning.material import Material
@@ -28,10 +32,6 @@ from jumar.model.checks import CheckResult
 from jumar.model.judgement import Judgement
 from jumar.model.protocols import GenerateOutcome, StepContext
 from jumar.model.records import ScoreReading, Usage
-from jumar.patterns.models import PatternSet
-from jumar.patterns.storage import load_pattern_set, serialised
-from jumar.patterns.versions import PatternStore
-from jumar.text import plural
 
 __all__ = [
     "ARTIFACTS",

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any, Final, cast
 
+from jumar.core.text import escape
 from jumar.errors import FormatTooNewError, StoreDamagedError
-from jumar.text import escape
 
 __all__ = ["FALSE_DISCOVERY_RATE", "Ledger", "LedgerEntry"]
 

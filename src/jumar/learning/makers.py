@@ -9,8 +9,8 @@ from typing import Any, Literal, Protocol
 
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
 from jumar.judging.models import Unscored
+from jumar.judging.patterns.models import PatternSet, PatternV2
 from jumar.learning.targets import Target
-from jumar.patterns.models import PatternSet, PatternV2
 
 __all__ = ["AdditiveMaker", "Made", "Maker", "ScorecardMaker", "cheap_scores"]
 

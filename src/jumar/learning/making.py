@@ -8,17 +8,17 @@ from typing import Any
 
 from jumar.judging.auto import fit_intervals
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
 from jumar.judging.models import Unscored
+from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternStatus, PatternV2
+from jumar.judging.patterns.proposed import as_pattern
 from jumar.learning.counting import counted
 from jumar.learning.known import Known, Line
 from jumar.learning.makers import cheap_scores
 from jumar.learning.material import Material, Profile
-from jumar.learning.probes import ProbeReport, cheat_of, probe
-from jumar.learning.proposing import Proposed
+from jumar.learning.proof.probes import ProbeReport, cheat_of, probe
+from jumar.learning.proposals.proposing import Proposed
 from jumar.learning.state import LearnState
-from jumar.patterns.models import PatternProposal, PatternSet, PatternStatus, PatternV2
-from jumar.patterns.proposed import as_pattern
 
 __all__ = ["final_set", "probe_set", "remade", "with_proposals"]
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from jumar.judging.cheap.evaluator import RubricChoice
 from jumar.judging.cheap.features import FeatureMemo
 from jumar.judging.history import FEWEST_ITERATIONS
-from jumar.learning.candidates import GapItem
+from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.learning.makers import Maker
-from jumar.learning.split import Round, Split, group_key
+from jumar.learning.proof.split import Round, Split, group_key
+from jumar.learning.proposals.candidates import GapItem
 from jumar.learning.targets import Target, noise_of
-from jumar.patterns.models import PatternProposal, PatternSet
 
 if TYPE_CHECKING:
     from jumar.learning.known import Known

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol
 
+from jumar.core.text import plural
+from jumar.judging.patterns.matcher import MATCHED, PatternMatcher
+from jumar.judging.patterns.merging import merge_patterns
+from jumar.judging.patterns.models import PatternSet, PatternV2
 from jumar.learning.state import MOST_DIVERSITY, LearnState, pattern_hash
 from jumar.learning.weights import correlated
-from jumar.patterns.matcher import MATCHED, PatternMatcher
-from jumar.patterns.merging import merge_patterns
-from jumar.patterns.models import PatternSet, PatternV2
-from jumar.text import plural
 
 __all__ = [
     "ACTIONS",

@@ -12,7 +12,7 @@ from importlib import import_module
 from statistics import fmean
 from typing import Any, Final, Literal
 
-from jumar.extras import need_extra
+from jumar.core.extras import need_extra
 
 __all__ = ["Condition", "GapChange", "Regression", "Scored", "attribute_gap_change", "check_change"]
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Self
 
+from jumar.core.text import escape
 from jumar.errors import FormatTooNewError, StoreDamagedError
 from jumar.judging.digests import patterns_digest
 from jumar.judging.models import IterationMetrics
-from jumar.patterns.models import PatternProposal, PatternSet
-from jumar.patterns.provisional import ValidationRule
-from jumar.text import escape
+from jumar.judging.patterns.models import PatternProposal, PatternSet
+from jumar.judging.patterns.provisional import ValidationRule
 
 __all__ = ["FORMAT", "KnownSet", "LearnParameters", "LearnState", "pattern_hash"]
 

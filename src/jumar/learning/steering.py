@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
+from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
+from jumar.judging.patterns.proposed import as_pattern
 from jumar.learning.known import Known, Line
 from jumar.learning.makers import cheap_scores
 from jumar.learning.making import remade
@@ -18,8 +20,6 @@ from jumar.learning.material import Material
 from jumar.learning.recovery import RecoveryMeans, execute_recovery
 from jumar.learning.regression import Regression, Scored, check_change
 from jumar.learning.state import LearnState, pattern_hash
-from jumar.patterns.models import PatternProposal, PatternSet, PatternV2
-from jumar.patterns.proposed import as_pattern
 
 __all__ = ["Checked", "Recovered", "checked", "gap_of", "recovered"]
 

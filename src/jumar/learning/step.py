@@ -11,19 +11,19 @@ from typing import Any
 from jumar.judging.gap import GAP_TARGET
 from jumar.judging.history import check_convergence, detect_divergence
 from jumar.judging.models import IterationMetrics
+from jumar.judging.patterns.models import PatternSet
 from jumar.learning.counting import counted, with_metrics
 from jumar.learning.decided import decisions
-from jumar.learning.evidence import Evidence, evidence
 from jumar.learning.known import Known, Line
 from jumar.learning.makers import cheap_scores
 from jumar.learning.making import probe_set, with_proposals
 from jumar.learning.material import Material, Profile
-from jumar.learning.probes import ProbeReport
-from jumar.learning.proposing import Proposed, propose_all
+from jumar.learning.proof.evidence import Evidence, evidence
+from jumar.learning.proof.probes import ProbeReport
+from jumar.learning.proposals.proposing import Proposed, propose_all
 from jumar.learning.state import LearnState
 from jumar.learning.steering import checked, recovered
 from jumar.learning.targets import Target
-from jumar.patterns.models import PatternSet
 
 __all__ = ["Learned", "begin", "converged", "diverging", "learn_once"]
 

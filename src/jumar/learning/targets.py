@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from jumar.core.text import escape
 from jumar.errors import ItemError
-from jumar.judging.expensive.noise import JudgeNoise, judge_noise
-from jumar.judging.expensive.summary import Result
-from jumar.judging.items import Item
+from jumar.judging.asking.noise import JudgeNoise, judge_noise
+from jumar.judging.asking.summary import Result
+from jumar.judging.items.item import Item
 from jumar.judging.models import ExpensiveModeResult
-from jumar.text import escape
 
 __all__ = ["Target", "noise_of", "target_of", "targets_of"]
 

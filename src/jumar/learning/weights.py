@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from jumar.patterns.matcher import PatternMatcher
-from jumar.patterns.models import PatternSet
+from jumar.judging.patterns.matcher import PatternMatcher
+from jumar.judging.patterns.models import PatternSet
 
 __all__ = ["correlated"]
 

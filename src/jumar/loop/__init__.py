@@ -1,29 +1,4 @@
-"""The engine: generators, checks and scorers around one loop, case loops, and the tracker for loops of one's own.
+"""One loop: its engine and its parts, its store, its decisions and its report.
 
-The names of case loops are loaded when they are first used, and nothing else is: the child processes of a step pass through
-this file.
+Nothing is imported here: the child processes of a step pass through this file.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from jumar.loop.cases.config import CaseLoopConfig, run_case_loop
-    from jumar.model.pipeline import CaseStepContext, Role, Step
-
-__all__ = ["CaseLoopConfig", "CaseStepContext", "Role", "Step", "run_case_loop"]
-
-
-if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would believe in every name
-
-    def __getattr__(name: str) -> object:
-        """Load a public name when it is first used, and keep it."""
-        if name not in __all__:
-            raise AttributeError(f"module 'jumar.loop' has no attribute {name!r}")
-        if name in {"CaseLoopConfig", "run_case_loop"}:
-            from jumar.loop.cases import config as module
-        else:
-            from jumar.model import pipeline as module
-        globals()[name] = value = getattr(module, name)
-        return value

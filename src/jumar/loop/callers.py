@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 
+from jumar.core.text import escape
 from jumar.errors import UsageError
-from jumar.loop.strays import Family, environments_above
-from jumar.store.loop_reader import LoopReader
-from jumar.text import escape
+from jumar.loop.store.loop_reader import LoopReader
+from jumar.processes.process_tree import Family, environments_above
 
 __all__ = ["calling_program", "refuse_program", "running_program"]
 

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from jumar.core.files import as_write_error, make_directory
+from jumar.core.redaction import current, redacted_json
+from jumar.core.text import escape, last_line
 from jumar.errors import JumarError
-from jumar.files import as_write_error, make_directory
-from jumar.loop.environment import build_environment
-from jumar.loop.process import check_command, check_timeout, run_command
-from jumar.loop.strays import end_strays
 from jumar.model.protocols import StepContext
-from jumar.redaction import current, redacted_json
-from jumar.text import escape, last_line
+from jumar.processes.environment import build_environment
+from jumar.processes.process import check_command, check_timeout, run_command
+from jumar.processes.process_tree import end_strays
 
 __all__ = ["PORTS", "Hook", "Hooks", "notify", "port_of", "reset_failure", "set_up", "tear_down"]
 

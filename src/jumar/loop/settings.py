@@ -8,13 +8,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from jumar.loop.checkfiles import GuardRules
+from jumar.loop.checks.check_files import GuardRules
+from jumar.loop.generators.memory import Memory
 from jumar.loop.hooks import Hooks
-from jumar.loop.memory import Memory
+from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.model import SelectionCriteria, StopRules
-from jumar.model.budget import Budget
+from jumar.model.budget.limits import Budget
 from jumar.model.protocols import Generator, Scorer, Validator
-from jumar.store.matching import ArtifactRules
 
 __all__ = [
     "IN_PLACE",

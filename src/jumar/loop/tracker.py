@@ -12,18 +12,30 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self, cast
 
-from jumar.decide.apply import apply, plan_apply
-from jumar.decide.cleanup import cleanup
-from jumar.decide.evidence import select_from
-from jumar.decide.override import override
-from jumar.decide.recorded import artifact_rules
-from jumar.decide.select import record_selection
-from jumar.decide.standing import standing
-from jumar.decide.treelock import locked_tree
+from jumar.core.clock import SystemClock
+from jumar.core.identity import current_user
+from jumar.core.text import nearest
 from jumar.errors import ArtifactError, ConfigError, NotFoundError, ScoreError
 from jumar.loop.callers import calling_program
-from jumar.loop.clock import SystemClock
-from jumar.loop.identity import current_user
+from jumar.loop.decisions.apply import apply, plan_apply
+from jumar.loop.decisions.cleanup import cleanup
+from jumar.loop.decisions.override import override
+from jumar.loop.decisions.select import record_selection
+from jumar.loop.ranking.choose import running_best
+from jumar.loop.ranking.degradation import detect_degradation, detect_diminishing_returns
+from jumar.loop.ranking.score import merge_weights, weighted_score
+from jumar.loop.report.formats.csv import export_csv
+from jumar.loop.report.formats.markdown import render_markdown
+from jumar.loop.report.read import load_report
+from jumar.loop.report.summary import Summary, TrajectoryPoint, quality_trajectory, summary
+from jumar.loop.report.views import refresh_views
+from jumar.loop.store.config_in_force import artifact_rules
+from jumar.loop.store.current_selection import standing
+from jumar.loop.store.evidence import select_from
+from jumar.loop.store.layout import check_loop_id, loops_directory
+from jumar.loop.store.legacy_import import is_foreign
+from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.tree_lock import locked_tree
 from jumar.model import (
     Clock,
     Decision,
@@ -36,18 +48,6 @@ from jumar.model import (
 )
 from jumar.model.records import VERIFICATIONS, Verification
 from jumar.model.selection import DEFAULT_CRITERIA, MODES
-from jumar.ranking.choose import running_best
-from jumar.ranking.degradation import detect_degradation, detect_diminishing_returns
-from jumar.ranking.score import merge_weights, weighted_score
-from jumar.report.csv_export import export_csv
-from jumar.report.markdown import render_markdown
-from jumar.report.read import load_report
-from jumar.report.summary import Summary, TrajectoryPoint, quality_trajectory, summary
-from jumar.report.views import refresh_views
-from jumar.store.foreign import is_foreign
-from jumar.store.layout import check_loop_id, loops_directory
-from jumar.store.loop_store import LoopStore
-from jumar.text import nearest
 
 __all__ = ["BestOutputTracker"]
 
@@ -240,7 +240,7 @@ class BestOutputTracker:
         return summary(self.get_all_iterations())
 
     def export_csv(self) -> str:
-        """Return all iterations as CSV; see :mod:`jumar.report.csv_export` for the columns."""
+        """Return all iterations as CSV; see :mod:`jumar.loop.report.formats.csv` for the columns."""
         return export_csv(self.get_all_iterations())
 
     def cleanup_snapshots(self, selected_iteration: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, cast, get_args
 
-from jumar.model.codec import FORMAT, Fields
+from jumar.core.codec import FORMAT, Fields
 from jumar.model.records import FAILURES, FailureKind, Usage
 
 __all__ = [

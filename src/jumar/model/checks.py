@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from jumar.model.codec import Fields
-from jumar.text import plural
+from jumar.core.codec import Fields
+from jumar.core.text import plural
 
 __all__ = ["NOT_COLLECTED", "NO_TESTS", "CheckResult", "Known", "SuiteCounts"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast, get_args
 
-from jumar.model.codec import FORMAT, Fields
+from jumar.core.codec import FORMAT, Fields
 from jumar.model.stopping import STOP_REASONS, StopDecision
 
 __all__ = ["KINDS", "Decision", "DecisionKind", "Kind", "Rechecked", "end_after", "last_end", "recheck_seconds", "rechecks"]

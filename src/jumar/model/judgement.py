@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
+from jumar.core.codec import Fields
 from jumar.errors import StoreDamagedError
-from jumar.model.codec import Fields
 
 __all__ = ["AutoDecisions", "EvaluatorMode", "JudgedItem", "Judgement", "LearnedSoFar"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from jumar.model.codec import Fields
+from jumar.core.codec import Fields
 from jumar.model.records import Usage
 
 __all__ = [

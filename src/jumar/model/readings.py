@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast, get_args
 
+from jumar.core.codec import FORMAT, Fields
 from jumar.model.checks import CheckResult
-from jumar.model.codec import FORMAT, Fields
 from jumar.model.records import STATUSES, ScoreReading, Status
 
 __all__ = ["READING_KINDS", "Reading", "ReadingKind"]

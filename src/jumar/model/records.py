@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
+from jumar.core.codec import FORMAT, Fields
 from jumar.model.checks import CheckResult
-from jumar.model.codec import FORMAT, Fields
 from jumar.model.judgement import Judgement
 
 __all__ = [

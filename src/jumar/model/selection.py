@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, Self
 
-from jumar.model.codec import is_finite
+from jumar.core.codec import is_finite
 
 __all__ = [
     "DEFAULT_CRITERIA",
@@ -44,7 +44,7 @@ DEFAULT_CRITERIA: Final = SelectionCriteria()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseRules:
-    """How noise is dealt with; see :mod:`jumar.ranking.noise`.
+    """How noise is dealt with; see :mod:`jumar.loop.ranking.noise`.
 
     ``rescore``: how often each finalist is scored again, 0 for never. ``finalists``: how many at most, 1 or more. ``level``: the
     probability with which the truly best one is among those that are within the noise of the leader, from 0.5 up to, not
@@ -72,7 +72,7 @@ class SelectionResult:
     ``fallback`` names the rules that had to be relaxed (``"threshold"``, ``"threshold, verification"``, ``"verification"``, …)
     and is None exactly when none was. ``margin`` is the score of the selected one minus the runner-up's; both are None with a
     single candidate. ``below_start`` is True when the selected one scores less than iteration 0. ``kept`` is an iteration that
-    stands although the start was selected, because it is as good (:func:`jumar.ranking.ratchet.select_kept`); else None.
+    stands although the start was selected, because it is as good (:func:`jumar.loop.ranking.ratchet.select_kept`); else None.
     """
 
     selected_iteration: int

@@ -5,16 +5,16 @@ Everything named here is loaded when it is first used: ``import jumar.topk`` loa
 
 from __future__ import annotations
 
-from jumar.lazy import loader
+from jumar.core.lazy import loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.topk.base import RuleStrategy, SelectionStrategy
     from jumar.topk.batch.select import select_batch
-    from jumar.topk.comparison import compare
     from jumar.topk.explain import Explanation
     from jumar.topk.registry import create_selection_strategy
-    from jumar.topk.retrieval import (
+    from jumar.topk.retrieval.exact_search import NumpyVectorStore
+    from jumar.topk.retrieval.retrieval import (
         JsonFormatter,
         Session,
         TurnLog,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         retrieve_sync,
         select_candidates,
     )
+    from jumar.topk.retrieval.vectors import AsyncVectorStore, VectorStore
     from jumar.topk.stages import Gate, StagedSelection
-    from jumar.topk.store_numpy import NumpyVectorStore
     from jumar.topk.strategies import STRATEGIES
     from jumar.topk.strategies.adaptive_k import AdaptiveKSelectionStrategy
     from jumar.topk.strategies.clustering import ClusterSelectionStrategy
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from jumar.topk.strategies.ratio_to_top import RatioToTopSelectionStrategy
     from jumar.topk.strategies.score_threshold import ScoreThresholdSelectionStrategy
     from jumar.topk.token_budget import TokenBudget
-    from jumar.topk.tuning import tune
+    from jumar.topk.tuning.comparison import compare
+    from jumar.topk.tuning.tune import tune
     from jumar.topk.types import ScoredItem, SelectionResult
-    from jumar.topk.vectors import AsyncVectorStore, VectorStore
 
 __all__ = [
     "STRATEGIES",
@@ -94,7 +94,7 @@ __all__ = [
 _ELSEWHERE = {
     "STRATEGIES": "strategies",
     "AdaptiveKSelectionStrategy": "strategies.adaptive_k",
-    "AsyncVectorStore": "vectors",
+    "AsyncVectorStore": "retrieval.vectors",
     "ClusterSelectionStrategy": "strategies.clustering",
     "ConformalSelectionStrategy": "strategies.conformal",
     "ElbowSelectionStrategy": "strategies.elbow",
@@ -103,10 +103,10 @@ _ELSEWHERE = {
     "Explanation": "explain",
     "FixedKSelectionStrategy": "strategies.fixed_k",
     "Gate": "stages",
-    "JsonFormatter": "retrieval",
+    "JsonFormatter": "retrieval.retrieval",
     "LargestGapSelectionStrategy": "strategies.largest_gap",
     "NormalizedEntropySelectionStrategy": "strategies.entropy_normalized",
-    "NumpyVectorStore": "store_numpy",
+    "NumpyVectorStore": "retrieval.exact_search",
     "OtsuSelectionStrategy": "strategies.otsu",
     "RatioToTopSelectionStrategy": "strategies.ratio_to_top",
     "RuleStrategy": "base",
@@ -114,24 +114,24 @@ _ELSEWHERE = {
     "ScoredItem": "types",
     "SelectionResult": "types",
     "SelectionStrategy": "base",
-    "Session": "retrieval",
+    "Session": "retrieval.retrieval",
     "StagedSelection": "stages",
     "TokenBudget": "token_budget",
-    "TurnLog": "retrieval",
-    "VectorStore": "vectors",
-    "compare": "comparison",
+    "TurnLog": "retrieval.retrieval",
+    "VectorStore": "retrieval.vectors",
+    "compare": "tuning.comparison",
     "create_selection_strategy": "registry",
-    "retrieve": "retrieval",
-    "retrieve_memory": "retrieval",
-    "retrieve_memory_sync": "retrieval",
-    "retrieve_rules": "retrieval",
-    "retrieve_rules_sync": "retrieval",
-    "retrieve_scenarios": "retrieval",
-    "retrieve_scenarios_sync": "retrieval",
-    "retrieve_sync": "retrieval",
+    "retrieve": "retrieval.retrieval",
+    "retrieve_memory": "retrieval.retrieval",
+    "retrieve_memory_sync": "retrieval.retrieval",
+    "retrieve_rules": "retrieval.retrieval",
+    "retrieve_rules_sync": "retrieval.retrieval",
+    "retrieve_scenarios": "retrieval.retrieval",
+    "retrieve_scenarios_sync": "retrieval.retrieval",
+    "retrieve_sync": "retrieval.retrieval",
     "select_batch": "batch.select",
-    "select_candidates": "retrieval",
-    "tune": "tuning",
+    "select_candidates": "retrieval.retrieval",
+    "tune": "tuning.tune",
 }
 """Where a name is defined, below this package."""
 

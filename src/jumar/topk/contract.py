@@ -13,8 +13,8 @@ from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, Final, get_args
 
+from jumar.core.text import escape
 from jumar.errors import ScoreError, StrategyError
-from jumar.text import escape
 from jumar.topk.types import OnInvalid, Scale, Ties
 
 __all__ = [

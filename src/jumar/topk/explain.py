@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from jumar.text import plural
+from jumar.core.text import plural
 from jumar.topk.base import Evidence, RuleStrategy, SelectionStrategy
 from jumar.topk.registry import create_selection_strategy
 from jumar.topk.types import ScoredItem, Ties

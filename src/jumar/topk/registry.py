@@ -7,8 +7,8 @@ from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from typing import Any, Final
 
+from jumar.core.text import nearest
 from jumar.errors import StrategyError
-from jumar.text import nearest
 from jumar.topk.base import SelectionStrategy, parameters, similarity_defaults
 from jumar.topk.contract import shown
 

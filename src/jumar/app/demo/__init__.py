@@ -1,4 +1,5 @@
-"""The offline demo: a real loop that condenses a text until it has lost too much. ``plan.demo_plan`` says how to run it.
+"""The demo's programs under the name that loops were recorded with: such a loop is resumed with ``-m jumar.app.demo.…``."""
 
-Nothing is imported here: each child process of the demo passes through this file.
-"""
+from jumar import demo
+
+__path__ = demo.__path__

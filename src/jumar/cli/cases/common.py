@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from jumar.cases.store.layout import list_runs
 from jumar.cli.common import DEFAULT_ROOT, print_text
+from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, NotFoundError
-from jumar.ranking.order import TIE_BREAKS, parse_order
-from jumar.store.cases.layout import list_runs
-from jumar.store.layout import runs_directory
-from jumar.text import escape, nearest
+from jumar.loop.store.layout import runs_directory
+from jumar.model.ordering import TIE_BREAKS, parse_order
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from jumar.report.cases.read import ChainReport
-    from jumar.store.cases.run_store import RunReader
+    from jumar.cases.report.read import ChainReport
+    from jumar.cases.store.run_store import RunReader
 
 __all__ = [
     "complete_directory",
@@ -88,7 +88,7 @@ def _listed(names: list[str] | tuple[str, ...]) -> str:
 
 def open_run(root: Path, run: str) -> RunReader:
     """Open the run that ``run`` names. Errors: :class:`NotFoundError`, :class:`jumar.errors.StoreDamagedError`."""
-    from jumar.store.cases.run_store import RunReader
+    from jumar.cases.store.run_store import RunReader
 
     return RunReader(run_directory(root, run))
 
@@ -131,9 +131,9 @@ def selection(
     Of a run of ours the order and the keys are those that it was made with, where the options say nothing else. A tie-break that
     can never decide is said on stderr. Errors: :class:`jumar.errors.ConfigError`.
     """
+    from jumar.cases.report.read import load_recording, run_order
+    from jumar.cases.store.run_store import RunReader
     from jumar.model.pipeline import RunPlan
-    from jumar.report.cases.read import load_recording, run_order
-    from jumar.store.cases.run_store import RunReader
 
     reader = RunReader(directory) if (directory / "run.json").exists() else None
     plan = RunPlan() if reader is None else reader.plan
@@ -151,7 +151,7 @@ def selection(
 
 
 def _keys(given: tuple[str, ...], before: Mapping[str, str]) -> Mapping[str, str]:
-    from jumar.store.cases.judged import check_expression
+    from jumar.cases.store.judged import check_expression
 
     keys = dict(before)
     for item in given:

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
+from jumar.cases.store.layout import list_runs
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
-from jumar.cli.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.core.text import escape
 from jumar.errors import StoreDamagedError
-from jumar.store.cases.layout import list_runs
-from jumar.store.layout import runs_directory
-from jumar.text import escape
+from jumar.loop.store.layout import runs_directory
 
 __all__ = ["list_command"]
 
@@ -42,7 +42,7 @@ def list_command(root: Path, *, as_json: bool, quiet: bool) -> None:
 
 
 def _summary(directory: Path, run_id: str) -> dict[str, Any]:
-    from jumar.store.cases.run_store import RunReader
+    from jumar.cases.store.run_store import RunReader
 
     path = directory / f"run_{run_id}"
     found: dict[str, Any] = {"run_id": run_id, "run_dir": str(path.absolute()), "created_at": "", "cases": 0, "ended": 0}

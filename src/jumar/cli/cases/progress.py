@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
+from jumar.cases.events import CaseEnded, CaseEvent, CaseNotice, CaseStarted, IterationMade
+from jumar.cases.records import CarriedFrom, CaseIteration
 from jumar.cli.common import room, writable
-from jumar.loop.cases.events import CaseEnded, CaseEvent, CaseNotice, CaseStarted, IterationMade
-from jumar.model.cases import CarriedFrom, CaseIteration
-from jumar.text import escape, escape_block, plural, wrapped
+from jumar.core.text import escape, escape_block, plural, wrapped
 
 __all__ = ["CaseProgress", "cases_line"]
 

@@ -9,11 +9,11 @@ import click
 
 from jumar.cli.cases.common import complete_directory, order_options, run_directory, selection
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option
+from jumar.core.text import escape
 from jumar.errors import NothingEvaluatedError
-from jumar.text import escape
 
 if TYPE_CHECKING:
-    from jumar.report.cases.read import ChainReport
+    from jumar.cases.report.read import ChainReport
 
 __all__ = ["replay_command"]
 
@@ -50,7 +50,7 @@ def replay_command(
     named = Path(directory) if Path(directory).is_dir() else run_directory(root, directory)
     report = selection(named, best_order, best_tiebreak, keys)()
     if as_json:
-        from jumar.report.cases.document import replay_document
+        from jumar.cases.report.document import replay_document
 
         print_json(replay_document(report))
     else:
@@ -62,8 +62,8 @@ def replay_command(
 
 
 def _print(report: ChainReport, *, quiet: bool) -> None:
+    from jumar.cases.report.words import case_lines, handover_sentence
     from jumar.cli.cases.rows import print_choices
-    from jumar.report.cases.words import case_lines, handover_sentence
 
     print_choices(report)
     if quiet:

@@ -10,12 +10,12 @@ import click
 
 from jumar.cli.cases.common import order_options, run_argument, run_directory, selection
 from jumar.cli.common import json_option, quiet_option, root_option
-from jumar.cli.documents import choose_format, write_document
+from jumar.cli.terminal.documents import choose_format, write_document
+from jumar.core.text import escape
 from jumar.errors import UsageError
-from jumar.text import escape
 
 if TYPE_CHECKING:
-    from jumar.report.cases.read import ChainReport
+    from jumar.cases.report.read import ChainReport
 
 __all__ = ["FORMATS", "report_command"]
 
@@ -74,8 +74,8 @@ def _report(directory: Path, best_order: str | None, best_tiebreak: str | None, 
                 f"{' and '.join(given)}: a run is reported by the order that it was made with; "
                 f"`jumar cases replay {escape(str(directory))}` shows what another one would choose"
             )
-        from jumar.report.cases.read import load_run
-        from jumar.store.cases.run_store import RunReader
+        from jumar.cases.report.read import load_run
+        from jumar.cases.store.run_store import RunReader
 
         return load_run(RunReader(directory))
     return selection(directory, best_order, best_tiebreak, keys)()
@@ -84,13 +84,13 @@ def _report(directory: Path, best_order: str | None, best_tiebreak: str | None, 
 def _renderer(form: str) -> Callable[[ChainReport], str]:
     """Return the function that renders a report as ``form``; only that one is imported."""
     if form == "json":
-        from jumar.report.cases.document import render_json
+        from jumar.cases.report.document import render_json
 
         return render_json
     if form == "html":
-        from jumar.report.cases.html import render_html
+        from jumar.cases.report.html import render_html
 
         return render_html
-    from jumar.report.cases.markdown import render_markdown
+    from jumar.cases.report.markdown import render_markdown
 
     return render_markdown

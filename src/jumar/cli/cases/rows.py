@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jumar.cli.tabular import Column, Row, print_table
-from jumar.model.cases import CaseIteration
-from jumar.report.cases.read import CaseReport, ChainReport
-from jumar.report.cases.words import STATE_WORDS, cell_state, origin_text, stopped_text, value_text
-from jumar.report.figures import UNKNOWN
+from jumar.cases.records import CaseIteration
+from jumar.cases.report.read import CaseReport, ChainReport
+from jumar.cases.report.words import STATE_WORDS, cell_state, origin_text, stopped_text, value_text
+from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.core.rendering.figures import UNKNOWN
 
 __all__ = ["print_cases", "print_choices"]
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jumar.cli.common import DEFAULT_ROOT, json_option, print_json, quiet_option
-from jumar.cli.numbers import DecimalRange
-from jumar.cli.run import signals_handled
+from jumar.cli.loop.run import signals_handled
+from jumar.cli.terminal.numbers import DecimalRange
+from jumar.core.text import escape
 from jumar.errors import ConfigError, NothingEvaluatedError
-from jumar.text import escape
 
 if TYPE_CHECKING:
-    from jumar.loop.cases.chain import ChainOutcome
-    from jumar.loop.cases.settings import ChainSettings
+    from jumar.cases.chain import ChainOutcome
+    from jumar.cases.settings import ChainSettings
 
 __all__ = ["run_command"]
 
@@ -92,11 +92,11 @@ class _Assignments(click.ParamType[Any]):
 @quiet_option
 def run_command(**given: Any) -> int:
     """Run all cases of CONFIG (default: cases.toml) in order; the best iteration of each is carried into the next."""
-    from jumar.app.cases import chain_of
-    from jumar.app.executors import open_executor
+    from jumar.app.evaluate.executors import open_executor
+    from jumar.app.run_cases import chain_of
+    from jumar.cases.chain import run_chain
     from jumar.cli.cases.progress import CaseProgress, cases_line
-    from jumar.loop.cases.chain import run_chain
-    from jumar.loop.control import StopSwitch
+    from jumar.processes.control import StopSwitch
 
     settings = chain_of(_request(given))
     stream = None if given["quiet"] else (sys.stderr if given["as_json"] else sys.stdout)
@@ -119,8 +119,8 @@ def run_command(**given: Any) -> int:
 
 
 def _request(given: Mapping[str, Any]) -> Any:
-    from jumar.app.cases import CasesRequest
-    from jumar.app.load import load_cases_config
+    from jumar.app.config.load import load_cases_config
+    from jumar.app.run_cases import CasesRequest
 
     path = given["config"] or Path(_DEFAULT)
     if path.is_dir():
@@ -169,7 +169,7 @@ def _score(name: str, text: str) -> float:
 
 def _output_root(given: Mapping[str, Any], configured: str | None, base: Path) -> Path:
     """Return where runs go; the folder of all of them is made ignored by git, as that of loops is."""
-    from jumar.store.layout import prepare_root, runs_directory
+    from jumar.loop.store.layout import prepare_root, runs_directory
 
     if given["output_root"] is not None:
         return Path(given["output_root"]).absolute()
@@ -186,8 +186,8 @@ def _named(run_dir: Path) -> str:
 
 
 def _document(settings: ChainSettings, outcome: ChainOutcome) -> dict[str, Any]:
-    from jumar.model.cases import shown_ranking
-    from jumar.store.cases.run_store import RunReader
+    from jumar.cases.records import shown_ranking
+    from jumar.cases.store.run_store import RunReader
 
     run = RunReader(outcome.run_dir)
     cases: list[dict[str, Any]] = []

@@ -9,11 +9,11 @@ import click
 
 from jumar.cli.cases.common import open_run, run_argument
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option, shown_path
-from jumar.cli.tabular import print_title
-from jumar.text import escape, plural
+from jumar.cli.terminal.tabular import print_title
+from jumar.core.text import escape, plural
 
 if TYPE_CHECKING:
-    from jumar.report.cases.read import ChainReport
+    from jumar.cases.report.read import ChainReport
 
 __all__ = ["show_command"]
 
@@ -35,7 +35,7 @@ def show_command(run: str, root: Path, *, as_json: bool, quiet: bool) -> int:
 
     An iteration that was never made is a dot; one that failed says so.
     """
-    from jumar.report.cases.read import load_run
+    from jumar.cases.report.read import load_run
 
     report = load_run(open_run(root, run))
     if as_json:
@@ -46,7 +46,7 @@ def show_command(run: str, root: Path, *, as_json: bool, quiet: bool) -> int:
 
 
 def _document(report: ChainReport) -> dict[str, Any]:
-    from jumar.report.cases.document import to_json
+    from jumar.cases.report.document import to_json
 
     whole = to_json(report)
     return {
@@ -55,9 +55,9 @@ def _document(report: ChainReport) -> dict[str, Any]:
 
 
 def _print(report: ChainReport, *, quiet: bool) -> None:
+    from jumar.cases.report.words import case_lines, cost_text, failure_lines, handover_sentence
     from jumar.cli.cases.rows import print_cases
-    from jumar.report.cases.words import case_lines, cost_text, failure_lines, handover_sentence
-    from jumar.report.figures import UNKNOWN, duration
+    from jumar.core.rendering.figures import UNKNOWN, duration
 
     if not quiet:
         made = sum(len(case.iterations) for case in report.cases)

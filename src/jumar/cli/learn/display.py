@@ -8,18 +8,18 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TextIO
 
-from jumar.cli.progress import waiting_text, whole_seconds
-from jumar.cli.screen import LinesDisplay, SilentDisplay, aligned, is_live
-from jumar.loop.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
+from jumar.cli.terminal.progress import waiting_text, whole_seconds
+from jumar.cli.terminal.screen import LinesDisplay, SilentDisplay, aligned, is_live
+from jumar.core.rendering.figures import dollars
+from jumar.core.text import cut, escape, plural
+from jumar.judging.report.numbers import number
+from jumar.learning.report.decisions import recovery_words, rollback_words
+from jumar.learning.report.progress import Progress
+from jumar.loop.events.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
 from jumar.model import IterationRecord
-from jumar.report.figures import dollars
-from jumar.report.judging.numbers import number
-from jumar.report.learning.decisions import recovery_words, rollback_words
-from jumar.report.learning.progress import Progress
-from jumar.text import cut, escape, plural
 
 if TYPE_CHECKING:
-    from jumar.judging.expensive.summary import Result
+    from jumar.judging.asking.summary import Result
 
 __all__ = ["LearningDisplay", "SilentLearning", "learn_display", "learning_words"]
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from jumar.cli.common import json_option, quiet_option
-from jumar.cli.documents import choose_format, write_document
 from jumar.cli.learn.status import output_argument
+from jumar.cli.terminal.documents import choose_format, write_document
 
 if TYPE_CHECKING:
-    from jumar.report.learning.view import LearningReport
+    from jumar.learning.report.view import LearningReport
 
 __all__ = ["FORMATS", "report_command"]
 
@@ -38,7 +38,7 @@ def report_command(output: Path, form: str | None, target: Path | None, *, as_js
 
     DIR is the --output of `jumar learn`. --json is --format json; with -o, stdout then says in JSON what was written.
     """
-    from jumar.app.learning_read import read_report
+    from jumar.learning.run.read import read_report
 
     chosen = choose_format(form, target, _SUFFIXES, default="markdown", as_json=as_json)
     report = read_report(output)
@@ -49,9 +49,9 @@ def report_command(output: Path, form: str | None, target: Path | None, *, as_js
 
 def _rendered(report: LearningReport, form: str) -> str:
     if form == "json":
-        from jumar.report.learning.document import render_json as render
+        from jumar.learning.report.document import render_json as render
     elif form == "html":
-        from jumar.report.learning.html import render_html as render
+        from jumar.learning.report.html import render_html as render
     else:
-        from jumar.report.learning.markdown import render_markdown as render
+        from jumar.learning.report.markdown import render_markdown as render
     return render(report)

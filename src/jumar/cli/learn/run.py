@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jumar.cli.common import json_option, print_json, quiet_option, warned
-from jumar.cli.judged import judge_options
-from jumar.cli.numbers import DecimalRange
-from jumar.cli.run import signals_handled
+from jumar.cli.judging.judged import judge_options
+from jumar.cli.loop.run import signals_handled
+from jumar.cli.terminal.numbers import DecimalRange
 from jumar.errors import ConfigError
-from jumar.loop.control import StopSwitch
+from jumar.processes.control import StopSwitch
 
 if TYPE_CHECKING:
-    from jumar.app.learning_model import LearnRequest
+    from jumar.learning.run.model import LearnRequest
 
 __all__ = ["run_command"]
 
@@ -85,10 +85,10 @@ def run_command(items: Path, *, as_json: bool, quiet: bool, **options: Any) -> i
     Every proposal has to earn its place on items that it was not made from. At the end the best set is held against
     held-out items: it tracks the judge, it fails, or neither is proven.
     """
-    from jumar.app.learning import learn
-    from jumar.app.learning_files import read_progress
     from jumar.cli.learn.display import learn_display
     from jumar.cli.learn.shown import show_result
+    from jumar.learning.run.files import read_progress
+    from jumar.learning.run.learn import learn
 
     request = _request(items, options)
     switch = StopSwitch()
@@ -103,9 +103,9 @@ def run_command(items: Path, *, as_json: bool, quiet: bool, **options: Any) -> i
 
 
 def _request(items: Path, options: dict[str, Any]) -> LearnRequest:
-    from jumar.app.items import field_map
-    from jumar.app.judges import judge_settings
-    from jumar.app.learning_model import LearnRequest
+    from jumar.judging.items.records import field_map
+    from jumar.judging.judges.spec import judge_settings
+    from jumar.learning.run.model import LearnRequest
 
     if options["judge"] is None:
         raise ConfigError("learning needs a judge to learn from: give --judge openai:MODEL, replay:FILE, …")

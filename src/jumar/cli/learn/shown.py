@@ -6,14 +6,14 @@ import shlex
 from typing import TYPE_CHECKING, Final
 
 from jumar.cli.common import print_line, shown_path
-from jumar.text import escape, plural
+from jumar.core.text import escape, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from jumar.app.learning_model import LearnResult
-    from jumar.report.learning.view import LearningReport
+    from jumar.learning.report.view import LearningReport
+    from jumar.learning.run.model import LearnResult
 
 __all__ = ["show_result", "show_summary"]
 
@@ -33,7 +33,7 @@ def show_result(found: LearnResult, *, quiet: bool) -> None:
     if quiet:
         print_line("verdict", str(found.summary["verdict"]))
         return
-    from jumar.app.learning_read import read_report
+    from jumar.learning.run.read import read_report
 
     show_summary(read_report(found.output))
     path = found.output / "patterns.json"
@@ -44,8 +44,8 @@ def show_result(found: LearnResult, *, quiet: bool) -> None:
 def show_summary(report: LearningReport) -> None:
     """Print the verdict of a run that ended, and the figures that it rests on."""
     from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
-    from jumar.report.learning.course import converged_text
-    from jumar.report.learning.totals import Totals
+    from jumar.learning.report.course import converged_text
+    from jumar.learning.report.totals import Totals
 
     summary = report.summary
     if summary is None:
@@ -107,7 +107,7 @@ def _quality(report: LearningReport, summary: Mapping[str, Any]) -> str:
 
 
 def _paid(report: LearningReport, summary: Mapping[str, Any]) -> str:
-    from jumar.report.learning.verdict import cost_text
+    from jumar.learning.report.verdict import cost_text
 
     calls = int(summary["judge_calls"])
     if report.replayed:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
-from jumar.text import plural
+from jumar.core.text import plural
 
 __all__ = ["output_argument", "status_command"]
 
@@ -28,9 +28,9 @@ def status_command(output: Path, *, as_json: bool, quiet: bool) -> int:
 
     DIR is the --output of `jumar learn`.
     """
-    from jumar.app.learning_read import read_report, read_run
     from jumar.cli.learn.shown import show_summary
-    from jumar.report.learning.progress import render_progress
+    from jumar.learning.report.progress import render_progress
+    from jumar.learning.run.read import read_report, read_run
 
     found = read_run(output)
     if as_json:

@@ -8,8 +8,8 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.patterns.common import file_argument
+from jumar.core.text import escape, plural
 from jumar.errors import PatternLoadError
-from jumar.text import escape, plural
 
 __all__ = ["check_command"]
 
@@ -30,9 +30,9 @@ def check_command(file: Path, *, as_json: bool, quiet: bool) -> int:
     fire on everything, are warned of.
     """
     from jumar.judging.cheap.features import FeaturePatterns
-    from jumar.patterns.matcher import PatternMatcher
-    from jumar.patterns.spelling import near_misses
-    from jumar.patterns.storage import read_pattern_set
+    from jumar.judging.patterns.matcher import PatternMatcher
+    from jumar.judging.patterns.spelling import near_misses
+    from jumar.judging.patterns.storage import read_pattern_set
 
     found = read_pattern_set(file)
     try:

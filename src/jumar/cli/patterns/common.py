@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from jumar.core.text import escape, plural
 from jumar.errors import ItemError
-from jumar.text import escape, plural
 
 if TYPE_CHECKING:
-    from jumar.judging.items import Item
-    from jumar.patterns.coverage import Coverage
+    from jumar.judging.items.item import Item
+    from jumar.judging.patterns.coverage import Coverage
 
 __all__ = ["coverage_lines", "file_argument", "items_of", "on_option", "share", "texts_of"]
 
@@ -43,7 +43,7 @@ def texts_of(path: Path) -> Iterator[str]:
 
 def items_of(path: Path) -> Iterator[Item]:
     """Yield items, in their order. Errors: :class:`jumar.errors.ItemError`, also when there is none."""
-    from jumar.app.items import read_items
+    from jumar.judging.items.records import read_items
 
     number = 0
     for number, item in enumerate(read_items(path), start=1):  # noqa: B007 - the last one is looked at

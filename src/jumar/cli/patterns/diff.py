@@ -10,7 +10,7 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
 from jumar.cli.patterns.common import file_argument
-from jumar.text import escape
+from jumar.core.text import escape
 
 __all__ = ["diff_command"]
 
@@ -32,7 +32,7 @@ def diff_command(file: Path, before: str, after: str | None, *, as_json: bool, q
 
     Versions are those of `jumar patterns log`.
     """
-    from jumar.patterns.versions import PatternStore
+    from jumar.judging.patterns.versions import PatternStore
 
     with warned():
         found = PatternStore(file).diff(before, after)

@@ -8,8 +8,8 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
 from jumar.cli.patterns.common import file_argument
-from jumar.cli.tabular import Column, Row, print_table
-from jumar.text import plural
+from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.core.text import plural
 
 __all__ = ["list_command"]
 
@@ -29,7 +29,7 @@ Examples:
 @quiet_option
 def list_command(file: Path, kind: str | None, status: str | None, *, as_json: bool, quiet: bool) -> int:
     """List the patterns of a file."""
-    from jumar.patterns.storage import load_patterns_safely
+    from jumar.judging.patterns.storage import load_patterns_safely
 
     with warned():
         found = load_patterns_safely(file)

@@ -9,8 +9,8 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.patterns.common import file_argument
-from jumar.cli.tabular import Column, Row, print_table
-from jumar.text import escape
+from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.core.text import escape
 
 __all__ = ["log_command"]
 
@@ -26,8 +26,8 @@ Examples:
 @quiet_option
 def log_command(file: Path, *, as_json: bool, quiet: bool) -> int:
     """List every recorded save of a patterns file, the last one first."""
-    from jumar.patterns.storage import load_pattern_set
-    from jumar.patterns.versions import PatternStore
+    from jumar.judging.patterns.storage import load_pattern_set
+    from jumar.judging.patterns.versions import PatternStore
 
     store = PatternStore(file)
     found = store.log()[::-1]

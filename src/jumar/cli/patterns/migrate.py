@@ -10,11 +10,11 @@ import click
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
 from jumar.cli.patterns.common import coverage_lines, on_option, share, texts_of
 from jumar.cli.topk.common import check_output
+from jumar.core.text import escape, plural
 from jumar.errors import NotFoundError, PatternLoadError, UsageError
-from jumar.text import escape, plural
 
 if TYPE_CHECKING:
-    from jumar.patterns.models import PatternSet
+    from jumar.judging.patterns.models import PatternSet
 
 __all__ = ["migrate_command"]
 
@@ -39,11 +39,11 @@ OUT.versions/unreadable."""
 def migrate_command(source: Path, output: Path, on: Path | None, *, as_json: bool, quiet: bool) -> int:
     """Turn narrative patterns of format 1 into patterns that can fire; nothing of the file is lost."""
     check_output(output)
-    from jumar.patterns.migrate import migrate_existing_patterns
-    from jumar.patterns.models import PatternSet
-    from jumar.patterns.reading import parse_json
-    from jumar.patterns.storage import content_of, readable
-    from jumar.patterns.versions import PatternStore
+    from jumar.judging.patterns.migrate import migrate_existing_patterns
+    from jumar.judging.patterns.models import PatternSet
+    from jumar.judging.patterns.reading import parse_json
+    from jumar.judging.patterns.storage import content_of, readable
+    from jumar.judging.patterns.versions import PatternStore
 
     where = escape(str(source))
     if output.exists() and source.exists() and output.samefile(source):
@@ -91,7 +91,7 @@ def _try(migrated: PatternSet, on: Path | None, document: dict[str, Any]) -> lis
     if on is None:
         document["coverage"] = None
         return []
-    from jumar.patterns.coverage import NaiveCount, measure_coverage
+    from jumar.judging.patterns.coverage import NaiveCount, measure_coverage
 
     naive = NaiveCount(migrated)
     found = measure_coverage(migrated, naive.seen(texts_of(on)))

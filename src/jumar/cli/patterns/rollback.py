@@ -8,7 +8,7 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.patterns.common import file_argument
-from jumar.text import escape, plural
+from jumar.core.text import escape, plural
 
 __all__ = ["rollback_command"]
 
@@ -28,7 +28,7 @@ def rollback_command(file: Path, version: str, *, as_json: bool, quiet: bool) ->
 
     --json has the hash of what was written, which is another one when the version was found in the file in another shape.
     """
-    from jumar.patterns.versions import PatternStore
+    from jumar.judging.patterns.versions import PatternStore
 
     store = PatternStore(file)
     whole = store.rollback(version)

@@ -9,8 +9,8 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
 from jumar.cli.patterns.common import file_argument
+from jumar.core.text import escape, nearest
 from jumar.errors import NotFoundError
-from jumar.text import escape, nearest
 
 __all__ = ["show_command"]
 
@@ -27,7 +27,7 @@ Examples:
 @quiet_option
 def show_command(file: Path, pattern_id: str, *, as_json: bool, quiet: bool) -> int:
     """Show everything about one pattern."""
-    from jumar.patterns.storage import load_patterns_safely
+    from jumar.judging.patterns.storage import load_patterns_safely
 
     with warned():
         found = {one.id: one for one in load_patterns_safely(file)}

@@ -10,7 +10,7 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
 from jumar.cli.patterns.common import coverage_lines, file_argument, items_of, on_option
-from jumar.text import escape, plural
+from jumar.core.text import escape, plural
 
 __all__ = ["stats_command"]
 
@@ -28,7 +28,7 @@ Examples:
 def stats_command(file: Path, on: Path | None, *, as_json: bool, quiet: bool) -> int:
     """Count the patterns of a file; with --on, say what fires, what never does, and what says the same."""
     from jumar.judging.cheap.evidence import measure_items
-    from jumar.patterns.storage import load_pattern_set
+    from jumar.judging.patterns.storage import load_pattern_set
 
     with warned():
         found = load_pattern_set(file)

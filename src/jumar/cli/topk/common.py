@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from jumar.app.topk_environment import plain_value
 from jumar.cli.common import print_text
+from jumar.core.extras import need_extra
+from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, ScoreError, UsageError
-from jumar.extras import need_extra
-from jumar.text import escape, nearest
 from jumar.topk.contract import SCALES, check_limits
+from jumar.topk.files.environment import plain_value
 
 if TYPE_CHECKING:
-    from jumar.topk.labelled import LabelledQuery
+    from jumar.topk.tuning.labelled import LabelledQuery
     from jumar.topk.types import Scale
 
 __all__ = [
@@ -103,7 +103,7 @@ def read_labelled(
     """
     say_unread_variables()
     need_extra("topk", f"`jumar topk {command}`", "numpy")
-    from jumar.app.topk_runs import read_runs
+    from jumar.topk.files.rankings import read_runs
 
     most, least = check_limits(20 if max_k is None else max_k, 1 if min_k is None else min_k)
     known: Scale = scale or "similarity"

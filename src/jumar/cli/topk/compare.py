@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
-from jumar.cli.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, Row, print_table
 from jumar.cli.topk.common import labelled_options, read_labelled, runs_argument
 from jumar.cli.topk.figures import estimated, figure, interval
-from jumar.text import cell_width
+from jumar.core.text import cell_width
 
 if TYPE_CHECKING:
-    from jumar.topk.comparison import Comparison, ComparisonRow
+    from jumar.topk.tuning.comparison import Comparison, ComparisonRow
     from jumar.topk.types import Scale
 
 __all__ = ["compare_command"]
@@ -67,7 +67,7 @@ def compare_command(
     the best number for each query, known in hindsight, would add to F1.
     """
     given = read_labelled("compare", runs, max_k=max_k, min_k=min_k, scale=scale, qrels=qrels, grade=grade)
-    from jumar.topk.comparison import compare
+    from jumar.topk.tuning.comparison import compare
 
     found = compare(given.queries, strategies or None, max_k=given.max_k, min_k=given.min_k, scale=given.scale, seed=seed)
     if as_json:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
-from jumar.cli.tabular import Column, Row, print_table
-from jumar.text import plural
+from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.core.text import plural
 
 if TYPE_CHECKING:
-    from jumar.topk.drift import Change, Stream
+    from jumar.topk.tuning.drift import Change, Stream
 
 __all__ = ["drift_command"]
 
@@ -23,7 +23,7 @@ Examples:
   jumar topk drift retrieval.log --level 0.001 --json
   jumar topk select today.jsonl --json | jumar topk drift -
 
-LOG has one JSON object a line, oldest first: events jumar.topk_selected as jumar.topk.retrieval.JsonFormatter writes them, or the
+LOG has one JSON object a line, oldest first: events jumar.topk_selected as jumar.topk.JsonFormatter writes them, or the
 output of `jumar topk select --json`. Other lines are skipped."""
 
 
@@ -38,8 +38,8 @@ def drift_command(log: Path, level: float, effect: float, *, as_json: bool, quie
 
     Each kind and strategy is a stream of its own; it takes at least 20 selections. It ends with 0 either way.
     """
-    from jumar.app.topk_log import read_log
-    from jumar.topk.drift import LEAST, find_drift
+    from jumar.topk.files.log import read_log
+    from jumar.topk.tuning.drift import LEAST, find_drift
 
     found = read_log(log)
     streams = find_drift(found.readings, level=level, effect=effect)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jumar.topk.metrics import Estimate
+    from jumar.topk.tuning.metrics import Estimate
 
 __all__ = ["estimated", "figure", "interval"]
 

@@ -9,24 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from jumar.app.topk_environment import SELECTIONS
-from jumar.app.topk_file import Selection, read_selection
 from jumar.cli.common import print_line, print_text, quiet_option
-from jumar.cli.tabular import Column, Row, print_table
-from jumar.cli.topk.common import (
-    as_options,
-    limit_options,
-    parameters,
-    say_unlikely_scale,
-    say_unread_variables,
-    scale_option,
-)
+from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.topk.common import as_options, limit_options, parameters, say_unlikely_scale, say_unread_variables, scale_option
+from jumar.core.text import plural
 from jumar.errors import ScoreError, UsageError
-from jumar.text import plural
+from jumar.topk.files.chosen import Selection, read_selection
+from jumar.topk.files.environment import SELECTIONS
 from jumar.topk.registry import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
-    from jumar.app.topk_runs import Ranking
+    from jumar.topk.files.rankings import Ranking
     from jumar.topk.types import SelectionResult
 
 __all__ = ["select_command"]
@@ -100,7 +93,7 @@ def select_command(
     """
     if explain and as_json:
         raise UsageError("--explain is for people and --json for programs: choose one; metadata has what the rule found")
-    from jumar.app.topk_runs import read_rankings
+    from jumar.topk.files.rankings import read_rankings
     from jumar.topk.types import ScoredItem
 
     say_unread_variables()

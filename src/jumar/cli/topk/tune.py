@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from jumar.app.topk_environment import SELECTIONS
-from jumar.app.topk_file import Selection, check_replaceable, render_selection
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
-from jumar.cli.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, Row, print_table
 from jumar.cli.topk.common import Labelled, check_output, labelled_options, read_labelled, runs_argument
 from jumar.cli.topk.figures import estimated, figure, interval
+from jumar.core.text import escape
 from jumar.errors import StoreWriteError, UsageError
-from jumar.text import escape
-from jumar.topk.space import default
+from jumar.topk.files.chosen import Selection, check_replaceable, render_selection
+from jumar.topk.files.environment import SELECTIONS
+from jumar.topk.tuning.search_space import default
 
 if TYPE_CHECKING:
     from jumar.topk.base import SelectionStrategy
-    from jumar.topk.metrics import Estimate
-    from jumar.topk.tuning import Tuning
+    from jumar.topk.tuning.metrics import Estimate
+    from jumar.topk.tuning.tune import Tuning
     from jumar.topk.types import Scale
 
 __all__ = ["tune_command"]
@@ -91,7 +91,7 @@ def tune_command(
     if recall is not None:
         _promise(given, recall, target, runs, as_json=as_json, quiet=quiet)
         return 0
-    from jumar.topk.tuning import tune
+    from jumar.topk.tuning.tune import tune
 
     found = tune(given.queries, metric or "f1", given.max_k, given.min_k, scale=given.scale, seed=seed)
     target.write(found.strategy, _evidence(found), f"tuned on {runs}\n{_verdict(found)}{_beside(found)}")
@@ -105,7 +105,7 @@ def tune_command(
 
 def _promise(given: Labelled, recall: float, target: _Target, runs: Path, *, as_json: bool, quiet: bool) -> None:
     """Fit ``conformal`` to a recall, write it, and say what it comes to on these queries with ``max_k`` in the way."""
-    from jumar.topk.calibrate import calibrate_conformal, realised_recall
+    from jumar.topk.tuning.calibrate import calibrate_conformal, realised_recall
 
     fitted = calibrate_conformal(given.queries, recall=recall, scale=given.scale)
     reached = realised_recall(fitted, given.queries, max_k=given.max_k, min_k=given.min_k)
@@ -139,7 +139,7 @@ class _Target(NamedTuple):
     def write(self, strategy: SelectionStrategy, evidence: dict[str, Any], comment: str) -> None:
         if self.output is None:
             return
-        from jumar.files import replace_file
+        from jumar.core.files import replace_file
 
         selection = Selection(strategy=strategy, max_k=self.max_k, min_k=self.min_k)
         text = render_selection(selection, evidence, f"jumar topk tune: {comment}", table=self.table)

@@ -5,7 +5,7 @@ What is named here is loaded when it is first used.
 
 from __future__ import annotations
 
-from jumar.lazy import loader
+from jumar.core.lazy import loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from jumar.core.text import escape
 from jumar.errors import PatternLoadError
-from jumar.patterns.models import PatternSet
-from jumar.text import escape
+from jumar.judging.patterns.models import PatternSet
 
 __all__ = ["LEVELS", "ConformalIntervals", "ScoreBin", "fit_intervals", "intervals_of"]
 

@@ -12,11 +12,11 @@ from jumar.judging.cheap.scorecard import AppliedScorecard
 from jumar.judging.cheap.scoring import Reading, Scorer
 from jumar.judging.cheap.story_panel import StoryPanel
 from jumar.judging.cheap.text_panel import TextPanel
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, Story, Unscored
+from jumar.judging.patterns.calibration import Scorecard
+from jumar.judging.patterns.models import PatternSet
 from jumar.judging.rubric import Rubric, StoryRubric, TextRubric, builtin_rubric
-from jumar.patterns.calibration import Scorecard
-from jumar.patterns.models import PatternSet
 
 __all__ = ["CheapModeEvaluator", "evaluate_cheap"]
 
@@ -27,9 +27,10 @@ RubricChoice = AnyRubric | Literal["story", "text"] | None
 class CheapModeEvaluator:
     """Scores items by a rubric and a set of patterns, from 1 to 5.
 
-    ``patterns_path`` is a patterns file, a :class:`jumar.patterns.PatternSet`, or None for the rubric alone. ``rubric`` is
-    ``"story"``, ``"text"`` or a rubric; None takes ``story`` for stories and ``text`` for other items. Weights, value phrases and
-    paths of the patterns count before those of the rubric; :attr:`unused_weights` are those that no rubric here knows.
+    ``patterns_path`` is a patterns file, a :class:`jumar.judging.patterns.PatternSet`, or None for the rubric alone.
+    ``rubric`` is ``"story"``, ``"text"`` or a rubric; None takes ``story`` for stories and ``text`` for other items. Weights,
+    value phrases and paths of the patterns count before those of the rubric; :attr:`unused_weights` are those that no rubric
+    here knows.
 
     A set with a ``calibration`` of the kind ``"scorecard"`` scores by its patterns alone: :attr:`card` is it, None where there is
     none. It says which kind of items it was fitted on; one of the other kind is ``Unscored``.
@@ -139,7 +140,7 @@ def _text(given: Mapping[str, Any], name: str, number: int) -> str:
 def _pattern_set(given: str | Path | PatternSet | None) -> PatternSet | None:
     if given is None or isinstance(given, PatternSet):
         return given
-    from jumar.patterns.storage import load_pattern_set
+    from jumar.judging.patterns.storage import load_pattern_set
 
     return load_pattern_set(Path(given))
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from jumar.judging.cheap.detectors import Detector, Judged, detector_for
 from jumar.judging.cheap.features import FeaturePatterns
 from jumar.judging.cheap.view import view_of_item
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
+from jumar.judging.patterns.models import PatternSet, PatternV2
 from jumar.judging.rubric import PatternRules
-from jumar.patterns.models import PatternSet, PatternV2
 
 if TYPE_CHECKING:
-    from jumar.patterns.coverage import Coverage
-    from jumar.patterns.matcher import PatternMatcher
+    from jumar.judging.patterns.coverage import Coverage
+    from jumar.judging.patterns.matcher import PatternMatcher
 
 __all__ = ["Evidence", "PatternEvidence", "measure_items"]
 
@@ -31,7 +31,7 @@ class Evidence(NamedTuple):
 class PatternEvidence:
     """The patterns of a set, ready to fire. Rejected and pruned ones never do.
 
-    Errors: those of :class:`jumar.patterns.matcher.PatternMatcher` and of
+    Errors: those of :class:`jumar.judging.patterns.matcher.PatternMatcher` and of
     :class:`jumar.judging.cheap.features.FeaturePatterns`.
     """
 
@@ -86,12 +86,12 @@ def measure_items(patterns: PatternSet, items: Iterable[Item]) -> Coverage:
 
     Errors: those of :class:`PatternEvidence`; :class:`jumar.errors.MissingExtraError`.
     """
-    from jumar.patterns.coverage import count_coverage, measure_coverage
+    from jumar.judging.patterns.coverage import count_coverage, measure_coverage
 
     features = FeaturePatterns(patterns.patterns)
     if not features:
         return measure_coverage(patterns, (item.text for item in items))
-    from jumar.patterns.matcher import PatternMatcher
+    from jumar.judging.patterns.matcher import PatternMatcher
 
     matcher = PatternMatcher(patterns)
     return count_coverage(patterns, (sorted({*matcher.fired(item.text), *features.fired(item)}) for item in items))
@@ -101,6 +101,6 @@ def _matcher(patterns: list[PatternV2]) -> PatternMatcher | None:
     """Import the matching libraries only where there is something to match."""
     if all(one.feature is not None and not one.phrases and one.regex is None for one in patterns):
         return None
-    from jumar.patterns.matcher import PatternMatcher
+    from jumar.judging.patterns.matcher import PatternMatcher
 
     return PatternMatcher(patterns)

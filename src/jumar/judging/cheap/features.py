@@ -19,11 +19,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
+from jumar.core.text import escape, nearest
 from jumar.errors import PatternLoadError
 from jumar.judging.cheap.words import TextParts, lowered_words, take_apart
-from jumar.judging.items import Item
-from jumar.patterns.models import PatternV2
-from jumar.text import escape, nearest
+from jumar.judging.items.item import Item
+from jumar.judging.patterns.models import PatternV2
 
 __all__ = ["FEATURES", "Feature", "FeatureMemo", "FeaturePatterns", "Measured", "Relation", "feature_called", "feature_values"]
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.words import lowered_words
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
 from jumar.judging.models import Contribution
-from jumar.patterns.calibration import Scorecard
+from jumar.judging.patterns.calibration import Scorecard
 
 __all__ = ["BASE", "CURVE", "AppliedScorecard", "words_of"]
 

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple, Protocol
 from jumar.judging.cheap.detectors import Judged
 from jumar.judging.cheap.evidence import Evidence, PatternEvidence
 from jumar.judging.cheap.scorecard import AppliedScorecard
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, Contribution, Unscored
 from jumar.judging.rubric import Rubric, StoryRubric, TextRubric
 

@@ -12,10 +12,10 @@ from jumar.judging.cheap.scope import scope_scorer
 from jumar.judging.cheap.technical import technical_scorer
 from jumar.judging.cheap.title import title_scorer
 from jumar.judging.cheap.value import value_scorer
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
 from jumar.judging.models import Story
+from jumar.judging.patterns.models import TechValidation, ValuePhrase
 from jumar.judging.rubric import StoryRubric
-from jumar.patterns.models import TechValidation, ValuePhrase
 
 __all__ = ["StoryPanel"]
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from jumar.judging.cheap.phrases import has_phrase
+from jumar.judging.patterns.models import TechValidation
 from jumar.judging.rubric import TechnicalRules
-from jumar.patterns.models import TechValidation
 
 __all__ = ["file_pattern", "technical_scorer"]
 

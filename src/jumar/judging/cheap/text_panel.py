@@ -10,9 +10,9 @@ from jumar.judging.cheap.text_form import score_length, score_repetition, score_
 from jumar.judging.cheap.text_substance import score_hedging, score_overlap, score_reasoning, score_specificity
 from jumar.judging.cheap.value import value_scorer
 from jumar.judging.cheap.words import take_apart
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
+from jumar.judging.patterns.models import ValuePhrase
 from jumar.judging.rubric import TextRubric, ValueRules
-from jumar.patterns.models import ValuePhrase
 
 __all__ = ["TextPanel"]
 

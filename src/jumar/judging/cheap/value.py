@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from jumar.judging.cheap.phrases import has_phrase
+from jumar.judging.patterns.models import ValuePhrase
 from jumar.judging.rubric import ValueRules
-from jumar.patterns.models import ValuePhrase
 
 __all__ = ["value_scorer"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
 from jumar.judging.models import Story
 
 __all__ = ["View", "view_of_item", "view_of_story"]

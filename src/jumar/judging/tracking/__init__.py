@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jumar.extras import need_extra
+from jumar.core.extras import need_extra
 
 __all__ = ["require_statistics"]
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from jumar.judging.expensive.noise import JudgeNoise, judge_noise
+from jumar.judging.asking.noise import JudgeNoise, judge_noise
 from jumar.judging.tracking.agreement import HALF, Agreement, Scores, agreement, kendall, quadratic_kappa
 from jumar.judging.tracking.baselines import BASELINES, predict_baselines
 from jumar.judging.tracking.folds import Numbers, group_numbers

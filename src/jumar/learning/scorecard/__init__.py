@@ -5,7 +5,7 @@ Needs the extra ``learn``. What is named here is loaded when it is first used.
 
 from __future__ import annotations
 
-from jumar.lazy import loader
+from jumar.core.lazy import loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

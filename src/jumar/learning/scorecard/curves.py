@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.patterns.calibration import Curve
+from jumar.judging.patterns.calibration import Curve
 
 __all__ = ["CurveKind", "choose_curve", "constant_curve"]
 

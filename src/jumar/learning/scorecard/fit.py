@@ -12,10 +12,12 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.extras import need_extra
+from jumar.core.extras import need_extra
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.scorecard import AppliedScorecard, words_of
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
+from jumar.judging.patterns.calibration import Curve, Guard, Scorecard
+from jumar.judging.patterns.models import PatternSet, PatternV2
 from jumar.judging.tracking.agreement import spearman
 from jumar.judging.tracking.folds import Numbers, group_numbers
 from jumar.learning.scorecard.curves import constant_curve
@@ -23,8 +25,6 @@ from jumar.learning.scorecard.gaming import game
 from jumar.learning.scorecard.models import FitReport, FitSettings, ScorecardFit
 from jumar.learning.scorecard.nested import ROUNDING, Nested, Rule
 from jumar.learning.scorecard.pool import Pool, block_of, gather
-from jumar.patterns.calibration import Curve, Guard, Scorecard
-from jumar.patterns.models import PatternSet, PatternV2
 
 __all__ = ["fit_scorecard", "group_folds"]
 

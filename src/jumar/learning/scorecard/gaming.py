@@ -1,9 +1,10 @@
 """Items made worse, or just longer, beside the items of a fit: its points must not reward what was done to them.
 
-The probes of :mod:`jumar.learning.probes` try a finished set. What they do is foreseen here: the same attacks, with other words
-and other chance, but for those that only choose their words (:data:`jumar.learning.attacks.WORD_CHOICE`). Of each attacked item
-the difference to the original says what it gains. The mean gain by kind is a sum of points; a fit with ``FitSettings.guard`` is
-the best of those in which no such sum is over 0. No score is looked at, and an attacked item is in the fold of its original.
+The probes of :mod:`jumar.learning.proof.probes` try a finished set. What they do is foreseen here: the same attacks, with
+other words and other chance, but for those that only choose their words (:data:`jumar.learning.proof.attacks.WORD_CHOICE`). Of
+each attacked item the difference to the original says what it gains. The mean gain by kind is a sum of points; a fit with
+``FitSettings.guard`` is the best of those in which no such sum is over 0. No score is looked at, and an attacked item is in
+the fold of its original.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.judging.cheap.scorecard import words_of
-from jumar.judging.items import Item
-from jumar.learning.attacks import ATTACKS, WORD_CHOICE, Means, stuffed
+from jumar.judging.items.item import Item
+from jumar.judging.patterns.matcher import literals
+from jumar.judging.patterns.models import PatternV2
+from jumar.learning.proof.attacks import ATTACKS, WORD_CHOICE, Means, stuffed
 from jumar.learning.scorecard.pool import Pool, fires_on
-from jumar.patterns.matcher import literals
-from jumar.patterns.models import PatternV2
 
 __all__ = ["KINDS", "STUFFING", "Gaming", "game"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from jumar.patterns.models import PatternSet
+from jumar.judging.patterns.models import PatternSet
 
 __all__ = ["BLOCKS", "FitReport", "FitSettings", "ScorecardFit"]
 

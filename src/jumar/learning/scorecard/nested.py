@@ -14,12 +14,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jumar.judging.patterns.calibration import Curve
 from jumar.learning.scorecard.cells import Cells, Ridge
 from jumar.learning.scorecard.curves import CurveKind, choose_curve, constant_curve
 from jumar.learning.scorecard.gaming import Gaming
 from jumar.learning.scorecard.models import BLOCKS, FitSettings
 from jumar.learning.scorecard.pool import Pool
-from jumar.patterns.calibration import Curve
 
 __all__ = ["ROUNDING", "STRENGTHS", "Nested", "Rule"]
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.features import FEATURES, Feature, feature_values
 from jumar.judging.cheap.words import lowered_words
-from jumar.judging.items import Item
+from jumar.judging.items.item import Item
+from jumar.judging.patterns.matcher import folded
+from jumar.judging.patterns.models import PatternSet, PatternV2
 from jumar.learning.scorecard.models import FitSettings
-from jumar.patterns.matcher import folded
-from jumar.patterns.models import PatternSet, PatternV2
 
 __all__ = ["Pool", "block_of", "feature_steps", "fires_on", "gather", "mined_phrases"]
 

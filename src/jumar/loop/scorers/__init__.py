@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from jumar.core.text import nearest
 from jumar.errors import ConfigError
 from jumar.loop.scorers.base import Builtin, ScorerRuntime, SharedEvaluation
 from jumar.loop.scorers.checks import CHECKS, ChecksScorer
@@ -21,7 +22,6 @@ from jumar.loop.scorers.readability import READABILITY
 from jumar.loop.scorers.repeat import RepeatedScorer
 from jumar.loop.scorers.required_sections import REQUIRED_SECTIONS
 from jumar.model.protocols import Scorer
-from jumar.text import nearest
 
 __all__ = [
     "BUILTIN_SCORERS",

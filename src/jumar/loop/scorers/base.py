@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jumar.loop.captured_output import DEFAULT_OUTPUT_CAP
-from jumar.loop.process import ProcessResult, run_command
 from jumar.loop.scorers.options import Options
-from jumar.loop.values import ScoreValue
-from jumar.loop.workfiles import log_name
 from jumar.model.evaluators import Evaluated, Evaluator
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
+from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
+from jumar.processes.process import ProcessResult, run_command
+from jumar.processes.values import ScoreValue
+from jumar.processes.written_files import log_name
 
 __all__ = ["Builder", "Builtin", "ScorerRuntime", "SharedEvaluation", "broken", "reading", "run_for_score"]
 

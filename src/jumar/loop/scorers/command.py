@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from jumar.errors import ConfigError
-from jumar.loop.process import ProcessResult
 from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading, run_for_score
 from jumar.loop.scorers.options import Options
-from jumar.loop.values import parse_score
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
+from jumar.processes.process import ProcessResult
+from jumar.processes.values import parse_score
 
 __all__ = ["COMMAND", "CommandScorer"]
 

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable
 from typing import cast
 
-from jumar.files import UnreadableFileError
-from jumar.loop.runners import parse_xml
+from jumar.core.files import UnreadableFileError
+from jumar.loop.checks.runners import parse_xml
 from jumar.loop.scorers.reports import report_builtin
-from jumar.loop.values import ScoreValue
+from jumar.processes.values import ScoreValue
 
 __all__ = ["COVERAGE", "count_lines", "coverage_score"]
 
@@ -20,7 +20,7 @@ def count_lines(content: bytes) -> tuple[int, int]:
 
     XML: ``lines-covered`` and ``lines-valid`` of the root, else its ``line`` elements are counted. JSON:
     ``totals.covered_lines`` and ``totals.num_statements``. lcov: ``LH`` and ``LF``, else the ``DA`` records. Errors:
-    :class:`jumar.loop.workfiles.UnreadableFileError`.
+    :class:`jumar.processes.written_files.UnreadableFileError`.
     """
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     readers: dict[bytes, Callable[[bytes], tuple[int, int]]] = {b"<": _from_xml, b"{": _from_json}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from jumar.loop.process import broken_reason
 from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading, run_for_score
 from jumar.loop.scorers.options import Options
-from jumar.loop.values import ScoreValue
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
+from jumar.processes.process import broken_reason
+from jumar.processes.values import ScoreValue
 
 __all__ = ["EXIT", "ExitScorer"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jumar.loop.runners import read_junit
+from jumar.loop.checks.runners import read_junit
 from jumar.loop.scorers.reports import report_builtin
-from jumar.loop.values import ScoreValue
+from jumar.processes.values import ScoreValue
 
 __all__ = ["JUNIT", "junit_score"]
 
@@ -12,7 +12,7 @@ __all__ = ["JUNIT", "junit_score"]
 def junit_score(contents: list[bytes]) -> ScoreValue:
     """Return passed ÷ (total − skipped) over all files; invalid when no test ran.
 
-    Errors: :class:`jumar.loop.workfiles.UnreadableFileError`.
+    Errors: :class:`jumar.processes.written_files.UnreadableFileError`.
     """
     run = read_junit(contents)
     if run.ran == 0:

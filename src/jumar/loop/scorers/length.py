@@ -6,8 +6,8 @@ from jumar.errors import ConfigError
 from jumar.loop.scorers.base import Builtin, ScorerRuntime
 from jumar.loop.scorers.options import Options
 from jumar.loop.scorers.text import TextScorer
-from jumar.loop.values import ScoreValue
 from jumar.model.protocols import Scorer
+from jumar.processes.values import ScoreValue
 
 __all__ = ["LENGTH", "UNITS", "length_score", "measure_length"]
 

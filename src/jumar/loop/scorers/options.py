@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import cast
 
+from jumar.core.text import nearest
 from jumar.errors import ConfigError
-from jumar.loop.process import check_command, check_timeout
-from jumar.loop.workfiles import check_relative
-from jumar.text import nearest
+from jumar.processes.process import check_command, check_timeout
+from jumar.processes.written_files import check_relative
 
 __all__ = ["Options"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from jumar.files import as_write_error
-from jumar.loop.callables import ask, check_reference, describe_exception, described
+from jumar.core.files import as_write_error
 from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading
 from jumar.loop.scorers.options import Options
-from jumar.loop.values import ScoreValue, as_score
-from jumar.loop.workfiles import log_name
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
+from jumar.processes.functions import ask, check_reference, describe_exception, described
+from jumar.processes.values import ScoreValue, as_score
+from jumar.processes.written_files import log_name
 
 __all__ = ["PYTHON", "CallableScorer", "PythonScorer"]
 

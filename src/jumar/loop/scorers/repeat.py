@@ -7,11 +7,11 @@ import threading
 from dataclasses import replace
 from typing import Final
 
-from jumar.files import as_write_error, make_directory
-from jumar.loop.environment import SEED_VARIABLE
-from jumar.loop.seeds import step_seed
+from jumar.core.files import as_write_error, make_directory
+from jumar.loop.seeding import step_seed
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
+from jumar.processes.environment import SEED_VARIABLE
 
 __all__ = ["REPEAT_VARIABLE", "RepeatedScorer"]
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jumar.files import UnreadableFileError
-from jumar.loop.process import broken_reason
+from jumar.core.files import UnreadableFileError
 from jumar.loop.scorers.base import Builtin, ScorerRuntime, broken, reading, run_for_score
 from jumar.loop.scorers.options import Options
-from jumar.loop.values import ScoreValue
-from jumar.loop.workfiles import FileIdentity, find_files, identity, read_regular
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
+from jumar.processes.process import broken_reason
+from jumar.processes.values import ScoreValue
+from jumar.processes.written_files import FileIdentity, find_files, identity, read_regular
 
 __all__ = ["ReportScorer", "report_builtin"]
 

@@ -9,8 +9,8 @@ from jumar.loop.scorers.base import Builtin, ScorerRuntime
 from jumar.loop.scorers.markdown import Heading, headings
 from jumar.loop.scorers.options import Options
 from jumar.loop.scorers.text import TextScorer
-from jumar.loop.values import ScoreValue
 from jumar.model.protocols import Scorer
+from jumar.processes.values import ScoreValue
 
 __all__ = ["REQUIRED_SECTIONS", "missing_sections"]
 

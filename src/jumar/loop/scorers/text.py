@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jumar.files import UnreadableFileError
+from jumar.core.files import UnreadableFileError
 from jumar.loop.scorers.base import reading
-from jumar.loop.values import ScoreValue
-from jumar.loop.workfiles import read_text
 from jumar.model.protocols import StepContext
 from jumar.model.records import ScoreReading
+from jumar.processes.values import ScoreValue
+from jumar.processes.written_files import read_text
 
 __all__ = ["TextScorer"]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from jumar.extras import need_extra
+from jumar.core.extras import need_extra
 
 need_extra("topk", "select_batch, as everything that works on many queries,", "numpy")

@@ -1,0 +1,1 @@
+"""Configuration files as typed models, one table a file."""

@@ -1,0 +1,167 @@
+"""``cases.toml`` as typed models. Unknown keys are errors; only the shape is checked here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from jumar.app.config.config import Count, PythonName
+from jumar.app.config.workspace import Seconds
+from jumar.cases.case_file import MARKER, SEPARATOR
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_ORDER
+
+__all__ = [
+    "CaseConfig",
+    "CaseFileConfig",
+    "CasesConfig",
+    "DryRunConfig",
+    "RankingConfig",
+    "RoleConfig",
+    "RunConfig",
+    "StartConfig",
+    "StepConfig",
+    "StopConfig",
+]
+
+Text = Annotated[str, Field(min_length=1)]
+Threshold = Annotated[float, Field(allow_inf_nan=False)]
+CaseCommand = str | Annotated[list[str | Annotated[list[str], Field(min_length=1)]], Field(min_length=1)]
+
+
+class _Section(BaseModel):
+    """A table of the file: frozen, and closed to keys that nobody knows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RunConfig(_Section):
+    """``[run]``: where it goes, how long a case may take, what is handed on."""
+
+    run_id: str | None = None
+    output_root: str | None = None
+    max_iters: Count = 5
+    continue_from: Literal["previous", "best"] = "previous"
+    carry_forward: bool = True
+    select_best: bool = True
+    workdir: str = "."
+    env: list[str] = Field(default_factory=list)
+
+
+class StartConfig(_Section):
+    """``[start]``: what the first case starts from: a file for each carried role, or nothing."""
+
+    from_scratch: bool = False
+    base: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_start(self) -> Self:
+        if self.from_scratch and self.base:
+            raise ValueError("from_scratch and base exclude each other; keep one")
+        return self
+
+
+class CaseConfig(_Section):
+    """``[[cases]]``: one case. ``number`` defaults to its place in the file, ``id`` to ``case<number>``."""
+
+    number: Count | None = None
+    id: Text | None = None
+    file: Text
+
+
+class CaseFileConfig(_Section):
+    """``[case_file]``: how a case's file is divided into report and query."""
+
+    marker: Text = MARKER
+    separator: Text = SEPARATOR
+
+
+class RoleConfig(_Section):
+    """``[roles.NAME]``: a file of each iteration. What is left out is the seed's, for its seven roles."""
+
+    folder: Text | None = None
+    file: Text | None = None
+    suffix: Text | None = None
+    best: Text | None = None
+    carry: bool | None = None
+    snapshot: Text | None = None
+    empty: str | None = None
+
+
+class StepConfig(_Section):
+    """``[[steps]]``: one program of the pipeline."""
+
+    name: Text
+    command: CaseCommand | None = None
+    python: PythonName | None = None
+    builtin: str | None = None
+    inputs: list[Text] = Field(default_factory=list)
+    outputs: list[Text] = Field(default_factory=list)
+    timeout: Seconds = 1800
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Self:
+        if sum(given is not None for given in (self.command, self.python, self.builtin)) != 1:
+            raise ValueError("give one of command, python or builtin")
+        return self
+
+
+class RankingConfig(_Section):
+    """``[ranking]``: which iteration is best."""
+
+    order: str | list[str] = Field(default_factory=lambda: list(DEFAULT_ORDER))
+    tiebreak: str | list[str] = "earlier_iter"
+    keys: dict[str, str] | None = None
+    diff: list[str] = Field(default_factory=lambda: list(DEFAULT_DIFF))
+
+
+class StopConfig(BaseModel):
+    """``[stop]``: when a case ends. Every further key is the threshold of a key of the ranking; all of them must hold."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    max_seconds: Seconds | None = None
+    consecutive_failures: Count = 3
+
+    @model_validator(mode="after")
+    def _numbers(self) -> Self:
+        for name, value in (self.model_extra or {}).items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(f"{name} should be a number, the threshold of that key")  # noqa: TRY004 - pydantic wants it
+        return self
+
+    @property
+    def thresholds(self) -> dict[str, Any]:
+        """The thresholds by key, as they stand in the file."""
+        return dict(self.model_extra or {})
+
+
+class DryRunConfig(_Section):
+    """``[dry_run]``: what ``--dry-run`` does when its options are not given."""
+
+    stop_iter: Count = 1
+    scores: str | None = None
+
+
+class CasesConfig(_Section):
+    """A whole ``cases.toml``."""
+
+    run: RunConfig = Field(default_factory=RunConfig)
+    start: StartConfig = Field(default_factory=StartConfig)
+    cases: Annotated[list[CaseConfig], Field(min_length=1)]
+    case_file: CaseFileConfig = Field(default_factory=CaseFileConfig)
+    roles: dict[str, RoleConfig] = Field(default_factory=dict[str, RoleConfig])
+    steps: list[StepConfig] = Field(default_factory=list[StepConfig])
+    ranking: RankingConfig = Field(default_factory=RankingConfig)
+    stop: StopConfig = Field(default_factory=StopConfig)
+    dry_run: DryRunConfig = Field(default_factory=DryRunConfig)
+
+    @model_validator(mode="after")
+    def _numbers_differ(self) -> Self:
+        seen: dict[int, str] = {}
+        for place, case in enumerate(self.cases, start=1):
+            number = case.number or place
+            if number in seen:
+                raise ValueError(f"two cases have the number {number}: {seen[number]} and {case.file}")
+            seen[number] = case.file
+        return self

@@ -1,0 +1,426 @@
+"""``jumar.toml`` as typed models. Unknown keys are errors; every message names the file, the line and the key.
+
+Only the shape is checked here. What the values mean lives with the rooms that use them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from jumar.app.config.budget import BudgetConfig, check_one_time_limit
+from jumar.app.config.evaluator import EvaluatorConfig, JudgeOptions, check_judge_scorer
+from jumar.app.config.noise import NoiseConfig
+from jumar.app.config.redact import RedactConfig
+from jumar.app.config.retry import RetryConfig
+from jumar.app.config.telemetry import HooksConfig, TelemetryConfig
+from jumar.app.config.workspace import Command, PlaceConfig, Seconds, check_protect
+from jumar.loop.ranking.stopping import (
+    DEFAULT_DECLINE,
+    DEFAULT_DIMINISHING,
+    DEFAULT_OSCILLATION,
+    DEFAULT_PLATEAU,
+    SMALLEST_WINDOW,
+)
+from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.model.budget.limits import DEFAULT_MAX_ITERATIONS
+from jumar.model.checks import Known
+from jumar.model.selection import SelectionCriteria
+from jumar.model.stopping import StopRules, TrendRule
+
+if TYPE_CHECKING:
+    from jumar.topk.config import RetrievalConfig
+
+__all__ = [
+    "ArtifactsConfig",
+    "BudgetConfig",
+    "EvaluatorConfig",
+    "GeneratorConfig",
+    "HoldoutConfig",
+    "HooksConfig",
+    "JumarConfig",
+    "LoopConfig",
+    "MemoryConfig",
+    "NoiseConfig",
+    "OverrideConfig",
+    "ScorerConfig",
+    "SelectionConfig",
+    "StopConfig",
+    "TelemetryConfig",
+    "ValidatorConfig",
+]
+
+_MEGABYTE = 1_000_000
+Count = Annotated[int, Field(ge=1, strict=True)]
+Megabytes = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+PythonName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+
+
+class _Section(BaseModel):
+    """A table of the file: frozen, and closed to keys that nobody knows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LoopConfig(PlaceConfig):
+    """``[loop]``: what is to be done, and where."""
+
+    id: str | None = None
+    objective: str = ""
+    objective_file: str | None = None
+    max_iterations: Count | None = None
+    continue_from: Literal["previous", "best"] = "best"
+    apply: Literal["auto", "never"] | None = None
+    workdir: str = "."
+    env: list[str] = Field(default_factory=list)
+    protect: Annotated[list[str], AfterValidator(check_protect)] = Field(default_factory=list[str])
+    candidates: Annotated[int, Field(ge=1, le=64, strict=True)] = 1
+    workers: Count | None = None
+    seed: Annotated[int, Field(ge=0, strict=True)] = 0
+
+    @model_validator(mode="after")
+    def _one_objective(self) -> Self:
+        if self.objective and self.objective_file:
+            raise ValueError("objective and objective_file are both set; keep one")
+        return self
+
+
+class ArtifactsConfig(_Section):
+    """``[artifacts]``: what is snapshotted, in gitignore syntax."""
+
+    include: list[str] = Field(default_factory=list)
+    exclude: list[str] = Field(default_factory=list)
+    max_files: Count | None = None
+    max_file_mb: Megabytes | None = None
+    max_total_mb: Megabytes | None = None
+
+    def rules(self, otherwise: ArtifactRules | None = None) -> ArtifactRules:
+        """Return what is kept; the limits that are not set are those of ``otherwise``, by default the usual ones."""
+        given = otherwise or ArtifactRules()
+        return ArtifactRules(
+            include=tuple(self.include),
+            exclude=tuple(self.exclude),
+            max_files=given.max_files if self.max_files is None else self.max_files,
+            max_file_bytes=given.max_file_bytes if self.max_file_mb is None else int(self.max_file_mb * _MEGABYTE),
+            max_total_bytes=given.max_total_bytes if self.max_total_mb is None else int(self.max_total_mb * _MEGABYTE),
+        )
+
+
+class GeneratorConfig(_Section):
+    """``[generator]``: the program that changes the working directory."""
+
+    command: Command | None = None
+    python: PythonName | None = None
+    timeout: Seconds = 1800
+    session: Literal["fresh", "resume"] = "fresh"
+    resume_command: Command | None = None
+    stdin: Literal["none", "prompt"] = "none"
+    prompt: str | None = None
+    usage: dict[str, str] = Field(default_factory=dict)
+    usage_is: Literal["delta", "cumulative"] = "delta"
+    completion_promise: str | None = None
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Self:
+        if (self.command is None) == (self.python is None):
+            raise ValueError("give either command or python")
+        if self.resume_command is not None and (self.session == "fresh" or self.command is None):
+            raise ValueError('resume_command goes with session = "resume" and a command')
+        if self.usage_is == "cumulative" and self.session == "fresh":
+            raise ValueError('usage_is = "cumulative" goes with session = "resume": a fresh session has no earlier usage')
+        return self
+
+
+class ValidatorConfig(_Section):
+    """``[[checks]]``, also written ``[[checks]]``: passes or not, and how many of its tests pass."""
+
+    name: Annotated[str, Field(min_length=1)]
+    command: Command | None = None
+    python: PythonName | None = None
+    timeout: Seconds = 600
+    baseline: Literal["no_new_failures"] | None = None
+    junit: str | None = None
+    failures: str | None = None
+    known: Known = "start"
+    files: list[Annotated[str, Field(min_length=1)]] | None = None
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Self:
+        if (self.command is None) == (self.python is None):
+            raise ValueError("give either command or python")
+        return self
+
+
+class ScorerConfig(BaseModel):
+    """``[[scorers]]``: one number in [0, 1] for one dimension. Further keys are options of the built-in scorer."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    dimension: Annotated[str, Field(min_length=1)] | None = None
+    command: Command | None = None
+    python: PythonName | None = None
+    builtin: str | None = None
+    timeout: Seconds = 600
+    files: list[Annotated[str, Field(min_length=1)]] | None = None
+    repeat: Annotated[int, Field(ge=1, le=99, strict=True)] | None = None
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Self:
+        if self.builtin is None and (self.command is None) == (self.python is None):
+            raise ValueError("give one of command, python or builtin")
+        if self.builtin is not None and self.python is not None:
+            raise ValueError("a built-in scorer takes no python")
+        if self.builtin is None and self.dimension is None:
+            raise ValueError("dimension is missing")
+        if self.builtin == "judge":
+            check_judge_scorer(self.judge_options())
+        return self
+
+    def judge_options(self) -> dict[str, Any]:
+        """Return the options of a ``judge`` scorer, as they were given."""
+        return {**self.model_dump(include={"command", "timeout", "repeat"}, exclude_unset=True), **self.options}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keys beyond the known ones, for the built-in scorer."""
+        return dict(self.model_extra or {})
+
+
+class HoldoutConfig(_Section):
+    """``[holdout]``: scorers that no iteration hears of, and that confirm the choice once at the end."""
+
+    scorers: Annotated[list[ScorerConfig], Field(min_length=1)]
+    weights: dict[str, float] = Field(default_factory=dict)
+
+
+class SelectionConfig(_Section):
+    """``[selection]``: which iteration is selected. Without a threshold there is no gate."""
+
+    mode: Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"] = "highest_quality_verified"
+    threshold: Score | None = None
+    require_verification: bool = True
+
+    def criteria(self) -> SelectionCriteria:
+        return SelectionCriteria(mode=self.mode, threshold=self.threshold, require_verification=self.require_verification)
+
+
+class TrendConfig(_Section):
+    """``{window = 2, delta = 5}`` of one trend rule."""
+
+    window: Count | None = None
+    delta: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+
+
+Trend = bool | Count | TrendConfig | None
+
+
+def _trend(value: Trend, default: TrendRule) -> TrendRule | None:
+    if value is None or value is False:
+        return None
+    if value is True:
+        return default
+    if isinstance(value, int):
+        return TrendRule(window=value, delta=default.delta)
+    return TrendRule(
+        window=default.window if value.window is None else value.window,
+        delta=default.delta if value.delta is None else value.delta,
+    )
+
+
+class StopConfig(_Section):
+    """``[stop]``: when the loop ends. A trend rule is ``true``, a number of steps, or ``{window, delta}``."""
+
+    target: Score | None = None
+    keep_going: Annotated[bool, Field(strict=True)] = False
+    max_iterations: Count | None = None
+    max_seconds: Seconds | None = None
+    diminishing_returns: Trend = None
+    plateau: Trend = None
+    decline: Trend = None
+    oscillation: Trend = None
+    consecutive_failures: Count = 3
+    converged: Annotated[bool, Field(strict=True)] = False
+
+    @field_validator(*SMALLEST_WINDOW)
+    @classmethod
+    def _wide_enough(cls, value: Trend, info: ValidationInfo) -> Trend:
+        smallest = SMALLEST_WINDOW[str(info.field_name)]
+        window = value.window if isinstance(value, TrendConfig) else value
+        if isinstance(window, int) and not isinstance(window, bool) and window < smallest:
+            raise ValueError(f"a window of {window} would end every loop at once; give {smallest} or more")
+        return value
+
+    def rules(self, max_iterations: int, *, default_target: float | None = None) -> StopRules:
+        """Return the rules. ``default_target`` holds where no target is set, unless the loop is told to keep going.
+
+        Where there is such a default, the checks make the score: a target that is set asks for the score alone.
+        """
+        return StopRules(
+            target=default_target if self.target is None and not self.keep_going else self.target,
+            target_unverified=self.target is not None and default_target is not None,
+            max_iterations=max_iterations,
+            max_seconds=self.max_seconds,
+            diminishing_returns=_trend(self.diminishing_returns, DEFAULT_DIMINISHING),
+            plateau=_trend(self.plateau, DEFAULT_PLATEAU),
+            decline=_trend(self.decline, DEFAULT_DECLINE),
+            oscillation=_trend(self.oscillation, DEFAULT_OSCILLATION),
+            consecutive_failures=self.consecutive_failures,
+            converged=self.converged,
+        )
+
+
+class MemoryConfig(_Section):
+    """``[memory]``: whether the prompt carries what fits of earlier reflections, and how they are found."""
+
+    enabled: bool = False
+    embedder: str = "words"
+    loops: Literal["this", "all"] = "all"
+    max_k: Count = 8
+    min_k: Annotated[int, Field(ge=0, strict=True)] = 0
+    candidate_k: Count = 50
+    selection: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("embedder")
+    @classmethod
+    def _words_or_a_function(cls, value: str) -> str:
+        if value != "words" and not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", value):
+            raise ValueError("give 'words', or 'module:function' that takes a list of texts and returns their vectors")
+        return value
+
+    @field_validator("selection")
+    @classmethod
+    def _a_strategy(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if value:
+            from jumar.topk.files.settings import read_selection
+
+            read_selection({"strategy": "otsu", **value})
+        return value
+
+    @model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.min_k > min(self.max_k, self.candidate_k):
+            raise ValueError(
+                f"min_k is {self.min_k}: at most max_k and candidate_k are kept, so give the smaller of both or less"
+            )
+        return self
+
+    def retrieval(self) -> RetrievalConfig:
+        """Return the settings of the pipeline. Without a selection: the natural break among scores of 0.15 and more."""
+        from jumar.topk.config import RetrievalConfig
+        from jumar.topk.files.settings import read_selection
+
+        selection = {"strategy": "otsu", **self.selection} if self.selection else {"strategy": "otsu", "min_score": 0.15}
+        return RetrievalConfig(
+            max_k=self.max_k, min_k=self.min_k, candidate_k=self.candidate_k, memory_selection=read_selection(selection)
+        )
+
+
+class OverrideConfig(_Section):
+    """``[override]``: whether a person may choose another iteration."""
+
+    enabled: bool = True
+
+
+DONE = 100.0
+
+
+class JumarConfig(_Section):
+    """A whole ``jumar.toml``."""
+
+    loop: LoopConfig = Field(default_factory=LoopConfig)
+    artifacts: ArtifactsConfig = Field(default_factory=ArtifactsConfig)
+    generator: GeneratorConfig
+    validators: list[ValidatorConfig] = Field(default_factory=list[ValidatorConfig])
+    scorers: list[ScorerConfig] = Field(default_factory=list[ScorerConfig])
+    evaluator: EvaluatorConfig | None = None
+    weights: dict[str, float] = Field(default_factory=dict)
+    selection: SelectionConfig = Field(default_factory=SelectionConfig)
+    stop: StopConfig = Field(default_factory=StopConfig)
+    budget: BudgetConfig = Field(default_factory=BudgetConfig)
+    retry: RetryConfig = Field(default_factory=RetryConfig)
+    noise: NoiseConfig = Field(default_factory=NoiseConfig)
+    holdout: HoldoutConfig | None = None
+    hooks: HooksConfig = Field(default_factory=HooksConfig)
+    telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig)
+    override: OverrideConfig = Field(default_factory=OverrideConfig)
+    memory: MemoryConfig = Field(default_factory=MemoryConfig)
+    redact: RedactConfig = Field(default_factory=RedactConfig)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _checks(cls, data: object) -> object:
+        """Take ``checks`` as what older configurations and the records of loops call ``validators``."""
+        if not isinstance(data, dict):
+            return data
+        found = dict(cast("dict[str, Any]", data))
+        if "checks" in found and "validators" in found:
+            raise ValueError("[[checks]] and [[validators]] are one table under two names; call it [[checks]] everywhere")
+        if "checks" in found:
+            found["validators"] = found.pop("checks")
+        return found
+
+    @field_validator("validators")
+    @classmethod
+    def _names_differ(cls, validators: list[ValidatorConfig]) -> list[ValidatorConfig]:
+        names = [validator.name for validator in validators]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"two checks are called {repeated[0]!r}")
+        return validators
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> Self:
+        if self.loop.max_iterations is not None and self.stop.max_iterations is not None:
+            raise ValueError("[loop] max_iterations and [stop] max_iterations are one limit; keep one")
+        check_one_time_limit(self.budget, self.stop.max_seconds)
+        target, threshold = self.stop.target, self.selection.threshold
+        if target is not None and threshold is not None and target < threshold:
+            raise ValueError(
+                f"[stop] target = {target:g} (--target) would end the loop below the score required for exit code 0, [selection] "
+                f"threshold = {threshold:g} (--threshold): raise the target to {threshold:g}, or lower the threshold"
+            )
+        if self.stop.converged and not any(one.learns for one in self.judges()):
+            raise ValueError(
+                "[stop] converged needs a cheap judge that learns: [evaluator] with mode = 'dual', and learn not false"
+            )
+        if not self.validators and not self.scorers and self.evaluator is None:
+            raise ValueError(
+                "nothing would be evaluated: add [[checks]], [[scorers]] or [evaluator] (or --check 'COMMAND'), "
+                "so that there is something to choose by"
+            )
+        return self
+
+    def judges(self) -> list[JudgeOptions]:
+        """Return the options of every judge of the loop's own scores."""
+        own = [check_judge_scorer(scorer.judge_options())[0] for scorer in self.scorers if scorer.builtin == "judge"]
+        return [*own, *(() if self.evaluator is None else (self.evaluator.options(),))]
+
+    def stop_rules(self) -> StopRules:
+        """Return when the loop ends. Without scorers of one's own it has arrived where every check passes: at a score of 100."""
+        own = bool(self.scorers) or self.evaluator is not None
+        return self.stop.rules(self.max_iterations, default_target=None if own else DONE)
+
+    @property
+    def max_iterations(self) -> int:
+        """The one limit on iterations, from wherever it is set."""
+        return self.loop.max_iterations or self.stop.max_iterations or DEFAULT_MAX_ITERATIONS
+
+    @property
+    def apply(self) -> Literal["auto", "never"]:
+        """``auto`` in place and ``never`` in a copy or worktree, unless the file says otherwise."""
+        return self.loop.apply or ("auto" if self.loop.isolation in {"none", "sandbox"} else "never")
+
+    def reply_directories(self, base: Path) -> list[Path]:
+        """Return the directories that are named for the replies of judges."""
+        scorers = [*self.scorers, *(() if self.holdout is None else self.holdout.scorers)]
+        judged = [scorer.judge_options().get("cache") for scorer in scorers if scorer.builtin == "judge"]
+        named = [*judged, None if self.evaluator is None else self.evaluator.cache]
+        return [base / cache for cache in named if isinstance(cache, str)]
+
+    def directory(self, base: Path) -> Path:
+        """The working directory: relative to the configuration's own."""
+        return (base / self.loop.workdir).resolve()

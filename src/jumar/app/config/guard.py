@@ -1,0 +1,197 @@
+"""From the configuration to what a loop guards: the files of its checks, ``protect``, and what a resume compares them with."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from jumar.core.codec import Fields
+from jumar.core.text import escape
+from jumar.errors import JumarError
+from jumar.loop.checks.check_files import CheckFile, CheckSource, GuardRules, check_files, shadows
+from jumar.loop.checks.check_programs import runs_tests
+from jumar.loop.checks.runners.configuration import is_own
+from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.store.config_in_force import config_now
+from jumar.loop.store.loop_store import LoopStore
+
+if TYPE_CHECKING:
+    from jumar.app.config.config import JumarConfig
+    from jumar.app.config.evaluator import JudgeOptions
+
+__all__ = ["as_recorded", "changed_checks", "guard_rules"]
+
+_TEST_DIRECTORIES: Final = ("tests", "test", "spec", "__tests__")
+_TEST_FILES: Final = (
+    *("test_*.py", "*_test.py", "*_test.go", "*_test.rb", "*_spec.rb", "*Test.java", "*Test.kt", "*Test.php", "*_test.exs"),
+    *(f"*.{kind}.{language}" for kind in ("test", "spec") for language in ("js", "ts", "jsx", "tsx", "mjs", "cjs", "mts")),
+)
+_UNFINISHED: Final = frozenset({"lost", "interrupted"})
+
+
+def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | None) -> GuardRules:
+    """Hash what decides about candidates and return it. ``path`` is the file of the configuration, None when there is none.
+
+    Errors: :class:`jumar.errors.ConfigError` for ``files`` that name nothing.
+    """
+    literal = {pattern.removeprefix("/").removeprefix("./") for pattern in config.artifacts.include}
+    sources = [*_sources(config, base)]
+    files = check_files(sources, workdir=workdir, base=base.resolve(), is_candidate=literal.__contains__)
+    return GuardRules(
+        protect=tuple(config.loop.protect),
+        files=files,
+        config=None if path is None else path.resolve(),
+        notices=(*_notices(config, sources, workdir, path), *_unmatched(config.loop.protect, workdir)),
+        absent=shadows(sources, workdir=workdir),
+    )
+
+
+def _sources(config: JumarConfig, base: Path) -> Iterator[CheckSource]:
+    for validator in config.validators:
+        yield CheckSource(
+            label=f"check '{validator.name}'",
+            command=_command(validator.command),
+            reference=validator.python,
+            files=None if validator.files is None else tuple(validator.files),
+        )
+    for scorer in config.scorers:
+        judged = scorer.builtin == "judge"
+        yield CheckSource(
+            label=f"scorer '{scorer.dimension or scorer.builtin}'",
+            command=None if judged else _command(scorer.command),
+            reference=scorer.python,
+            files=None if scorer.files is None else tuple(scorer.files),
+            read=tuple(_read_by(scorer.judge_options(), base)) if judged else (),
+        )
+    if config.evaluator is not None:
+        yield CheckSource(label="[evaluator]", files=(), read=tuple(_read_by(_given(config.evaluator.options()), base)))
+
+
+def _given(options: JudgeOptions) -> Mapping[str, Any]:
+    return options.model_dump(include={"rubric", "patterns", "proof", "judge"})
+
+
+def _read_by(options: Mapping[str, Any], base: Path) -> Iterator[Path]:
+    """Yield the files of an evaluation: rubric, patterns, proof, recorded replies. Names that are no files are built in."""
+    for key in ("rubric", "patterns", "proof"):
+        if isinstance(options.get(key), str):
+            yield base / options[key]
+    judge = options.get("judge")
+    if isinstance(judge, str) and judge.startswith("replay:"):
+        yield base / judge.removeprefix("replay:")
+
+
+def _command(command: str | list[str] | None) -> str | tuple[str, ...] | None:
+    return tuple(command) if isinstance(command, list) else command
+
+
+def _notices(config: JumarConfig, sources: list[CheckSource], workdir: Path, path: Path | None) -> Iterator[str]:
+    if config.loop.protect:
+        return
+    for source in sources:
+        runner = None if source.command is None or source.files is not None else runs_tests(source.command)
+        if runner is not None:
+            places = _where_tests_are(workdir)
+            options = " ".join(f"--protect {shlex.quote(escape(place))}" for place in places)
+            way = options if path is None else f"[loop] protect = {json.dumps(places)}"
+            told = f"{escape(source.label)} runs {runner}, and nothing keeps the generator from weakening the tests"
+            yield f"{told}; {way} puts them back before they run"
+            return
+
+
+def _where_tests_are(workdir: Path) -> tuple[str, ...]:
+    """Return patterns for ``protect``, two at most: the directories that hold tests, and what else is named like one."""
+    try:
+        paths = [PurePosixPath(path) for path in ArtifactRules().list(workdir)]
+    except JumarError:
+        paths = []
+    found = [f"{name}/**" for name in _TEST_DIRECTORIES if any(path.parts[0] == name for path in paths if len(path.parts) > 1)]
+    beside = [path for path in paths if path.parts[0] not in _TEST_DIRECTORIES]
+    for pattern in _TEST_FILES:
+        tops = {path.parts[0] if len(path.parts) > 1 else "" for path in beside if path.match(pattern)}
+        if tops:
+            (top,) = tops if len(tops) == 1 else ("",)
+            found.append(f"{top}/**/{pattern}" if top else pattern)
+    return tuple(found[:2]) or ("tests/**",)
+
+
+def _unmatched(protect: list[str], workdir: Path) -> Iterator[str]:
+    """Yield a notice for each pattern that names no file: one that was mistyped keeps nothing from being weakened."""
+    wanted = [one for one in protect if not one.startswith("!") and not is_own(one)]
+    if not wanted:
+        return
+    from pathspec import GitIgnoreSpec
+
+    try:
+        paths = ArtifactRules(include=tuple(wanted)).list(workdir)
+    except JumarError:  # a directory that cannot be read: the first iteration says so
+        return
+    for pattern in wanted:
+        if not any(GitIgnoreSpec.from_lines([pattern]).match_files(paths)):
+            yield (
+                f"[loop] protect: '{escape(pattern)}' names no file in {escape(str(workdir))}, so it protects nothing; "
+                "check its spelling: patterns are .gitignore's, seen from that directory"
+            )
+
+
+def changed_checks(store: LoopStore, rules: GuardRules, *, accepting: bool) -> list[str]:
+    """Return, for the person, which files of the checks are not what they were when the loop was started or last accepted.
+
+    Left out are those that the loop itself puts back: an earlier version, which comes back with an iteration from before an
+    accepted change; and, unless the person is ``accepting`` changes, those of which the loop has a copy after a run that was cut
+    off while a generator was at work, because the generator may have changed them.
+    """
+    recorded = _recorded(store)
+    if recorded is None:
+        return []
+    now = {file.path: file.digest for file in rules.files}
+    changed = [file.path for file in recorded if now.get(file.path) != file.digest]
+    kept = store.kept_checks() if changed else None
+    if kept is not None:
+        earlier = _earlier(store) if not _was_cut_off(store) or accepting else None
+        copied = kept[1].entries
+        changed = [
+            path for path in changed if path not in copied or (earlier is not None and (path, now.get(path)) not in earlier)
+        ]
+    return [escape(f"{path}: {'changed' if path in now else 'gone'} since the loop was started") for path in changed]
+
+
+def as_recorded(store: LoopStore, rules: GuardRules) -> GuardRules:
+    """Return ``rules`` with the files as they stand in the record: what the tree holds now may be a generator's."""
+    recorded = _recorded(store)
+    return rules if recorded is None else replace(rules, files=recorded)
+
+
+def _recorded(store: LoopStore) -> tuple[CheckFile, ...] | None:
+    return _files_of(config_now(store))
+
+
+def _files_of(config: Mapping[str, Any]) -> tuple[CheckFile, ...] | None:
+    section = Fields(config, "loop.json: config").section_or_none("checks")
+    if section is None:
+        return None
+    files = ((path, section.section(path)) for path in section.data)
+    return tuple(
+        CheckFile(path=path, digest=file.text("sha256"), used_by=file.text("used_by"), in_tree=not path.startswith("/"))
+        for path, file in files
+    )
+
+
+def _earlier(store: LoopStore) -> set[tuple[str, str | None]]:
+    """Return every version of a check's file that was ever recorded."""
+    accepted = [decision.data.get("config") for decision in store.decisions() if decision.kind == "accept"]
+    versions: set[tuple[str, str | None]] = set()
+    for config in (store.config, *accepted):
+        if isinstance(config, Mapping):
+            versions.update((file.path, file.digest) for file in _files_of(cast("Mapping[str, Any]", config)) or ())
+    return versions
+
+
+def _was_cut_off(store: LoopStore) -> bool:
+    attempts = store.attempts()
+    last = attempts[-1].end if attempts else None
+    return bool(attempts) and (last is None or last.outcome in _UNFINISHED or store.pending() is not None)

@@ -1,0 +1,330 @@
+"""The cheap judge of a loop learns: after each iteration one step, from all that the expensive judge said so far.
+
+What was learned lies with the iteration's logs, and is a function of the iterations before it and of its own verdicts: whoever
+makes an iteration again after a kill gets the same. The next iteration goes on from the newest one that has a score. Nothing is
+asked, and the configured patterns stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from jumar.core.codec import FORMAT
+from jumar.core.files import as_write_error, make_directory, remove_tree, replace_file
+from jumar.core.redaction import current
+from jumar.core.text import escape
+from jumar.errors import ConfigError, StoreDamagedError
+from jumar.loop.store.layout import LoopPaths, iteration_name, loops_directory
+from jumar.model.judgement import LearnedSoFar
+from jumar.model.protocols import StepContext
+
+if TYPE_CHECKING:
+    from jumar.judging.asking.summary import Result
+    from jumar.judging.items.item import Item
+    from jumar.judging.models import IterationMetrics
+    from jumar.judging.rubric import StoryRubric, TextRubric
+    from jumar.learning.growing import Gathered, Seen
+    from jumar.learning.known import Known
+    from jumar.learning.material import Material
+    from jumar.learning.step import Learned
+    from jumar.loop.store.integrity.trust import Trust
+
+__all__ = ["LEARNED", "PATTERNS", "VERDICTS", "LoopLearning"]
+
+VERDICTS: Final = "verdicts.jsonl"
+LEARNED: Final = "learned"
+PATTERNS: Final = "patterns.json"
+_SUMMARY: Final = "learned.json"
+_log = logging.getLogger("jumar.judging")
+
+Profile = Literal["evidence", "seed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Before:
+    """What an earlier iteration left: its folder, the profile, where everything stands, the figures of the loop so far."""
+
+    folder: Path
+    profile: Profile
+    homes: Mapping[str, int]
+    history: tuple[IterationMetrics, ...]
+
+
+class LoopLearning:
+    """Learns in the folder ``folder`` of each iteration's logs, below the loops of ``root``.
+
+    ``wanted`` is the profile, True for the best that is installed. ``patterns`` is the configured file, None for none.
+    Errors: :class:`jumar.errors.ConfigError` that begins with ``where``, for a profile that is not installed.
+    """
+
+    def __init__(
+        self,
+        wanted: Literal[True] | Profile,
+        *,
+        root: Path,
+        folder: str,
+        patterns: Path | None,
+        rubric: StoryRubric | TextRubric | None,
+        where: str,
+    ) -> None:
+        fits = find_spec("sklearn") is not None
+        if wanted == "evidence" and not fits:
+            raise ConfigError(
+                f"{where} learn: fitting weights needs scikit-learn: pip install 'jumar[learn]'; or learn = \"seed\""
+            )
+        self._fits = fits
+        self._profile: Profile = ("evidence" if fits else "seed") if wanted is True else wanted
+        self._root = root
+        self._folder = folder
+        self._patterns = patterns
+        self._rubric: StoryRubric | TextRubric | None = rubric
+
+    def patterns(self, context: StepContext) -> Path | None:
+        """Return the set that the cheap judge of this iteration uses, None while nothing was learned."""
+        folder = self._newest(context)
+        return None if folder is None else folder / PATTERNS
+
+    def learn(self, context: StepContext, items: Sequence[Item], results: Sequence[Result]) -> LearnedSoFar:
+        """Keep the verdicts of an iteration, learn one step, and return what is known now.
+
+        What an earlier iteration left is taken where jumar vouches for it. Errors: :class:`jumar.errors.StoreDamagedError` for
+        files of one that cannot be read.
+        """
+        learned = self._learn(context, items, results)
+        trust = self._trust(context)
+        if trust is not None:
+            trust.vouch(context.log_directory / self._folder, self._place(context.iteration))
+        return learned
+
+    def _learn(self, context: StepContext, items: Sequence[Item], results: Sequence[Result]) -> LearnedSoFar:
+        from jumar.learning.growing import gather
+
+        own = context.log_directory / self._folder
+        _write_verdicts(own / VERDICTS, items, results)
+        with as_write_error("replace", own / LEARNED):
+            remove_tree(own / LEARNED)  # of a try that was cut off
+        before = self._before(context)
+        profile = self._profile if before is None else before.profile
+        if profile == "evidence" and not self._fits:
+            return LearnedSoFar(profile=profile, waiting="fitting weights needs scikit-learn: pip install 'jumar[learn]'")
+        gathered = gather(self._seen(context, own), {} if before is None else before.homes)
+        left_out = sum(number == context.iteration for number, _ in gathered.left_out)
+        sizes = LearnedSoFar(profile=profile, items=len(gathered.targets), groups=gathered.groups, left_out=left_out)
+        if gathered.too_few:
+            return replace(sizes, waiting=gathered.too_few)
+        return self._step(context, gathered, before, sizes)
+
+    # ------------------------------------------------------------------------------------------- earlier iterations
+
+    def _logs(self, context: StepContext, number: int) -> Path:
+        return LoopPaths(loops_directory(self._root) / context.loop_id).iteration(number) / "logs" / self._folder
+
+    def _trust(self, context: StepContext) -> Trust | None:
+        from jumar.loop.store.loop_reader import LoopReader
+
+        directory = loops_directory(self._root) / context.loop_id
+        if not LoopPaths(directory).loop_json.exists():  # an evaluator that is asked outside of a loop
+            return None
+        return LoopReader(directory).trust
+
+    def _place(self, number: int) -> str:
+        return f"{iteration_name(number)}/{self._folder}"
+
+    def _earlier(self, context: StepContext) -> Iterator[int]:
+        """Yield the iterations that this one may know of, that have a score and whose files are jumar's, the newest first."""
+        views = [view for view in context.history if view.number < context.iteration and view.score is not None]
+        trust = self._trust(context)
+        for number in sorted((view.number for view in views), reverse=True):
+            folder = self._logs(context, number)
+            if trust is None or not folder.is_dir() or trust.vouches(folder, self._place(number)):
+                yield number
+            else:
+                _log.warning("jumar.learned_forged: %s was not written by jumar; nothing is learned from it", escape(str(folder)))
+
+    def _newest(self, context: StepContext) -> Path | None:
+        folders = (self._logs(context, number) / LEARNED for number in self._earlier(context))
+        return next((folder for folder in folders if (folder / _SUMMARY).exists()), None)
+
+    def _before(self, context: StepContext) -> _Before | None:
+        from jumar.judging.models import IterationMetrics
+
+        folder = self._newest(context)
+        if folder is None:
+            return None
+        try:
+            found = json.loads((folder / _SUMMARY).read_bytes())
+            return _Before(
+                folder=folder,
+                profile="seed" if found["profile"] == "seed" else "evidence",
+                homes={str(name): int(fold) for name, fold in found["homes"].items()},
+                history=tuple(IterationMetrics.model_validate(one) for one in found["history"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise _damaged(folder / _SUMMARY, error) from None
+
+    def _seen(self, context: StepContext, own: Path) -> list[Seen]:
+        """Return the verdicts of the newest iterations, the oldest first: as many as a step may learn from."""
+        from jumar.learning.growing import MOST
+
+        found = [_read_verdicts(own / VERDICTS, context.iteration)]
+        for number in self._earlier(context):
+            if sum(map(len, found)) >= MOST:
+                break
+            found.append(_read_verdicts(self._logs(context, number) / VERDICTS, number))
+        return [one for each in reversed(found) for one in each]
+
+    # -------------------------------------------------------------------------------------------------- the step
+
+    def _step(self, context: StepContext, gathered: Gathered, before: _Before | None, sizes: LearnedSoFar) -> LearnedSoFar:
+        from jumar.learning.growing import iteration_metrics
+        from jumar.learning.step import converged, learn_once
+
+        material = self._material(context, gathered, sizes.profile)
+        known = self._known(material, before)
+        if not known.tested:
+            return replace(sizes, waiting="the cheap judge abstains from every item")
+        learned = learn_once(known, material, iteration=context.iteration, now=material.made)
+        history = () if before is None else before.history
+        named = {own: name for (number, own), name in gathered.names.items() if number == context.iteration}
+        metrics = iteration_metrics(learned, material, named, iteration=context.iteration, now=material.made, before=history)
+        history = history if metrics is None else (*history, metrics)
+        found: dict[str, Any] = {"converged": False} if metrics is None else converged(history, learned.known, material)[0]
+        self._keep(context, learned, gathered, history, found, sizes.profile)
+        statuses = [one.status for one in learned.known.state.proposals]
+        return replace(
+            sizes,
+            patterns=learned.metrics.pattern_count,
+            proposed=len(statuses),
+            committed=statuses.count("validated"),
+            rejected=statuses.count("rejected"),
+            abs_gap=None if metrics is None else metrics.abs_gap,
+            tracks=learned.metrics.tracks,
+            rolled_back=bool(learned.metrics.regression_detected),
+            converged=bool(found["converged"]),
+            checks=dict(found["checks"]) if "checks" in found else {},
+            set=f"logs/{self._folder}/{LEARNED}/{PATTERNS}",
+        )
+
+    def _material(self, context: StepContext, gathered: Gathered, profile: str) -> Material:
+        from jumar.learning.makers import AdditiveMaker, ScorecardMaker
+        from jumar.learning.material import Material
+        from jumar.learning.run.proposers import by_terms
+
+        made = self._made(context)
+        stories = all(one.item.story is not None for one in gathered.targets)
+        kind = ("story" if stories else "text") if self._rubric is None else self._rubric.kind
+        fitted = ScorecardMaker(made=made, rubric="story" if kind == "story" else "text")
+        return Material(
+            targets=gathered.targets,
+            split=gathered.split,
+            maker=fitted if profile == "evidence" else AdditiveMaker(rubric=self._rubric),
+            proposer=by_terms,
+            made=made,
+            rubric=self._rubric,
+            profile="seed" if profile == "seed" else "evidence",
+        )
+
+    def _made(self, context: StepContext) -> datetime:
+        """Return the date on what is learned: the loop's own, so that a step that is made again gives the same."""
+        from jumar.judging.patterns.proposed import UNDATED
+        from jumar.loop.store.loop_reader import LoopReader
+
+        directory = loops_directory(self._root) / context.loop_id
+        if not LoopPaths(directory).loop_json.exists():  # an evaluator that is asked outside of a loop
+            return UNDATED
+        return datetime.fromisoformat(LoopReader(directory).created_at)
+
+    def _known(self, material: Material, before: _Before | None) -> Known:
+        from jumar.judging.patterns.models import PatternSet
+        from jumar.judging.patterns.storage import load_pattern_set
+        from jumar.learning.growing import taken_up
+        from jumar.learning.known import read_known
+        from jumar.learning.step import begin
+
+        if before is not None:
+            return taken_up(read_known(before.folder), material)
+        start = PatternSet(version="2.0", patterns=[]) if self._patterns is None else load_pattern_set(self._patterns)
+        return begin(start, material)
+
+    def _keep(
+        self,
+        context: StepContext,
+        learned: Learned,
+        gathered: Gathered,
+        history: Sequence[IterationMetrics],
+        found: Mapping[str, Any],
+        profile: str,
+    ) -> None:
+        """Write what was learned; the summary last, because where it is the rest is."""
+        from jumar.learning.known import write_known
+        from jumar.learning.learner import write_set
+
+        folder = context.log_directory / self._folder / LEARNED
+        with as_write_error("create", folder):
+            make_directory(folder)
+        write_set(learned.known.state.patterns, folder / PATTERNS)
+        write_known(learned.known, folder)
+        document = {
+            "format": FORMAT,
+            "iteration": context.iteration,
+            "profile": profile,
+            "actions": list(learned.actions),
+            "convergence": dict(found),
+            "history": [one.model_dump(mode="json") for one in history],
+            "homes": dict(gathered.homes),
+        }
+        replace_file(folder / _SUMMARY, _bytes(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)) + b"\n")
+
+
+def _write_verdicts(path: Path, items: Sequence[Item], results: Sequence[Result]) -> None:
+    from jumar.judging.models import ExpensiveModeResult
+    from jumar.learning.growing import shortened
+
+    by_id = {one.story_id: shortened(one) for one in results if isinstance(one, ExpensiveModeResult)}
+    lines: list[str] = []
+    for item in items:
+        if item.id in by_id:
+            seen = {name: getattr(item, name) for name in ("id", "text", "prompt", "group", "context")}
+            story = None if item.story is None else item.story.model_dump(mode="json")
+            line = {**seen, "story": story, "result": by_id[item.id].model_dump(mode="json")}
+            lines.append(json.dumps(line, ensure_ascii=False) + "\n")
+    replace_file(path, _bytes("".join(lines)))
+
+
+def _read_verdicts(path: Path, iteration: int) -> list[Seen]:
+    """Return the verdicts of an iteration; none where it kept none, as those before the loop learned."""
+    from jumar.judging.items.item import Item
+    from jumar.judging.models import ExpensiveModeResult, Story
+    from jumar.learning.growing import Seen
+
+    found: list[Seen] = []
+    try:
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            entry = json.loads(line.decode("utf-8", "surrogatepass"))
+            story = None if entry["story"] is None else Story.model_validate(entry["story"])
+            seen = {name: entry[name] for name in ("id", "text", "prompt", "group", "context")}
+            found.append(Seen(iteration, Item(**seen, story=story), ExpensiveModeResult.model_validate(entry["result"])))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(path, error) from None
+    return found
+
+
+def _bytes(text: str) -> bytes:
+    """Return the bytes that are kept: without secrets, so that whoever reads them again learns from the same."""
+    return current().redact_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def _damaged(path: Path, error: Exception) -> StoreDamagedError:
+    return StoreDamagedError(
+        f"{escape(str(path))} is damaged ({escape(f'{type(error).__name__}: {error}')[:100]}); "
+        "restore it from a backup, or resume with learn = false"
+    )

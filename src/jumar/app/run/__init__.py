@@ -1,0 +1,1 @@
+"""`jumar run`: from a configuration to a loop that runs."""

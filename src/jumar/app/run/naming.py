@@ -1,0 +1,163 @@
+"""Which loop a run goes on with, and what a new one is called."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jumar.app.run.defaults import config_with, defaults_of
+from jumar.errors import JumarError
+from jumar.loop.decisions.apply import plan_apply
+from jumar.loop.engine.start import never_begun
+from jumar.loop.ranking.stopping import evaluate_stop
+from jumar.loop.store.config_in_force import artifact_rules, config_now, criteria_of, is_made_up
+from jumar.loop.store.current_selection import standing
+from jumar.loop.store.layout import list_loops, loops_directory
+from jumar.loop.store.loop_reader import LoopReader
+from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.newest import by_creation
+from jumar.model.stopping import DONE_REASONS, LIMIT_REASONS
+
+if TYPE_CHECKING:
+    from jumar.app.run.request import RunRequest
+
+__all__ = ["LoopChoice", "choose_loop"]
+
+_TO_GO_ON_FROM = LIMIT_REASONS | {"blocked"}
+"""How a loop ends that is not at its end: with a higher limit, or once the reason is gone, the same command resumes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopChoice:
+    """The loop of a run; a ``fresh`` one is yet to be made (``told``: why), and one that is ``unbegun`` is made anew."""
+
+    loop_id: str
+    fresh: bool
+    unbegun: bool = False
+    told: str = ""
+
+
+def choose_loop(request: RunRequest, workdir: Path, same: Callable[[LoopReader], bool]) -> LoopChoice:
+    """Return the loop to resume, or the name of a new one.
+
+    A named configuration goes on with the newest of its loops, unless that is done and its result is not what the working
+    directory holds now: then the work begins anew. A command line without a name goes on with a loop that was started with the
+    ``same`` words in the same directory and is unfinished, or is the newest of them and was ended by a limit: its budget is not
+    to be had a second time by running the command again, and a higher ``-n`` adds to it. Otherwise the name is made up: the
+    directory's with the next free number, ``calc-3``. A loop that never began is as good as a new one: it is taken where one
+    would be made.
+    """
+    root, given = request.root, request.config.loop.id
+    taken, stem = _taken(root), _slug(workdir.name)
+    if not request.named:
+        twin = None if request.new else _unfinished_twin(request, workdir, same)
+        unbegun = _unbegun(root, workdir) if twin is None else None
+        if unbegun is not None:
+            return LoopChoice(unbegun, fresh=False, unbegun=True)
+        return _there(root, twin) if twin else LoopChoice(_next(stem, taken), fresh=True)
+    name, existing = given or stem, list_loops(root)
+    if request.exact and not request.new and name in existing:
+        return _there(root, name)
+    own = [(_generation(loop, name), loop) for loop in existing if loop == given or not _is_made_up(root, loop)]
+    numbered = [(number, loop) for number, loop in own if number is not None]
+    newest = _there(root, max(numbered)[1]) if numbered else None
+    told = ""
+    if newest is not None and (newest.unbegun or not request.new):
+        if newest.unbegun or request.resume == "require" or not _is_past(request, workdir, newest.loop_id, same):
+            return newest
+        told = f"loop '{newest.loop_id}' reached its target, and the directory is not what it left any more: this is a new loop"
+    if name in taken and (numbered or given is None):
+        return LoopChoice(_next(name, taken), fresh=True, told=told)
+    return LoopChoice(name, fresh=name not in taken)
+
+
+def _is_past(request: RunRequest, workdir: Path, loop: str, same: Callable[[LoopReader], bool]) -> bool:
+    """Whether a loop has nothing more to do, by the rules of this run, and the working directory lost its result since."""
+    with contextlib.suppress(JumarError):  # whoever opens a damaged one will say so
+        store = LoopStore.open(loops_directory(request.root) / loop)
+        stop, in_force = store.recorded_stop(), config_now(store)
+        if stop is None or stop.reason not in DONE_REASONS or in_force.get("apply") != "auto" or not same(store):
+            return False
+        now = evaluate_stop(store.views(), config_with(defaults_of(store), request.config_for(store)).stop_rules(), seconds=0)
+        left = standing(store, criteria_of(in_force)).iteration
+        if now is None or now.reason not in DONE_REASONS or left is None or store.workdir != workdir:
+            return False
+        return not plan_apply(store, left, workdir, artifact_rules(store), exact=True).empty
+    return False
+
+
+def _there(root: Path, loop: str) -> LoopChoice:
+    """Return the choice of a loop that is there."""
+    with contextlib.suppress(JumarError):  # whoever opens a damaged one will say so
+        return LoopChoice(loop, fresh=False, unbegun=never_begun(LoopReader(loops_directory(root) / loop)))
+    return LoopChoice(loop, fresh=False)
+
+
+def _unbegun(root: Path, workdir: Path) -> str | None:
+    """Return the newest loop of a command line in ``workdir`` that never began."""
+    for loop in reversed(by_creation(root)):
+        with contextlib.suppress(JumarError):
+            store = LoopReader(loops_directory(root) / loop)
+            if is_made_up(store) and store.workdir == workdir and never_begun(store):
+                return loop
+    return None
+
+
+def _taken(root: Path) -> frozenset[str]:
+    """Return the names below ``root`` that no new loop may have: of loops, and of what is left of one."""
+    try:
+        return frozenset(entry.name for entry in loops_directory(root).iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return frozenset()
+
+
+def _unfinished_twin(request: RunRequest, workdir: Path, same: Callable[[LoopReader], bool]) -> str | None:
+    newest = True
+    for loop in reversed(by_creation(request.root)):
+        store = LoopReader(loops_directory(request.root) / loop)
+        if store.config.get("run") is None or store.workdir != workdir or not same(store):
+            continue
+        end = store.last_end()
+        if end is None or (newest and _may_go_on(store, end.data.get("stop_reason"), request.config.max_iterations)):
+            return loop
+        newest = False
+    return None
+
+
+def _may_go_on(store: LoopReader, reason: object, most: int) -> bool:
+    """Whether a loop that ended for ``reason`` was ended by a limit, that on iterations only where ``most`` is higher."""
+    if reason == "max_iterations":
+        return max(store.iteration_numbers(), default=0) < most
+    return reason in _TO_GO_ON_FROM
+
+
+def _is_made_up(root: Path, loop: str) -> bool:
+    with contextlib.suppress(JumarError):  # whoever opens a damaged one will say so
+        return is_made_up(LoopReader(loops_directory(root) / loop))
+    return False
+
+
+def _generation(loop: str, name: str) -> int | None:
+    """Return 1 for ``name``, N for ``name-N``, None for another loop."""
+    if loop == name:
+        return 1
+    match = re.fullmatch(re.escape(name) + r"-([0-9]{1,6})", loop)
+    return int(match[1]) if match and int(match[1]) > 1 else None
+
+
+def _next(name: str, taken: frozenset[str]) -> str:
+    """Return ``name-N`` with the number after the highest that is taken; ``name`` itself counts as the first."""
+    pattern = re.compile(re.escape(name) + r"-([0-9]{1,6})")
+    numbers = [int(match[1]) for loop in taken if (match := pattern.fullmatch(loop))]
+    number = max([*numbers, int(name in taken)]) + 1
+    while f"{name}-{number}" in taken:
+        number += 1
+    return f"{name}-{number}"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.")[:60] or "loop"

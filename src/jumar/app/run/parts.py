@@ -1,0 +1,119 @@
+"""From the configuration's tables to programs: the generator, the checks and the scorers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from jumar.app.config.config import JumarConfig, ScorerConfig, ValidatorConfig
+from jumar.app.config.prices import load_prices
+from jumar.app.evaluator.evaluator import Evaluators, Place
+from jumar.app.run.memory import build_memory
+from jumar.loop.checks.validators import CommandValidator, PythonValidator
+from jumar.loop.generators.cumulative import CumulativeGenerator
+from jumar.loop.generators.generators import CommandGenerator, PythonGenerator
+from jumar.loop.generators.priced import PricedGenerator
+from jumar.loop.hooks import Hooks
+from jumar.loop.scorers import JudgeScorer, RepeatedScorer, ScorerRuntime, build_scorer
+from jumar.loop.settings import LoopParts
+from jumar.model.protocols import Generator, Scorer, Validator
+from jumar.processes.control import StopSwitch
+from jumar.processes.sandbox import Sandbox
+
+__all__ = ["build_parts", "evaluator_warnings", "sandbox_of"]
+
+_PACKAGES = Path(__file__).resolve().parents[2]  # where jumar is imported from
+
+
+def build_parts(
+    config: JumarConfig, base: Path, switch: StopSwitch, *, root: Path | None = None, since: int | None = None
+) -> LoopParts:
+    """Return the programs of ``config``; ``base`` is the directory of its file. Errors: :class:`jumar.errors.ConfigError`.
+
+    Without scorers and without an evaluator the share of checks that pass is the score. ``root`` holds the loops, and the replies
+    of judges; without it none are kept. ``since`` is when programs of the loop ran first, None for not yet.
+    """
+    prices = load_prices(config.budget, base)
+    generator = _generator(config, base, switch, root)
+    if config.generator.usage_is == "cumulative":
+        generator = CumulativeGenerator(generator=generator)
+    evaluators = Evaluators(Place(base=base, root=root, stop=switch.immediate, prices=prices, since=since))
+    scorers = config.scorers or ([ScorerConfig(builtin="checks")] if config.evaluator is None else [])
+    runtime = ScorerRuntime(stop=switch.immediate, search=(base.resolve(),), evaluators=evaluators.of_options)
+    judged = () if config.evaluator is None else evaluators.scorers(config.evaluator)
+    return LoopParts(
+        generator=PricedGenerator(
+            generator=generator,
+            table=prices,
+            model=config.budget.model,
+            wanted=config.budget.max_cost_usd is not None,
+        ),
+        validators=tuple(_validator(validator, base, switch) for validator in config.validators),
+        scorers=(*(_scorer(scorer, runtime) for scorer in scorers), *judged),
+        memory=build_memory(config.memory, base),
+        hooks=Hooks(setup=config.loop.hook("setup"), reset=config.loop.hook("reset"), stop=switch.immediate),
+        holdout=tuple(_scorer(scorer, runtime) for scorer in (() if config.holdout is None else config.holdout.scorers)),
+    )
+
+
+def evaluator_warnings(parts: LoopParts) -> tuple[str, ...]:
+    """Return what the evaluators have to say before a run, each once: what is so, a semicolon, and what to do about it."""
+    judging = (scorer for scorer in (*parts.scorers, *parts.holdout) if isinstance(scorer, JudgeScorer))
+    return tuple(dict.fromkeys(warning for scorer in judging for warning in getattr(scorer.shared.evaluator, "warnings", ())))
+
+
+def sandbox_of(config: JumarConfig, base: Path, root: Path | None) -> Sandbox | None:
+    """Return the sandbox that the configuration asks for; None when it asks for none."""
+    if config.loop.isolation != "sandbox":
+        return None
+    return Sandbox(
+        root=(root or base / ".jumar").absolute(),
+        writable=tuple((base / Path(path).expanduser()).absolute() for path in config.loop.sandbox_writable),
+        readable=(Path(sys.prefix), Path(sys.base_prefix), _PACKAGES, base.resolve()),
+        network=config.loop.network,
+    )
+
+
+def _generator(whole: JumarConfig, base: Path, switch: StopSwitch, root: Path | None) -> Generator:
+    config = whole.generator
+    sandbox = sandbox_of(whole, base, root)
+    wrap = None if sandbox is None else sandbox.wrap
+    if config.python is not None:
+        search = (base.resolve(),)
+        return PythonGenerator(config.python, search=search, timeout=config.timeout, stop=switch.immediate, wrap=wrap)
+    return CommandGenerator(
+        config.command or "",
+        timeout=config.timeout,
+        usage_map=config.usage,
+        stdin=config.stdin,
+        completion_promise=config.completion_promise,
+        stop=switch.immediate,
+        wrap=wrap,
+        resume_command=config.resume_command,
+    )
+
+
+def _validator(config: ValidatorConfig, base: Path, switch: StopSwitch) -> Validator:
+    if config.python is not None:
+        search = (base.resolve(),)
+        return PythonValidator(config.name, config.python, search=search, timeout=config.timeout, stop=switch.immediate)
+    return CommandValidator(
+        config.name,
+        config.command or "",
+        timeout=config.timeout,
+        baseline=config.baseline,
+        junit=config.junit,
+        failures=config.failures,
+        known=config.known,
+        stop=switch.immediate,
+    )
+
+
+def _scorer(config: ScorerConfig, runtime: ScorerRuntime) -> Scorer:
+    kind = config.builtin or ("python" if config.python is not None else "command")
+    given = config.model_dump(include={"command", "python", "timeout"}, exclude_unset=True, exclude_none=True)
+    repeat = 1 if config.repeat is None else config.repeat
+    if kind == "judge" and config.repeat is not None:  # readings of each item, by the judge itself
+        given["repeat"], repeat = repeat, 1
+    scorer = build_scorer(kind, {**given, **config.options}, dimension=config.dimension, runtime=runtime)
+    return scorer if repeat == 1 else RepeatedScorer(scorer, repeat, stop=runtime.stop)

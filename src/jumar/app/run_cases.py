@@ -1,0 +1,298 @@
+"""From ``cases.toml`` and the command line's options to a chain that is ready to run."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from jumar.app.config.cases import CasesConfig, RoleConfig, StepConfig
+from jumar.app.init.templates import AGENT
+from jumar.cases.case_file import read_case_file
+from jumar.cases.config import dry_run_of, new_run_id
+from jumar.cases.dry_run import DRY_STEPS
+from jumar.cases.records import CaseLimits
+from jumar.cases.settings import ChainSettings
+from jumar.cases.store.layout import list_runs
+from jumar.cases.store.run_store import CaseSource, RunReader
+from jumar.core.text import escape, nearest
+from jumar.errors import ConfigError, NotFoundError, StoreDamagedError
+from jumar.model.ordering import LexicographicOrder, parse_order
+from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, Role, Step
+
+__all__ = ["CasesRequest", "chain_of"]
+
+_SHOWN = 5
+
+_PLAIN_PATH = re.compile(r"\.{0,2}/?(?:[\w.-]+/)+[\w.-]+|\.{1,2}/[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CasesRequest:
+    """What a person asked to run: a configuration, and what the command line says instead. None: what the file says.
+
+    ``base`` is the directory that relative paths of the file start from; those of options start where they were typed.
+    """
+
+    config: CasesConfig
+    base: Path
+    output_root: Path
+    run_id: str | None = None
+    resume: bool = False
+    cases: tuple[int, ...] = ()
+    start_from_scratch: bool = False
+    base_paths: Mapping[str, Path] | None = None
+    max_iters: int | None = None
+    max_seconds: float | None = None
+    thresholds: Mapping[str, float] | None = None
+    order: str | None = None
+    tiebreak: str | None = None
+    select_best: bool | None = None
+    carry_forward: bool | None = None
+    continue_from: str | None = None
+    dry_run: bool = False
+    dry_run_stop_iter: int | None = None
+    dry_run_scores: Path | None = None
+
+
+def chain_of(request: CasesRequest) -> ChainSettings:
+    """Return the chain that was asked for; case files are read, nothing is made.
+
+    Errors: :class:`ConfigError` that names file, line, case, role or key.
+    """
+    if request.resume:
+        request = _as_before(request)
+    config, base = request.config, request.base
+    run = config.run
+    keys = MappingProxyType(_keys(request))
+    order = parse_order(
+        config.ranking.order if request.order is None else request.order,
+        config.ranking.tiebreak if request.tiebreak is None else request.tiebreak,
+        known=tuple(keys),
+    )
+    recorded = _recorded(request)
+    settings = ChainSettings(
+        run_id="",
+        output_root=request.output_root,
+        cases=_cases(request),
+        steps=tuple(_step(step) for step in config.steps) or (DRY_STEPS if request.dry_run else ()),
+        order=order,
+        limits=_limits(request, keys, order),
+        roles=MappingProxyType(_roles(config.roles)),
+        keys=keys,
+        diff=tuple(config.ranking.diff),
+        continue_from="best" if (request.continue_from or run.continue_from) == "best" else "previous",
+        carry_forward=run.carry_forward if request.carry_forward is None else request.carry_forward,
+        select_best=run.select_best if request.select_best is None else request.select_best,
+        from_scratch=request.start_from_scratch or (config.start.from_scratch and not request.base_paths),
+        base=MappingProxyType(_base(request)),
+        workdir=(base / run.workdir).resolve(),
+        search=(base.resolve(),),
+        environment=tuple(run.env),
+        dry_run=_dry_run(request),
+        recorded=recorded,
+    )
+    if not settings.workdir.is_dir():
+        raise ConfigError(f"the working directory {escape(str(settings.workdir))} does not exist; see [run] workdir")
+    if settings.dry_run is None:
+        _refuse_missing_programs(settings)
+    return replace(settings, run_id=request.run_id or config.run.run_id or new_run_id())
+
+
+def _refuse_missing_programs(settings: ChainSettings) -> None:
+    """Refuse, before anything is made, a step whose program is not there; of a shell's line only the templates' placeholder."""
+    for step in settings.steps:
+        in_shell = isinstance(step.command, str)
+        words = step.command.split()[:1] if isinstance(step.command, str) else step.command or ()
+        program = words[0] if words and isinstance(words[0], str) else None
+        # of a shell's line, what stands first may be anything: only a plain path and the templates' placeholder are looked up
+        if program is None or "{" in program or (in_shell and program != AGENT and not _PLAIN_PATH.fullmatch(program)):
+            continue
+        found = shutil.which(settings.workdir / program if "/" in program else program)
+        if found is None:
+            raise ConfigError(
+                f"step {step.name}: there is no program '{escape(program)}'; name yours in [[steps]], or install it"
+            )
+
+
+def _as_before(request: CasesRequest) -> CasesRequest:
+    """Return the request with the run that is meant, and with the options that it was started with where none are given now."""
+    root = request.output_root
+    given = request.run_id or request.config.run.run_id
+    if given is not None:
+        if given not in list_runs(root):
+            there = ", ".join(escape(run_id) for run_id in list_runs(root)[:_SHOWN]) or "none"
+            raise NotFoundError(f"no run called '{escape(given)}' in {escape(str(root))}; there are: {there}")
+        run = RunReader(root / f"run_{given}")
+    else:
+        run = _newest_unfinished(request)
+    before: Any = run.config.get("options", {})
+    filled: dict[str, Any] = {"run_id": run.run_id}
+    for name, value in before.items():
+        if getattr(request, name, None) in (None, False, (), {}):
+            filled[name] = _as_given(name, value)
+    return replace(request, **filled)
+
+
+def _as_given(name: str, value: Any) -> Any:
+    """Return an option as the command line gives it, from how ``run.json`` keeps it."""
+    if name == "cases":
+        return tuple(value)
+    if name == "base_paths":
+        return {role: Path(path) for role, path in value.items()}
+    return Path(value) if name == "dry_run_scores" else value
+
+
+def _newest_unfinished(request: CasesRequest) -> RunReader:
+    """Return the newest run that has not ended and was started with this file, whatever its options were."""
+    unfinished: list[RunReader] = []
+    for run_id in list_runs(request.output_root):
+        with contextlib.suppress(StoreDamagedError):  # a damaged run is none that could be gone on with; verify tells of it
+            run = RunReader(request.output_root / f"run_{run_id}")
+            if any(run.case(number).end() is None for number in run.case_ids):
+                unfinished.append(run)
+    file = _recorded(request)["file"]
+    same = [run for run in unfinished if run.config.get("file") == file]
+    if not same:
+        others = ", ".join(escape(run.run_id) for run in unfinished[:_SHOWN])
+        known = f"; unfinished with another configuration: {others}" if others else ""
+        raise NotFoundError(f"no unfinished run of this configuration in {escape(str(request.output_root))}{known}; see --run-id")
+    return max(same, key=lambda run: run.created_at)
+
+
+def _cases(request: CasesRequest) -> tuple[CaseSource, ...]:
+    config = request.config
+    numbered = {case.number or place: case for place, case in enumerate(config.cases, start=1)}
+    for wanted in request.cases:
+        if wanted not in numbered:
+            raise ConfigError(f"--case {wanted}: there is no such case; the configuration has {_listed(numbered)}")
+    found: list[CaseSource] = []
+    for number, case in sorted(numbered.items()):
+        if request.cases and number not in request.cases:
+            continue
+        path = request.base / case.file
+        text = read_case_file(path, marker=config.case_file.marker, separator=config.case_file.separator)
+        case_id = case.id or f"case{number}"
+        found.append(CaseSource(number=number, case_id=case_id, report=text.report, prompt=text.prompt, source=case.file))
+    return tuple(found)
+
+
+def _keys(request: CasesRequest) -> dict[str, str]:
+    """Return the configured keys; of the seed's three, those that the file leaves out but the order or a threshold names."""
+    given = request.config.ranking.keys
+    if given is None:
+        return dict(DEFAULT_KEYS)
+    order = request.order or request.config.ranking.order
+    words = order.split(",") if isinstance(order, str) else order
+    named = {word.strip().removeprefix("-").partition(":")[0].strip() for word in words}
+    named |= {*request.config.stop.thresholds, *(request.thresholds or {})}
+    return {**{name: path for name, path in DEFAULT_KEYS.items() if name in named}, **given}
+
+
+def _limits(request: CasesRequest, keys: Mapping[str, str], order: LexicographicOrder) -> CaseLimits:
+    config = request.config
+    given = {**config.stop.thresholds, **(request.thresholds or {})}
+    for name in given:
+        if name not in keys:
+            known = sorted((*keys, "max_seconds", "consecutive_failures"))
+            raise ConfigError(f"[stop] {escape(name)}: unknown{nearest(name, known)}; known are: {', '.join(known)}")
+    return CaseLimits(
+        thresholds=MappingProxyType({name: float(least) for name, least in given.items()}),
+        max_iters=request.max_iters or config.run.max_iters,
+        max_seconds=request.max_seconds or config.stop.max_seconds,
+        consecutive_failures=config.stop.consecutive_failures,
+        at_most=order.falling,
+    )
+
+
+def _base(request: CasesRequest) -> dict[str, Path]:
+    if request.base_paths:
+        return {name: Path(path).absolute() for name, path in request.base_paths.items()}
+    if request.start_from_scratch:
+        return {}
+    return {name: (request.base / path).absolute() for name, path in request.config.start.base.items()}
+
+
+def _dry_run(request: CasesRequest) -> Any:
+    if not request.dry_run:
+        return None
+    config = request.config.dry_run
+    scores = request.dry_run_scores
+    if scores is None and request.dry_run_stop_iter is None and config.scores is not None:
+        scores = request.base / config.scores
+    dry = dry_run_of(scores, request.dry_run_stop_iter or config.stop_iter)
+    there = {case.number or place for place, case in enumerate(request.config.cases, start=1)}
+    unknown = sorted(number for number in dry.scores if number is not None and number not in there)
+    if unknown:
+        raise ConfigError(f"{escape(str(scores))}: there is no case {unknown[0]}; the configuration has {_listed(there)}")
+    return dry
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
+
+
+def _roles(given: Mapping[str, RoleConfig]) -> dict[str, Role]:
+    roles = dict(DEFAULT_ROLES)
+    for name, config in given.items():
+        known = roles.get(name)
+        set_here = config.model_dump(exclude_unset=True)
+        suffix = set_here.pop("suffix", None)
+        if known is None:
+            dotted = "" if not suffix else "." + str(suffix).lstrip(".")
+            known = Role(
+                name=name,
+                folder=name,
+                file=f"{name}_{{iter}}_{{case}}{dotted}",
+                best=f"best_{name}{dotted}",
+                snapshot=f"base_{name}_snapshot{dotted}",
+            )
+        elif suffix is not None:
+            raise ConfigError(f"[roles.{name}] suffix: this role has its names already; give file, best and snapshot instead")
+        roles[name] = replace(known, **set_here)
+    return roles
+
+
+def _step(config: StepConfig) -> Step:
+    command = config.command
+    if command is not None and not isinstance(command, str):
+        command = tuple(word if isinstance(word, str) else tuple(word) for word in command)
+    return Step(
+        name=config.name,
+        command=command,
+        python=config.python,
+        builtin=config.builtin,
+        inputs=tuple(config.inputs),
+        outputs=tuple(config.outputs),
+        timeout=config.timeout,
+    )
+
+
+def _recorded(request: CasesRequest) -> dict[str, Any]:
+    """Return what ``run.json`` keeps: the file, and the options that change what comes out."""
+    options = {
+        "cases": list(request.cases),
+        "start_from_scratch": request.start_from_scratch,
+        "base_paths": {name: str(Path(path).absolute()) for name, path in (request.base_paths or {}).items()},
+        "thresholds": dict(request.thresholds or {}),
+        "order": request.order,
+        "tiebreak": request.tiebreak,
+        "select_best": request.select_best,
+        "carry_forward": request.carry_forward,
+        "continue_from": request.continue_from,
+        "dry_run": request.dry_run,
+        "dry_run_stop_iter": request.dry_run_stop_iter,
+        "dry_run_scores": None if request.dry_run_scores is None else str(request.dry_run_scores.absolute()),
+    }
+    file = request.config.model_dump(mode="json", exclude_defaults=True)
+    file.get("run", {}).pop("max_iters", None)
+    file.get("run", {}).pop("run_id", None)
+    file.get("stop", {}).pop("max_seconds", None)
+    flags = ("start_from_scratch", "dry_run")
+    given = {name: value for name, value in options.items() if value not in (None, [], {}) and (value or name not in flags)}
+    return {"file": file, "options": given}

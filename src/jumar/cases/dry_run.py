@@ -1,0 +1,183 @@
+"""Dry runs: every step is replaced by one that writes synthetic files. No program, no network, the same bytes every time."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from jumar.cases.feedback import write_feedback
+from jumar.cases.settings import ChainSettings, DryRun
+from jumar.core.text import escape
+from jumar.errors import ConfigError
+from jumar.model.pipeline import DEFAULT_KEYS, CaseStepContext, Step, StepResult
+from jumar.model.views import is_finite, shown
+
+__all__ = ["DRY_STEPS", "dry_keys", "dry_scores", "parse_scores", "run_dry"]
+
+DRY_STEPS: Final[tuple[Step, ...]] = (
+    Step(
+        name="augment",
+        inputs=("report", "ckg", "fix_db", "feedback?"),
+        outputs=("ckg", "ckg_diff", "fix_db", "fix_db_diff"),
+    ),
+    Step(name="agent", inputs=("prompt", "ckg", "fix_db"), outputs=("agent_report",)),
+    Step(name="judge", inputs=("report", "agent_report"), outputs=("judge",)),
+    Step(name="feedback", inputs=("judge",), outputs=("feedback",)),
+)
+"""Seed 3's pipeline, for a dry run of which nothing but the cases is known."""
+
+_MOST_ADDED: Final = 100_000
+_DEFAULT_TOP: Final[Mapping[str, float]] = MappingProxyType({"accuracy": 9.0, "overall": 8.0, "chain": 8.0})
+
+
+def dry_keys(keys: Mapping[str, str]) -> dict[str, str]:
+    """Return where the synthetic judge writes each key: the seed's three as ever, others under ``scores``."""
+    return {name: DEFAULT_KEYS.get(name, f'scores."{name}"') for name in keys}
+
+
+def parse_scores(data: object, *, where: str) -> Mapping[int | None, tuple[Mapping[str, Any], ...]]:
+    """Read the rows of ``--dry-run-scores``: a list for every case, or an object from case numbers to lists.
+
+    Values may be anything that JSON has (a null or a string makes the iteration invalid, which is worth trying). Errors:
+    :class:`jumar.errors.ConfigError`.
+    """
+    if isinstance(data, list | tuple):
+        return MappingProxyType({None: _rows(list(cast("Iterable[object]", data)), where)})
+    if not isinstance(data, dict) or not data:
+        raise ConfigError(f'{where}: give a list of rows such as {{"accuracy": 7, "overall": 7.5, "chain": 6}}')
+    found: dict[int | None, tuple[Mapping[str, Any], ...]] = {}
+    # "1", "01" and "case1" are one case
+    for name, rows in cast("dict[object, object]", data).items():
+        digits = str(name).removeprefix("case").lstrip("_")
+        if not (digits.isascii() and digits.isdigit()):
+            raise ConfigError(f"{where}: '{escape(str(name))}' is no case; write its number, such as \"1\"")
+        if int(digits) in found:
+            raise ConfigError(f"{where}: case {int(digits)} is there twice")
+        found[int(digits)] = _rows(rows, f"{where}: case {digits}")
+    return MappingProxyType(found)
+
+
+def _rows(data: object, where: str) -> tuple[Mapping[str, Any], ...]:
+    if not isinstance(data, list) or not data:
+        raise ConfigError(f"{where}: there are no rows")
+    rows: list[Mapping[str, Any]] = []
+    for number, given in enumerate(cast("list[object]", data), start=1):
+        if not isinstance(given, Mapping):
+            raise ConfigError(f"{where}: row {number} is {shown(given)}, not an object of scores")
+        row = cast("Mapping[str, Any]", given)
+        added = row.get("diff", 1)
+        if not is_finite(added) or not 0 <= added <= _MOST_ADDED or int(added) != added:
+            raise ConfigError(f"{where}: row {number}: diff is {shown(added)}, not a number of entities up to {_MOST_ADDED:,}")
+        odd = next(
+            (value for value in row.values() if value is not None and not isinstance(value, bool | int | float | str)), None
+        )
+        if odd is not None:
+            raise ConfigError(
+                f"{where}: row {number} holds {shown(odd)}: a score is a number (or, to try it out, null or a text)"
+            )
+        rows.append(MappingProxyType({str(name): value for name, value in row.items()}))
+    return tuple(rows)
+
+
+def dry_scores(dry: DryRun, settings: ChainSettings, case: int, iteration: int) -> Mapping[str, Any]:
+    """Return the row of an iteration: the given one, else scores that rise evenly to the thresholds at ``stop_iter``."""
+    rows = dry.scores.get(case, dry.scores.get(None))
+    if rows:
+        return rows[min(iteration, len(rows)) - 1]
+    share = min(1.0, iteration / dry.stop_iter)
+    top = {name: settings.limits.thresholds.get(name, _DEFAULT_TOP.get(name, 1.0)) for name in settings.keys}
+    return {name: value if share >= 1 else round(value * share, 4) for name, value in top.items()}
+
+
+def run_dry(context: CaseStepContext, settings: ChainSettings) -> StepResult:
+    """Write every output that the step declares. Errors: ``OSError`` of the disk."""
+    began = time.monotonic()
+    row = dry_scores(settings.dry_run or DryRun(), settings, context.case_num, context.iteration)
+    for role, target in context.outputs.items():
+        if role == "feedback" and "judge" in context.inputs:
+            write_feedback(context, settings.limits, keys=dry_keys(settings.keys))
+        else:
+            _WRITERS.get(role, _other)(target, role, context, row)
+    return StepResult(seconds=time.monotonic() - began, exit_code=0)
+
+
+def _entities(context: CaseStepContext, row: Mapping[str, Any]) -> list[str]:
+    return [f"dry_{context.case_num}_{context.iteration}_{number}" for number in range(1, int(row.get("diff", 1)) + 1)]
+
+
+def _graph(target: Path, _role: str, context: CaseStepContext, row: Mapping[str, Any]) -> None:
+    before = context.inputs.get("ckg")
+    try:
+        known: list[Any] = json.loads(before.read_bytes())["entities"] if before is not None else []
+    except (ValueError, KeyError, TypeError):
+        known = []
+    added = [{"id": name, "type": "Synthetic", "label": name} for name in _entities(context, row)]
+    metadata = {"mode": "dry_run", "iteration": context.iteration, "case": context.case_id}
+    _write(target, {"entities": [*known, *added], "relations": [], "metadata": metadata})
+
+
+def _diff(target: Path, _role: str, context: CaseStepContext, row: Mapping[str, Any]) -> None:
+    _write(target, {"mode": "dry_run", "added_entities": _entities(context, row), "updated_entities": [], "added_relations": []})
+
+
+def _database(target: Path, _role: str, context: CaseStepContext, _row: Mapping[str, Any]) -> None:
+    """Add a row to the database; what is there and is none that SQLite can open in memory is handed on as it is."""
+    before = context.inputs.get("fix_db")
+    content = b"" if before is None else before.read_bytes()
+    # in memory, so that a disk that refuses is an OSError of one write of ours, and not something of SQLite's
+    with contextlib.suppress(sqlite3.DatabaseError), closing(sqlite3.connect(":memory:")) as connection:
+        if content:
+            connection.deserialize(content)
+        with connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS dry_run (case_num INTEGER, iteration INTEGER)")
+            connection.execute("INSERT INTO dry_run VALUES (?, ?)", (context.case_num, context.iteration))
+        content = connection.serialize()
+    target.write_bytes(content)
+
+
+def _report(target: Path, _role: str, context: CaseStepContext, _row: Mapping[str, Any]) -> None:
+    target.write_text(f"# Dry run\n\n- case: {context.case_id}\n- iteration: {context.iteration}\n", encoding="utf-8")
+
+
+def _judge(target: Path, _role: str, context: CaseStepContext, row: Mapping[str, Any]) -> None:
+    scores = {name: value for name, value in row.items() if name != "diff"}
+    named = (("Root Cause Accuracy", "accuracy", 0.5), ("Causal Chain Completeness", "chain", 0.2))
+    document: dict[str, Any] = {
+        "case_name": f"{context.case_id}_iter_{context.iteration:04d}",
+        **({"composite_score": scores["overall"]} if "overall" in scores else {}),
+        "summary": "synthetic",
+        "dimensions": [
+            {"name": name, "score": scores[key], "weight": weight, "matched_elements": [], "missing_elements": []}
+            for name, key, weight in named
+            if key in scores
+        ],
+        "scores": scores,
+    }
+    # a judge may write NaN, and Python's parser reads it: so may a dry run that tries what becomes of it
+    target.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def _other(target: Path, role: str, context: CaseStepContext, _row: Mapping[str, Any]) -> None:
+    _write(target, {"mode": "dry_run", "role": role, "iteration": context.iteration, "case": context.case_id})
+
+
+def _write(target: Path, document: Mapping[str, Any]) -> None:
+    target.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+_WRITERS: Final[Mapping[str, Callable[[Path, str, CaseStepContext, Mapping[str, Any]], None]]] = MappingProxyType(
+    {
+        "ckg": _graph,
+        "ckg_diff": _diff,
+        "fix_db": _database,
+        "agent_report": _report,
+        "judge": _judge,
+    }
+)

@@ -1,0 +1,249 @@
+"""One iteration of a case: its steps one after the other, each reserved before and recorded after, and one commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from jumar.cases.dry_run import dry_keys, run_dry
+from jumar.cases.events import CaseListener, CaseNotice, CaseStepStarted, tell
+from jumar.cases.feedback import write_feedback
+from jumar.cases.programs import run_program, step_environment
+from jumar.cases.records import CaseInputs, CaseIteration, CaseStatus, RoleFile, StepRecord
+from jumar.cases.settings import JUDGE, ChainSettings, input_name
+from jumar.cases.store.case_store import CaseStore, role_file
+from jumar.cases.store.judged import diff_size, read_judgement
+from jumar.cases.store.recorded import unusable
+from jumar.core.files import as_write_error, copy_file, make_directory, remove_any, remove_tree
+from jumar.core.text import escape, last_line
+from jumar.model.pipeline import GIVEN, CaseStepContext, Step, StepResult
+from jumar.model.protocols import Clock
+from jumar.processes.control import StopSwitch
+from jumar.processes.heartbeat import beating, last_beat
+from jumar.processes.process_tree import end_strays
+
+__all__ = ["IterationRunner"]
+
+_BEAT: Final = "logs/heartbeat"
+_STATUS: Final[Mapping[str, CaseStatus]] = MappingProxyType(
+    {"failed": "step_failed", "timeout": "step_timeout", "missing_output": "missing_output"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationRunner:
+    """Makes single iterations of one case; holds no state between them but the store's."""
+
+    store: CaseStore
+    settings: ChainSettings
+    inputs: CaseInputs
+    clock: Clock
+    switch: StopSwitch
+    listener: CaseListener | None = None
+
+    def make(self, number: int, parent: CaseIteration | None, *, left: float | None = None) -> CaseIteration | None:
+        """Make iteration ``number``, or resume it where an interruption left it; acknowledge and return it.
+
+        One that was interrupted runs no further step once its steps took the ``left`` seconds (None: no limit): it has failed.
+        None when it was stopped before its last step: what is done is kept, and the next run resumes there. Errors:
+        :class:`jumar.errors.StoreWriteError`, :class:`jumar.errors.StoreDamagedError`.
+        """
+        directory = self.store.begin_iteration(number)
+        earlier = self._earlier(directory)
+        began = self.clock.now()
+        outputs: dict[str, RoleFile] = {}
+        failed: StepRecord | None = None
+        for step in self.settings.steps:
+            done = _done(directory, step, earlier)
+            if done is None:
+                if self.switch.requested:
+                    return None
+                if left is not None and earlier and sum(end.seconds or 0.0 for end in earlier) >= left:
+                    detail = "not run again: the seconds of the run are used up"
+                    failed = StepRecord(attempt=0, step=step.name, outcome="timeout", seconds=None, detail=detail)
+                    break
+                done = self._run(step, directory, number, outputs, parent)
+                if done.outcome == "interrupted":
+                    return None
+            if done.outcome != "ok":
+                failed = done
+                break
+            outputs |= done.outputs
+        with as_write_error("read what the steps wrote in", directory):
+            record = self._record(number, parent, directory, outputs, failed)
+        return self.store.commit(replace(record, started_at=began, ended_at=self.clock.now()))
+
+    def _earlier(self, directory: Path) -> tuple[StepRecord, ...]:
+        """Return how steps of an earlier run ended; those that never did are recorded as lost, and what they left is ended."""
+        ended: list[StepRecord] = []
+        for start, end in self.store.steps(directory):
+            if end is not None:
+                ended.append(end)
+            else:
+                end_strays(start.nonce)
+                detail = "its process died before it ended"
+                seconds = last_beat(directory / _BEAT)
+                lost = StepRecord(attempt=start.attempt, step=start.step, outcome="lost", seconds=seconds, detail=detail)
+                self.store.end_step(directory, lost)
+                ended.append(lost)
+                message = f"step {start.step} of iteration {directory.name} was lost ({detail}); it is on record and runs again"
+                tell(CaseNotice(message=message), self.listener)
+        return tuple(ended)
+
+    def _run(
+        self,
+        step: Step,
+        directory: Path,
+        number: int,
+        outputs: Mapping[str, RoleFile],
+        parent: CaseIteration | None,
+    ) -> StepRecord:
+        tell(CaseStepStarted(case=self.store.number, iteration=number, step=step.name), self.listener)
+        targets = {role: directory / self.settings.roles[role].path(self.store.number, number) for role in step.outputs}
+        scratch = self.store.paths.scratch / step.name
+        with as_write_error("prepare a step in", directory):
+            remove_tree(scratch)
+            make_directory(scratch)
+            for target in targets.values():
+                make_directory(target.parent)
+                remove_any(target)
+            given = self._bring(step, scratch, directory, outputs, parent)
+            remove_any(directory / _BEAT)
+        attempt, nonce = self.store.begin_step(directory, step.name, self.clock.now())
+        context = CaseStepContext(
+            run_id=self.settings.run_id,
+            case_id=self.inputs.case_id,
+            case_num=self.store.number,
+            iteration=number,
+            workdir=self.settings.workdir,
+            inputs=MappingProxyType(given),
+            outputs=MappingProxyType(targets),
+            usage_file=scratch / "usage.json",
+            log=directory / "logs" / f"{step.name}.log",
+            nonce=nonce,
+        )
+        with beating(directory / _BEAT, self.clock):
+            result = self._result(step, replace(context, environment=step_environment(context, self.settings.environment)))
+        record = self._ended(step, result, attempt, directory, targets)
+        self.store.end_step(directory, record)
+        with as_write_error("remove", scratch):
+            remove_tree(scratch)
+            remove_any(directory / _BEAT)
+        return record
+
+    def _bring(
+        self,
+        step: Step,
+        scratch: Path,
+        directory: Path,
+        outputs: Mapping[str, RoleFile],
+        parent: CaseIteration | None,
+    ) -> dict[str, Path]:
+        """Copy the step's inputs into ``scratch``: what is recorded stays as it is, whatever a program does to its copy."""
+        run = self.store.paths.run
+        given: dict[str, Path] = {}
+        for declared in step.inputs:
+            name, _ = input_name(declared)
+            if name in outputs:
+                source = directory / outputs[name].path
+            elif name not in GIVEN and parent is not None and name in parent.outputs:
+                source = self.store.paths.iteration(parent.number) / parent.outputs[name].path
+            elif name in self.inputs.files:
+                source = run / self.inputs.files[name].path
+            else:
+                continue
+            folder = scratch / "in" / name
+            make_directory(folder)
+            given[name] = folder / source.name
+            copy_file(source, given[name])
+        return given
+
+    def _result(self, step: Step, context: CaseStepContext) -> StepResult:
+        if self.settings.dry_run is not None:
+            with as_write_error("write the outputs of a step in", context.log.parent):
+                return run_dry(context, self.settings)
+        if step.builtin is not None:
+            began = self.clock.monotonic()
+            with as_write_error("write the outputs of a step in", context.log.parent):
+                write_feedback(context, self.settings.limits, keys=self.settings.keys)
+            return StepResult(seconds=self.clock.monotonic() - began)
+        return run_program(step, context, search=self.settings.search, stop=self.switch.immediate)
+
+    @staticmethod
+    def _ended(step: Step, result: StepResult, attempt: int, directory: Path, targets: Mapping[str, Path]) -> StepRecord:
+        found = {role: role_file(path, path.relative_to(directory).as_posix()) for role, path in targets.items()}
+        there = {role: file for role, file in found.items() if file is not None}
+        facts: dict[str, Any] = {
+            "attempt": attempt,
+            "step": step.name,
+            "seconds": round(result.seconds, 6),
+            "exit_code": result.exit_code,
+            "output_tail": result.output_tail,
+            "usage": result.usage,
+            "notes": result.notes,
+            "outputs": MappingProxyType(there),
+        }
+        if result.interrupted:
+            return StepRecord(**facts, outcome="interrupted", detail=result.failure or "stopped on request")
+        if result.failure is not None:
+            outcome = "timeout" if result.timed_out else "failed"
+            return StepRecord(**facts, outcome=outcome, detail=_with_last_line(result.failure, result.output_tail))
+        missing = sorted(set(targets) - set(there))
+        if missing:
+            names = ", ".join(
+                f"{role} ({targets[role].name}{', which is no regular file' if os.path.lexists(targets[role]) else ''})"
+                for role in missing
+            )
+            return StepRecord(**facts, outcome="missing_output", detail=f"it did not write {names}")
+        return StepRecord(**facts, outcome="ok")
+
+    def _record(
+        self,
+        number: int,
+        parent: CaseIteration | None,
+        directory: Path,
+        outputs: Mapping[str, RoleFile],
+        failed: StepRecord | None,
+    ) -> CaseIteration:
+        recorded = self.store.steps(directory)
+        facts: dict[str, Any] = {
+            "case": self.store.number,
+            "number": number,
+            "parent": None if parent is None else parent.number,
+            "outputs": MappingProxyType(dict(outputs)),
+            "steps": tuple(end for _, end in recorded if end is not None),
+            "nonce": recorded[0][0].nonce if recorded else "",
+            "diff": diff_size(directory / outputs["ckg_diff"].path, self.settings.diff) if "ckg_diff" in outputs else None,
+        }
+        unscored = MappingProxyType(dict.fromkeys(self.settings.keys))
+        if failed is not None:
+            reason = f"step {failed.step}: {failed.detail}"
+            return CaseIteration(**facts, status=_STATUS[failed.outcome], reason=reason, values=unscored)
+        changed = [role for role, file in outputs.items() if role_file(directory / file.path, file.path) != file]
+        if changed:
+            facts["outputs"] = MappingProxyType({role: file for role, file in outputs.items() if role not in changed})
+            reason = f"{', '.join(changed)} was changed by a later step; a step writes its own outputs only"
+            return CaseIteration(**facts, status="step_failed", reason=reason, values=unscored)
+        keys = self.settings.keys if self.settings.dry_run is None else dry_keys(self.settings.keys)
+        judgement = read_judgement(directory / outputs[JUDGE].path, keys)
+        reason = unusable(judgement, [key.name for key in self.settings.order.keys])
+        status: CaseStatus = "ok" if reason is None else "invalid_score"
+        return CaseIteration(**facts, status=status, reason=reason or "", values=judgement.values)
+
+
+def _done(directory: Path, step: Step, earlier: Sequence[StepRecord]) -> StepRecord | None:
+    """Return the step's end from an earlier run, when what it wrote is still there as it was."""
+    last = next((end for end in reversed(earlier) if end.step == step.name), None)
+    if last is None or last.outcome in {"interrupted", "lost"}:
+        return None
+    as_written = all(role_file(directory / found.path, found.path) == found for found in last.outputs.values())
+    return last if as_written else None
+
+
+def _with_last_line(failure: str, output: str) -> str:
+    last = last_line(output)
+    return failure if not last or last in failure else f"{failure}: {escape(last)[:200]}"

@@ -1,0 +1,252 @@
+"""A whole chain as values: its cases, its pipeline, how it ranks, when it ends. Checked before anything is made or paid for."""
+
+from __future__ import annotations
+
+import copyreg
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from jumar.cases.ranking import check_limits
+from jumar.cases.records import CHAIN_NAME, CaseLimits
+from jumar.cases.store.judged import check_expression
+from jumar.cases.store.run_store import CaseSource
+from jumar.core.text import escape, nearest
+from jumar.errors import ConfigError
+from jumar.model.ordering import LexicographicOrder
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ROLES, GIVEN, Role, Step
+from jumar.processes.environment import check_patterns
+from jumar.processes.functions import check_reference
+from jumar.processes.process import check_command, check_timeout
+
+__all__ = ["BUILTINS", "JUDGE", "ChainSettings", "DryRun", "check_chain", "input_name", "starting_roles"]
+
+
+def _frozen(items: dict[Any, Any]) -> Mapping[Any, Any]:
+    return MappingProxyType(items)
+
+
+def _thawed(mapping: Mapping[Any, Any]) -> tuple[Any, tuple[dict[Any, Any]]]:
+    return _frozen, (dict(mapping),)
+
+
+# A chain's settings go to the workers of an executor, and frozen mappings are the one thing in them that pickle does not know.
+copyreg.pickle(MappingProxyType, _thawed)
+
+JUDGE: Final = "judge"
+BUILTINS: Final = ("feedback",)
+_OWN_FOLDERS: Final = frozenset({"steps", "logs", "iteration.json"})
+_TAKEN: Final[Mapping[str, str]] = MappingProxyType(
+    {CHAIN_NAME: "it is how the key chain is called there", "diff": "the size of the augmentation"}
+)
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_STEP: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_PATH: Final = re.compile(r"\{(in|out)\.([^{}\s]*)\}")
+_FILE: Final = re.compile(r"[^/\0]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """Synthetic steps instead of programs. ``scores`` are rows by case, under None those of every other case.
+
+    A row has the judge's scores by key, and may have ``diff``, the entities that the synthetic augmentation adds (default 1).
+    Iteration k gets row k, later ones the last row. A case without rows rises evenly to its thresholds at ``stop_iter``.
+    """
+
+    stop_iter: int = 1
+    scores: Mapping[int | None, tuple[Mapping[str, Any], ...]] = field(
+        default_factory=lambda: MappingProxyType(dict[int | None, tuple[Mapping[str, Any], ...]]())
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainSettings:
+    """What a run of cases is made of.
+
+    ``cases`` are run in this order. ``base`` has, by role, the file that the run starts from; it is empty when ``from_scratch``.
+    ``search`` are directories that Python steps are imported from. ``recorded`` is the configuration as ``run.json`` keeps it.
+    """
+
+    run_id: str
+    output_root: Path
+    cases: tuple[CaseSource, ...]
+    steps: tuple[Step, ...]
+    order: LexicographicOrder
+    limits: CaseLimits
+    roles: Mapping[str, Role] = field(default_factory=lambda: DEFAULT_ROLES)
+    keys: Mapping[str, str] = field(default_factory=lambda: DEFAULT_KEYS)
+    diff: tuple[str, ...] = DEFAULT_DIFF
+    continue_from: Literal["previous", "best"] = "previous"
+    carry_forward: bool = True
+    select_best: bool = True
+    from_scratch: bool = False
+    base: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType(dict[str, Path]()))
+    workdir: Path = field(default_factory=Path.cwd)
+    search: tuple[Path, ...] = ()
+    environment: tuple[str, ...] = ()
+    dry_run: DryRun | None = None
+    recorded: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType(dict[str, Any]()))
+
+
+def input_name(declared: str) -> tuple[str, bool]:
+    """Return the name of a declared input, and whether it may be missing: ``ckg?`` → ``("ckg", True)``."""
+    return declared.removesuffix("?"), declared.endswith("?")
+
+
+def check_chain(settings: ChainSettings) -> None:
+    """Refuse settings that cannot work. Errors: :class:`jumar.errors.ConfigError` that names the step, role, case or key."""
+    check_limits(settings.limits)
+    check_patterns(settings.environment)
+    _check_cases(settings.cases)
+    _check_start(settings)
+    for role in settings.roles.values():
+        _check_role(role)
+    _check_apart(settings.roles)
+    _check_steps(settings)
+    for name, expression in settings.keys.items():
+        if name in _TAKEN:
+            raise ConfigError(f"key {name}: this name means something else in best.json ({_TAKEN[name]}); choose another")
+        check_expression(expression, where=f"key {name}")
+    for expression in settings.diff:
+        check_expression(expression, where="diff")
+    for name in settings.limits.thresholds:
+        _known("stop threshold", name, settings.keys)
+
+
+def _check_cases(cases: Sequence[CaseSource]) -> None:
+    if not cases:
+        raise ConfigError("there are no cases: add [[cases]] with a file")
+    seen: dict[int, str] = {}
+    for case in cases:
+        if case.number < 1:
+            raise ConfigError(f"case number {case.number}: numbers start at 1")
+        if case.number in seen:
+            raise ConfigError(f"two cases have the number {case.number}: {escape(seen[case.number])} and {escape(case.source)}")
+        seen[case.number] = case.source
+
+
+def _check_start(settings: ChainSettings) -> None:
+    if settings.from_scratch and settings.base:
+        given = ", ".join(sorted(settings.base))
+        raise ConfigError(f"a base ({given}) and a start from scratch exclude each other: keep one")
+    carried = [name for name, role in settings.roles.items() if role.carry]
+    for name, path in settings.base.items():
+        _known("base", name, carried)
+        if not path.is_file():
+            raise ConfigError(f"the base for {name}, {escape(str(path))}, is no file; give a file, or start from scratch")
+    if carried and not settings.from_scratch and not settings.base:
+        raise ConfigError(
+            f"nothing to start from: give a base for {carried[0]} (--base {carried[0]}=FILE), or --start-from-scratch"
+        )
+
+
+def _check_role(role: Role) -> None:
+    where = f"role {escape(role.name)}"
+    if not _NAME.fullmatch(role.name) or role.name in GIVEN:
+        raise ConfigError(f"{where}: a role's name is a-z, 0-9 and _, and not {' or '.join(GIVEN)}")
+    for what, name in (("folder", role.folder), ("file", role.file), ("best", role.best), ("snapshot", role.snapshot)):
+        if what == "snapshot" and not role.carry:
+            continue
+        if not _FILE.fullmatch(name) or name in {".", ".."}:
+            raise ConfigError(f"{where}: {what} = {escape(repr(name))} should be one name, without a slash")
+    if role.folder in _OWN_FOLDERS:
+        raise ConfigError(f"{where}: the name {role.folder} is jumar's own in an iteration; choose another folder")
+
+
+def _check_apart(roles: Mapping[str, Role]) -> None:
+    """No two roles may be the same file: one would be handed on as the other."""
+    seen: dict[tuple[str, str], str] = {}
+    for role in roles.values():
+        places = [("file", f"{role.folder}/{role.file}"), ("best", f"{role.folder}/{role.best}")]
+        places += [("snapshot", role.snapshot)] if role.carry else []
+        for place in places:
+            if place in seen:
+                raise ConfigError(
+                    f"roles {seen[place]} and {role.name} have the same {place[0]}, {escape(place[1])}; name them apart"
+                )
+            seen[place] = role.name
+
+
+def _check_steps(settings: ChainSettings) -> None:
+    if not settings.steps:
+        raise ConfigError("there are no steps: add [[steps]] with a command, inputs and outputs")
+    there = set(GIVEN) | set(starting_roles(settings))
+    written: dict[str, str] = {}
+    names: set[str] = set()
+    for step in settings.steps:
+        where = f"step {escape(step.name)}"
+        if not _STEP.fullmatch(step.name) or step.name in names:
+            problem = "is there twice" if step.name in names else "should be a-z, 0-9, _ and -"
+            raise ConfigError(f"{where}: the name {problem}")
+        names.add(step.name)
+        if settings.dry_run is None:
+            _check_program(step, where)
+        _check_inputs(step, where, settings, there | set(written))
+        for role in step.outputs:
+            _known(f"{where}: output", role, settings.roles)
+            if role in written:
+                raise ConfigError(f"{where}: the output {role} is written by step {written[role]} already")
+            written[role] = step.name
+    if JUDGE not in written:
+        raise ConfigError(
+            f"no step writes the role '{JUDGE}', from which the scores are read: give a step outputs = [\"{JUDGE}\"]"
+        )
+
+
+def starting_roles(settings: ChainSettings) -> tuple[str, ...]:
+    """Return the carried roles that there is something of at the start: a base, or what the role is when it is empty."""
+    roles = settings.roles.values()
+    return tuple(role.name for role in roles if role.carry and (role.name in settings.base or role.empty is not None))
+
+
+def _check_inputs(step: Step, where: str, settings: ChainSettings, there: set[str]) -> None:
+    later = {role for each in settings.steps for role in each.outputs}
+    for declared in step.inputs:
+        name, optional = input_name(declared)
+        _known(f"{where}: input", name, (*settings.roles, *GIVEN))
+        if name in there or (optional and name in later):
+            continue
+        if name not in later:
+            raise ConfigError(f"{where}: the input {name} is never there: no step writes it")
+        raise ConfigError(
+            f"{where}: the input {name} is not there in the first iteration, because no step before this one writes it: "
+            f"write '{name}?' if it may be missing"
+        )
+
+
+def _check_program(step: Step, where: str) -> None:
+    given = [name for name in ("command", "python", "builtin", "call") if getattr(step, name) is not None]
+    if len(given) != 1:
+        raise ConfigError(f"{where}: give one of command, python or builtin" + (f", not {' and '.join(given)}" if given else ""))
+    if step.command is not None:
+        words = step.command if isinstance(step.command, str) else [word for word in step.command if isinstance(word, str)]
+        check_command(words, where=where)
+        _check_placeholders(step, where)
+    if step.python is not None:
+        check_reference(step.python, where=where)
+    if step.builtin is not None:
+        _known(f"{where}: builtin", step.builtin, BUILTINS)
+    check_timeout(step.timeout, where=where)
+
+
+def _check_placeholders(step: Step, where: str) -> None:
+    """A path that is named in an argv must be declared: else it would silently be empty, in every iteration."""
+    known = {"in": tuple(input_name(name)[0] for name in step.inputs), "out": step.outputs}
+    for word in () if isinstance(step.command, str) else step.command or ():
+        for part in (word,) if isinstance(word, str) else word:
+            for side, name in _PATH.findall(part):
+                if name not in known[side]:
+                    declared = ("inputs" if side == "in" else "outputs", ", ".join(known[side]) or "none")
+                    hint = nearest(name, known[side])
+                    raise ConfigError(
+                        f"{where}: {{{side}.{escape(name)}}} is not among its {declared[0]}{hint}; they are: {declared[1]}"
+                    )
+
+
+def _known(what: str, name: str, known: Sequence[str] | Mapping[str, Any]) -> None:
+    if name not in known:
+        names = tuple(known)
+        raise ConfigError(f"{what}: unknown name '{escape(name)}'{nearest(name, names)}; known are: {', '.join(names)}")

@@ -1,0 +1,186 @@
+"""Writing one case: steps, iterations, the best bundle, the end. Each is durable when its method returns."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Self
+
+from jumar.cases.records import CaseBest, CaseEnd, CaseIteration, RoleFile, StepRecord
+from jumar.cases.store.case_reader import ITERATION, STEPS, CaseReader, decoded
+from jumar.cases.store.layout import case_name, iter_name
+from jumar.core import files
+from jumar.core.codec import FORMAT, broken_seal, encode
+from jumar.core.lock import LoopLock
+from jumar.core.text import escape
+from jumar.errors import ExistsError, StoreDamagedError
+from jumar.model.pipeline import Role
+
+__all__ = ["CaseStore", "role_file"]
+
+
+def role_file(path: Path, shown: str) -> RoleFile | None:
+    """Return what is in ``path``, recorded as ``shown``; None when it is no regular file. A link is not followed."""
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return RoleFile(path=shown, sha256=files.sha256_file(path), size=status.st_size)
+
+
+class CaseStore(CaseReader):
+    """One case of a run, read and written. Hold :meth:`lock` around everything that writes.
+
+    Errors of every writing method: :class:`jumar.errors.StoreWriteError`; what was acknowledged before stays.
+    """
+
+    def __init__(self, run: Path, number: int) -> None:
+        super().__init__(run, number)
+        run_id = self.paths.run.name.removeprefix("run_")
+        self._lock = LoopLock(self.paths.lock, what=f"case {number} of run '{escape(run_id)}'")
+
+    @contextlib.contextmanager
+    def lock(self) -> Generator[Self]:
+        """Hold the case's lock. Errors: :class:`jumar.errors.LockedError` that names the holder."""
+        with self._lock:
+            with files.as_write_error("create", self.paths.directory):
+                for directory in (self.paths.directory, self.paths.iterations, self.paths.pending, self.paths.scratch):
+                    files.make_directory(directory)
+            yield self
+
+    def begin_iteration(self, number: int) -> Path:
+        """Make the directory of an iteration that is being made; an existing one is gone on with."""
+        directory = self.paths.pending_iteration(number)
+        with files.as_write_error("create", directory):
+            for folder in (directory, directory / STEPS, directory / "logs"):
+                files.make_directory(folder)
+        return directory
+
+    def begin_step(self, directory: Path, step: str, at: str) -> tuple[int, str]:
+        """Reserve a run of ``step`` and return its number and nonce: durable, so that it may be paid for."""
+        attempt = self.last_step(directory) + 1
+        nonce = secrets.token_hex(8)
+        document = {"format": FORMAT, "attempt": attempt, "step": step, "nonce": nonce, "started_at": at, "pid": os.getpid()}
+        path = directory / STEPS / f"{attempt:04d}-{step}.start.json"
+        with files.as_write_error("write", path):
+            files.write_once(path, encode(document, sealed=True), temporary_in=self.paths.scratch)
+        return attempt, nonce
+
+    def end_step(self, directory: Path, record: StepRecord) -> None:
+        """Write how a step ended, once; what it wrote is durable before that."""
+        path = directory / STEPS / f"{record.attempt:04d}-{record.step}.end.json"
+        with files.as_write_error("write", path):
+            files.sync_paths(directory, [directory / found.path for found in record.outputs.values()])
+            document = {"format": FORMAT, **record.to_json()}
+            files.write_once(path, encode(document, sealed=True), temporary_in=self.paths.scratch)
+
+    def commit(self, record: CaseIteration) -> CaseIteration:
+        """Acknowledge a pending iteration and return its record: from the moment this returns it exists, whole.
+
+        One that had its record already, and only lacked the rename, keeps it.
+        """
+        source, target = self.paths.pending_iteration(record.number), self.paths.iteration(record.number)
+        with files.as_write_error("record", target):
+            if not self._has_record(source, record.number):
+                files.remove_any(source / ITERATION)
+                data = encode(record.to_json(), sealed=True)
+                files.write_once(source / ITERATION, data, temporary_in=self.paths.scratch)
+            files.sync_tree(source)
+            files.rename_new(source, target)
+        return self._read(record.number)
+
+    def _has_record(self, directory: Path, number: int) -> bool:
+        """Whether an interrupted commit left its record. What a step wrote under that name is none."""
+        try:
+            fields = decoded(directory / ITERATION)
+            found = CaseIteration.from_json(fields)
+        except StoreDamagedError:
+            return False
+        return broken_seal(fields.data) is None and (found.case, found.number) == (self.number, number)
+
+    def write_best(self, best: CaseBest, roles: Mapping[str, Role]) -> CaseBest:
+        """Copy the selected iteration's files into ``best/`` and return it with the copies' paths and hashes.
+
+        A carried role that the iteration did not write is there as the case was given it: the bundle is the whole state. Errors:
+        :class:`jumar.errors.ExistsError` when there is a ``best/`` already, :class:`StoreDamagedError` when a copy is not what
+        the record says.
+        """
+        self._refuse_best()
+        temporary = self.paths.scratch / files.temporary_name()
+        try:
+            with files.as_write_error("write", self.paths.best):
+                copies = self._copy(best, roles, temporary)
+                whole = replace(best, files=MappingProxyType(copies))
+                document = encode(whole.to_json(tuple(roles)), sealed=True)
+                files.replace_file(temporary / "best.json", document)
+                files.sync_tree(temporary)
+                files.rename_new(temporary, self.paths.best)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                files.remove_tree(temporary)
+            raise
+        return whole
+
+    def refuse_foreign_best(self) -> None:
+        """Raise :class:`jumar.errors.ExistsError` when ``best/`` is there and is no bundle: what is chosen could not go there."""
+        if not self.paths.best_json.exists():
+            self._refuse_best()
+
+    def _refuse_best(self) -> None:
+        if os.path.lexists(self.paths.best):
+            raise ExistsError(
+                f"{self.paths.best} exists already; a best bundle is written once, and this one was left alone. "
+                "Move it elsewhere, then resume with --resume"
+            )
+
+    def _copy(self, best: CaseBest, roles: Mapping[str, Role], temporary: Path) -> dict[str, RoleFile]:
+        source = self.paths.iteration(best.best_iter)
+        inside = f"{case_name(self.number)}/best/{iter_name(best.best_iter)}"
+        copies: dict[str, RoleFile] = {}
+        inputs = self.inputs()
+        given: Mapping[str, RoleFile] = {} if inputs is None else inputs.files
+        sources = {name: self.paths.run / file.path for name, file in given.items() if name in roles and roles[name].carry}
+        sources |= {name: source / file.path for name, file in best.files.items()}
+        for name, path in sources.items():
+            role, recorded = roles[name], best.files.get(name) or given[name]
+            target = temporary / iter_name(best.best_iter) / role.folder / role.best
+            target.parent.mkdir(parents=True, exist_ok=True)
+            files.copy_file(path, target)
+            copy = role_file(target, f"{inside}/{role.folder}/{role.best}")
+            if copy is None or copy.sha256 != recorded.sha256:
+                raise StoreDamagedError(
+                    f"{path} was changed since it was recorded; `jumar cases verify RUN` lists what is damaged"
+                )
+            copies[name] = copy
+        return copies
+
+    def write_end(self, end: CaseEnd) -> None:
+        """Write how the case ended, once; what pending and scratch still hold is removed."""
+        with files.as_write_error("write", self.paths.end):
+            files.write_once(self.paths.end, encode(end.to_json(), sealed=True), temporary_in=self.paths.scratch)
+        self.remove_leftovers()
+
+    @property
+    def tidy(self) -> bool:
+        """Whether the case has ended and nothing of its making is left. Needs no lock: neither changes any more."""
+        return self.end() is not None and not self.paths.pending.exists() and not self.paths.scratch.exists()
+
+    def remove_leftovers(self) -> None:
+        """Remove what only a case that goes on needs."""
+        for directory in (self.paths.pending, self.paths.scratch):
+            with files.as_write_error("remove", directory):
+                files.remove_tree(directory)
+
+    def clear_scratch(self, names: Iterable[str] | None = None) -> None:
+        """Remove what steps and interrupted writes left in the scratch directory."""
+        with files.as_write_error("remove leftovers from", self.paths.scratch):
+            for name in os.listdir(self.paths.scratch) if names is None else names:
+                files.remove_any(self.paths.scratch / name)

@@ -1,0 +1,149 @@
+"""Reading what a judge wrote: scores by JMESPath, and the size of a diff. Whatever is wrong with the file is said, not raised.
+
+A disk that refuses to read it says nothing about the judge: that is raised, as ``OSError``, and the file is read again later.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from jumar.core.codec import is_finite
+from jumar.core.text import escape
+from jumar.errors import ConfigError
+from jumar.model.pipeline import DEFAULT_DIFF
+from jumar.model.views import shown
+
+if TYPE_CHECKING:
+    from jmespath.parser import ParsedResult
+
+__all__ = ["Judgement", "check_expression", "diff_size", "read_judgement"]
+
+_SHOWN: Final = 60
+_NAMED: Final = 8
+_LARGEST: Final = 64 << 20
+_OF_THE_FILE: Final = frozenset(
+    {
+        *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG),
+        *(errno.EACCES, errno.EPERM, errno.ENXIO, errno.EINVAL),
+    }
+)
+"""Errors that come of what a program wrote, or did not write; every other one is the machine's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """Scores by the name of their key; None where there is no usable one, and ``problems`` says why for each of those."""
+
+    values: Mapping[str, float | None]
+    problems: Mapping[str, str]
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(expression: str) -> ParsedResult:
+    import jmespath
+
+    return jmespath.compile(expression)
+
+
+def check_expression(expression: str, *, where: str) -> str:
+    """Return ``expression`` when it is JMESPath. Errors: :class:`jumar.errors.ConfigError`."""
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        _compiled(expression)
+    except JMESPathError as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"{where}: {escape(repr(expression))} is no JMESPath expression: {escape(reason)}") from None
+    return expression
+
+
+def read_judgement(path: Path, keys: Mapping[str, str]) -> Judgement:
+    """Read the judge's file and find each of ``keys`` in it by its JMESPath expression.
+
+    A score is a finite number, on any scale; a bool, a string of digits, NaN or an infinity is none.
+    A file that is missing, or closed to its reader, is a problem. Errors: ``OSError`` of the machine, such as an input/output
+    error or too many open files.
+    """
+    document, problem = _document(path)
+    if problem is not None:
+        return Judgement(values=MappingProxyType(dict.fromkeys(keys)), problems=MappingProxyType(dict.fromkeys(keys, problem)))
+    values: dict[str, float | None] = {}
+    problems: dict[str, str] = {}
+    for name, expression in keys.items():
+        found, wrong = _evaluated(document, expression, path.name)
+        values[name] = found
+        if wrong is not None:
+            problems[name] = wrong
+    return Judgement(values=MappingProxyType(values), problems=MappingProxyType(problems))
+
+
+def diff_size(path: Path | None, expressions: Sequence[str] = DEFAULT_DIFF) -> float | None:
+    """Return the sum of ``expressions`` over a diff file; None when there is none, or a part of it is no finite number.
+
+    Errors: as :func:`read_judgement`.
+    """
+    if path is None:
+        return None
+    document, problem = _document(path)
+    if problem is not None:
+        return None
+    parts = [_evaluated(document, expression, path.name)[0] for expression in expressions]
+    return None if None in parts else sum(part for part in parts if part is not None)
+
+
+def _document(path: Path) -> tuple[Any, str | None]:
+    name = escape(path.name)
+    try:
+        if os.path.getsize(path) > _LARGEST:
+            return None, f"{name} is larger than {_LARGEST >> 20} MB"
+        content = path.read_bytes()
+    except OSError as error:
+        if error.errno not in _OF_THE_FILE:
+            raise
+        return None, f"{name} cannot be read: {os.strerror(error.errno or 0)}"
+    try:
+        return json.loads(content), None
+    except UnicodeDecodeError as error:
+        return None, f"{name} is not UTF-8 at byte {error.start}"
+    except json.JSONDecodeError as error:
+        return None, f"{name} is not JSON: {error.msg} in line {error.lineno}" if content.strip() else f"{name} is empty"
+    except RecursionError:
+        return None, f"{name} is nested too deeply"
+    except ValueError:  # Python refuses to read integers of more than some thousand digits
+        return None, f"{name} holds a number of thousands of digits"
+
+
+def _evaluated(document: Any, expression: str, name: str) -> tuple[float | None, str | None]:
+    from jmespath.exceptions import JMESPathError
+
+    where = f"{escape(expression)} in {escape(name)}"
+    try:
+        found: object = _compiled(expression).search(document)
+    except JMESPathError as error:
+        return None, f"{where} cannot be evaluated: {escape(' '.join(str(error).split()))[:_SHOWN]}"
+    if found is None:
+        return None, f"there is no {where}{_there(document, expression)}"
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return None, f"{where} is {shown(found)}, not a number"
+    return (found, None) if is_finite(found) else (None, f"{where} is {shown(found)}, not a finite number")
+
+
+def _there(document: Any, expression: str) -> str:
+    """Return the names of the dimensions that there are: a judge often calls them otherwise than the default keys do.
+
+    Nothing where one of them is asked for: then it has no score, and its name is not the matter.
+    """
+    listed: object = cast("dict[str, Any]", document).get("dimensions") if isinstance(document, dict) else None
+    items = cast("list[object]", listed) if isinstance(listed, list) else []
+    names = [str(cast("dict[str, Any]", item).get("name")) for item in items if isinstance(item, dict)]
+    if any(name in expression for name in names):
+        return ""
+    return f" (its dimensions are called {escape(', '.join(names[:_NAMED]))})" if names else ""

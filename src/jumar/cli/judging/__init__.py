@@ -1,0 +1,1 @@
+"""`jumar evaluate`: its options, what it prints."""

@@ -1,0 +1,217 @@
+"""``jumar evaluate`` with an expensive judge: its options, its progress, what it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from jumar.cli.common import print_json, print_line, print_text, shown_path, warned
+from jumar.cli.terminal.numbers import DecimalRange
+from jumar.errors import NothingEvaluatedError
+
+if TYPE_CHECKING:
+    from jumar.judging.asking.summary import Result
+    from jumar.judging.results.judged_model import JudgedRequest
+
+__all__ = ["given", "judge_options", "judge_progress", "judged_request", "recalled", "run_judged"]
+
+REPLIES = Path(".jumar/replies")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Pair(click.ParamType[tuple[float, float]]):
+    """Two finite numbers with a comma between them; ``ordered``: the first one is smaller."""
+
+    def __init__(self, name: str, example: str, *, ordered: bool) -> None:
+        self.name = name
+        self._example = example
+        self._ordered = ordered
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        if isinstance(value, tuple):
+            return value  # pyright: ignore[reportUnknownVariableType]
+        try:
+            one, other = (float(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"write {self.name}, such as {self._example}", param, ctx)
+        if one - one != 0.0 or other - other != 0.0 or (self._ordered and not one < other):
+            order = ", the smaller one first" if self._ordered else ""
+            self.fail(f"write two finite numbers{order}, such as {self._example}", param, ctx)
+        return one, other
+
+
+def judge_options(function: F) -> F:
+    """Add the options of the expensive judge."""
+    options = (
+        click.option("--judge", metavar="SPEC", help="The expensive judge, such as openai:MODEL or replay:FILE."),
+        click.option(
+            "--repeat",
+            type=click.IntRange(1, 99),
+            metavar="N",
+            help="Ask so often; the median counts.  [default: once, 3 times a noisy judge]",
+        ),
+        click.option(
+            "--max-cost", type=DecimalRange(0), metavar="USD", help="Stop asking the judge at this cost, over all starts."
+        ),
+        click.option(
+            "--reserve-cost",
+            type=DecimalRange(0),
+            metavar="USD",
+            help="Charge a call that tells no cost.  [default: the dearest]",
+        ),
+        click.option(
+            "--price",
+            type=_Pair("IN,OUT", "0.15,0.60", ordered=False),
+            metavar="IN,OUT",
+            help="USD for a million tokens, where the judge tells no cost.",
+        ),
+        click.option(
+            "--concurrency", type=click.IntRange(1, 1024), default=8, show_default=True, help="Questions to the judge at once."
+        ),
+        click.option("--timeout", type=DecimalRange(0, min_open=True), default=120.0, show_default=True, help="Seconds a call."),
+        click.option(
+            "--max-retries", type=click.IntRange(0, 100), default=3, show_default=True, help="For a judge that is busy."
+        ),
+        click.option(
+            "--backoff-base",
+            type=DecimalRange(0, min_open=True),
+            default=2.0,
+            show_default=True,
+            help="Base of the waits between retries.",
+        ),
+    )
+    function = _answer_options(function)
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _answer_options(function: F) -> F:
+    """Add the options about answers: their scale, how long they may be, and where they are kept."""
+    options = (
+        click.option(
+            "--judge-scale",
+            type=_Pair("LO,HI", "0,100", ordered=True),
+            metavar="LO,HI",
+            help="The judge's scale, mapped to 1 to 5.",
+        ),
+        click.option(
+            "--max-tokens",
+            type=click.IntRange(1),
+            metavar="N",
+            default=2000,
+            show_default=True,
+            help="Of a language model's answer.",
+        ),
+        click.option("--no-reasons", is_flag=True, help="Ask for the score alone: fewer tokens, nothing to learn from."),
+        click.option(
+            "--cache",
+            type=click.Path(path_type=Path, file_okay=False),
+            metavar="DIR",
+            default=REPLIES,
+            show_default=True,
+            help="Replies of the judge: the same question is asked once.",
+        ),
+        click.option("--no-cache", is_flag=True, help="Ask again, and keep no reply."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def run_judged(
+    items: Path, mode: str, fields: Mapping[str, str], options: Mapping[str, Any], *, as_json: bool, quiet: bool
+) -> int:
+    """Evaluate in expensive or dual mode, print what came of it, and return the exit code."""
+    from jumar.app.evaluate.judged import evaluate_judged
+    from jumar.judging.results.learned_from import learned_from_words
+
+    request = judged_request(items, mode, fields, options)
+    with warned(), judge_progress(shown=not (as_json or quiet)) as hear:
+        found = evaluate_judged(request, hear)
+    if found.learned_from:
+        print_text(f"jumar: warning: {learned_from_words(found.learned_from, len(found.items))}", err=True)
+    if as_json:
+        print_json(found.document())
+    elif not quiet:
+        from jumar.cli.judging.evaluated import show_judged
+
+        show_judged(found)
+        for path in (request.per_item, found.directory):
+            if path is not None:
+                print_line("wrote", shown_path(path))
+    return 0 if found.scored else NothingEvaluatedError.exit_code
+
+
+def given(name: str) -> bool:
+    """Whether a person gave the option of the command that runs, by word or by variable."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source not in {ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP}
+
+
+def recalled(known: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options, those of the judge that nobody gave as a run of learning recorded them in ``known``."""
+    if not known:
+        return dict(options)
+    scale = known.get("judge_scale")
+    recorded = {
+        "judge": known.get("judge"),
+        "rubric": known.get("rubric"),
+        "max_tokens": known.get("max_tokens"),
+        "judge_scale": None if scale is None else tuple(scale),
+    }
+    found = {name: value for name, value in recorded.items() if value is not None}
+    found |= {"repeat": known.get("repeat"), "no_reasons": not known["explain"]}
+    return {**options, **{name: value for name, value in found.items() if not given(name)}}
+
+
+def judged_request(items: Path, mode: str, fields: Mapping[str, str], options: Mapping[str, Any]) -> JudgedRequest:
+    """Return what is to be evaluated, from the options."""
+    from jumar.judging.judges.spec import judge_settings
+    from jumar.judging.results.judged_model import JudgedRequest
+
+    settings, prices = judge_settings(options, explain=not options["no_reasons"])
+    return JudgedRequest(
+        items=items,
+        mode="dual" if mode == "dual" else "expensive",
+        judge=options["judge"],
+        settings=settings,
+        fields=fields,
+        patterns=options["patterns"],
+        rubric=options["rubric"],
+        per_item=options["per_item"],
+        output=options["output"],
+        cache=None if options["no_cache"] else options["cache"],
+        prices=prices,
+        max_tokens=options["max_tokens"],
+    )
+
+
+@contextlib.contextmanager
+def judge_progress(*, shown: bool) -> Generator[Callable[[Result, int], None] | None]:
+    """Give what is told of each result; a bar on stderr where that is a terminal, else nothing."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    spent = TextColumn("{task.fields[spent]}")
+    bar = Progress(BarColumn(), MofNCompleteColumn(), spent, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    with bar:
+        task = bar.add_task("", total=None, spent="")
+        cost: list[float] = []
+
+        def hear(result: Result, total: int) -> None:
+            if result.cost_usd is not None:
+                cost.append(result.cost_usd)
+            bar.update(task, advance=1, total=total, spent=f"${sum(cost):.4f}" if cost else "")
+
+        yield hear

@@ -1,0 +1,1 @@
+"""The commands for a loop, one a file."""

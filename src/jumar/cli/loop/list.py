@@ -1,0 +1,169 @@
+"""``jumar list``: the loops below a root."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jumar.app.doctor.suites import likely_check
+from jumar.cli.common import json_option, listed_root, print_json, print_text, quiet_option, root_option
+from jumar.cli.terminal.state import LoopState, age_text, loop_state, seconds_since
+from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.core.text import escape, points
+from jumar.errors import JumarError, NotFoundError
+from jumar.loop.store.layout import loops_directory, runs_directory
+from jumar.loop.store.newest import natural_order
+
+__all__ = ["list_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar list
+  jumar list --quiet              only the names, one a line
+  jumar list --json --root /srv/loops"""
+
+_COLUMNS = (
+    Column(name="loop"),
+    Column(name="iterations", right=True),
+    Column(name="best", right=True),
+    Column(name="selected", right=True),
+    Column(name="state", fold=True),
+    Column(name="age", right=True),
+)
+_STYLES = {"running": "cyan", "finished": "green", "interrupted": "yellow", "damaged": "bold red"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSummary:
+    """One loop in the list. Scores are 0–100; ``iterations`` counts them, the start state not included."""
+
+    loop_id: str
+    directory: Path
+    state: LoopState
+    iterations: int = 0
+    best_iteration: int | None = None
+    best_score: float | None = None
+    chosen: int | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+    problem: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        age = seconds_since(self.updated_at)
+        return {
+            "loop_id": self.loop_id,
+            **self.state.to_json(),
+            "iterations": self.iterations,
+            "best_iteration": self.best_iteration,
+            "best_score": self.best_score,
+            "chosen": self.chosen,
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+            "age_seconds": None if age is None else round(age, 3),
+            "directory": str(self.directory),
+            "problem": self.problem,
+        }
+
+
+@click.command("list", epilog=_EPILOG)
+@root_option
+@json_option
+@quiet_option
+def list_command(root: Path, *, as_json: bool, quiet: bool) -> int:
+    """List the loops, each with its best score and how it ended.
+
+    A loop that cannot be read is listed as damaged.
+    """
+    root = listed_root(root)
+    loops = summaries(root)
+    if as_json:
+        print_json({"root": str(root.absolute()), "loops": [loop.to_json() for loop in loops]})
+    elif quiet:
+        for loop in loops:
+            print_text(escape(loop.loop_id))
+    elif not loops:
+        if runs_directory(root).is_dir():
+            print_text("there are runs of cases here: jumar cases list")
+        print_text(f"no loops in {escape(str(root))} yet; these make one:")
+        line = f"jumar run --agent claude -p 'make the tests pass' --check {likely_check(Path())}"
+        print_text(f"  {'jumar demo':<{len(line)}}  watch one, offline")
+        print_text(f"  {'jumar init --template document && jumar run':<{len(line)}}  one with a configuration")
+        print_text(f"  {line}  one without")
+    else:
+        print_table(_COLUMNS, [_row(loop) for loop in loops])
+        for loop in loops:
+            if loop.problem is not None:
+                print_text(f"damaged: {escape(loop.problem)}")
+    return 0
+
+
+def summaries(root: Path) -> list[LoopSummary]:
+    """Return every loop below ``root`` by name; what cannot be read is among them as damaged."""
+    directory = loops_directory(root)
+    try:
+        with os.scandir(directory) as listing:
+            names = [entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    found = [_summary(directory / name) for name in sorted(names, key=natural_order)]
+    return [loop for loop in found if loop is not None]
+
+
+def _summary(directory: Path) -> LoopSummary | None:
+    from jumar.loop.store.legacy_import import is_foreign
+    from jumar.loop.store.loop_store import LoopStore
+
+    if is_foreign(directory):  # opening it would import it: not what looking at a list should do
+        return LoopSummary(loop_id=directory.name, directory=directory, state=LoopState(name="foreign"))
+    if not (directory / "loop.json").exists():
+        if not (directory / "iterations").is_dir():
+            return None
+        missing = f"{directory / 'loop.json'} is missing, but iterations are there"
+        return LoopSummary(loop_id=directory.name, directory=directory, state=LoopState(name="damaged"), problem=missing)
+    try:
+        return _read(LoopStore.open(directory), directory)
+    except NotFoundError:
+        return None
+    except (JumarError, OSError) as error:
+        return LoopSummary(loop_id=directory.name, directory=directory, state=LoopState(name="damaged"), problem=str(error))
+
+
+def _read(store: Any, directory: Path) -> LoopSummary:
+    from jumar.loop.ranking.choose import leader
+    from jumar.loop.store.config_in_force import config_now, criteria_of
+    from jumar.loop.store.current_selection import standing
+
+    views = store.views()
+    best = leader(views, criteria_of(config_now(store)))
+    times = [store.created_at, *(decision.at for decision in store.decisions())]
+    if views:
+        times.append(store.record(views[-1].number).timestamp)
+    return LoopSummary(
+        loop_id=directory.name,  # what the other commands find it by, also when it was copied under another name
+        directory=directory,
+        state=loop_state(store),
+        iterations=sum(view.number > 0 for view in views),
+        best_iteration=best and best.number,
+        best_score=best and best.score,
+        chosen=standing(store).iteration,
+        created_at=store.created_at,
+        updated_at=max(times),
+    )
+
+
+def _row(loop: LoopSummary) -> Row:
+    unknown = loop.state.name in {"damaged", "foreign"}
+    best = "—" if loop.best_score is None else f"{points(loop.best_score)} (it {loop.best_iteration})"
+    cells = (
+        loop.loop_id,
+        "—" if unknown else str(loop.iterations),
+        best,
+        "—" if loop.chosen is None else str(loop.chosen),
+        loop.state.text,
+        age_text(seconds_since(loop.updated_at)),
+    )
+    return Row(cells=cells, style=_STYLES.get(loop.state.name, ""))

@@ -1,0 +1,132 @@
+"""``jumar repair``: the way out when a loop is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jumar.cli.common import (
+    command_for,
+    find_loop,
+    json_option,
+    loop_argument,
+    open_loop,
+    print_json,
+    print_line,
+    print_text,
+    quiet_option,
+    root_option,
+    shown_path,
+)
+from jumar.core.text import escape, plural
+from jumar.errors import FormatTooNewError, StoreDamagedError
+
+if TYPE_CHECKING:
+    from jumar.core.findings import Problem
+    from jumar.loop.store.integrity.repair import Mending
+
+__all__ = ["repair_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar repair calc-3             says what it would do
+  jumar repair calc-3 -y          does it
+  jumar repair calc-3 --believe   takes what another machine or user has recorded
+
+Exit code: 0 when the loop is whole, or is now; 14 while something is damaged."""
+
+
+@click.command("repair", epilog=_EPILOG)
+@loop_argument
+@click.option("-y", "--yes", is_flag=True, help="Do it.")
+@click.option("--believe", is_flag=True, help="Take records that bear the mark of another machine or user as they lie.")
+@root_option
+@json_option
+@quiet_option
+def repair_command(loop: str | None, root: Path, *, yes: bool, believe: bool, as_json: bool, quiet: bool) -> int:
+    """Set right what `jumar verify` finds: say what would be done, or do it.
+
+    Nothing is deleted. What is damaged or was not written by jumar is moved to quarantine/; an iteration that lost its
+    record is scored again, one whose snapshot is damaged keeps its record. A loop whose loop.json cannot be read is moved
+    away as a whole, and the next `jumar run` starts anew.
+    """
+    directory = find_loop(root, loop)
+    if yes or believe:
+        from jumar.loop.callers import refuse_program
+        from jumar.loop.store.integrity.misplaced import open_to_owner
+        from jumar.loop.store.layout import LoopPaths
+
+        refuse_program(directory.name, "repair")
+        open_to_owner(LoopPaths(directory.absolute()), snapshots=True)
+    try:
+        store = open_loop(root, str(directory.absolute()))
+    except FormatTooNewError:
+        raise
+    except StoreDamagedError as error:
+        return _whole_loop(directory, error, yes=yes, as_json=as_json, quiet=quiet)
+    from jumar.core.clock import SystemClock
+    from jumar.core.identity import current_user
+    from jumar.loop.store.integrity.repair import plan_repair, repair
+    from jumar.loop.store.integrity.verify import verify
+
+    if believe:
+        with store.lock():
+            believed = store.trust.believe(store.paths.directory)
+        store = open_loop(root, str(directory.absolute()))
+        if not (as_json or quiet):
+            print_text(
+                f"{plural(believed, 'file')} of another machine or user {'bears' if believed == 1 else 'bear'} your mark now"
+            )
+    if yes:
+        mendings, left = repair(store, by=current_user(), at=SystemClock().now())
+    else:
+        left = verify(store).problems
+        mendings = plan_repair(store, left)
+    if as_json:
+        print_json(_document(store.loop_id, yes=yes, did=[item.to_json() for item in mendings], left=left))
+    else:
+        _tell(store.paths.directory, mendings, left, yes=yes, quiet=quiet)
+    return StoreDamagedError.exit_code if left else 0
+
+
+def _document(loop_id: str, *, yes: bool, did: list[dict[str, Any]], left: Sequence[Problem]) -> dict[str, Any]:
+    problems = [{"path": problem.path, "what": problem.what, "fix": problem.fix} for problem in left]
+    return {"loop_id": loop_id, "ok": not left, "done": yes, "repairs": did, "problems": problems}
+
+
+def _tell(directory: Path, mendings: Sequence[Mending], left: Sequence[Problem], *, yes: bool, quiet: bool) -> None:
+    name = escape(directory.name)
+    for mending in mendings if not quiet else ():
+        print_text(f"{mending.path}: {mending.what}")
+        print_text(f"    {mending.does}")
+    if yes:
+        for problem in left:
+            print_text(f"{problem.path}: {problem.what}\n    {problem.fix}")
+        if not quiet and not left:
+            print_text(f"{name}: whole" + (f" again, {plural(len(mendings), 'repair')}" if mendings else "; nothing to repair"))
+    elif mendings:
+        print_line("note", f"nothing was changed; {command_for('repair', directory, '-y')} does it, and what it uncovers")
+    elif not quiet:
+        print_text("\n".join(f"{problem.path}: {problem.fix}" for problem in left) or f"{name}: whole; nothing to repair")
+
+
+def _whole_loop(directory: Path, error: StoreDamagedError, *, yes: bool, as_json: bool, quiet: bool) -> int:
+    """Move a loop away of which nobody can say what it is."""
+    from jumar.app.removal import set_loop_aside
+
+    place = set_loop_aside(directory) if yes else None
+    does = "the whole loop is moved to quarantine/ beside the loops, and the next jumar run starts anew"
+    if as_json:
+        what = [{"path": "loop.json", "what": escape(str(error)), "does": does}]
+        print_json({"loop_id": directory.name, "ok": yes, "done": yes, "repairs": what, "problems": []})
+    elif not quiet:
+        print_text(f"loop.json: {error}")
+        print_text(
+            f"    {does}" if place is None else f"    the whole loop lies in {shown_path(place)} now; jumar run starts anew"
+        )
+        if place is None:
+            print_line("note", f"nothing was changed; {command_for('repair', directory, '-y', named=True)} does it")
+    return 0 if yes else StoreDamagedError.exit_code

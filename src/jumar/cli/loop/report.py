@@ -1,0 +1,87 @@
+"""``jumar report``: the whole story of a loop as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jumar.cli.common import json_option, loop_argument, open_loop, print_line, quiet_option, refresh_if_free, root_option
+from jumar.cli.terminal.documents import choose_format, new_page, show_page, write_document
+from jumar.cli.terminal.state import report_of
+from jumar.errors import UsageError
+
+if TYPE_CHECKING:
+    from jumar.loop.report.read import LoopReport
+
+__all__ = ["FORMATS", "report_command"]
+
+FORMATS = ("md", "json", "csv", "html", "junit")
+_SUFFIXES = {".md": "md", ".json": "json", ".csv": "csv", ".html": "html", ".htm": "html", ".xml": "junit"}
+
+_EPILOG = """\b
+Examples:
+  jumar report                    of the loop that runs, else of the newest
+  jumar report --open             the whole story as a page
+  jumar report -o report.html     the format follows the name
+  jumar report readme-polish --format csv > iterations.csv"""
+
+
+@click.command("report", epilog=_EPILOG)
+@loop_argument
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: the file's suffix with -o, else md.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write here, not to stdout."
+)
+@click.option("--open", "opened", is_flag=True, help="Show it as a page in the browser; written to -o, else a temporary file.")
+@root_option
+@json_option
+@quiet_option
+def report_command(
+    loop: str | None, form: str | None, output: Path | None, root: Path, *, opened: bool, as_json: bool, quiet: bool
+) -> int:
+    """Print a loop's report: summary, quality table, why this one was selected, degradation, recommendations.
+
+    --json is --format json; with -o, stdout then says in JSON what was written.
+    """
+    from jumar.core.redaction import current
+
+    if opened and form not in {None, "html"}:
+        raise UsageError(f"--open shows a page, and --format {form} is none; leave one of them out")
+    if opened and output is None:
+        output, form = new_page(), "html"
+    chosen = choose_format("html" if opened else form, output, _SUFFIXES, default="md", as_json=as_json)
+    store = open_loop(root, loop)
+    text = renderer(chosen)(report_of(store))
+    if chosen != "json":  # there names of files lead to them
+        text = current().redact(text)
+    refresh_if_free(store)
+    write_document(text, output, chosen, of={"loop_id": store.loop_id}, for_people="md", as_json=as_json, quiet=quiet)
+    if opened and output is not None and not show_page(output) and not quiet:
+        print_line("note", "no browser could be started here; open the file in one", err=True)
+    return 0
+
+
+def renderer(form: str) -> Callable[[LoopReport], str]:
+    """Return the function that renders a report as ``form``; only that one is imported."""
+    if form == "json":
+        from jumar.loop.report.formats.json import render_json
+
+        return render_json
+    if form == "csv":
+        from jumar.loop.report.formats.csv import render_csv
+
+        return render_csv
+    if form == "html":
+        from jumar.loop.report.formats.html import render_html
+
+        return render_html
+    if form == "junit":
+        from jumar.loop.report.formats.junit import render_junit
+
+        return render_junit
+    from jumar.loop.report.formats.markdown import render_markdown
+
+    return render_markdown

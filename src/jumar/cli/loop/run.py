@@ -1,0 +1,274 @@
+"""``jumar run``: the loop."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jumar.app.doctor.agents import AGENTS
+from jumar.cli.common import DEFAULT_ROOT, json_option, print_error, print_json, print_line, print_text, quiet_option
+from jumar.cli.terminal.display import choose_display
+from jumar.cli.terminal.ending import ending_of_run, way_to_resume
+from jumar.cli.terminal.numbers import DecimalRange
+from jumar.cli.terminal.rows import agent_name
+from jumar.loop.engine.outcome import LoopOutcome
+from jumar.processes.control import StopSwitch
+
+__all__ = ["RunCommand", "run_command", "run_loop", "signals_handled"]
+
+_AGENTS = ", ".join(agent.program for agent in AGENTS)
+_EPILOG = """\b
+Examples:
+  jumar run --agent claude -p 'make the tests pass' --check 'pytest -q'
+  jumar run -n 5 -p @PROMPT.md --check 'pytest -q' --agent 'my-agent --yes'
+  jumar run -n 5 --check 'pytest -q' -- my-agent --task 'make the tests pass'
+  jumar run                       the loop of ./jumar.toml; one that was interrupted is resumed
+  jumar run --new -n 20           the same configuration as a new loop
+
+Ctrl-C once finishes the running step and stops; twice stops now. Both can be resumed.
+Exit codes: 0 threshold met, 1 failure, 2 usage, 10 below the threshold, 11 limit, 12 nothing was evaluated, 13 locked,
+14 store damaged, 130/143 interrupted."""
+
+
+class RunCommand(click.Command):
+    """Takes everything after ``--`` as the generator's command, whatever it looks like."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            cut = args.index("--")
+            ctx.meta["jumar.command"] = args[cut + 1 :]
+            args = args[:cut]
+            if not ctx.meta["jumar.command"]:
+                raise click.UsageError("after -- there is no command", ctx)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if "jumar.command" in ctx.meta or not any(not word.startswith("-") for word in args):
+                raise
+            hint = "if these are your agent's words, put -- before its command: jumar run -n 5 --check 'CMD' -- AGENT ..."
+            raise click.UsageError(f"{error.format_message()} {hint}", ctx) from None
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
+
+
+@click.command("run", cls=RunCommand, epilog=_EPILOG)
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--agent", metavar="NAME|CMD", help=f"{_AGENTS}, or a shell command that reads its prompt from stdin.")
+@click.option("-p", "--prompt", "--objective", "objective", metavar="TEXT|@FILE", help="The objective: what is to be done.")
+@click.option("-n", "--max-iterations", type=click.IntRange(min=1), help="Iterations at most (default 10).")
+@click.option("--max-cost", type=DecimalRange(min=0), metavar="USD", help="Dollars at most, over all resumes.")
+@click.option(
+    "--reserve-cost", type=DecimalRange(min=0), metavar="USD", help="What an iteration that reports no cost is charged."
+)
+@click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="Tokens at most, over all resumes.")
+@click.option("--max-seconds", type=DecimalRange(min=0, min_open=True), metavar="S", help="Time of all iterations at most.")
+@click.option("--estimate", is_flag=True, help="Say how many iterations the budget buys; runs and pays nothing.")
+@click.option("--check", "checks", multiple=True, metavar="CMD", help="A shell command that must pass; may be repeated.")
+@click.option(
+    "--score",
+    "scores",
+    multiple=True,
+    metavar="[DIMENSION=]CMD",
+    help="A shell command that prints how good it is, 0 to 1; may be repeated. Checks then only verify.",
+)
+@click.option("--include", multiple=True, metavar="GLOB", help="What to keep of the directory, in gitignore syntax; repeatable.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="What to leave out; repeatable.")
+@click.option(
+    "--target",
+    type=DecimalRange(0, 100),
+    metavar="SCORE",
+    help="End at this score; with scorers only if no check fails. Default: 100 without scorers.",
+)
+@click.option("--keep-going", is_flag=True, help="Don't end where every check passes.")
+@click.option("--threshold", type=DecimalRange(0, 100), help="The score required for exit code 0.")
+@click.option(
+    "--mode",
+    type=click.Choice(["highest_quality", "highest_quality_verified", "most_recent_above_threshold"]),
+    help="How the best iteration is selected.",
+)
+@click.option("--isolation", type=click.Choice(["none", "copy", "worktree", "sandbox"]), help="Work in place, or elsewhere.")
+@click.option("--candidates", type=click.IntRange(1, 64), help="Iterations made side by side; the next ones start from the best.")
+@click.option("--workers", type=click.IntRange(min=1), help="How many of them run at once.")
+@click.option("--protect", multiple=True, metavar="GLOB", help="What checks need as it was at the start; repeatable.")
+@click.option("--continue-from", type=click.Choice(["previous", "best"]), help="What the next iteration starts from.")
+@click.option("--timeout", type=DecimalRange(min=0, min_open=True), metavar="SECONDS", help="For one run of the generator.")
+@click.option("--env", "environment", multiple=True, metavar="NAME", help="Let the programs see this variable; repeatable.")
+@click.option("--id", "loop_id", help="The loop's name.")
+@click.option("--new", is_flag=True, help="Start a new loop even if there is one to resume.")
+@click.option(
+    "--resume",
+    type=click.Choice(["auto", "never", "require"]),
+    default="auto",
+    show_default=True,
+    help="Resume a loop that is there, or insist that there is none, or one.",
+)
+@click.option("--no-input", is_flag=True, help="Non-interactive mode: plain lines and no question, also on a terminal.")
+@click.option("--allow-broken-start", is_flag=True, help="Run although a check or scorer cannot judge the start.")
+@click.option("--accept-size", is_flag=True, help="Keep all of a directory of over 1 GB or 50,000 files.")
+@click.option("--accept-changes", is_flag=True, help="Resume although the configuration has changed.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="JUMAR_ROOT",
+    help="Folder that holds the loops (default: .jumar beside the configuration).",
+)
+@json_option
+@quiet_option
+@click.pass_context
+def run_command(ctx: click.Context, **given: Any) -> int:
+    """Run a loop, or resume one that was interrupted.
+
+    CONFIG is a jumar.toml (default: the one in this directory). Without one, name an agent with --agent, or give the
+    generator's command after --.
+    """
+    command: Sequence[str] | None = ctx.meta.get("jumar.command")
+    if given["new"] and given["resume"] == "require":
+        raise click.UsageError("--new starts a loop and --resume require resumes one; give one of them", ctx)
+    if given["keep_going"] and given["target"] is not None:
+        raise click.UsageError("--target ends the loop at a score and --keep-going doesn't; give one of them", ctx)
+    from jumar.app.run.request import (
+        RunRequest,
+        configured_or_refused,
+        cost_notice,
+        given_limits,
+        given_options,
+        layer,
+        objective_notice,
+        recorded_config,
+    )
+
+    if any(not check.strip() for check in given["checks"]):
+        raise click.UsageError("--check is empty: give it a shell command", ctx)
+    if any(re.fullmatch(r"\s*([a-z][a-z0-9_-]*=)?\s*", score) for score in given["scores"]):
+        raise click.UsageError("--score is empty: give it a shell command that prints a number from 0 to 1", ctx)
+    _check_sources(ctx, given, command)
+    known = recorded_config(given, given["root"] or Path(DEFAULT_ROOT)) if command is None else None
+    refused = None
+    if known is not None:
+        (config, base), path = known, None
+    else:
+        config, path, refused = configured_or_refused(given, command)
+        base = Path.cwd() if path is None else path.parent
+    for notice in (objective_notice(given, config), cost_notice(given, config)):
+        if notice is not None and not given["quiet"]:
+            print_line("note", notice, err=True)
+    request = RunRequest(
+        config=config,
+        base=base,
+        root=given["root"] or (Path.cwd() if path is None else base) / DEFAULT_ROOT,
+        path=path,
+        named=path is not None or given["loop_id"] is not None,
+        exact=given["loop_id"] is not None,
+        new=given["new"],
+        accept_changes=given["accept_changes"],
+        allow_broken_start=given["allow_broken_start"],
+        accept_size=given["accept_size"],
+        ask=None if given["no_input"] or given["as_json"] or given["quiet"] or not _on_a_terminal() else _ask,
+        resume=given["resume"],
+        limits=given_limits(given, path, config),
+        options=given_options(given, path),
+        lay=layer(given, command, path, known),
+        refused=refused,
+    )
+    if given["estimate"]:
+        from jumar.cli.loop.estimate import show_estimate
+
+        return show_estimate(request, as_json=given["as_json"])
+    return run_loop(request, as_json=given["as_json"], quiet=given["quiet"], live=not given["no_input"])
+
+
+def _on_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _ask(text: str) -> bool:
+    print_text(text, err=True)
+    return click.confirm("keep all of it?", err=True)
+
+
+def _check_sources(ctx: click.Context, given: Mapping[str, Any], command: Sequence[str] | None) -> None:
+    """Refuse two answers to what runs, and say what becomes of a jumar.toml that nobody named."""
+    agent = given["agent"]
+    if command is not None and agent is not None:
+        raise click.UsageError("give --agent or a command after --, not both", ctx)
+    if command is not None and given["config"] is not None:
+        raise click.UsageError("give a configuration file or a command after --, not both", ctx)
+    if given["config"] is not None or given["quiet"] or not Path("jumar.toml").is_file():
+        return
+    if command is not None:
+        print_line("note", "jumar.toml is not used, because a command is given", err=True)
+    elif agent is not None:
+        print_line("note", "jumar.toml is used; --agent stands in for its [generator]", err=True)
+
+
+def run_loop(request: Any, *, as_json: bool, quiet: bool, live: bool = True) -> int:
+    """Run the loop of ``request`` with a display and signal handling; return the exit code."""
+    from jumar.app.run.on_stop import tell_of_end
+    from jumar.app.run.prepare import prepare
+
+    def ended(outcome: LoopOutcome | BaseException) -> None:
+        failure = tell_of_end(request, loop, outcome)
+        if failure is not None and not quiet:
+            log = loop.store.paths.directory / "logs" / "on_stop.log"
+            print_line("note", f"{failure}; its output is in {log}", err=True)
+
+    switch = StopSwitch()
+    display = choose_display(as_json=as_json, quiet=quiet, live=live)
+    loop = prepare(request, switch=switch, listener=display.hear)
+    display.introduce(agent=agent_name(loop.settings.recorded["generator"].get("command")), paths=loop.store.paths)
+    try:
+        with signals_handled(switch, quiet=quiet), display:
+            outcome = loop.run()
+            display.end(lambda width: ending_of_run(outcome, loop.store, config=request.path, width=width))
+    except BaseException as error:
+        ended(error)
+        raise
+    if as_json:
+        print_json(outcome.to_json())
+    if outcome.already_finished and (as_json or quiet):
+        _say_finished(outcome)
+    ended(outcome)
+    return outcome.exit_code
+
+
+def _say_finished(outcome: LoopOutcome) -> None:
+    print_error(
+        f"loop '{outcome.loop_id}' has ended ({outcome.stop.detail}); nothing was run. "
+        f"Start another one with --new, or resume it {way_to_resume(outcome.stop.reason)}."
+    )
+
+
+@contextlib.contextmanager
+def signals_handled(switch: StopSwitch, *, quiet: bool) -> Generator[None]:
+    """Ctrl-C once: finish this step; twice: stop now. SIGTERM and SIGHUP: stop now.
+
+    A signal that is ignored already stays so: who started jumar asked for that, as ``nohup`` does.
+    """
+
+    def on_interrupt(_number: int, _frame: object) -> None:
+        if switch.requested:
+            switch.now()
+            return
+        switch.finish()
+        if not quiet:
+            sys.stderr.write("\nfinishing this step; press Ctrl-C again to stop now\n")
+
+    def on_terminate(_number: int, _frame: object) -> None:
+        switch.now("terminated")
+
+    handlers = {signal.SIGINT: on_interrupt, signal.SIGTERM: on_terminate, signal.SIGHUP: on_terminate}
+    heard = {number: handler for number, handler in handlers.items() if signal.getsignal(number) != signal.SIG_IGN}
+    previous = {number: signal.signal(number, handler) for number, handler in heard.items()}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,253 @@
+"""``jumar show``: a loop's iterations, or one of them in full."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jumar.cli.common import (
+    iteration_argument,
+    json_option,
+    loop_or_iteration,
+    open_loop,
+    print_json,
+    print_text,
+    quiet_option,
+    refresh_if_free,
+    root_option,
+    shown_path,
+)
+from jumar.cli.terminal.state import LoopState, loop_state, report_of
+from jumar.cli.terminal.tabular import Column, Row, print_table, print_title
+from jumar.core.text import escape, escape_block, plural, points
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jumar.loop.report.ending import State
+    from jumar.loop.report.read import LoopReport
+    from jumar.loop.report.rows import TrajectoryRow
+    from jumar.loop.store.loop_store import LoopStore
+    from jumar.model import IterationRecord
+
+__all__ = ["show_command"]
+
+_EPILOG = """\b
+Examples:
+  jumar show                      the loop that runs, else the newest
+  jumar show 3                    one iteration in full
+  jumar show readme-polish
+  jumar show readme-polish --json"""
+
+_MOST_FILES = 20
+_TAIL_LINES = 12
+
+
+@click.command("show", epilog=_EPILOG)
+@iteration_argument
+@root_option
+@json_option
+@quiet_option
+def show_command(loop: str | None, number: int | None, iteration: int | None, root: Path, *, as_json: bool, quiet: bool) -> int:
+    """Show a loop's iterations: scores, checks, cost, time, which one is selected and why the loop ended.
+
+    With N one iteration in full, of LOOP or of the newest loop.
+    """
+    loop, iteration = loop_or_iteration(root, loop, number, iteration)
+    store = open_loop(root, loop)
+    if iteration is not None:
+        record = store.record(iteration)
+        if as_json:
+            print_json({"loop_id": store.loop_id, "iterations": [record.to_json()]})
+        else:
+            _print_one(report_of(store), record, store)
+        return 0
+    report = report_of(store, all_artifacts=as_json)
+    state = loop_state(store)
+    refresh_if_free(store)
+    if as_json:
+        print_json(_document(report, state, store))
+    else:
+        _print_all(report, state, store, quiet=quiet)
+    return 0
+
+
+def _document(report: LoopReport, state: LoopState, store: LoopStore) -> dict[str, object]:
+    return {
+        "loop_id": report.loop_id,
+        **state.to_json(),
+        "iterations": [record.to_json() for record in report.records],
+        "selection": report.selection and report.selection.to_json(),
+        "override": report.override and report.override.to_json(),
+        "chosen": report.chosen,
+        "stop": report.stop and {"reason": report.stop.reason, "detail": report.stop.detail},
+        "spend": report.spend.to_json(),
+        "created_at": report.created_at,
+        "directory": str(store.paths.directory),
+        "workdir": None if store.workdir is None else str(store.workdir),
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------- the table
+
+
+def _print_all(report: LoopReport, state: LoopState, store: LoopStore, *, quiet: bool) -> None:
+    from jumar.cli.terminal.ending import ending_of_show
+    from jumar.cli.terminal.rows import agent_name, head_line, heading, row_lines
+    from jumar.cli.terminal.screen import LinesDisplay
+    from jumar.loop.report.notes import table_notes
+    from jumar.loop.report.rows import trajectory_rows
+
+    out = LinesDisplay(sys.stdout)
+    if not quiet:
+        run: Mapping[str, Any] = store.config.get("run") or {}
+        agent = agent_name(run.get("generator", {}).get("command"))
+        out.say(f"{head_line(report.loop_id, agent, most=None)} · {plural(report.passes, 'iteration')}", "bold")
+    lines = [(heading(report.records), "dim")] if report.records else []
+    for cells, style in [*lines, *((row.cells, _style(row)) for row in trajectory_rows(report))]:
+        for line in row_lines([out.spelled(cell) for cell in cells], out.width):
+            out.print(line, style)
+    if quiet:
+        return
+    for note in table_notes(report):
+        out.say(f"       {escape(note)}", "dim", indent=7)
+    states: Mapping[str, State] = {"new": "new", "running": "running", "interrupted": "interrupted", "finished": "finished"}
+    name: State = states.get(state.name, "tracked")
+    writer = _writer(state) if name == "running" else ""
+    out.end(lambda width: ending_of_show(report, store, name, stop=state.stop, writer=writer, width=width))
+
+
+def _style(row: TrajectoryRow) -> str:
+    if row.chosen:
+        return "good"
+    if row.invalid:
+        return "bad"
+    return "warn" if row.failed else ""
+
+
+def _writer(state: LoopState) -> str:
+    holder = state.holder or {}
+    who = f"process {holder.get('pid')} ({escape(str(holder.get('command')))})" if holder.get("pid") else "another process"
+    return f"{who} writes this loop since {escape(str(holder.get('since', 'an unknown time')))}"
+
+
+def _score(value: float | None) -> str:
+    return "no score" if value is None else points(value)
+
+
+def _signed(value: float) -> str:
+    return points(value, sign=True).replace("-", "\N{MINUS SIGN}")
+
+
+# -------------------------------------------------------------------------------------------------------- one in full
+
+
+def _print_one(report: LoopReport, record: IterationRecord, store: LoopStore) -> None:
+    from jumar.core.rendering.figures import count, dollars, duration
+    from jumar.loop.report.rows import change, compared_with
+
+    known = {one.iteration_number: one for one in report.records}
+    points_up = change(record, compared_with(record, known.get(record.iteration_number - 1), known))
+    delta = "" if points_up is None else f" ({_signed(points_up)})"
+    score = f"{_score(record.quality_score)}{delta}"
+    print_title(f"iteration {record.iteration_number} of {report.loop_id}", f"{score} · {record.verification_status}")
+    facts = [("recorded", record.timestamp)]
+    if record.status != "ok":
+        facts.append(("status", f"{record.status.replace('_', ' ')}: {record.status_reason}".rstrip(": ")))
+    if record.parent is not None:
+        facts.append(("from", f"iteration {record.parent}"))
+    seconds = None if record.execution_time_ms is None else record.execution_time_ms / 1000
+    facts.append(("time", duration(seconds)))
+    facts.append(("tokens", count(record.tokens_used)))
+    facts.append(("cost", dollars(record.token_cost_usd)))
+    if record.usage.model is not None:
+        facts.append(("model", record.usage.model))
+    if record.commits:
+        facts.append(("commits", ", ".join(commit[:12] for commit in record.commits)))
+    if report.snapshots is not None and record.iteration_number not in report.snapshots:
+        facts.append(("snapshot", "cleaned up"))
+    for name, value in facts:
+        print_text(f"  {name:<10}{escape(value)}")
+    _print_dimensions(report, record)
+    _print_checks(record, report)
+    for note in _usage_notes(record, store):
+        print_text(f"  usage     {escape(note)}")
+    for note in record.reflections:
+        print_text(f"  note      {escape(note)}")
+    _print_files(record)
+    print_text(f"  logs      {shown_path(store.paths.iteration(record.iteration_number) / 'logs')}")
+
+
+def _usage_notes(record: IterationRecord, store: LoopStore) -> tuple[str, ...]:
+    """What the attempt said of its usage that could not be taken as it was, or how it was priced."""
+    ends = (attempt.end for attempt in store.attempts() if attempt.start.number == record.attempt)
+    return tuple(note for end in ends if end is not None for note in end.notes)
+
+
+def _print_dimensions(report: LoopReport, record: IterationRecord) -> None:
+    reasons: dict[str, list[str]] = {}
+    for reading in record.readings:
+        said = reading.broken or reading.invalid or reading.reason
+        if said:
+            reasons.setdefault(reading.dimension, []).append(said)
+    names = dict.fromkeys([*record.dimensions, *reasons])
+    if not names:
+        return
+    print_text("")
+    columns = (
+        Column(name="dimension"),
+        Column(name="score", right=True),
+        Column(name="weight", right=True),
+        Column(name="", fold=True),
+    )
+    rows = [
+        Row(
+            cells=(
+                name,
+                f"{record.dimensions[name]:.3f}" if name in record.dimensions else "—",
+                f"{report.weights[name]:g}" if name in report.weights else "—",
+                "; ".join(reasons.get(name, [])),
+            ),
+            style="" if name in record.dimensions else "red",
+        )
+        for name in names
+    ]
+    print_table(columns, rows)
+
+
+def _print_checks(record: IterationRecord, report: LoopReport) -> None:
+    from jumar.core.rendering.figures import duration
+    from jumar.loop.ranking.repairs import repairs
+
+    if not record.checks:
+        return
+    print_text("")
+    changes = repairs(record, next((one for one in report.records if one.iteration_number == record.parent), None))
+    if changes:
+        print_text(f"  tests     {changes} since iteration {record.parent}")
+    for check in record.checks:
+        verdict = f"could not run: {check.broken}" if check.broken is not None else "passed" if check.passed else "FAILED"
+        extra = "" if check.tests is None else f", {check.tests}{f' ({check.tests.note})' if check.tests.note else ''}"
+        extra += f", {plural(len(check.new_failures), 'new failure')}" if check.new_failures else ""
+        print_text(f"  check     {escape(check.name)}: {escape(verdict)}{extra} ({duration(check.seconds)})")
+        if not check.passed and check.output_tail.strip():
+            for line in escape_block(check.output_tail).rstrip().split("\n")[-_TAIL_LINES:]:
+                print_text(f"            | {line}")
+
+
+def _print_files(record: IterationRecord) -> None:
+    from jumar.core.redaction import current
+
+    changed = record.analysis.artifacts_modified
+    print_text("")
+    print_text(f"  files     {plural(len(record.artifacts_detail), 'path')} kept, {len(changed):,} changed by this iteration")
+    for path in changed[:_MOST_FILES]:
+        print_text(f"            {current().redact(escape(path))}")
+    if len(changed) > _MOST_FILES:
+        print_text(f"            … and {len(changed) - _MOST_FILES:,} more")
+    for detail in record.artifacts_detail:
+        if detail.skipped is not None:
+            print_text(f"            {current().redact(escape(detail.path))}: not stored ({escape(detail.skipped)})")

@@ -1,0 +1,1 @@
+"""What knows no subject: durable files and locks, text, redaction, marks."""

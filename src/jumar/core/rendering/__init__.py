@@ -1,0 +1,1 @@
+"""Figures, markdown and pages: how a report of any subject is written."""

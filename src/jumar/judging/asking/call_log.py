@@ -1,0 +1,222 @@
+"""Every call of a judge, on file: a line before it and a line after it, which the next start reads again.
+
+A process that is killed loses no line that was written, and a line is one write to the end of the file. The line before a call is
+on the disk before the call is made, so that no power failure hides one; the line after it is not waited for: a call without it is
+charged what the dearest one took.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import math
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Self
+
+from jumar.core.files import as_write_error, content_of, fsync_directory, make_directory, wait_for_lock, write_all
+from jumar.core.text import escape
+from jumar.errors import FormatTooNewError, LockedError
+from jumar.model.budget.ledger import add_exactly
+from jumar.model.judges import FailureKind
+
+__all__ = ["FILE", "CallLog"]
+
+FILE: Final = "calls.jsonl"
+_FORMAT: Final = 1
+_OPENED: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_PATIENCE: Final = 0.25  # seconds; whoever has the file asks a judge, which takes longer
+_log = logging.getLogger("jumar.judging.expensive")
+
+
+class CallLog:
+    """The calls for one ``purpose`` since it was last :meth:`done`, those of earlier starts included; without ``path`` in memory.
+
+    ``calls`` have begun, ``lost`` of them in a process that never saw their end; ``told`` say what a call costs, and ``largest``
+    is the most of it (USD), None before that. ``reserve`` is charged at least for a call that did not say. A line that cannot be
+    read is a lost call, with a warning. Not ``durable``: nothing waits for the disk, as nothing is paid for.
+
+    Errors: :class:`jumar.errors.LockedError` while another process has the file, :class:`jumar.errors.StoreWriteError`,
+    :class:`jumar.errors.FormatTooNewError`.
+    """
+
+    def __init__(
+        self, path: Path | None = None, purpose: str = "evaluate", *, reserve: float | None = None, durable: bool = True
+    ) -> None:
+        self.path = path
+        self.reserve = reserve
+        self._purpose = purpose
+        self._durable = durable
+        self._fd: int | None = None
+        self._number = 0
+        self._cut = b""
+        self._forget()
+        if path is not None:
+            with as_write_error("open", path):
+                make_directory(path.parent)
+                self._fd = os.open(path, _OPENED, 0o644)
+                try:
+                    self._begin(self._fd, path)
+                except BaseException:
+                    self.close()
+                    raise
+
+    def _begin(self, fd: int, path: Path) -> None:
+        if not wait_for_lock(fd, _PATIENCE):
+            shown = escape(str(path))
+            raise LockedError(f"{shown}: another process asks the judge and counts here; try again when it has ended")
+        data = content_of(path)
+        if data is None:
+            raise OSError(errno.EINVAL, "no regular file")
+        self._read(data, path)
+        fsync_directory(path.parent)
+
+    def _forget(self) -> None:
+        self.calls = self.lost = self.told = 0
+        self.largest: float | None = None
+        self._unknown = 0
+        self._known: list[float] = []
+        self._open: set[int] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others have the file."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    # ------------------------------------------------------------------------------------------------------- figures
+
+    @property
+    def in_flight(self) -> int:
+        """Calls of this process that have not ended."""
+        return len(self._open)
+
+    @property
+    def each(self) -> float | None:
+        """What a call is charged that did not say what it cost, USD; None while nobody knows."""
+        return max((one for one in (self.reserve, self.largest) if one is not None), default=None)
+
+    @property
+    def known_usd(self) -> float:
+        """What the calls cost that said so."""
+        return math.fsum(self._known)
+
+    @property
+    def assumed_usd(self) -> float:
+        """What the others are charged: those that ended without saying, and the lost ones."""
+        return (self._unknown + self.lost) * (self.each or 0.0)
+
+    @property
+    def uncharged(self) -> int:
+        """Calls that may have cost something and are charged nothing, because nobody knows what."""
+        return self._unknown + self.lost if self.each is None else 0
+
+    @property
+    def total_usd(self) -> float | None:
+        """What all calls cost, lost ones as they are charged; None when one that ended did not say, or nobody knows."""
+        return None if self._unknown or self.uncharged else self.known_usd + self.assumed_usd
+
+    # --------------------------------------------------------------------------------------------------------- calls
+
+    def begin(self) -> int:
+        """Write that a call begins, and return its number. It may be made after :meth:`sync`."""
+        self._append({"call": self._number + 1})
+        self._number += 1
+        self._begun(self._number)
+        return self._number
+
+    def sync(self) -> None:
+        """Wait until what was written is on the disk; from any thread."""
+        if self._fd is not None and self.path is not None and self._durable:
+            with as_write_error("write", self.path):
+                os.fsync(self._fd)
+
+    def end(self, call: int, cost: float | None, failure: FailureKind | None = None) -> None:
+        """Write what a call cost (USD, None when nobody knows), and that it gave an answer or how it failed."""
+        self._append({"call": call, "cost_usd": cost, "was": failure or "ok"})
+        self._ended(call, cost, failed=failure is not None)
+
+    def done(self) -> None:
+        """Write that what the calls were for has come to its end: what follows is counted anew."""
+        if self.calls:
+            self._append({"done": _now()})
+            self._forget()
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        if self._fd is None or self.path is None:
+            return
+        head = () if self._number else ({"format": _FORMAT, "for": self._purpose, "at": _now(), "pid": os.getpid()},)
+        data = self._cut + b"".join(json.dumps(one).encode() + b"\n" for one in (*head, entry))
+        self._cut = b"\n"  # a full disk may cut it off anywhere
+        with as_write_error("write", self.path):
+            write_all(self._fd, data)
+        self._cut = b""
+
+    def _begun(self, call: int) -> None:
+        self._open.add(call)
+        self.calls += 1
+
+    def _ended(self, call: int, cost: float | None, *, failed: bool) -> None:
+        self._open.remove(call)
+        if cost is None:
+            self._unknown += 1
+        else:
+            add_exactly(self._known, cost)
+            if cost or not failed:  # a refused connection says nothing about the price of an answer
+                self.told += 1
+                self.largest = max(self.largest or 0.0, cost)
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def _read(self, data: bytes, path: Path) -> None:
+        mine, damaged = True, 0
+        for number, line in enumerate(data.split(b"\n"), 1):
+            if line:
+                try:
+                    mine = self._take(json.loads(line), path, mine=mine)
+                except (ValueError, TypeError, KeyError, AttributeError):
+                    damaged = damaged or number
+                    self.calls += mine
+                    self.lost += mine
+        self._lose_open()
+        if damaged:
+            said = "it is no line of a call; each such line is charged as a call that did not say what it cost"
+            _log.warning("jumar.calls_damaged: %s:%d: %s", escape(str(path)), damaged, said)
+        self._cut = b"" if data.endswith(b"\n") or not data else b"\n"
+
+    def _take(self, entry: Mapping[str, Any], path: Path, *, mine: bool) -> bool:
+        """Count an entry; return whether those after it are of this purpose."""
+        if "for" in entry:
+            if entry["format"] > _FORMAT:
+                raise FormatTooNewError(f"{escape(str(path))}: format {entry['format']}; this jumar reads up to 1, update it")
+            self._lose_open()
+            return entry["for"] == self._purpose
+        if mine and "done" in entry:
+            self._forget()
+        elif mine and "cost_usd" in entry:
+            cost = entry["cost_usd"]
+            if not (cost is None or 0.0 <= float(cost) < math.inf):
+                raise ValueError(cost)
+            self._ended(entry["call"], None if cost is None else float(cost), failed=entry["was"] != "ok")
+        elif mine:
+            if entry["call"] in self._open:
+                raise ValueError(entry["call"])
+            self._begun(int(entry["call"]))
+        return mine
+
+    def _lose_open(self) -> None:
+        self.lost += len(self._open)
+        self._open.clear()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,152 @@
+"""What an evaluation by the expensive judge amounts to: its counts, its cost, the judge's own noise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from jumar.errors import ConfigError, JumarError
+from jumar.judging.asking.noise import JudgeNoise, NoiseTally
+from jumar.judging.models import ExpensiveModeResult, Unscored, UnscoredKind
+
+__all__ = ["NOT_THE_JUDGES", "Evaluation", "JudgeInterruptedError", "JudgeRejectedError", "Result", "Tally"]
+
+Result = ExpensiveModeResult | Unscored
+
+NOT_THE_JUDGES: Final[frozenset[UnscoredKind]] = frozenset({"missing", "budget", "abstained"})
+"""Kinds that say nothing about the judge's reliability: the item was not on record, or not asked about."""
+
+
+class JudgeRejectedError(ConfigError):
+    """The judge rejects every question: a wrong key, an unknown model. ``evaluation`` holds what was judged before that."""
+
+    evaluation: Evaluation | None = None
+
+
+class JudgeInterruptedError(JumarError):
+    """Somebody stopped the evaluation. ``evaluation`` holds what was judged before that; exit code 130, as after SIGINT."""
+
+    exit_code: ClassVar[int] = 130
+    evaluation: Evaluation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """Results in the items' order, and what they amount to.
+
+    ``calls`` are all that were begun, retries and those of earlier starts included; ``lost_calls`` of them were in flight when
+    their process was killed. ``cost_usd`` is what they cost, None when one did not say; ``known_cost_usd`` is then what the
+    others cost, and ``assumed_cost_usd`` what is charged for those that did not say, the lost ones included. Cached replies
+    cost nothing, and count with the tokens that they took when they were asked for. ``gestalt_avg`` is None when nothing was
+    scored. ``stopped`` says why items were not asked about.
+    """
+
+    results: tuple[Result, ...]
+    judge: str
+    settings: dict[str, Any]
+    story_count: int
+    scored: int
+    unscored_kinds: dict[str, int]
+    gestalt_avg: float | None
+    cost_usd: float | None
+    known_cost_usd: float
+    input_tokens: int | None
+    output_tokens: int | None
+    calls: int
+    retries: int
+    cached: int
+    repeat: int
+    noise: JudgeNoise | None
+    stopped: str | None
+    lost_calls: int = 0
+    assumed_cost_usd: float = 0.0
+
+    @property
+    def unscored(self) -> int:
+        return sum(self.unscored_kinds.values())
+
+    @property
+    def high_variance(self) -> bool:
+        """Whether the judge's own readings differ too much; False when there are none to compare."""
+        return self.noise is not None and self.noise.high_variance
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as the first design has them, and the scored items as ``individual_scores``."""
+        return {
+            **self.figures(),
+            "individual_scores": [one.model_dump() for one in self.results if isinstance(one, ExpensiveModeResult)],
+            "unscored_items": [one.model_dump() for one in self.results if isinstance(one, Unscored)],
+        }
+
+    def figures(self) -> dict[str, Any]:
+        """Return what :meth:`to_json` does, without the single items."""
+        return {
+            "mode": "expensive",
+            "gestalt_avg": self.gestalt_avg,
+            "story_count": self.story_count,
+            "scored": self.scored,
+            "unscored": self.unscored,
+            "unscored_kinds": self.unscored_kinds,
+            "cost_usd": self.cost_usd,
+            "known_cost_usd": self.known_cost_usd,
+            "assumed_cost_usd": self.assumed_cost_usd,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "calls": self.calls,
+            "lost_calls": self.lost_calls,
+            "retries": self.retries,
+            "cached": self.cached,
+            "repeat": self.repeat,
+            "judge": self.judge,
+            "temperature": self.settings["temperature"],
+            "seed": self.settings["seed"],
+            "judge_noise": None if self.noise is None else self.noise.to_json(),
+            "high_variance": self.high_variance,
+            "stopped": self.stopped,
+        }
+
+
+class Tally:
+    """Adds up results as they come, so that a stream of them need not be kept."""
+
+    def __init__(self) -> None:
+        self.story_count = 0
+        self.scored = 0
+        self.kinds: Counter[UnscoredKind] = Counter()
+        self.noise = NoiseTally()
+        self._sum = 0.0
+        self._input: int | None = 0
+        self._output: int | None = 0
+
+    def add(self, result: Result) -> None:
+        """Take a result into account."""
+        self.story_count += 1
+        if isinstance(result, ExpensiveModeResult):
+            self.scored += 1
+            self._sum += result.gestalt
+            self.noise.add(result.readings)
+        else:
+            self.kinds[result.kind] += 1
+            if result.kind in NOT_THE_JUDGES or (result.raw is None and result.input_tokens is None):
+                return  # nothing was answered, so that no tokens are unknown
+        self._input = _plus(self._input, result.input_tokens)
+        self._output = _plus(self._output, result.output_tokens)
+
+    @property
+    def failures(self) -> int:
+        """Items that the judge was asked about in vain."""
+        return sum(count for kind, count in self.kinds.items() if kind not in NOT_THE_JUDGES)
+
+    @property
+    def average(self) -> float | None:
+        return self._sum / self.scored if self.scored else None
+
+    @property
+    def tokens(self) -> tuple[int | None, int | None]:
+        """Input and output tokens of all answers; None where one of them did not say."""
+        return self._input, self._output
+
+
+def _plus(total: int | None, more: int | None) -> int | None:
+    return None if total is None or more is None else total + more

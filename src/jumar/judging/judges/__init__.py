@@ -1,0 +1,1 @@
+"""The expensive judge's providers, one a file."""

@@ -1,0 +1,248 @@
+"""From a sentence to what a text would say: literal phrases, and sometimes an expression.
+
+A sentence such as "Include error handling within the same vertical slice" never occurs in a story, nor do all its keywords
+together. What does occur is what the sentence is *about*. Four sources, all from the pattern's own wording:
+
+1. terms that stay whole: names, acronyms, identifiers, files;
+2. nouns that are rare in English, in every form;
+3. pairs of words side by side (a function word between them is skipped), in every form and with the usual joints, when together
+   they carry enough information; words of judgement ("correctly identifies", "keep in one story") are not about anything;
+4. the concepts of ``concepts.toml`` that the sentence names, in the words that a story has for them.
+
+What the sentence negates ("no backend changes") is looked for negated, and calls up no concept.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Final
+
+from jumar.judging.patterns.english import FUNCTION_WORDS, bits, compound, forms, inflected, stem
+from jumar.judging.patterns.keywords import domain_terms
+
+__all__ = ["Derived", "derive_phrases"]
+
+_RARE: Final = 15.5  # bits: about the 4,500th word of English and beyond
+_PAIR: Final = 23.0  # bits of both words: "error message" has 24, "use data" 20
+_MOST_PAIRS: Final = 12
+_MOST_CONCEPTS: Final = 2
+_FORMS: Final = 5  # of a word within a pair
+
+_CLAUSE: Final = re.compile(r"[.,;:!?()\[\]\"“”→]+|\s[-–—]+\s|--")
+_WORD: Final = re.compile(r"[A-Za-z][\w'’-]*")
+_NEGATORS: Final = {"no": 3, "without": 3, "not": 1, "never": 1, "avoid": 1, "don't": 1, "doesn't": 2, "non": 1}
+"""How many words after it a negator reaches."""
+
+_WANTING: Final = frozenset(
+    ["affect", "change", "involve", "involving", "need", "needing", "require", "requiring", "touch", "touching"]
+)
+"""After these it reaches their object too: "doesn't require backend changes"."""
+
+_JUDGING: Final = frozenset(
+    """accurate acceptable acceptance account accurately actual add address affect align all appropriate area aspect attempt avoid
+    based belong boundary bounded bring broad bundle call case cause chain change claim clarity clean clear cleanly clearly code
+    coherent cohesive combine compare comparison complete completely completeness complex component concern confine consistent
+    constrain contain context correct correctly cover create criteria cross current define dependent describe detail different
+    direct directly distinct document easy enable enhancement ensure entire entirely establish even evidence exact exactly example
+    exclude exist existence existing explicit explicitly feature file find fix flow focus focused follow full function
+    functionality fundamental generate good group happy hypothesis ideal identical identify impact implement implementation
+    improvement include incorrect independent individual inform instead intentional investigate investigation involve involvement
+    isolate issue item keep know large layer leave leverage limit line list live localized location logic logical make mention
+    minimal minor missing mix mixing modification modify multiple name natural necessary need new number one only opposed own part
+    path pattern piece place point primary primarily problem proper properly propose provide purely quick reason recognize reduce
+    reference relate related relevant remain report require requirement resolve respect result right root same scenario scope
+    scoped section separate separately serve set share show similar simple single size slice small solution span specific
+    specifically specificity split start state stay step stories story strong structure subtask suggest support symptom target
+    task technical test tie together touch trace truly try type underlying understand unify unnecessary unrelated use user valid
+    value verifiable verification verify vertical well where work working wrong""".split()  # noqa: SIM905 - a list of words is read as one
+)
+"""Words that say how a pattern judges, or that stand in every rule about stories. They are no topic by themselves."""
+
+_LINKING: Final = frozenset(
+    ["a", "an", "at", "between", "by", "for", "from", "in", "into", "its", "of", "on", "the", "to", "with", "within"]
+)
+"""Words that may stand inside a pair; on the two sides of "and" there are two subjects."""
+
+_NO_NOUN: Final = ("ly", "able", "ible", "ive", "ous", "ful", "less", "ed", "ing", "al", "ic", "est", "ant")
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What a description is looked for by. ``concepts`` names those of ``concepts.toml`` that apply."""
+
+    phrases: list[str]
+    regex: str | None
+    concepts: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Concept:
+    name: str
+    when: frozenset[tuple[str, ...]]
+    says: tuple[str, ...]
+    regex: str | None
+
+
+def derive_phrases(description: str, *, names: Iterable[str] = ()) -> Derived:
+    """Return the phrases, in lower case, and the expression by which ``description`` can be found in a text.
+
+    ``names`` (of services) stay whole where they stand in it. The same description has the same phrases. Errors:
+    :class:`jumar.errors.MissingExtraError`.
+    """
+    found: dict[str, None] = {}
+    terms = domain_terms(description, names)
+    whole = {term.lower() for term in terms}
+    services = {name.lower() for name in names}
+    for term in terms:
+        if term.lower() in services or not term.isalpha() or bits(term.lower()) >= _RARE:  # ONLY, not a name
+            found.update(dict.fromkeys(_of_term(term)))
+    concepts: list[_Concept] = []
+    pairs = 0
+    for clause in _CLAUSE.split(description):
+        words = [word.lower().replace("’", "'") for word in _WORD.findall(clause)]
+        negated = _negated(words)
+        for position, word in enumerate(words):
+            if position not in negated and word not in whole and _is_rare_noun(word):
+                found.update(dict.fromkeys(_of_noun(word)))
+        for first, second in _neighbours(words):
+            if pairs < _MOST_PAIRS and _tells(words[first], words[second]):
+                pairs += 1
+                found.update(dict.fromkeys(_of_pair(words[first], words[second], negated={first, second} & negated)))
+        concepts += [one for one in _concepts_of(words, negated) if one not in concepts]
+    concepts = concepts[:_MOST_CONCEPTS]
+    for concept in concepts:
+        found.update(dict.fromkeys(concept.says))
+    expressions = [concept.regex for concept in concepts if concept.regex is not None]
+    return Derived(list(found), "|".join(expressions) or None, [concept.name for concept in concepts])
+
+
+def _negated(words: list[str]) -> frozenset[int]:
+    reached: set[int] = set()
+    for position, word in enumerate(words):
+        if word in _NEGATORS:
+            content = [at for at in range(position + 1, len(words)) if words[at] not in FUNCTION_WORDS]
+            reach = _NEGATORS[word]
+            if content and words[content[0]] in _WANTING:
+                reach += 2
+            reached.update(content[:reach])
+    return frozenset(reached)
+
+
+def _is_judging(word: str) -> bool:
+    return word in _JUDGING or any(stem(word) == one for one in _judging_stems() if word[:3] == one[:3])
+
+
+@cache
+def _judging_stems() -> frozenset[str]:
+    return frozenset(map(stem, _JUDGING))
+
+
+def _is_rare_noun(word: str) -> bool:
+    plain = word.removesuffix("'s")
+    return (
+        len(plain) > 2
+        and plain.isalpha()
+        and plain not in FUNCTION_WORDS
+        and not plain.endswith(_NO_NOUN)
+        and not _is_judging(plain)
+        and bits(plain) >= _RARE
+    )
+
+
+def _of_term(term: str) -> list[str]:
+    low = term.lower()
+    found = [low]
+    if "/" in low and "." in low.rsplit("/", 1)[-1]:
+        found.append(low.rsplit("/", 1)[-1])
+    if term.isupper() and term.isalpha():
+        found.append(low + "s")
+    return found
+
+
+def _of_noun(word: str) -> list[str]:
+    plain = word.removesuffix("'s")
+    found = list(forms(plain))
+    parts = compound(plain)
+    if parts is not None:
+        found += [joint.join((parts[0], form)) for form in forms(parts[1])[:2] for joint in (" ", "-")]
+    return found
+
+
+def _neighbours(words: list[str]) -> list[tuple[int, int]]:
+    """Return the positions of content words that follow each other, with one function word between them at most."""
+    content = [position for position, word in enumerate(words) if word not in FUNCTION_WORDS and len(word) > 1]
+    return [
+        (one, other) for one, other in pairwise(content) if other - one == 1 or (other - one == 2 and words[one + 1] in _LINKING)
+    ]
+
+
+def _tells(one: str, other: str) -> bool:
+    if stem(one) == stem(other) or (_is_judging(one) and _is_judging(other)):
+        return False
+    # a judgement beside a topic says no more than the topic, unless it is the head: "service boundary", "error case"
+    if _is_judging(one) or (_is_judging(other) and bits(one) < 12):
+        return False
+    return bits(one) + bits(other) >= _PAIR
+
+
+def _of_pair(one: str, other: str, *, negated: set[int]) -> list[str]:
+    """Return both words in their forms, side by side, hyphenated, and the other way round: ``handling of errors``."""
+    first, second = forms(one)[:_FORMS], forms(other)[:_FORMS]
+    side = [f"{left} {right}" for left in first for right in second]
+    if negated:
+        return [f"{negator} {phrase}" for phrase in side for negator in ("no", "without", "without any")]
+    side += [f"{one}-{form}" for form in second]
+    if other.endswith(("ing", "ion", "ment", "ance")) and not _is_judging(other):  # "error handling" is "handle the errors"
+        nouns = first[:2]
+        side += [f"{other} of {joint}{noun}" for noun in nouns for joint in ("", "the ")]
+        side += [f"{verb} {joint}{noun}" for verb in second for noun in nouns for joint in ("", "the ", "an ", "my ", "all ")]
+    return side
+
+
+def _concepts_of(words: list[str], negated: frozenset[int]) -> list[_Concept]:
+    """Return the concepts that are named outside a negation, in the order of their naming."""
+    stems = [stem(word) for word in words]
+    pieces = [tuple(stem(part) for part in word.split("-")) if "-" in word else (stems[at],) for at, word in enumerate(words)]
+    found: dict[int, list[_Concept]] = {}
+    for concept in _concepts():
+        for at in range(len(words)):
+            if at in negated:
+                continue
+            ahead = tuple(stems[at : at + 2])
+            if {pieces[at], ahead, (stems[at],)} & concept.when:
+                found.setdefault(at, []).append(concept)
+                break
+    return [concept for at in sorted(found) for concept in found[at]]
+
+
+@cache
+def _concepts() -> tuple[_Concept, ...]:
+    document = tomllib.loads(files("jumar.judging.patterns").joinpath("concepts.toml").read_text(encoding="utf-8"))
+    return tuple(
+        _Concept(
+            name,
+            frozenset(tuple(stem(part) for part in re.split(r"[ -]", trigger)) for trigger in one["when"]),
+            tuple(dict.fromkeys([*one.get("exactly", ()), *(form for phrase in one["says"] for form in _said(phrase))])),
+            one.get("regex"),
+        )
+        for name, one in document.items()
+    )
+
+
+def _said(phrase: str) -> list[str]:
+    """Return a phrase in the forms of its first word when that is a verb, of its last word otherwise."""
+    words = phrase.split(" ")
+    if len(words) == 1:
+        return list(inflected(phrase)) if phrase.isalpha() else [phrase]
+    found = [phrase]
+    if words[1] in FUNCTION_WORDS:  # "log in", "depend on"
+        found += [" ".join((form, *words[1:])) for form in inflected(words[0])[1:]]
+    elif words[-1] not in FUNCTION_WORDS:
+        found += [" ".join((*words[:-1], form)) for form in inflected(words[-1])[1:2]]
+    return found

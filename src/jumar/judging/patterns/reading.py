@@ -1,0 +1,270 @@
+"""The shapes that a patterns file may have, as one :class:`PatternSet`.
+
+Read are the shape that is written here, a bare list of patterns, and two shapes of the first design: indicators under
+``quality_signals`` (with the weight's sign or the list saying which way they count) and the plain lists of
+``good_story_indicators``. Messages name the file, the line where it is known, the pattern, the field and what is allowed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from pydantic import ValidationError
+
+from jumar.core.text import escape, once
+from jumar.errors import PatternLoadError
+from jumar.judging.patterns.models import FORMAT_VERSION, PatternSet
+
+__all__ = [
+    "WrongFormatError",
+    "check_version",
+    "parse_json",
+    "parse_pattern_text",
+    "parse_patterns",
+    "refuse_not_finite",
+    "shown",
+]
+
+_UNDATED: Final = "1970-01-01T00:00:00Z"
+_GOOD, _BAD = "good", "bad"
+_LISTS: Final = {"good_story_indicators": _GOOD, "bad_story_indicators": _BAD}
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+class WrongFormatError(PatternLoadError):
+    """A whole file of format 1, or one of a newer version."""
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: JSON, cut at 60 characters, on one line."""
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return escape(text if len(text) <= 60 else text[:59] + "…")
+
+
+def parse_json(text: str, where: str) -> Any:
+    """Return what a JSON document says. Errors: :class:`PatternLoadError` that names the line."""
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except json.JSONDecodeError as error:
+        what = "it is empty" if not text.strip() else f"{error.msg}, column {error.colno}"
+        raise PatternLoadError(f"{where}, line {error.lineno}: not JSON: {what}") from error
+    except RecursionError as error:
+        raise PatternLoadError(f"{where}: not a patterns file: nested too deeply") from error
+    except ValueError as error:  # a number of thousands of digits
+        raise PatternLoadError(f"{where}: not a patterns file: {escape(str(error))}") from error
+
+
+def parse_pattern_text(text: str, where: str) -> PatternSet:
+    """Return the patterns of a file's text; as :func:`parse_patterns`, with lines in the messages."""
+    return _parse(parse_json(text, where), where, text)
+
+
+def parse_patterns(data: Any, where: str) -> PatternSet:
+    """Return ``data``, what a JSON file holds, as a set of patterns; ``where`` is the file's name for messages.
+
+    A pattern without an id gets ``p_001``, ``p_002``, … by its place in the first design's shapes. Errors:
+    :class:`PatternLoadError` for a file of format 1 (which ``jumar patterns migrate`` reads) or of a newer version, for what is
+    missing, out of bounds, not finite or there twice.
+    """
+    return _parse(data, where, None)
+
+
+def _parse(data: Any, where: str, text: str | None) -> PatternSet:
+    document = _as_document(data, where)
+    try:
+        found = PatternSet.model_validate(document)
+    except ValidationError as error:
+        raise PatternLoadError(_refusal(error, document, where, text)) from error
+    seen: dict[str, int] = {}
+    for number, pattern in enumerate(found.patterns):
+        if pattern.id in seen:
+            raise PatternLoadError(
+                f"{_place(where, text, number)}: pattern {number + 1} has the id '{escape(pattern.id)}' of pattern "
+                f"{seen[pattern.id] + 1}; every id stands for one pattern"
+            )
+        seen[pattern.id] = number
+    refuse_not_finite(document, where)
+    return found
+
+
+def _as_document(data: Any, where: str) -> dict[str, Any]:
+    if isinstance(data, list):
+        return {"version": FORMAT_VERSION, "patterns": _as_items(cast("list[Any]", data), where)}
+    if not isinstance(data, dict):
+        raise PatternLoadError(f"{where}: not a patterns file: {shown(data)} instead of an object with version and patterns")
+    document = cast("dict[str, Any]", data)
+    check_version(document, where)
+    if "quality_signals" in document:
+        return _from_signals(document, where)
+    if "patterns" not in document and any(name in document for name in (*_LISTS, "valid_tech_paths", "gestalt_heuristics")):
+        return _from_lists(document, where)
+    if isinstance(document.get("patterns"), list):
+        _as_items(cast("list[Any]", document["patterns"]), where)
+    for name in ("version", "patterns"):
+        if name not in document:
+            raise PatternLoadError(f"{where}: '{name}' is missing; a patterns file has at least version and patterns")
+    return document
+
+
+def _as_items(patterns: list[Any], where: str) -> list[Any]:
+    for pattern in patterns:
+        if isinstance(pattern, dict) and cast("dict[str, Any]", pattern).get("type") in {"good_pattern", "bad_pattern"}:
+            raise _is_old(where)
+    return patterns
+
+
+def _is_old(where: str) -> WrongFormatError:
+    return WrongFormatError(
+        f"{where}: these are patterns of format 1, sentences that cannot be matched; "
+        f"`jumar patterns migrate {where} -o patterns.json` makes patterns of them"
+    )
+
+
+def check_version(document: Mapping[str, Any], where: str) -> None:
+    """Refuse a document of format 1 or of a format that is newer than this. Errors: :class:`PatternLoadError`."""
+    if document.get("format", 1) != 1:
+        raise WrongFormatError(f"{where}: format {shown(document['format'])} is not known here; update jumar, or mend the file")
+    version = document.get("version")
+    if isinstance(version, int | float) and not isinstance(version, bool):
+        version = str(version)
+    if not isinstance(version, str) or not re.fullmatch(r"\d{1,6}(\.\d{1,6})*", version):
+        return
+    parts = tuple(map(int, version.split(".")))
+    known = tuple(map(int, FORMAT_VERSION.split(".")))
+    if parts > known:
+        raise WrongFormatError(
+            f"{where}: written by a newer jumar: format {version}, and this one reads up to {FORMAT_VERSION}; update jumar"
+        )
+    if parts < (1,):
+        raise WrongFormatError(f"{where}: format {version} is not known here; known are 1.0, which can be migrated, and 2.0")
+    if parts < (2,):
+        raise _is_old(where)
+
+
+# ------------------------------------------------------------------------------------------- shapes of the first design
+
+
+def _from_signals(document: dict[str, Any], where: str) -> dict[str, Any]:
+    signals = document["quality_signals"]
+    if not isinstance(signals, dict):
+        raise PatternLoadError(f"{where}: quality_signals is {shown(signals)}; give good_indicators and bad_indicators")
+    dated = document.get("last_updated") or _UNDATED
+    patterns: list[dict[str, Any]] = []
+    for name, kind in (("good_indicators", _GOOD), ("bad_indicators", _BAD)):
+        for number, one in enumerate(_listed(cast("dict[str, Any]", signals), name, where), start=1):
+            place = f"{where}: quality_signals.{name}, entry {number}"
+            patterns.append(_from_indicator(one, kind, f"p_{len(patterns) + 1:03d}", dated, place))
+    others = {name: value for name, value in document.items() if name != "quality_signals"}
+    return {"version": FORMAT_VERSION, **others, "patterns": [*_listed(document, "patterns", where), *patterns]}
+
+
+def _listed(document: Mapping[str, Any], name: str, where: str) -> list[Any]:
+    found = document.get(name, [])
+    if not isinstance(found, list):
+        raise PatternLoadError(f"{where}: {name} is {shown(found)}; give a list")
+    return cast("list[Any]", found)
+
+
+def _from_indicator(one: Any, kind: str, name: str, dated: Any, place: str) -> dict[str, Any]:
+    if isinstance(one, str):
+        one = {"pattern": one}
+    if not isinstance(one, dict):
+        raise PatternLoadError(f"{place}: {shown(one)}; give an object with pattern or description")
+    found = cast("dict[str, Any]", one)
+    said = found.get("pattern", found.get("description"))
+    if not isinstance(said, str) or not said.strip():
+        raise PatternLoadError(f"{place}: neither pattern nor description says what to look for")
+    weight = found.get("weight", 1.0)
+    if isinstance(weight, int | float) and not isinstance(weight, bool):
+        weight = abs(weight)  # the list says which way it counts
+    known = {key: value for key, value in found.items() if key not in {"pattern", "weight"}}
+    filled = {"id": name, "description": said, "keywords": [said], "source": "quality_signals", "discovered_at": dated}
+    return {**filled, "category": f"{kind}_story_indicators", **known, "type": kind, "weight": weight}
+
+
+def _from_lists(document: dict[str, Any], where: str) -> dict[str, Any]:
+    dated = document.get("last_updated") or _UNDATED
+    patterns: list[dict[str, Any]] = []
+    for name, kind in _LISTS.items():
+        for number, one in enumerate(_listed(document, name, where), start=1):
+            found = _from_indicator(one, kind, f"p_{len(patterns) + 1:03d}", dated, f"{where}: {name}, entry {number}")
+            patterns.append({**found, "source": "learned_patterns"})
+    others = {name: value for name, value in document.items() if name not in {*_LISTS, "valid_tech_paths"}}
+    technical = {"valid_repo_paths": document.get("valid_tech_paths", {})}
+    return {"version": FORMAT_VERSION, "tech_validation": technical, **others, "patterns": patterns}
+
+
+# ------------------------------------------------------------------------------------------------------------- messages
+
+
+def _refusal(error: ValidationError, document: Mapping[str, Any], where: str, text: str | None) -> str:
+    first = error.errors(include_url=False)[0]
+    place, location = where, first["loc"]
+    if location[0] == "patterns" and len(location) > 1 and isinstance(location[1], int):
+        number = location[1]
+        pattern: Any = document["patterns"][number]
+        name = cast("dict[str, Any]", pattern).get("id") if isinstance(pattern, dict) else None
+        called = f" ({escape(name[:60])})" if isinstance(name, str) else ""
+        place, location = f"{_place(where, text, number)}: pattern {number + 1}{called}", location[2:]
+    field = ".".join(str(part) for part in location) or "it"
+    what = "is missing" if first["type"] == "missing" else f"is {shown(first['input'])}: {first['msg']}"
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{place}: {escape(field)} {what}{more}"
+
+
+def _place(where: str, text: str | None, number: int) -> str:
+    """Return the file, and the line where pattern ``number`` (from 0) begins, when the text is there."""
+    if text is None:
+        return where
+    starts = list(_pattern_starts(text))
+    return f"{where}, line {text.count(chr(10), 0, starts[number]) + 1}" if number < len(starts) else where
+
+
+def _pattern_starts(text: str) -> Iterator[int]:
+    """Yield where each element of the patterns begins, in a text that is JSON."""
+    decoder = json.JSONDecoder()
+
+    def past_space(position: int) -> int:
+        found = _SPACE.match(text, position)
+        return position if found is None else found.end()
+
+    position = past_space(0)
+    if text[position] == "{":
+        position = past_space(position + 1)
+        while text[position] != "}":
+            key, position = decoder.raw_decode(text, position)
+            position = past_space(past_space(position) + 1)
+            if key == "patterns":
+                break
+            _, position = decoder.raw_decode(text, position)
+            position = past_space(position)
+            position = past_space(position + 1) if text[position] == "," else position
+    if text[position] != "[":
+        return
+    position = past_space(position + 1)
+    while text[position] != "]":
+        yield position
+        _, position = decoder.raw_decode(text, position)
+        position = past_space(position)
+        position = past_space(position + 1) if text[position] == "," else position
+
+
+def refuse_not_finite(document: Any, where: str) -> None:
+    """Refuse what JSON cannot say and Python reads. Errors: :class:`PatternLoadError` that names the place."""
+    for path in _not_finite(document, ""):
+        raise PatternLoadError(f"{where}: {escape(path)} is not a finite number; JSON has no NaN and no infinity")
+
+
+def _not_finite(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield path
+    elif isinstance(value, dict):
+        for name, below in cast("dict[str, Any]", value).items():
+            yield from _not_finite(below, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for number, below in enumerate(cast("list[Any]", value)):
+            yield from _not_finite(below, f"{path}[{number}]")

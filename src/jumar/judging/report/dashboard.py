@@ -1,0 +1,163 @@
+"""The dashboard of one dual-mode iteration, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jumar.core.text import escape, plural, short_dollars, wrapped
+from jumar.judging.gap import GAP_TARGET, QUALITY_TARGET, GapSummary, LargeGap
+from jumar.judging.report.numbers import number, shortened, signed
+
+if TYPE_CHECKING:
+    from jumar.judging.tracking.track import Tracking
+
+__all__ = ["DualView", "decision", "render_dashboard"]
+
+_MOST_GAPS = 5
+_MOST_ADVICE = 3
+_WIDTH = 80
+_LABEL = 10
+_MET: dict[bool | None, str] = {True: ", met", False: ", missed", None: ""}
+_HELD: dict[bool | None, str] = {True: "held", False: "failed", None: "open"}
+_VERDICTS = {
+    "tracks": "tracks: agrees with the judge beyond chance, a constant and the length of the text",
+    "not_proven": "not proven: these items leave open whether it agrees with the judge",
+    "does_not_track": "does not track: a check failed beyond its interval",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DualView:
+    """What there is to show of one iteration.
+
+    ``tracking`` is None when no item was scored by both judges. ``previous`` is the mean absolute gap of the iteration before.
+    ``match`` is the share of items on which at least one pattern fired, None without patterns. ``unscored`` counts by mode.
+    ``flags`` are those of the expensive judge's health, ``calls`` what was asked of it and ``cached`` what its cache answered;
+    ``stopped`` says why not all items were asked about. ``about`` is what the report tells of where the figures come from.
+    """
+
+    iteration: int
+    items: int
+    summary: GapSummary
+    tracking: Tracking | None
+    match: float | None
+    unscored: Mapping[str, int]
+    cost_usd: float | None
+    previous: float | None = None
+    flags: tuple[str, ...] = ()
+    calls: int = 0
+    cached: int = 0
+    stopped: str | None = None
+    about: tuple[tuple[str, str], ...] = ()
+
+
+def render_dashboard(view: DualView) -> str:
+    """Return the dashboard: averages, gap, the items that are far apart, whether the cheap judge tracks, and a decision."""
+    summary = view.summary
+    cost = "cost not reported" if view.cost_usd is None else short_dollars(view.cost_usd)
+    match = "no patterns" if view.match is None else f"a pattern fired on {view.match:.0%} of the items"
+    scored = f"{summary.scored} of {plural(view.items, 'item')} scored by both judges{_unscored(view.unscored)}"
+    lines = [
+        *_line("iteration", f"{view.iteration}: {scored}"),
+        *_line("judge", f"{number(summary.expensive_avg)} · {plural(view.calls, 'call')}, {view.cached:,} cached · {cost}"),
+        *(_line("stopped", view.stopped) if view.stopped else ()),
+        *(_line("health", ", ".join(view.flags)) if view.flags else ()),
+        *_line("cheap", f"{number(summary.cheap_avg)} · target: at least {QUALITY_TARGET}{_MET[summary.quality_met]} · {match}"),
+        *_line("gap", _gap(summary)),
+        "",
+        *_large(summary.large, view.items),
+        *_tracking(view.tracking),
+    ]
+    return "\n".join([*lines, "", *wrapped(f"DECISION: {escape(decision(view))}", _WIDTH, _LABEL), ""])
+
+
+def _line(label: str, text: str) -> list[str]:
+    """Return ``text`` after its label in lines that fit a terminal, further ones below the first."""
+    return wrapped(f"{label:<{_LABEL}}{escape(text)}", _WIDTH, _LABEL)
+
+
+def _gap(summary: GapSummary) -> str:
+    if summary.abs_gap_mean is None or summary.gap is None:
+        return "none: no item was scored by both judges"
+    way = "too strict" if summary.gap > 0 else "too generous"
+    on_average = f"signed {signed(summary.gap)}: the cheap judge is {way} on average" if round(summary.gap, 2) else "signed 0.00"
+    return f"MAE {number(summary.abs_gap_mean)} · target: at most {GAP_TARGET}{_MET[summary.gap_met]} · {on_average}"
+
+
+def _large(large: tuple[LargeGap, ...], items: int) -> list[str]:
+    if not large:
+        return _line("far apart", f"no item by more than {GAP_TARGET}")
+    lines = _line("far apart", f"{len(large):,} of {plural(items, 'item')} by more than {GAP_TARGET}, the farthest first")
+    told: set[str] = set()
+    for one in large[:_MOST_GAPS]:
+        lines.append(f"  {escape(one.story_id)}: judge {one.expensive:.2f}, cheap {one.cheap:.2f}, gap {one.gap:+.2f}")
+        if one.issue not in told:  # what is said of an item above is not said again
+            lines += wrapped(f"    Issue: {escape(shortened(one.issue))}", _WIDTH, 11)
+        if one.action not in told:
+            lines += wrapped(f"    Action: {escape(one.action)}", _WIDTH, 12)
+        told |= {one.issue, one.action}
+    more = len(large) - _MOST_GAPS
+    lines += [f"  … and {more:,} more: gap_analysis.json has them all (-o DIR)"] if more > 0 else []
+    return [*lines, *_elsewhere(large)]
+
+
+def _elsewhere(large: tuple[LargeGap, ...]) -> list[str]:
+    """Return what the items that are not shown speak for, the surest first."""
+    shown = {one.support.phrase for one in large[:_MOST_GAPS] if one.support is not None}
+    others = {one.support.phrase: one.support for one in large if one.support is not None and one.support.phrase not in shown}
+    surest = sorted(others.values(), key=lambda one: -one.errors)[:_MOST_ADVICE]
+    return [line for one in surest for line in _line("advice", one.says)]
+
+
+def _tracking(tracking: Tracking | None) -> list[str]:
+    if tracking is None:
+        return []
+    figures, constant, length = tracking.agreement, tracking.baselines["constant"], tracking.baselines["length_only"]
+    rows: list[tuple[str, Any, Any, Any]] = [
+        ("MAE", figures.mae, constant.mae, length.mae),
+        (
+            "share off by more than half",
+            figures.off_by_more_than_half,
+            constant.off_by_more_than_half,
+            length.off_by_more_than_half,
+        ),
+        ("Spearman", figures.spearman, constant.spearman, length.spearman),
+        ("Kendall", figures.kendall, constant.kendall, length.kendall),
+        ("quadratic kappa", figures.quadratic_kappa, constant.quadratic_kappa, length.quadratic_kappa),
+    ]
+    lines = ["", f"  {'':<27}{'cheap':>8}{'constant':>10}{'length':>8}"]
+    lines += [f"  {name:<27}{number(own):>8}{number(one):>10}{number(other):>8}" for name, own, one, other in rows]
+    lines.append("")
+    if tracking.noise is not None:
+        lines += _line("noise", f"two readings of the judge differ by {number(tracking.noise.mean_abs_difference)} on average")
+    lines += [line for one in tracking.checks for line in _line(_HELD[one.held], one.says)]
+    return [*lines, *_line("verdict", _VERDICTS[tracking.verdict])]
+
+
+def decision(view: DualView) -> str:
+    """Return what to do next, in a sentence."""
+    summary, tracking = view.summary, view.tracking
+    if summary.abs_gap_mean is None or tracking is None:
+        return "No item was scored by both judges: there is nothing to decide from"
+    if "all_same_score" in view.flags:
+        return "The expensive judge says the same of everything: nothing can be learned from it. Mend its rubric"
+    if "high_variance" in view.flags and tracking.verdict != "tracks":
+        return "The expensive judge differs from itself by more than the gap may be: first ask it more often, or mend its rubric"
+    if tracking.verdict == "tracks" and summary.quality_met:
+        return "The cheap judge tracks the expensive one and its average is met; stable when the next iteration says so too"
+    if tracking.verdict == "tracks":
+        return "The cheap judge tracks the expensive one; the items are not good enough yet"
+    if view.previous is not None and summary.abs_gap_mean < view.previous:
+        return "Gap improving, continuing optimization"
+    if view.previous is not None and summary.abs_gap_mean > view.previous:
+        return "Gap growing: look at what changed since the last iteration"
+    if summary.gap_met:
+        return "The mean gap is small, but that the cheap judge tracks is not proven: look at the checks"
+    return "Gap over its target: read the items that are far apart; `jumar learn` makes a cheap judge from these verdicts"
+
+
+def _unscored(unscored: Mapping[str, int]) -> str:
+    told = [f"{count} unscored in {mode} mode" for mode, count in unscored.items() if count]
+    return f" ({', '.join(told)})" if told else ""

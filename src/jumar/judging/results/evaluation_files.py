@@ -1,0 +1,154 @@
+"""What an evaluation writes: a line an item, and the folder of one iteration. Nothing is seen there before it is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from jumar.core.files import as_write_error, fsync_directory, rename_new, sweep, temporary_name
+from jumar.core.lock import LoopLock
+from jumar.core.text import escape
+from jumar.core.version import __version__
+from jumar.errors import UsageError
+from jumar.judging.items.item import Item
+from jumar.judging.results.iteration_folder import new_iteration, sources_of
+
+__all__ = ["EvaluationFiles", "check_per_item", "claimed", "item_row"]
+
+
+def item_row(item: Item) -> str:
+    """Return an item as JSON: a story's fields, else ``text``; ``prompt``, ``context`` and ``group`` where there are any."""
+    row: dict[str, Any] = item.story.model_dump() if item.story is not None else {"id": item.id, "text": item.text}
+    if item.story is None and item.prompt:
+        row["prompt"] = item.prompt
+    if item.story is None and item.context:
+        row["context"] = item.context
+    if item.group is not None:
+        row["group"] = item.group
+    return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+def check_per_item(target: Path | None, *inputs: Path | None) -> None:
+    """Refuse a file of rows that cannot be written, or that is one of ``inputs``. Errors: :class:`jumar.errors.UsageError`."""
+    if target is None:
+        return
+    shown = f"--per-item {escape(str(target))}"
+    if str(target) == "-":
+        raise UsageError(f"{shown}: name a file; stdout has the summary, or with --json the document")
+    if not target.absolute().parent.is_dir():
+        raise UsageError(f"{shown}: its folder does not exist; make it first")
+    if target.is_dir():
+        raise UsageError(f"{shown}: is a folder; name a file")
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{shown}: is no regular file; name another one")
+    for one in inputs:
+        if one is not None and one.exists() and target.exists() and target.samefile(one):
+            raise UsageError(f"{shown}: would replace what is read from; name another file")
+
+
+@contextlib.contextmanager
+def claimed(target: Path | None) -> Generator[None]:
+    """Keep the file of rows for this process, before anything is paid for; None is no file.
+
+    Errors: :class:`jumar.errors.LockedError` that names the evaluation which writes there.
+    """
+    if target is None:
+        yield
+        return
+    place = target.resolve()
+    sweep(place.parent)
+    with LoopLock(place.with_name(f".{place.name}.lock"), what=f"--per-item {escape(str(target))}") as lock:
+        try:
+            yield
+        finally:
+            lock.path.unlink(missing_ok=True)
+
+
+class EvaluationFiles:
+    """Collects rows in temporary files; :meth:`finish` gives them their names, leaving without it deletes them.
+
+    ``per_item`` is replaced; below ``output`` a new ``iteration_N`` is made, N one more than the highest there. Errors:
+    :class:`jumar.errors.UsageError` for a folder that does not exist, :class:`jumar.errors.StoreWriteError` of the disk.
+    """
+
+    def __init__(self, per_item: Path | None, output: Path | None) -> None:
+        self._per_item = per_item
+        self._output = output
+        self._lines: IO[str] | None = None
+        self._arrays: dict[str, IO[str]] = {}
+        self._temporary: Path | None = None
+        self._count = 0
+        self._stack = contextlib.ExitStack()
+        self.directory: Path | None = None
+
+    def __enter__(self) -> Self:
+        token = temporary_name()
+        if self._per_item is not None:
+            with as_write_error("write", self._per_item):
+                self._lines = self._per_item.with_name(self._per_item.name + token).open("x", encoding="utf-8")
+        if self._output is not None:
+            _, self._temporary, self.directory = self._stack.enter_context(new_iteration(self._output))
+            with as_write_error("write into", self._output):
+                self._begin(self._temporary, "stories.json", "[")
+                self._begin(self._temporary, "cheap_eval.json", '{"mode": "cheap", "individual_scores": [')
+        return self
+
+    def add(self, rows: Sequence[tuple[str, str, str]]) -> None:
+        """Write the rows of further items: for ``--per-item``, their results, and they themselves."""
+        if not rows:
+            return
+        with as_write_error("write", self._per_item or self._output or Path()):
+            if self._lines is not None:
+                self._lines.writelines(f"{row}\n" for row, _, _ in rows)
+            if self._arrays:
+                between = ",\n" if self._count else "\n"
+                self._arrays["cheap_eval.json"].write(between + ",\n".join(result for _, result, _ in rows))
+                self._arrays["stories.json"].write(between + ",\n".join(item for _, _, item in rows))
+        self._count += len(rows)
+
+    def finish(self, document: Mapping[str, Any], items: Path, patterns: Path | None) -> None:
+        """Close what was collected with the figures over all of it, and give it its names."""
+        with as_write_error("write", self._per_item or self._output or Path()):
+            if self._temporary is not None and self.directory is not None:
+                figures = {"gestalt_avg": document["cheap"]["gestalt_avg"], "story_count": document["story_count"]}
+                self._arrays["cheap_eval.json"].write(
+                    "\n], " + json.dumps({**figures, **document["cheap"]}, allow_nan=False)[1:] + "\n"
+                )
+                self._arrays["stories.json"].write("\n]\n")
+                for stream in self._arrays.values():
+                    _close(stream)
+                manifest = {**document, "jumar": __version__, "sources": sources_of(items), "patterns": sources_of(patterns)}
+                self._begin(
+                    self._temporary, "manifest.json", json.dumps({**manifest, "output": None}, indent=2, allow_nan=False) + "\n"
+                )
+                _close(self._arrays["manifest.json"])
+                fsync_directory(self._temporary)
+                rename_new(self._temporary, self.directory)
+            if self._lines is not None and self._per_item is not None:
+                _close(self._lines)
+                Path(self._lines.name).replace(self._per_item)
+                fsync_directory(self._per_item.absolute().parent)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for stream in (*self._arrays.values(), *((self._lines,) if self._lines is not None else ())):
+            with contextlib.suppress(OSError):
+                stream.close()
+        if self._lines is not None:
+            Path(self._lines.name).unlink(missing_ok=True)
+        self._stack.close()
+
+    def _begin(self, folder: Path, name: str, text: str) -> None:
+        stream = (folder / name).open("x", encoding="utf-8")
+        self._arrays[name] = stream
+        stream.write(text)
+
+
+def _close(stream: IO[str]) -> None:
+    stream.flush()
+    os.fsync(stream.fileno())
+    stream.close()

@@ -1,0 +1,1 @@
+"""Whether a learned set tracks its judge, and how that is proved."""

@@ -1,0 +1,267 @@
+"""Whether a cheap score can be had for nothing: real items made worse, or just longer, must not score higher. Pure.
+
+A measure that becomes a target is gamed (Goodhart). Each probe makes of an item one that says less or the same: it is stuffed
+with the set's own good phrases, and attacked in every other way of :mod:`jumar.learning.proof.attacks`. The mean change of the
+score may be zero or less; a small bound is allowed, and the whole interval by groups has to respect it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumar.judging.items.item import Item
+from jumar.judging.patterns.calibration import Curve
+from jumar.judging.patterns.matcher import literals
+from jumar.judging.patterns.models import PatternSet, PatternV2
+from jumar.judging.tracking.intervals import Interval, bootstrap
+from jumar.judging.tracking.track import pair
+from jumar.learning.proof.attacks import ATTACKS, MANY, Means, stuffed, stuffings
+from jumar.learning.proposals.matching import text_that_fires
+
+__all__ = ["PROBES", "TOLERANCE", "Cheat", "ProbeReport", "ProbeResult", "cheat_of", "good_phrases", "probe", "probed"]
+
+Floats = NDArray[np.float64]
+
+TOLERANCE: Final = 0.1
+"""Points of the scale from 1 to 5 that a probe may raise the mean score by: a fifth of the gap that convergence allows."""
+
+MOST_ITEMS: Final = 240
+"""Items that are probed, drawn by their ids: each is scored in dozens of versions, and a mean needs no more."""
+
+_MOST_APPENDED: Final = 200
+_WORST: Final = 3
+STUFFING: Final = "stuffing"
+PROBES: Final = (STUFFING, *ATTACKS)
+"""The names of the probes."""
+
+_MEANS: Final = Means(
+    filler=(
+        "There is more to say about this.",
+        "This goes on for a while.",
+        "Other things could be mentioned here as well.",
+        "It is as it is, and so it goes.",
+        "All of this has been said before in one way or another.",
+    ),
+    long_words=("responsibility", "understanding", "international", "nevertheless", "straightforward", "approximately"),
+    after_verb="not",
+    in_front="It is not true that",
+)
+
+
+def _good(patterns: PatternSet) -> list[PatternV2]:
+    found = [one for one in patterns.patterns if one.type == "good" and one.status == "active"]
+    return sorted(found, key=lambda one: -one.weight)
+
+
+def good_phrases(patterns: PatternSet) -> tuple[str, ...]:
+    """Return the phrases of active good patterns, those of the largest weight first."""
+    return tuple(dict.fromkeys(phrase for one in _good(patterns) for phrase in literals(one)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cheat:
+    """What somebody who reads a set would write down.
+
+    ``phrases`` are those of good patterns and texts on which their expressions fire, the heaviest first. ``unprobed`` are the
+    points of good patterns of whose expressions no such text could be made, by their ids. ``many`` is how much is appended of
+    what features count.
+    """
+
+    phrases: tuple[str, ...] = ()
+    unprobed: Mapping[str, float] | None = None
+    many: int = MANY
+
+
+def cheat_of(patterns: PatternSet) -> Cheat:
+    """Return what would be written down to have a high score by ``patterns``. Points of a set without a curve are its weights."""
+    card = patterns.scorecard()
+    unit = 1.0 if card is None else card.unit * _steepest(card.curve)
+    phrases: list[str] = []
+    unprobed: dict[str, float] = {}
+    for one in _good(patterns):
+        phrases += literals(one)
+        if one.regex is not None and not literals(one):
+            made = text_that_fires(one)
+            if made is None:
+                unprobed[one.id] = unit * one.weight
+            else:
+                phrases.append(made)
+    asked = [one.at_least for one in _good(patterns) if one.at_least is not None and one.feature is not None]
+    many = max((math.ceil(one) for one in asked if one <= _MOST_APPENDED), default=0)
+    return Cheat(phrases=tuple(dict.fromkeys(phrases)), unprobed=unprobed, many=max(MANY, many))
+
+
+def _steepest(curve: Curve) -> float:
+    """Return the largest slope of a curve, 1.0 of one that has none."""
+    rises = [
+        (high - low) / (right - left) for low, high, left, right in zip(curve.y, curve.y[1:], curve.x, curve.x[1:], strict=False)
+    ]
+    return max(rises, default=1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult:
+    """What one probe did to the scores of ``items`` items that it changed; 0 where there was nothing to change.
+
+    ``mean_change`` is in points, with its 95 % interval by groups; ``raised`` the share of items that scored higher. ``worst``
+    are the ids of those that gained most, at most three. ``how`` says of stuffing how much of it gained most, ``unprobed`` are
+    points of patterns that could not be tried.
+    """
+
+    name: str
+    items: int
+    mean_change: float | None
+    interval: Interval | None
+    raised: float | None
+    tolerance: float
+    worst: tuple[str, ...]
+    how: str = ""
+    unprobed: float = 0.0
+
+    @property
+    def most(self) -> float:
+        """The upper end of the interval, or the mean where there is none, in points; 0 where nothing was changed."""
+        most = self.mean_change if self.interval is None else self.interval.high
+        return 0.0 if most is None else most
+
+    @property
+    def passed(self) -> bool:
+        """Whether the whole interval, or the mean where there is none, is within the tolerance, and so is what was not tried."""
+        return self.most <= self.tolerance and self.unprobed <= self.tolerance
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "passed": self.passed,
+            "items": self.items,
+            "mean_change": self.mean_change,
+            "interval": pair(self.interval),
+            "raised": self.raised,
+            "tolerance": self.tolerance,
+            "worst": list(self.worst),
+            "how": self.how,
+            "unprobed": self.unprobed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReport:
+    """All probes of one set. A set that fails one is not converged."""
+
+    results: tuple[ProbeResult, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(one.passed for one in self.results)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Names of the probes that raise the score."""
+        return tuple(one.name for one in self.results if not one.passed)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"passed": self.passed, "probes": {one.name: one.to_json() for one in self.results}}
+
+
+def probe(
+    items: Sequence[Item],
+    score: Callable[[Item], float | None],
+    cheat: Cheat | None = None,
+    *,
+    seed: int = 0,
+    tolerance: float = TOLERANCE,
+) -> ProbeReport:
+    """Return what the probes do to real items. ``score`` is the cheap score from 1 to 5, None where it abstains.
+
+    ``cheat`` is that of :func:`cheat_of`. Of many items 240 are probed. The same seed gives the same probes, whatever the order
+    of the items.
+    """
+    chosen = sorted(items, key=lambda one: (_number(seed, "", one), one.id))[:MOST_ITEMS]
+    before = [score(item) for item in chosen]
+    used, known = cheat or Cheat(), [(item, old) for item, old in zip(chosen, before, strict=True) if old is not None]
+
+    def changes(attack: Callable[[Item, Random], Item], name: str) -> Floats:
+        """Return ``(items,)`` changes of the score, not a number where the item stayed what it was."""
+        found = np.full(len(known), np.nan)
+        for place, (item, old) in enumerate(known):
+            made = attack(item, Random(_number(seed, name, item)))  # noqa: S311 - a shuffle, no secret
+            if made.text != item.text:
+                new = score(made)
+                found[place] = (1.0 if new is None else new) - old
+        return found
+
+    columns = {
+        (STUFFING, how): changes(lambda item, draw, own=own: stuffed(item, own, draw), STUFFING)
+        for how, own in stuffings(used.phrases).items()
+    }
+    columns |= {(name, ""): changes(_attack(name, used), name) for name in ATTACKS}
+    results = _results([item for item, _ in known], columns, seed, tolerance)
+    tried = [one for one in results if one.name == STUFFING] or [_nothing(STUFFING, tolerance)]
+    worst = max(tried, key=lambda one: one.most if one.items else -math.inf)
+    unprobed = sum((used.unprobed or {}).values())
+    return ProbeReport((replace(worst, unprobed=unprobed), *(one for one in results if one.name != STUFFING)))
+
+
+def _attack(name: str, cheat: Cheat) -> Callable[[Item, Random], Item]:
+    means = replace(_MEANS, many=cheat.many)
+    return lambda item, draw: ATTACKS[name](item, means, draw)
+
+
+def _number(seed: int, name: str, item: Item) -> int:
+    digest = hashlib.sha256(f"{seed}\0{name}\0{item.id}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big")
+
+
+def _nothing(name: str, tolerance: float) -> ProbeResult:
+    return ProbeResult(name=name, items=0, mean_change=None, interval=None, raised=None, tolerance=tolerance, worst=())
+
+
+def _results(items: Sequence[Item], columns: Mapping[tuple[str, str], Floats], seed: int, tolerance: float) -> list[ProbeResult]:
+    """Return a result for each column of changes; all of them are resampled together."""
+    names = list(columns)
+    values = np.stack([columns[name] for name in names], axis=1) if items else np.zeros((0, len(names)))
+    seen = ~np.isnan(values)
+    sums = np.where(seen, values, 0.0)
+
+    def means(at: NDArray[np.int64]) -> dict[str, float | None]:
+        counts = seen[at].sum(axis=0)
+        found = (sums[at].sum(axis=0) / np.maximum(counts, 1)).tolist()
+        return {
+            str(place): mean if count else None for place, (mean, count) in enumerate(zip(found, counts.tolist(), strict=True))
+        }
+
+    intervals = bootstrap([item.group for item in items], means, seed=seed) if items else {}
+    results: list[ProbeResult] = []
+    for place, (name, how) in enumerate(names):
+        own = np.flatnonzero(seen[:, place])
+        if not own.size:
+            results.append(_nothing(name, tolerance))
+            continue
+        changed = values[own, place]
+        gained = sorted((at for at in own.tolist() if values[at, place] > 0), key=lambda at: (-values[at, place], items[at].id))
+        results.append(
+            ProbeResult(
+                name=name,
+                items=own.size,
+                mean_change=float(changed.mean()),
+                interval=intervals[str(place)],
+                raised=float((changed > 0).mean()),
+                tolerance=tolerance,
+                worst=tuple(items[at].id for at in gained[:_WORST]),
+                how=how,
+            )
+        )
+    return results
+
+
+def probed(name: str, item: Item, phrases: Sequence[str] = (), *, seed: int = 0) -> Item:
+    """Return ``item`` as the probe makes it; of a story the description is changed. Errors: KeyError for an unknown probe."""
+    draw = Random(_number(seed, name, item))  # noqa: S311 - a shuffle, no secret
+    return stuffed(item, phrases, draw) if name == STUFFING else ATTACKS[name](item, _MEANS, draw)

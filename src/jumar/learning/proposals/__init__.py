@@ -1,0 +1,1 @@
+"""Where patterns are proposed from."""

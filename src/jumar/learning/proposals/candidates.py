@@ -1,0 +1,356 @@
+"""Proposals without a model: what stands in the texts that the cheap judge scored wrong, and not as often in the others.
+
+Only items whose gap is over the threshold *and* over the judge's own noise count as scored wrong; the other learn items are what
+they are held against. Every phrase that is proposed stands in a text that was given, and what was said of it is kept with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from jumar.core.extras import need_extra
+from jumar.judging.patterns.keywords import domain_terms
+from jumar.judging.patterns.matcher import PatternMatcher, folded
+from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
+from jumar.judging.patterns.proposed import UNDATED, pattern_id, pattern_key
+from jumar.learning.proposals.contrast import Contrast, Strength
+from jumar.learning.proposals.judge_words import phrases_of, quotes_of
+from jumar.learning.proposals.terms import find_terms
+
+if TYPE_CHECKING:
+    from jumar.learning.targets import Target
+
+__all__ = ["BREADTHS", "Breadth", "GapItem", "gap_items", "propose"]
+
+Source = Literal["log_odds", "chi_square", "judge_words", "tech_paths", "word_family"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapItem:
+    """A learn item with both judges' scores, from 1 to 5. ``noise`` is how far two readings of the judge differ, in points."""
+
+    id: str
+    text: str
+    expensive: float
+    cheap: float
+    noise: float = 0.0
+    strengths: tuple[str, ...] = ()
+    weaknesses: tuple[str, ...] = ()
+    reasoning: str = ""
+    group: str | None = None
+
+    @property
+    def gap(self) -> float:
+        """Expensive - cheap: above 0 where the cheap judge was too strict."""
+        return self.expensive - self.cheap
+
+    def is_large(self, threshold: float) -> bool:
+        """Return whether the gap is over the threshold and over the judge's own noise."""
+        return abs(self.gap) > max(threshold, self.noise)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breadth:
+    """How widely proposals are looked for: words a phrase, texts it stands in, kinds of source, a factor on the number."""
+
+    words: int
+    least: int
+    sources: tuple[Source, ...]
+    factor: float
+
+
+BREADTHS: Final = (
+    Breadth(words=3, least=6, sources=("log_odds", "chi_square", "judge_words", "tech_paths"), factor=1.0),
+    Breadth(words=4, least=5, sources=("log_odds", "chi_square", "judge_words", "tech_paths", "word_family"), factor=1.5),
+    Breadth(words=4, least=4, sources=("log_odds", "chi_square", "judge_words", "tech_paths", "word_family"), factor=2.0),
+    Breadth(words=5, least=3, sources=("log_odds", "chi_square", "judge_words", "tech_paths", "word_family"), factor=3.0),
+)
+"""By diversity, from 0 to 3."""
+
+_Z: Final = 1.0  # standard errors of the log odds below which a term tells nothing
+_READ: Final = 1_000  # items with a gap whose reasons and paths are read
+_MOST_PHRASES: Final = 20_000
+_NAMED: Final = 20  # items that a proposal's provenance names
+_EXPLORED: Final = 0.15  # share of the places that is drawn from further down, a step of diversity
+_VALUE: Final = re.compile(
+    r"\b(?:users?\s+(?:can|will|want|need|expect)|customers?\s+(?:can|will)|allow|enabl|improv|reduc|sav(?:e|es|ed|ing)\b|"
+    r"prevent|benefit|frustrat|so\s+that)"
+)
+_TELLS_VALUE: Final = re.compile(r"\b(?:values?|benefits?|pain)\b", re.IGNORECASE)
+_PATH: Final = re.compile(r"\w/\w|\.(?:pyi?|tsx?|jsx?|php|rb|go|rs|java|json|ya?ml|toml|sql)$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    phrases: tuple[str, ...]
+    where: Any  # (items,) positions of the texts it stands in, ascending
+    strength: Strength
+    source: Source
+    rank: float
+    judge_words: tuple[str, ...] = ()
+
+
+def gap_items(targets: Iterable[Target], cheap: Mapping[str, float], *, noise: float = 0.0) -> list[GapItem]:
+    """Return the targets that the cheap judge scored too, ``cheap`` by id, in their order.
+
+    ``noise`` is the judge's noise over all items; of an item that was read several times its own counts where it is larger.
+    """
+    return [
+        GapItem(
+            id=one.item.id,
+            text=one.item.text,
+            expensive=one.score,
+            cheap=cheap[one.item.id],
+            noise=max(noise, one.noise or 0.0),
+            strengths=one.strengths,
+            weaknesses=one.weaknesses,
+            reasoning=one.reasoning,
+            group=one.group,
+        )
+        for one in targets
+        if one.item.id in cheap
+    ]
+
+
+def propose(
+    items: Sequence[GapItem],
+    *,
+    threshold: float = 0.5,
+    known: PatternSet | None = None,
+    tried: Collection[str] = (),
+    iteration: int = 0,
+    diversity: int = 0,
+    limit: int = 200,
+    seed: int = 0,
+    at: datetime = UNDATED,
+) -> list[PatternProposal]:
+    """Return proposals for the items' large gaps, the most telling first; at most ``limit``, times the breadth's factor.
+
+    ``known`` and ``tried`` (ids by :func:`jumar.judging.patterns.proposed.pattern_id`) are not proposed again. With
+    ``diversity`` from 0 to 3 phrases may be longer and rarer, forms of one word are put together, and some places go by lot
+    (``seed``) to candidates further down. The same arguments give the same proposals. Nothing is proposed where no gap is
+    large. Errors: ValueError for a ``diversity`` or ``limit`` out of range; :class:`jumar.errors.MissingExtraError`.
+    """
+    if not 0 <= diversity < len(BREADTHS):
+        raise ValueError(f"diversity = {diversity} should be from 0 to {len(BREADTHS) - 1}")
+    if limit < 1:
+        raise ValueError(f"limit = {limit} should be at least 1")
+    need_extra("judge", "proposing patterns", "numpy", "ahocorasick_rs")
+    breadth = BREADTHS[diversity]
+    contrast = Contrast.of([one.gap if one.is_large(threshold) else 0.0 for one in items], [one.group for one in items])
+    if contrast is None:
+        return []
+    random = Random(seed)  # noqa: S311 - which candidates get a place, nothing secret
+    found = _distinct(_candidates(items, contrast, breadth, random))
+    taken = set(tried) | {pattern_key(one) for one in (known.patterns if known is not None else ())}
+    drawn = _drawn(found, round(limit * breadth.factor), diversity * _EXPLORED, random, taken)
+    return [_proposal(one, items, contrast, iteration, at) for one in drawn]
+
+
+def _candidates(items: Sequence[GapItem], contrast: Contrast, breadth: Breadth, random: Random) -> Iterator[_Candidate]:
+    texts = [one.text for one in items]
+    least = max(2, min(breadth.least, len(items) // 5))
+    terms = find_terms(texts, words=breadth.words, least=least)
+    strengths = contrast.strengths(terms.where)
+    for phrase, where, strength in zip(terms.phrases, terms.where, strengths, strict=True):
+        if strength.z < _Z or not contrast.two_groups(where, strength.kind):
+            continue
+        if "log_odds" in breadth.sources:
+            yield _Candidate((phrase,), where, strength, "log_odds", strength.z)
+        if "chi_square" in breadth.sources:
+            yield _Candidate((phrase,), where, strength, "chi_square", strength.chi_square)
+    if "word_family" in breadth.sources:
+        yield from _families(terms.phrases, terms.where, contrast)
+    large = [place for place, one in enumerate(contrast.signs) if one]
+    if len(large) > _READ:
+        large = sorted(random.sample(large, _READ))
+    yield from _looked_up(items, large, contrast, breadth)
+
+
+def _families(phrases: Sequence[str], wheres: Sequence[Any], contrast: Contrast) -> Iterator[_Candidate]:
+    """Yield the forms of one word together, where at least two of them stand in the texts."""
+    import numpy as np
+
+    from jumar.judging.patterns.english import stem
+
+    families: dict[str, list[int]] = {}
+    for place, phrase in enumerate(phrases):
+        if phrase.isalpha() and phrase.isascii():
+            families.setdefault(stem(phrase), []).append(place)
+    several = [members for members in families.values() if len(members) > 1]
+    together = [np.unique(np.concatenate([wheres[one] for one in members])) for members in several]
+    for members, where, strength in zip(several, together, contrast.strengths(together), strict=True):
+        if strength.z >= _Z and contrast.two_groups(where, strength.kind):
+            yield _Candidate(tuple(phrases[one] for one in members), where, strength, "word_family", strength.z)
+
+
+def _looked_up(items: Sequence[GapItem], large: Sequence[int], contrast: Contrast, breadth: Breadth) -> Iterator[_Candidate]:
+    """Yield phrases of the judge's reasons, and paths, for the texts in which they really stand."""
+    import numpy as np
+
+    said = _said(items, large, contrast, breadth.words) if "judge_words" in breadth.sources else {}
+    paths = _paths(items, large) if "tech_paths" in breadth.sources else []
+    phrases = [*dict.fromkeys([*said, *paths])]
+    where: list[list[int]] = [[] for _ in phrases]
+    matcher = PatternMatcher(_bare(phrase) for phrase in phrases)
+    for place, item in enumerate(items):
+        for index in matcher.fired(item.text):
+            where[index].append(place)
+    arrays = [np.asarray(one, dtype=np.int64) for one in where]
+    for phrase, there, strength in zip(phrases, arrays, contrast.strengths(arrays), strict=True):
+        if not there.size:
+            continue
+        if phrase in said:
+            heard = said[phrase]
+            own = heard.places.intersection(there.tolist())
+            if own:
+                told = strength.towards(heard.kind)
+                # what the judge quoted, or said of several texts in which it stands, comes before what it said of one
+                rank = (10.0 if heard.quoted else 0.0) + len(own) + 0.1 * len(phrase.split()) + max(0.0, told.z)
+                yield _Candidate((phrase,), there, told, "judge_words", rank, heard.statements)
+        elif strength.z >= _Z and there.size > 1 and contrast.two_groups(there, strength.kind):
+            yield _Candidate((phrase,), there, strength, "tech_paths", strength.z)
+
+
+@dataclass(slots=True)
+class _Heard:
+    kind: Literal["good", "bad"]
+    places: set[int]
+    statements: tuple[str, ...]
+    quoted: bool
+
+
+def _said(items: Sequence[GapItem], large: Sequence[int], contrast: Contrast, words: int) -> dict[str, _Heard]:
+    """Return the phrases of what the judge said about items with a gap, and about which items."""
+    found: dict[tuple[str, Literal["good", "bad"]], _Heard] = {}
+    for place in large:
+        item = items[place]
+        kind: Literal["good", "bad"] = "good" if contrast.signs[place] > 0 else "bad"
+        named = item.strengths if kind == "good" else item.weaknesses
+        text = folded(item.text)
+        for statement in (*named, item.reasoning) if named else (item.reasoning,):
+            quotes = [folded(one) for one in quotes_of(statement)]
+            for phrase in phrases_of(statement, words=words):
+                if phrase not in text or (statement is item.reasoning and named and not any(phrase in one for one in quotes)):
+                    continue  # next to named reasons only what the reasoning quotes is about the signal
+                heard = found.setdefault((phrase, kind), _Heard(kind, set(), (), quoted=False))
+                heard.places.add(place)
+                heard.quoted = heard.quoted or any(phrase in one for one in quotes)
+                if len(heard.statements) < 3 and statement not in heard.statements:
+                    heard.statements = (*heard.statements, statement)
+    ranked = sorted(found.items(), key=lambda one: (not one[1].quoted, -len(one[1].places), one[0]))[:_MOST_PHRASES]
+    best: dict[str, _Heard] = {}
+    for (phrase, _), heard in ranked:
+        best.setdefault(phrase, heard)
+    return best
+
+
+def _paths(items: Sequence[GapItem], large: Sequence[int]) -> list[str]:
+    found: dict[str, None] = {}
+    for place in large:
+        if len(found) < _MOST_PHRASES:
+            found.update(dict.fromkeys(folded(term) for term in domain_terms(items[place].text) if _PATH.search(term)))
+    return list(found)
+
+
+def _distinct(candidates: Iterable[_Candidate]) -> list[_Candidate]:
+    """Return of each source one candidate for a sign and a set of texts: the shortest phrase, which fires most widely."""
+    best: dict[tuple[str, bytes, str], _Candidate] = {}
+    for one in candidates:
+        key = (one.strength.kind, one.where.tobytes(), one.source)
+        other = best.get(key)
+        if other is None or _shorter(one, other):
+            best[key] = one
+    return sorted(best.values(), key=lambda one: (-one.rank, one.phrases))
+
+
+def _shorter(one: _Candidate, other: _Candidate) -> bool:
+    if one.source == "judge_words":  # the judge's own words are kept whole: the more of them, the less they mean by accident
+        return (-one.rank, one.phrases) < (-other.rank, other.phrases)
+    sizes = [(len(each.phrases[0].split()), len(each.phrases[0]), each.phrases) for each in (one, other)]
+    return sizes[0] < sizes[1]
+
+
+def _drawn(ranked: list[_Candidate], limit: int, share: float, random: Random, taken: Collection[str]) -> list[_Candidate]:
+    """Return at most ``limit`` candidates, each of another pattern: the sources and the two signs in turn, best first."""
+    queues: dict[tuple[str, str], list[_Candidate]] = {}
+    for one in ranked:
+        queues.setdefault((one.source, one.strength.kind), []).append(one)
+    order = [queues[key] for key in sorted(queues)]
+    drawn: list[_Candidate] = []
+    seen: set[str] = set(taken)
+    while order and len(drawn) < limit:
+        for queue in order:
+            one = queue.pop(random.randrange(len(queue)) if random.random() < share else 0)
+            pattern = _pattern(one, UNDATED)
+            names = {pattern_key(pattern), pattern_id(pattern)}
+            if names.isdisjoint(seen):
+                seen |= names
+                drawn.append(one)
+            if len(drawn) == limit:
+                break
+        order = [queue for queue in order if queue]
+    return sorted(drawn, key=lambda one: (-one.strength.z, one.phrases))
+
+
+def _bare(phrase: str) -> PatternV2:
+    return PatternV2.model_construct(
+        id=phrase, type="good", description="", keywords=[], phrases=[phrase], regex=None, status="provisional", source=""
+    )
+
+
+def _category(one: _Candidate) -> str:
+    if all(_PATH.search(phrase) for phrase in one.phrases):
+        return "valid_tech_paths" if one.strength.kind == "good" else "bad_story_indicators"
+    if one.strength.kind == "bad":
+        return "bad_story_indicators"
+    is_value = any(_VALUE.search(phrase) for phrase in one.phrases) or any(map(_TELLS_VALUE.search, one.judge_words))
+    return "value_phrases" if is_value else "good_story_indicators"
+
+
+def _pattern(one: _Candidate, at: datetime) -> PatternV2:
+    phrases = list(one.phrases)
+    pattern = PatternV2(
+        id="p_new",
+        type=one.strength.kind,
+        description=f"says {', '.join(map(repr, phrases))}",
+        keywords=phrases,
+        phrases=phrases,
+        source=f"learned:{one.source}",
+        discovered_at=at,
+        status="provisional",
+        category=_category(one),
+    )
+    return pattern.model_copy(update={"id": pattern_id(pattern)})
+
+
+def _proposal(one: _Candidate, items: Sequence[GapItem], contrast: Contrast, iteration: int, at: datetime) -> PatternProposal:
+    pattern = _pattern(one, at).model_copy(update={"learned_iter": iteration})
+    side = 1 if pattern.type == "good" else -1
+    told, places = one.strength, cast("list[int]", one.where.tolist())
+    shown = ", ".join(f"'{phrase}'" for phrase in one.phrases)
+    scored = "too low" if side > 0 else "too high"
+    rationale = (
+        f"{shown} stands in {told.with_gap} of {told.of_gap} items that the cheap judge scored {scored} and in "
+        f"{told.elsewhere} of {told.of_others} others (log odds {told.log_odds:+.2f}, z {told.z:.1f}, chi-square "
+        f"{told.chi_square:.1f})"
+    )
+    if one.judge_words:
+        rationale += f"; the expensive judge said: {one.judge_words[0]}"
+    return PatternProposal(
+        pattern=pattern.model_dump(mode="json"),
+        proposed_at=iteration,
+        category=pattern.category,
+        rationale=rationale,
+        provenance={
+            "by": one.source,
+            "items": [items[place].id for place in places if contrast.signs[place] == side][:_NAMED],
+            "judge_words": list(one.judge_words),
+            "statistic": told.to_json(),
+        },
+    )

@@ -1,0 +1,159 @@
+"""The proposals of one iteration, along every line, and the tests that they go through. Pure but for the proposer.
+
+Learning goes along several *lines* at once. A line is a round of the split: proposals are made from its learn items, a set is
+made of them there, and its test items say what the set is worth. Where groups are cross-fitted there is a line for each fold,
+and one more without a test, of all open items: its set is the one that is kept. So the figures of an iteration are those of the
+whole way from items to set, on items that this way never saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jumar.judging.patterns.matcher import PatternMatcher, literals
+from jumar.judging.patterns.merging import Merge, merge_proposals
+from jumar.judging.patterns.models import PatternProposal, PatternV2
+from jumar.judging.patterns.proposed import as_pattern
+from jumar.judging.patterns.provisional import validate_provisional_patterns
+from jumar.learning.known import Known, Line
+from jumar.learning.ledger import LedgerEntry
+from jumar.learning.material import Asked, Material
+from jumar.learning.proof.support import Firing, ledger_entries, support
+from jumar.learning.proposals.candidates import gap_items
+from jumar.learning.targets import Target
+
+__all__ = ["Proposed", "propose_all"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """The proposals of one iteration: of each line, and of the set itself, with the tests that they went through.
+
+    ``merges`` are those for the set that said nothing new, and why.
+    """
+
+    lines: tuple[tuple[PatternProposal, ...], ...]
+    own: tuple[PatternProposal, ...]
+    entries: tuple[LedgerEntry, ...]
+    merges: tuple[Merge, ...]
+    told: tuple[str, ...]
+    cost_usd: float | None
+
+
+def propose_all(known: Known, material: Material, iteration: int) -> Proposed:
+    """Ask for proposals along each line, and test them on its test items. A set that was given is proposed first, to all."""
+    asking = _Asking(known, material, iteration)
+    given = given_proposals(known, iteration)
+    lines: list[tuple[PatternProposal, ...]] = []
+    entries: list[LedgerEntry] = []
+    for number, (each, line) in enumerate(zip(material.rounds, known.lines, strict=True)):
+        made = (*given, *asking.about(material.inside(each.learn), line, number))
+        tested = material.inside(each.test)
+        entries += tests_of([as_pattern(one) for one in made], tested, iteration)
+        lines.append(counted(made, tested))
+    own, merges = lines[0], asking.merges
+    if material.split.cross_fitted:
+        whole = Line(patterns=known.state.patterns, predictions=known.own, tried=known.tried)
+        asking.merges = []
+        asked = asking.about(material.targets, whole, len(lines), earlier=known.state.proposals)
+        own, merges = with_counts((*given, *asked), [one for line in lines for one in line]), asking.merges
+    return Proposed(
+        lines=tuple(lines),
+        own=own,
+        merges=tuple(merges),
+        entries=tuple(entries),
+        told=tuple(dict.fromkeys(asking.told)),
+        cost_usd=None if asking.unknown else asking.cost,
+    )
+
+
+class _Asking:
+    """Asks the proposer, and adds up what it says."""
+
+    def __init__(self, known: Known, material: Material, iteration: int) -> None:
+        self._known, self._material, self._iteration = known, material, iteration
+        self.told: list[str] = []
+        self.merges: list[Merge] = []
+        self.cost = 0.0
+        self.unknown = False
+
+    def about(
+        self, targets: Sequence[Target], line: Line, number: int, *, earlier: Sequence[PatternProposal] = ()
+    ) -> tuple[PatternProposal, ...]:
+        """Return what is new of the proposals for ``targets``; ``earlier`` ones are not tried again, nor what says the same."""
+        material = self._material
+        found = material.proposer(
+            Asked(
+                items=gap_items(targets, line.predictions, noise=material.noise),
+                known=line.patterns,
+                tried=frozenset(line.tried),
+                iteration=self._iteration,
+                diversity=self._known.state.parameters.diversity,
+                threshold=material.threshold,
+                seed=material.seed + 1009 * self._iteration + number,
+                at=material.made,
+                whole=number == len(material.rounds) or not material.split.cross_fitted,
+            )
+        )
+        self.told += found.told
+        self.unknown = self.unknown or found.cost_usd is None
+        self.cost += found.cost_usd or 0.0
+        there = [*line.patterns.patterns, *line.candidates, *map(as_pattern, earlier)]
+        merged = merge_proposals(found.proposals, there, [one.item.text for one in targets])
+        self.merges += merged.merges
+        return merged.kept
+
+
+def given_proposals(known: Known, iteration: int) -> tuple[PatternProposal, ...]:
+    """Return what a set that was given says, as proposals of the first iteration: it has to earn its place, too."""
+    if known.state.proposals or known.state.iteration:
+        return ()
+    return tuple(
+        PatternProposal(
+            pattern=one.model_dump(mode="json"),
+            proposed_at=iteration,
+            category=one.category,
+            rationale="it was in the set to begin with",
+            provenance={"by": "given", "source": one.source},
+        )
+        for one in known.state.patterns.patterns
+        if one.status in {"active", "provisional"} and (literals(one) or one.regex is not None)
+    )
+
+
+def tests_of(patterns: Sequence[PatternV2], tested: Sequence[Target], iteration: int) -> list[LedgerEntry]:
+    """Return the ledger's entries of patterns that were not proposed from ``tested``."""
+    if not patterns or not tested:
+        return []
+    matcher = PatternMatcher(patterns)
+    firing = Firing.of_items((matcher.fired(one.item.text) for one in tested), len(patterns))
+    found = support(
+        [one.score for one in tested],
+        lengths=[one.length for one in tested],
+        groups=[one.group for one in tested],
+        firing=firing,
+        types=[one.type for one in patterns],
+    )
+    return ledger_entries([one.id for one in patterns], found, iteration)
+
+
+def counted(proposals: Sequence[PatternProposal], tested: Sequence[Target]) -> tuple[PatternProposal, ...]:
+    """Return proposals with the first design's counters over ``tested``; their status is left to the profile."""
+    results = [{"story_id": one.item.id, "gestalt": one.score} for one in tested]
+    found = validate_provisional_patterns(proposals, [one.item for one in tested], results)
+    return tuple(one.model_copy(update={"status": "provisional"}) for one in found)
+
+
+def with_counts(own: Sequence[PatternProposal], tried: Sequence[PatternProposal]) -> tuple[PatternProposal, ...]:
+    """Return ``own`` with the sums of the counters of the same proposals on the lines, each on other items."""
+    sums: dict[str, tuple[int, int]] = {}
+    for one in tried:
+        name = as_pattern(one).id
+        tested, correct = sums.get(name, (0, 0))
+        sums[name] = (tested + one.stories_tested, correct + one.correct_predictions)
+    made: list[PatternProposal] = []
+    for one in own:
+        tested, correct = sums.get(as_pattern(one).id, (0, 0))
+        made.append(one.model_copy(update={"stories_tested": tested, "correct_predictions": correct}))
+    return tuple(made)

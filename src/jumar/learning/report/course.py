@@ -1,0 +1,267 @@
+"""The course of a learning run in words and rows: its figures, why the best iteration is the best, and why it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jumar.core.text import escape, plural
+from jumar.judging.report.numbers import number, signed
+from jumar.learning.report.decisions import Decisions
+from jumar.learning.report.progress import kept_text
+from jumar.learning.report.totals import Totals
+from jumar.learning.report.view import LearningReport
+
+__all__ = [
+    "CourseRow",
+    "best_text",
+    "converged_text",
+    "course_notes",
+    "course_rows",
+    "decisions_text",
+    "kept_texts",
+    "lost_lines",
+    "stop_words",
+]
+
+_ENDS: Final = {
+    "converged": "it converged: two iterations in a row met every target",
+    "nothing more to propose": "there was nothing more to propose: what the gaps suggest had all been tried",
+}
+_UNMET: Final = {
+    "cheap_threshold": "the items' cheap average is below 4.0",
+    "gap_threshold": "the gap is over 0.5 points",
+    "no_divergence": "the gap grows, or stays above its target",
+    "patterns_stable": "ten patterns or more came or went in the last iteration",
+    "no_regressions": "a change had to be rolled back",
+    "same_items": "the last two iterations were tried on other items",
+    "tracking": "the test items don't show twice in a row that it tracks the judge",
+    "probes": "a probe raised the scores",
+}
+"""The checks of convergence, as what is wrong where one does not hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CourseRow:
+    """An iteration, or the start, in the table: every cell as text."""
+
+    name: str
+    best: bool
+    gap: str
+    bias: str
+    rank: str
+    score: str
+    patterns: str
+    committed: str
+    rejected: str
+    happened: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return (self.gap, self.bias, self.rank, self.score, self.patterns, self.committed, self.rejected, self.happened)
+
+
+def course_rows(report: LearningReport) -> list[CourseRow]:
+    """Return the rows of the table, the start first."""
+    rows: list[CourseRow] = []
+    if report.start is not None:
+        gap, rank = report.start
+        rows.append(
+            CourseRow(
+                name="start",
+                best=report.best == 0,
+                gap=number(gap),
+                bias="",
+                rank=_minus(number(rank)),
+                score=_score(report, 0),
+                patterns="",
+                committed="",
+                rejected="",
+                happened="the set that the run began with",
+            )
+        )
+    rows += [
+        CourseRow(
+            name=str(one.iteration),
+            best=one.iteration == report.best,
+            gap=number(one.abs_gap),
+            bias="—" if one.gap is None else _minus(signed(-one.gap)),
+            rank=_minus(number(one.spearman)),
+            score=_score(report, one.iteration),
+            patterns=f"{one.patterns:,}",
+            committed=f"{one.committed:,}",
+            rejected=f"{one.rejected:,}",
+            happened="; ".join(part for part in (_done(one.decisions), one.divergence) if part),
+        )
+        for one in report.iterations
+    ]
+    return rows
+
+
+def _done(found: Decisions) -> str:
+    return ", ".join([*(["rolled back"] if found.rollbacks else []), *(["recovery"] if found.recoveries else [])])
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")
+
+
+def _score(report: LearningReport, iteration: int) -> str:
+    score = report.scores.get(iteration)
+    return "—" if score is None else f"{score:.1f}"
+
+
+# --------------------------------------------------------------------------------------------------------- in sentences
+
+
+def course_notes(report: LearningReport) -> list[str]:
+    """Return what the table means, why the best is the best, how the counts add up, and why it ended."""
+    if not report.logs:
+        return []
+    items = report.iterations[-1].tested
+    of = f"{plural(items, 'open item')} that {'tests' if items == 1 else 'test'} it" if items else "open items"
+    first = (
+        f"The figures are of {of}, each scored by a set that did not see it. The gap is how many points of the scale the set is "
+        "from the judge on average. Too high (+) or too low (−) is what is left of it where both cancel out. The rank "
+        "correlation is 1 for the judge's order and 0 for chance."
+    )
+    if report.constant is not None:
+        first += f" The same score for everything is off by {number(report.constant)} there."
+    return [first, *(part for part in (best_text(report), _counts(report), _ended(report)) if part)]
+
+
+def _ended(report: LearningReport) -> str:
+    return f"It ended: {escape(report.stopped)}." if report.stopped else ""
+
+
+def _counts(report: LearningReport) -> str:
+    """Return how the columns of patterns and decisions add up."""
+    totals, steps = Totals.of(report.logs), report.steps
+    told = ""
+    if report.profile != "seed":
+        told = (
+            "Active patterns are phrases and steps of measured features, such as the length or what is copied from the prompt. "
+            "Phrases are proposed, and committed or rejected; steps are not: the fit sets all of them"
+        )
+        told += f", {len(steps):,} in the set that is kept. " if report.summary is not None and report.patterns else ". "
+    told += f"In all: {totals.text}."
+    return told if totals.commits or totals.rejections or totals.provisional or steps else ""
+
+
+def best_text(report: LearningReport) -> str:
+    """Return why the best iteration is the best: its score, and what stands beside it."""
+    best, scores = report.best, report.scores
+    if best is None or best not in scores:
+        return ""
+    figures = {one.iteration: (one.abs_gap, one.spearman) for one in report.iterations}
+    if report.start is not None:
+        figures[0] = report.start
+    if best not in figures:
+        return ""
+    told = (
+        "★ is the best: it has the highest score, one half of which is closeness (1 − gap/4) and one half order "
+        "((1 + rank correlation)/2), of 100."
+    )
+    if best == 0:
+        told += " That is the start: no iteration came to a better score, so that nothing that was learned is kept."
+    others = [one for one in scores if one != best and one in figures]
+    rival = max(others, key=lambda one: scores[one], default=None)
+    shown = [rival] if rival is not None else []
+    if 0 in others and rival != 0 and _worse_somewhere(figures[best], figures[0]):
+        shown.append(0)
+    return " ".join([told, *(_against(report, best, one, figures) for one in shown)])
+
+
+def _worse_somewhere(best: tuple[float | None, float | None], other: tuple[float | None, float | None]) -> bool:
+    return best[0] is not None and other[0] is not None and best[0] > other[0]
+
+
+def _against(report: LearningReport, best: int, other: int, figures: Mapping[int, tuple[float | None, float | None]]) -> str:
+    """Return a sentence that holds another iteration against the best one."""
+    scores = report.scores
+    name, here = ("The start" if other == 0 else f"Iteration {other}"), "the start" if best == 0 else f"iteration {best}"
+    (gap, rank), (own_gap, own_rank) = figures[other], figures[best]
+    places = next((count for count in (1, 2, 3, 4) if f"{scores[best]:.{count}f}" != f"{scores[other]:.{count}f}"), 4)
+    both = f"{scores[other]:.{places}f} against {scores[best]:.{places}f}"
+    if scores[other] == scores[best]:
+        return f"{name} has the very same score."
+    if None in {gap, rank, own_gap, own_rank} or (number(gap), number(rank)) == (number(own_gap), number(own_rank)):
+        return f"{name} has the same gap and order to two decimals: {both}."
+    order = "a better" if (rank or 0.0) > (own_rank or 0.0) else "a worse"
+    told = [
+        f"{'a smaller' if (gap or 0.0) < (own_gap or 0.0) else 'a larger'} gap ({number(gap)}, {here} {number(own_gap)})",
+        f"{order} order ({_minus(number(rank))}, {here} {_minus(number(own_rank))})",
+    ]
+    if number(gap) == number(own_gap):
+        told[0] = f"the same gap ({number(gap)})"
+    if number(rank) == number(own_rank):
+        told[1] = f"the same order ({_minus(number(rank))})"
+    return f"{name} has {told[0]} and {told[1]}: {both}."
+
+
+def decisions_text(report: LearningReport) -> str:
+    """Return what committed and rejected mean under the run's profile."""
+    if report.profile == "seed":
+        return (
+            "A phrase is committed when enough of its tests agree with the judge, rejected when too few do, and provisional in "
+            "between."
+        )
+    return (
+        "A fit weighs all phrases and steps at once, on the open items. Committed is a phrase that it gave points to; rejected "
+        "one that it gave none, or that had points and lost them."
+    )
+
+
+def kept_texts(report: LearningReport) -> dict[int, str]:
+    """Return by iteration why one whose gap grew was not rolled back."""
+    rows = report.iterations
+    gaps = [None if report.start is None else report.start[0], *(one.abs_gap for one in rows)]
+    found = {one.iteration: kept_text(one, before) for one, before in zip(rows, gaps, strict=False)}
+    return {name: text for name, text in found.items() if text}
+
+
+def lost_lines(report: LearningReport) -> list[str]:
+    """Return which commits are not in the set that is kept, and why; empty before there is a verdict."""
+    if report.summary is None or report.best is None:
+        return []
+    there = {str(one["id"]) for one in report.patterns}
+    then, last = Totals.of(report.logs, until=report.best), Totals.of(report.logs)
+    lines: list[str] = []
+    gone = [says for name, says in then.standing.items() if name not in there]
+    if gone:
+        fit = (
+            "the last fit, on all open items at once, gave them no points" if report.calibration else "they are not active in it"
+        )
+        lines.append(f"{len(gone):,} committed, and not in the set that is kept: {fit}: {_named(gone)}")
+    later = [says for name, says in last.standing.items() if name not in then.standing and name not in there]
+    if later:
+        of = "the start" if report.best == 0 else f"iteration {report.best}"
+        lines.append(f"{len(later):,} committed later, and not in the set that is kept, which is that of {of}: {_named(later)}")
+    return lines
+
+
+def _named(found: list[str], most: int = 30) -> str:
+    more = f", and {len(found) - most:,} more" if len(found) > most else ""
+    return ", ".join(escape(one) for one in found[:most]) + more
+
+
+def stop_words(reason: str, detail: str, why: str) -> str:
+    """Return why a run ended. ``why`` is what the last iteration says of itself, empty where it had more to do."""
+    return _ENDS.get(why, "there was nothing left to do") if reason == "completed" else detail
+
+
+def converged_text(summary: Mapping[str, Any], logs: Sequence[Mapping[str, Any]]) -> str:
+    """Return whether a run converged, and if not what was missing."""
+    if summary.get("converged"):
+        return "yes: the last two iterations met every target, no probe raised the scores, and it is proven"
+    found: Mapping[str, Any] = logs[-1]["convergence_check"] if logs else {}
+    checks: Mapping[str, bool] = found.get("checks") or {}
+    missing = [_UNMET.get(name, escape(name)) for name, held in checks.items() if not held]
+    if found.get("reason") == "insufficient_iterations":
+        missing.append("one iteration is too few")
+    if not summary["probes"]["passed"] and _UNMET["probes"] not in missing:
+        missing.append(_UNMET["probes"])
+    if summary["verdict"] != "tracks":
+        missing.append("the held-out items don't prove that it tracks")
+    return f"no: {'; '.join(missing)}" if missing else "no"

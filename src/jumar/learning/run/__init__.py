@@ -1,0 +1,1 @@
+"""A learning run in its folder."""

@@ -1,0 +1,1 @@
+"""Who says whether a candidate passes."""

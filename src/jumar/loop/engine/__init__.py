@@ -1,0 +1,1 @@
+"""One loop from start to end: its iterations, their evaluation, resume."""

@@ -1,0 +1,157 @@
+"""One iteration, step by step: reserve, generate, snapshot, and on to its evaluation.
+
+Every arrow is durable before the next begins; ``docs/design/store.md`` says what a reader may conclude in between. A step is a
+way (:mod:`jumar.processes.offload`): only its programs run elsewhere, so that several can be under way at once.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass, replace
+
+from jumar.core.text import cut
+from jumar.loop.engine.accounting import begin, ended_if_full, finish
+from jumar.loop.engine.evaluation import Evaluation
+from jumar.loop.engine.run_context import LoopRun
+from jumar.loop.engine.step_context import Briefing
+from jumar.loop.engine.take_snapshot import Taking, take_ended
+from jumar.loop.events.events import PhaseStarted
+from jumar.loop.generators.failures import last_words
+from jumar.loop.hooks import reset_failure
+from jumar.loop.workspace.clearing import give_rights
+from jumar.loop.workspace.guard import history_findings
+from jumar.loop.workspace.workspace import Workspace
+from jumar.model import GenerateOutcome, IterationRecord, StepContext, Usage
+from jumar.model.attempts import LEFT_NOTHING, AttemptEnd, AttemptStart, Outcome
+from jumar.model.budget.failures import failure_of_attempt
+from jumar.processes.heartbeat import beating
+from jumar.processes.offload import Way, elsewhere
+
+__all__ = ["Step"]
+
+_LAST_LINE = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Runs single iterations of one loop in one working directory; holds no state between them."""
+
+    run: LoopRun
+    workspace: Workspace
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """The second half of the step."""
+        return Evaluation(run=self.run, workspace=self.workspace)
+
+    def start_state(self) -> Way[IterationRecord | None]:
+        """Record the tree as it is as iteration 0: never worse than the start needs a start. None when it was stopped."""
+        run, began = self.run, self.run.clock.monotonic()
+        brief = Briefing.of(run, 0, None, batch=None, candidate=None)
+        scratch = brief.scratch(0)
+        brief.write(scratch)
+        taking = Taking(run=run, workspace=self.workspace, number=0, nonce=secrets.token_hex(8), attempt=None, logs=scratch)
+        pending = taking.take({"since_ns": time.time_ns()})
+        return (yield from self.evaluation.complete(pending, seconds=run.clock.monotonic() - began))
+
+    def generate(
+        self, number: int, parent: int, *, batch: int | None = None, candidate: int | None = None
+    ) -> Way[IterationRecord | None]:
+        """Run the generator once and record what came of it.
+
+        None when nothing is recorded: it was interrupted or has to wait, or its failure is to be tried again.
+        """
+        run = self.run
+        run.guard.ready(self.workspace)
+        nonce = secrets.token_hex(8)
+        brief = Briefing.of(run, number, parent, batch=batch, candidate=candidate)
+        attempt = begin(run, number, parent, nonce, "generate", batch=batch, candidate=candidate)
+        outcome: GenerateOutcome | None = None
+        with ended_if_full(run, attempt, lambda: outcome and self._attempt_end(outcome, ())):
+            scratch = brief.scratch(attempt.start.number)
+            brief.write(scratch)
+            head = self.workspace.head()
+            since = time.time_ns()
+            run.tell(PhaseStarted(iteration=number, candidate=candidate, phase="generate"))
+            context = brief.context(self.workspace, scratch, "generate", nonce=nonce, since=since)
+            run.guard.before_generate(number, scratch)
+            outcome = yield from elsewhere(lambda: self._ask(attempt.start, context))
+            give_rights(self.workspace.directory, ("",))
+            found = run.guard.after_generate(number)
+            commits = self.workspace.commits_since(head)
+            found = run.found(number, (*found, *history_findings(self.workspace, head, commits)))
+        state = None if self.workspace.gone() else self.workspace.state(run.guard.guarded, parent)
+        ended = replace(self._attempt_end(outcome, commits), tree=state)
+        finish(run, attempt, ended)
+        for note in outcome.notes:
+            if not note.startswith("priced:"):  # what could not be used of its usage report: once, not with every iteration
+                run.notice_once(note.partition(" is ")[0], f"iteration {number}: {note}")
+        if ended.outcome in LEFT_NOTHING or self._try_again(number, ended):
+            return None
+        pending = take_ended(run, self.workspace, attempt.start, ended, scratch, since=since, found=found)
+        return (yield from self.evaluation.complete(pending))
+
+    def _ask(self, start: AttemptStart, context: StepContext) -> GenerateOutcome:
+        """Run ``reset`` and the generator; touches no store."""
+        run = self.run
+        began = run.clock.monotonic()
+        with beating(run.store.paths.heartbeat(start.number), run.clock):
+            unready = reset_failure(run.parts.hooks, context, "generate", tries=2)
+            if unready is not None:  # nothing was asked, so nothing was spent
+                nothing = Usage(tokens_used=0, token_cost_usd=0.0)
+                return GenerateOutcome(exit_code=None, seconds=run.clock.monotonic() - began, failure=unready, usage=nothing)
+            return run.parts.generator.generate(context)
+
+    def _try_again(self, number: int, ended: AttemptEnd) -> bool:
+        again = self.is_tried_again(number, ended)
+        if again:
+            self.run.notice(f"iteration {number} is tried again: {ended.detail}")
+        return again
+
+    def is_tried_again(self, number: int, ended: AttemptEnd) -> bool:
+        """Whether this failed run, the last of its iteration so far, is one that ``[retry]`` makes good for."""
+        retries = self.run.settings.retries
+        allowed = {"failed": retries.generator_failed, "timeout": retries.generator_timeout}.get(ended.outcome, 0)
+        if not allowed:
+            return False
+        before = (end.outcome for start, end in self.run.ended_attempts(number) if start.purpose == "generate")
+        return sum(outcome == ended.outcome for outcome in before) <= allowed
+
+    def _attempt_end(self, outcome: GenerateOutcome, commits: tuple[str, ...]) -> AttemptEnd:
+        kind = _outcome_of(outcome)
+        return AttemptEnd(
+            outcome=kind,
+            seconds=outcome.seconds,
+            ended_at=self.run.clock.now(),
+            exit_code=outcome.exit_code,
+            detail=_detail(outcome),
+            output_tail=outcome.output_tail,
+            usage=outcome.usage,
+            commits=commits,
+            errors=outcome.errors,
+            notes=outcome.notes,
+            wait_seconds=outcome.usage.retry_after if kind == "rate_limited" else None,
+            printed=outcome.printed,
+            failure=failure_of_attempt(kind),
+        )
+
+
+def _outcome_of(outcome: GenerateOutcome) -> Outcome:
+    if outcome.interrupted:
+        return "interrupted"
+    if outcome.timed_out:
+        return "timeout"
+    if outcome.rate_limited:
+        return "rate_limited"
+    if outcome.blocked is not None:
+        return "blocked"
+    return "ok" if outcome.failure is None else "failed"
+
+
+def _detail(outcome: GenerateOutcome) -> str:
+    """Return what went wrong, with the last line that the generator printed: that is where the reason usually stands."""
+    if outcome.failure is None:
+        return outcome.blocked or ""
+    last = last_words(outcome.output_tail)
+    return outcome.failure if not last or last in outcome.failure else f"{outcome.failure}: {cut(last, _LAST_LINE)}"

@@ -1,0 +1,1 @@
+"""What a loop tells while it runs."""

@@ -1,0 +1,1 @@
+"""What changes the working directory, and what it is told."""

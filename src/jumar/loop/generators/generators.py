@@ -1,0 +1,236 @@
+"""What changes the working directory: a command, a Python function in a child process, or a callable in this one."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Literal
+
+from jumar.core.files import as_write_error
+from jumar.loop.generators.failures import blocked_by_exit, rate_limit
+from jumar.loop.generators.output_analysis import error_lines, promises_completion
+from jumar.model.protocols import GenerateOutcome, StepContext
+from jumar.model.records import Usage
+from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
+from jumar.processes.functions import ask, check_reference, describe_exception, described
+from jumar.processes.process import ProcessResult, check_command, check_timeout, run_command
+from jumar.processes.usage import UsageReading, check_usage_map, join_readings, parse_usage, read_usage_file, usage_from_output
+from jumar.processes.values import as_usage
+
+__all__ = ["DEFAULT_TIMEOUT", "PLACEHOLDER", "CallableGenerator", "CommandGenerator", "PythonGenerator"]
+
+DEFAULT_TIMEOUT: Final = 1800.0
+SUMMED_OUTPUT_CAP: Final = 16 << 20
+"""Bytes of output that are kept where usage is summed over all of it: a sum over a part would be too small."""
+_LOG: Final = "generator.log"
+Wrap = Callable[[Sequence[str], StepContext], list[str]]
+"""What makes another argv of a command's, such as :meth:`jumar.processes.sandbox.Sandbox.wrap`."""
+PLACEHOLDER: Final = re.compile(r"\{(prompt|prompt_file|feedback_file|iteration|loop_id|session_id)\}")
+"""What is replaced in a command that is a list of words."""
+
+
+class CommandGenerator:
+    """Runs an agent's command in the working directory.
+
+    A string goes to the shell and finds its facts in the environment. A list sees no shell; in it ``{prompt}``,
+    ``{prompt_file}``, ``{feedback_file}``, ``{iteration}``, ``{loop_id}`` and ``{session_id}`` (empty for a fresh session) are
+    replaced, and any other braces left alone. ``resume_command`` is run instead where there is a session to resume.
+    ``stdin="prompt"`` gives it the prompt on its standard input. ``usage_map`` finds usage in the JSON that it prints (see
+    :func:`jumar.processes.usage.check_usage_map`); the usage file comes first. ``completion_promise`` is a text which, alone on a
+    line of its output, says that it is done. ``wrap`` puts it into a sandbox. Errors: :class:`jumar.errors.ConfigError`.
+    """
+
+    def __init__(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout: float | None = DEFAULT_TIMEOUT,
+        output_cap: int = DEFAULT_OUTPUT_CAP,
+        usage_map: Mapping[str, str] | None = None,
+        stdin: Literal["none", "prompt"] = "none",
+        completion_promise: str | None = None,
+        stop: threading.Event | None = None,
+        wrap: Wrap | None = None,
+        resume_command: str | Sequence[str] | None = None,
+    ) -> None:
+        self._command = check_command(command, where="generator")
+        self._resume = None if resume_command is None else check_command(resume_command, where="generator: resume_command")
+        self._timeout = check_timeout(timeout, where="generator")
+        self._paths = check_usage_map(usage_map or {})
+        sums = any(path.every for path in self._paths.values())
+        self._output_cap = max(output_cap, SUMMED_OUTPUT_CAP) if sums else output_cap
+        self._stdin = stdin
+        self._promise = completion_promise
+        self._stop = stop
+        self._wrap = wrap
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        """Run the command once. Every way in which it can fail is an outcome."""
+        command = self._filled(context)
+        if self._wrap is not None:
+            command = self._wrap(["/bin/sh", "-c", command] if isinstance(command, str) else command, context)
+        result = run_command(
+            command,
+            cwd=context.workdir,
+            env=context.environment,
+            timeout=self._timeout,
+            log=context.log_directory / _LOG,
+            output_cap=self._output_cap,
+            stdin=context.prompt_file.read_bytes() if self._stdin == "prompt" else None,
+            stop=self._stop,
+            marker=context.nonce or None,
+        )
+        reading = join_readings(
+            read_usage_file(context.usage_file), usage_from_output(result.stdout, self._paths, whole=not result.truncated)
+        )
+        if promises_completion(result.stdout, self._promise):
+            reading = replace(reading, usage=replace(reading.usage, completed=True))
+        if result.error is not None:  # it never began: that it used nothing is known
+            reading = UsageReading(usage=Usage(tokens_used=0, token_cost_usd=0.0))
+        return _outcome(result, reading)
+
+    def _filled(self, context: StepContext) -> str | list[str]:
+        command = self._command if self._resume is None or context.session_id is None else self._resume
+        if isinstance(command, str):
+            return command
+        values = {
+            "prompt_file": str(context.prompt_file.absolute()),
+            "feedback_file": str(context.feedback_file.absolute()),
+            "iteration": str(context.iteration),
+            "loop_id": context.loop_id,
+            "session_id": context.session_id or "",
+        }
+        if any("{prompt}" in argument for argument in command):
+            values["prompt"] = context.prompt_file.read_text(encoding="utf-8")
+        return [PLACEHOLDER.sub(lambda match: values[match[1]], argument) for argument in command]
+
+
+def _outcome(
+    result: ProcessResult, reading: UsageReading, *, failure: str | None = None, output: str | None = None
+) -> GenerateOutcome:
+    notes = reading.notes if result.log_error is None else (*reading.notes, result.log_error)
+    usage, failure = reading.usage, failure or result.failure
+    stopped = result.timed_out or result.interrupted
+    may_wait = not stopped and (failure is not None or usage.rate_limited is True)
+    limit = rate_limit(result.exit_code, result.output_tail, usage) if may_wait else None
+    if limit is not None:
+        usage = replace(usage, rate_limited=True, retry_after=limit.retry_after)
+    blocked = usage.blocked or (None if stopped else blocked_by_exit(result.exit_code, result.output_tail))
+    if blocked is not None:
+        usage = replace(usage, blocked=blocked)
+    if limit is not None:  # a refused run has nothing to report
+        notes = tuple(note for note in notes if note not in reading.notes)
+    return GenerateOutcome(
+        exit_code=result.exit_code,
+        seconds=result.seconds,
+        output_tail=result.output_tail if output is None else output,
+        timed_out=result.timed_out,
+        interrupted=result.interrupted,
+        failure=_failure(failure, blocked=blocked is not None and not stopped, waits=limit is not None),
+        usage=usage,
+        errors=error_lines(result.stdout, result.stderr),
+        stdout=result.stdout,
+        notes=notes,
+        rate_limited=limit is not None,
+        blocked=blocked,
+        printed=result.output_bytes > 0,
+    )
+
+
+def _failure(said: str | None, *, blocked: bool, waits: bool) -> str | None:
+    """Return how the run failed: one that is blocked did not, and one that has to wait did, whatever its exit code."""
+    if blocked:
+        return None
+    return said or ("its provider wants it to wait" if waits else None)
+
+
+class PythonGenerator:
+    """Calls ``module:function`` with the :class:`StepContext` in a child process.
+
+    The function returns None, a :class:`Usage` or a mapping with its fields; what it does not say is looked for in the usage
+    file. ``search`` are directories to import from, before the working directory: the configuration's own.
+    """
+
+    def __init__(
+        self,
+        reference: str,
+        *,
+        search: Sequence[Path] = (),
+        timeout: float | None = DEFAULT_TIMEOUT,
+        output_cap: int = DEFAULT_OUTPUT_CAP,
+        stop: threading.Event | None = None,
+        wrap: Wrap | None = None,
+    ) -> None:
+        self._wrap = wrap
+        self._reference = check_reference(reference, where="generator")
+        self._search = tuple(search)
+        self._timeout = check_timeout(timeout, where="generator")
+        self._output_cap = output_cap
+        self._stop = stop
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        """Call the function once. Whatever it raises is an outcome."""
+        wrap = self._wrap
+        answer = ask(
+            "generate",
+            self._reference,
+            context,
+            search=self._search,
+            timeout=self._timeout,
+            log=context.log_directory / _LOG,
+            output_cap=self._output_cap,
+            stop=self._stop,
+            wrap=None if wrap is None else lambda argv: wrap(argv, context),
+        )
+        reading = read_usage_file(context.usage_file)
+        if answer.value is not None:
+            returned = parse_usage(answer.value["usage"], where="returned usage")
+            reading = join_readings(replace(returned, notes=tuple(answer.value["notes"])), reading)
+        # its standard output is the answer; what the function printed went to standard error
+        printed = replace(answer.process, stdout="")
+        return _outcome(printed, reading, failure=answer.error, output=answer.process.stderr_tail)
+
+
+class CallableGenerator:
+    """Calls ``function`` in this process: for loops that are part of a Python program.
+
+    It cannot be timed out or killed; the command and ``module:function`` generators can. What it may return is what
+    :class:`PythonGenerator` says.
+    """
+
+    def __init__(self, function: Callable[[StepContext], object]) -> None:
+        self._function = function
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        """Call the function once. An exception is a failed outcome; its traceback goes to the log only."""
+        began = time.monotonic()
+        try:
+            returned = as_usage(self._function(context))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's function may raise
+            failure = describe_exception(error)
+            log = context.log_directory / _LOG
+            with as_write_error("write", log):
+                log.write_text(described(error), encoding="utf-8", errors="backslashreplace")
+            return GenerateOutcome(
+                exit_code=None,
+                seconds=time.monotonic() - began,
+                output_tail=failure,
+                failure=failure,
+                usage=read_usage_file(context.usage_file).usage,
+                errors=(failure,),
+            )
+        reading = join_readings(returned, read_usage_file(context.usage_file))
+        limited = reading.usage.rate_limited is True
+        return GenerateOutcome(
+            exit_code=None,
+            seconds=time.monotonic() - began,
+            usage=reading.usage,
+            notes=reading.notes,
+            failure="its provider wants it to wait" if limited else None,
+            rate_limited=limited,
+            blocked=reading.usage.blocked,
+        )

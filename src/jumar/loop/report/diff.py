@@ -1,0 +1,296 @@
+"""What changed between two iterations: paths added, removed and changed, the text of the change, and the change of score."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from jumar.core.redaction import current
+from jumar.core.rendering.figures import UNKNOWN, size
+from jumar.core.text import escape, escape_block, plural, points
+from jumar.model import ArtifactDetail, IterationRecord
+
+if TYPE_CHECKING:
+    from jumar.loop.store.loop_store import LoopStore
+
+__all__ = ["DiffLimits", "PathChange", "SnapshotDiff", "compare", "diff_snapshots", "render_diff"]
+
+What = Literal["content", "mode", "kind"]
+_BINARY_PROBE: Final = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffLimits:
+    """How much text a diff may hold: a longer file is only named. Bytes and lines are those of one side."""
+
+    file_bytes: int = 262_144
+    file_lines: int = 5_000
+    total_lines: int = 20_000
+
+
+_LIMITS: Final = DiffLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathChange:
+    """One path that differs.
+
+    ``before`` is None for an added path, ``after`` for a removed one. ``what`` names what changed of a path that is on both
+    sides (empty else). ``text`` is a unified diff without file headers, raw as the files hold it, or None with ``note`` saying
+    why there is none.
+    """
+
+    path: str
+    before: ArtifactDetail | None
+    after: ArtifactDetail | None
+    what: tuple[What, ...] = ()
+    text: str | None = None
+    note: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "what": list(self.what),
+            "before": None if self.before is None else self.before.to_json(),
+            "after": None if self.after is None else self.after.to_json(),
+            "text": self.text,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotDiff:
+    """Iteration ``b`` against iteration ``a``; paths sorted. Scores are 0–100, deltas are b − a, None where one side has none."""
+
+    loop_id: str
+    a: int
+    b: int
+    score_a: float | None
+    score_b: float | None
+    score_delta: float | None
+    dimensions: Mapping[str, tuple[float | None, float | None]]
+    added: tuple[PathChange, ...]
+    removed: tuple[PathChange, ...]
+    changed: tuple[PathChange, ...]
+    unchanged: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether both snapshots hold the same."""
+        return not (self.added or self.removed or self.changed)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; names that are not UTF-8 hold lone surrogates, which JSON writes as escapes."""
+        return {
+            "loop_id": self.loop_id,
+            "a": self.a,
+            "b": self.b,
+            "quality_a": self.score_a,
+            "quality_b": self.score_b,
+            "quality_delta": self.score_delta,
+            "dimensions": {name: {"a": one, "b": other} for name, (one, other) in self.dimensions.items()},
+            "added": [change.to_json() for change in self.added],
+            "removed": [change.to_json() for change in self.removed],
+            "changed": [change.to_json() for change in self.changed],
+            "unchanged": self.unchanged,
+        }
+
+
+def diff_snapshots(store: LoopStore, a: int, b: int, *, text: bool = True, limits: DiffLimits = _LIMITS) -> SnapshotDiff:
+    """Compare what iterations ``a`` and ``b`` hold. ``text`` False leaves file contents out.
+
+    A snapshot that a cleanup removed is still compared by its manifest, without text. Errors:
+    :class:`jumar.errors.NotFoundError` for an iteration that is not recorded.
+    """
+    record_a, record_b = store.record(a), store.record(b)
+    roots = tuple(store.artifacts(number) if store.has_snapshot(number) else None for number in (a, b))
+    return compare(
+        store.loop_id,
+        (record_a, store.manifest(a).entries, roots[0]),
+        (record_b, store.manifest(b).entries, roots[1]),
+        text=text,
+        limits=limits,
+    )
+
+
+Side = tuple[IterationRecord, Mapping[str, ArtifactDetail], Path | None]
+"""An iteration's record, what its snapshot holds by path, and where the files lie (None: removed)."""
+
+
+def compare(loop_id: str, a: Side, b: Side, *, text: bool = True, limits: DiffLimits = _LIMITS) -> SnapshotDiff:
+    """Compare two sides, as :func:`diff_snapshots` does for iterations of a store."""
+    (record_a, before, root_a), (record_b, after, root_b) = a, b
+    reader = _Texts(root_a, root_b, limits) if text else None
+    added = [_change(path, None, after[path], reader) for path in sorted(after) if path not in before]
+    removed = [_change(path, before[path], None, reader) for path in sorted(before) if path not in after]
+    both = sorted(path for path in before if path in after)
+    changed = [_change(path, before[path], after[path], reader) for path in both if _differs(before[path], after[path])]
+    score_a, score_b = record_a.quality_score, record_b.quality_score
+    names = dict.fromkeys([*record_a.dimensions, *record_b.dimensions])
+    return SnapshotDiff(
+        loop_id=loop_id,
+        a=record_a.iteration_number,
+        b=record_b.iteration_number,
+        score_a=score_a,
+        score_b=score_b,
+        score_delta=None if score_a is None or score_b is None else round(score_b - score_a, 4),
+        dimensions={name: (record_a.dimensions.get(name), record_b.dimensions.get(name)) for name in names},
+        added=tuple(added),
+        removed=tuple(removed),
+        changed=tuple(changed),
+        unchanged=len(both) - len(changed),
+    )
+
+
+def _differs(one: ArtifactDetail, other: ArtifactDetail) -> tuple[What, ...]:
+    if one.kind != other.kind:
+        return ("kind",)
+    what: list[What] = []
+    if (one.content_hash, one.target) != (other.content_hash, other.target):
+        what.append("content")
+    if one.kind == "file" and one.mode != other.mode:
+        what.append("mode")
+    return tuple(what)
+
+
+def _change(path: str, before: ArtifactDetail | None, after: ArtifactDetail | None, reader: _Texts | None) -> PathChange:
+    what = () if before is None or after is None else _differs(before, after)
+    text, note = (None, "") if reader is None or what == ("mode",) else reader.diff(path, before, after)
+    return PathChange(path=path, before=before, after=after, what=what, text=text, note=note)
+
+
+class _Texts:
+    """Reads both sides of a path and compares them, until the budget of lines is used up."""
+
+    def __init__(self, root_a: Path | None, root_b: Path | None, limits: DiffLimits) -> None:
+        self._roots = (root_a, root_b)
+        self._limits = limits
+        self._left = limits.total_lines
+
+    def diff(self, path: str, before: ArtifactDetail | None, after: ArtifactDetail | None) -> tuple[str | None, str]:
+        """Return ``(unified diff, "")`` or ``(None, why not)``."""
+        if self._left <= 0:
+            return None, "not shown: the diff is too long"
+        sides: list[str] = []
+        for detail, root in zip((before, after), self._roots, strict=True):
+            content = "" if detail is None else self._read(path, detail, root)
+            if isinstance(content, _Unshown):
+                return None, content.why
+            sides.append(content)
+        one, other = (_lines(side) for side in sides)
+        if max(len(one), len(other)) > self._limits.file_lines:
+            return None, f"too long to compare ({plural(max(len(one), len(other)), 'line')})"
+        lines = list(difflib.unified_diff(one, other, lineterm="\n"))[2:]
+        self._left -= len(lines)
+        return "".join(lines), ""
+
+    def _read(self, path: str, detail: ArtifactDetail, root: Path | None) -> str | _Unshown:
+        if detail.skipped is not None or detail.kind == "special":
+            return _Unshown(f"not stored: {detail.skipped or 'special file'}")
+        if detail.kind == "symlink":
+            return f"link to {detail.target or ''}"
+        if root is None:
+            return _Unshown("the snapshot was removed by a cleanup")
+        if detail.size > self._limits.file_bytes:
+            return _Unshown(f"too large to show ({size(detail.size)})")
+        data = _read_regular(root / path, self._limits.file_bytes)
+        if data is None:
+            return _Unshown("the stored file cannot be read; `jumar verify` says more")
+        if b"\0" in data[:_BINARY_PROBE]:
+            return _Unshown(f"binary ({size(len(data))})")
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError:
+            return _Unshown(f"not UTF-8 ({size(len(data))})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unshown:
+    why: str
+
+
+def _read_regular(path: Path, most: int) -> bytes | None:
+    """Read a stored file without following a link or waiting for a FIFO that should not be there."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
+        data = file.read(most + 1)
+    return data if len(data) <= most else None
+
+
+def _lines(text: str) -> list[str]:
+    """Split at line feeds only, as diff programs do; a last line without one says so."""
+    if not text:
+        return []
+    lines = [f"{line}\n" for line in text.split("\n")]
+    if text.endswith("\n"):
+        return lines[:-1]
+    lines[-1] += "\\ No newline at end of file\n"
+    return lines
+
+
+def render_diff(diff: SnapshotDiff) -> str:
+    """Return the diff as text for a terminal: scores, paths, then the changed lines. All that comes from files is escaped."""
+    lines = [f"compared  {_headline(diff)}", *_dimension_lines(diff)]
+    if diff.is_empty:
+        lines.append(f"files     no difference in {plural(diff.unchanged, 'path')}")
+        return "\n".join(lines) + "\n"
+    totals = (
+        f"files     {len(diff.added):,} added, {len(diff.removed):,} removed, {len(diff.changed):,} changed, "
+        f"{diff.unchanged:,} unchanged"
+    )
+    lines += [totals, ""]
+    marked = [("A", diff.added), ("D", diff.removed), ("M", diff.changed)]
+    lines += [_path_line(mark, change) for mark, changes in marked for change in changes]
+    for _, changes in marked:
+        for change in changes:
+            lines += _text_lines(diff, change)
+    return "\n".join(lines) + "\n"
+
+
+def _headline(diff: SnapshotDiff) -> str:
+    delta = "" if diff.score_delta is None else f" ({points(diff.score_delta, sign=True).replace('-', '−')})"
+    one, other = (UNKNOWN if score is None else points(score) for score in (diff.score_a, diff.score_b))
+    return f"iteration {diff.a} → {diff.b}, score {one} → {other}{delta}"
+
+
+def _dimension_lines(diff: SnapshotDiff) -> list[str]:
+    width = max((len(escape(name)) for name in diff.dimensions), default=0)
+    lines: list[str] = []
+    for name, (one, other) in diff.dimensions.items():
+        if one == other:
+            continue
+        change = "" if one is None or other is None else f"  {other - one:+.2f}"
+        shown = [UNKNOWN if value is None else f"{value:.2f}" for value in (one, other)]
+        lines.append(f"          {escape(name).ljust(width)}  {shown[0]} → {shown[1]}{change}")
+    return lines
+
+
+def _path_line(mark: str, change: PathChange) -> str:
+    said: list[str] = []
+    if change.before is not None and change.after is not None:
+        if "kind" in change.what:
+            said.append(f"{change.before.kind} → {change.after.kind}")
+        if "mode" in change.what:
+            said.append(f"mode {change.before.mode:04o} → {change.after.mode:04o}")
+    if change.note:
+        said.append(escape(change.note))
+    return f"{mark} {current().redact(escape(change.path))}" + (f"  ({'; '.join(said)})" if said else "")
+
+
+def _text_lines(diff: SnapshotDiff, change: PathChange) -> Sequence[str]:
+    if not change.text:
+        return ()
+    name = current().redact(escape(change.path))
+    old = "/dev/null" if change.before is None else f"{diff.a}/{name}"
+    new = "/dev/null" if change.after is None else f"{diff.b}/{name}"
+    return ("", f"--- {old}", f"+++ {new}", escape_block(change.text).rstrip("\n"))

@@ -1,0 +1,1 @@
+"""The renderings of a loop's report, one a file."""

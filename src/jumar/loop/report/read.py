@@ -1,0 +1,407 @@
+"""The read model: everything that the renderings show of one loop, computed once from records and decisions.
+
+:func:`build_report` needs plain records only; :func:`load_report` reads them from a store, without a lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from jumar.errors import NotFoundError, NothingEvaluatedError, ScoreError
+from jumar.loop.ranking.choose import ordered
+from jumar.loop.ranking.confirmed import Certainty, Finalist, certainty
+from jumar.loop.ranking.degradation import NOTICEABLE, detect_degradation, detect_diminishing_returns
+from jumar.loop.ranking.noise import Evidence, ranked
+from jumar.loop.ranking.ratchet import select_kept
+from jumar.loop.ranking.rescored import seen
+from jumar.loop.ranking.score import resolve_weights
+from jumar.loop.ranking.significance import EXACT, Chance
+from jumar.loop.report.money import NOTHING_BESIDE, Beside, Took, beside, took_of
+from jumar.loop.report.summary import spend_of_records
+from jumar.loop.store.config_in_force import config_now, criteria_of
+from jumar.loop.store.current_selection import TrailEntry, trail_of
+from jumar.loop.store.evidence import evidence_of
+from jumar.model import (
+    Decision,
+    Degradation,
+    DiminishingReturns,
+    IterationRecord,
+    IterationView,
+    SelectionCriteria,
+    SelectionResult,
+    Spend,
+    StopDecision,
+)
+from jumar.model.attempts import Attempt
+from jumar.model.budget.failures import count_failures
+from jumar.model.budget.ledger import spend as spend_of_attempts
+from jumar.model.budget.limits import Budget
+from jumar.model.decisions import Rechecked, end_after, last_end, recheck_seconds, rechecks
+from jumar.model.views import valid_score
+
+if TYPE_CHECKING:
+    from jumar.loop.store.loop_store import LoopStore
+
+__all__ = ["MOST_ARTIFACTS", "LoopReport", "build_report", "is_run", "load_report", "setting", "weights_of"]
+
+MOST_ARTIFACTS: Final = 100_000
+"""How many artifacts of all iterations together a report keeps in memory, some 40 MB."""
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopReport:
+    """One loop as a report shows it.
+
+    ``records`` are sorted by number, iteration 0 (the start state) included; ``views`` are theirs. ``selection`` is None when
+    no iteration has a valid score. ``override`` is the last override, which stands until the next one; ``chosen`` is the
+    iteration that stands: the override's, else the selection's, else None. ``leaders`` are the iterations that were the running
+    best, in order. ``snapshots`` are the numbers whose artifacts are still stored, None when nobody looked. ``weights`` are
+    those of the dimensions that were scored. ``certainty`` is how sure the choice is, as far as anything is known of it.
+    ``seen`` are the views with the scores by all readings of each, ``chance`` how uncertain these are. ``order`` is how the valid
+    iterations rank by these scores, the choice of the rules first. ``budget`` are the limits in force, ``beside`` the attempts
+    that no record tells of, ``took`` where all of them went, None where none were written.
+    """
+
+    loop_id: str
+    storage_path: str
+    created_at: str | None
+    config: Mapping[str, Any]
+    criteria: SelectionCriteria
+    weights: Mapping[str, float]
+    records: tuple[IterationRecord, ...]
+    views: tuple[IterationView, ...]
+    selection: SelectionResult | None
+    override: Decision | None
+    chosen: int | None
+    decisions: tuple[Decision, ...]
+    spend: Spend
+    stop: StopDecision | None
+    degradation: Degradation
+    diminishing: DiminishingReturns
+    leaders: tuple[int, ...]
+    order: tuple[int, ...]
+    snapshots: frozenset[int] | None
+    artifacts_complete: bool
+    certainty: Certainty | None = None
+    budget: Budget = field(default_factory=Budget)
+    beside: Beside = NOTHING_BESIDE
+    took: Took | None = None
+    seen: tuple[IterationView, ...] = ()
+    chance: Chance = EXACT
+
+    @property
+    def kept(self) -> bool:
+        """Whether what stands is an iteration that is as good as the start, which the rules selected."""
+        return self.override is None and self.selection is not None and self.selection.kept is not None
+
+    @property
+    def chosen_quality(self) -> float | None:
+        """The score of the iteration that stands: by all readings of it, where the choice was made by these."""
+        if self.selection is not None and self.selection.stands == self.chosen:
+            return self.selection.quality_score
+        return None if self.chosen is None else self.score_of(self.chosen)
+
+    def score_of(self, number: int) -> float | None:
+        """The score of one iteration by which it is compared: the mean of all readings where it has later ones."""
+        finalist = self._read_again(number)
+        return self.record(number).quality_score if finalist is None else finalist.mean
+
+    def readings_of(self, number: int) -> int:
+        """How many readings :attr:`score_of` is the mean of; 1 where it is the score as recorded."""
+        finalist = self._read_again(number)
+        return 1 if finalist is None else 1 + len(finalist.later)
+
+    def _read_again(self, number: int) -> Finalist | None:
+        found = self.certainty
+        if found is None or not found.rescored:
+            return None
+        return next((one for one in found.finalists if one.iteration == number and one.mean is not None), None)
+
+    def is_noise(self, number: int) -> bool:
+        """Whether the difference between iteration ``number`` and the rules' choice is within the noise.
+
+        They tie, or differ by at most two standard errors of their difference. False where nothing is known of noise.
+        """
+        found, selection = self.certainty, self.selection
+        if found is None or selection is None or number == selection.selected_iteration:
+            return False
+        if number in found.tied:
+            return len(found.tied) > 1
+        width, score = self.chance.width(selection.selected_iteration, number), self.score_of(number)
+        return score is not None and width > 0 and abs(selection.quality_score - score) <= width
+
+    @property
+    def degraded(self) -> bool:
+        """Whether the last iteration is worse than the rules' choice, and nothing excuses that."""
+        selection = self.selection
+        return selection is not None and selection.degradation_detected and not self.excuse
+
+    @property
+    def excuse(self) -> str:
+        """Why a last iteration with a lower score than the rules' choice is not called worse; empty where it is."""
+        selection = self.selection
+        if selection is None or selection.final_quality is None:
+            return ""
+        selected, final = self.record(selection.selected_iteration), self.record(selection.final_iteration)
+        if self.is_noise(selection.final_iteration):
+            return "within the noise"
+        if selected.batch is not None and selected.batch == final.batch:
+            return "made at the same time"
+        return "too little to matter" if selection.quality_score - selection.final_quality < NOTICEABLE else ""
+
+    @property
+    def final_quality(self) -> float | None:
+        """The score of the last iteration, by all readings of it as :attr:`chosen_quality`."""
+        if self.selection is not None and self.selection.final_quality is not None:
+            return self.selection.final_quality
+        return None if self.final is None else self.score_of(self.final.iteration_number)
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether noise had a say in the choice: finalists were scored again, or somebody tied."""
+        found = self.certainty
+        return found is not None and (found.rescored or len(found.tied) > 1)
+
+    @property
+    def recheck(self) -> Rechecked | None:
+        """What came of running the checks of the iteration that stands once more; None where nobody tried."""
+        return None if self.chosen is None else rechecks(self.decisions).get(self.chosen)
+
+    @property
+    def passes(self) -> int:
+        """How many iterations there are, the start state not counted."""
+        return sum(record.iteration_number > 0 for record in self.records)
+
+    @property
+    def trail(self) -> tuple[TrailEntry, ...]:
+        """What was decided and how it ended, oldest first: the beginning and the end of an apply are one entry."""
+        ends = (TrailEntry(decision=decision) for decision in self.decisions if decision.kind == "end")
+        return tuple(sorted([*trail_of(self.decisions), *ends], key=lambda entry: entry.decision.number))
+
+    @property
+    def start(self) -> IterationRecord | None:
+        """Iteration 0, when the start state was recorded."""
+        return self.records[0] if self.records and self.records[0].iteration_number == 0 else None
+
+    @property
+    def final(self) -> IterationRecord | None:
+        """The last iteration by number."""
+        return self.records[-1] if self.records else None
+
+    @property
+    def chosen_record(self) -> IterationRecord | None:
+        """The record of the iteration that stands."""
+        return None if self.chosen is None else self.record(self.chosen)
+
+    def record(self, number: int) -> IterationRecord:
+        """Return the record of iteration ``number``. Errors: :class:`NotFoundError`."""
+        at = bisect_left(self.records, number, key=lambda record: record.iteration_number)
+        if at < len(self.records) and self.records[at].iteration_number == number:
+            return self.records[at]
+        raise NotFoundError(f"loop '{self.loop_id}' has no iteration {number}")
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The dimensions that anybody scored, in the order in which they first appear."""
+        return tuple(dict.fromkeys(name for record in self.records for name in record.dimensions))
+
+
+def build_report(
+    loop_id: str,
+    records: Iterable[IterationRecord],
+    selection: SelectionResult | None,
+    decisions: Iterable[Decision] = (),
+    spend: Spend | None = None,
+    *,
+    config: Mapping[str, Any] = _NOTHING,
+    stop: StopDecision | None = None,
+    criteria: SelectionCriteria | None = None,
+    storage_path: str = "",
+    snapshots: Iterable[int] | None = None,
+    created_at: str | None = None,
+    artifacts_complete: bool = True,
+    evidence: Evidence | None = None,
+) -> LoopReport:
+    """Build the read model from plain records, in any order.
+
+    ``selection`` None means that nothing could be selected. ``spend`` None: summed from the records. ``criteria`` None: taken
+    from ``config`` (a tracker's or a run's; see :func:`criteria_of`). ``evidence`` None: nothing is known of
+    noise. Errors: :class:`NotFoundError` when the selection or an override names an iteration that is not among the records.
+    """
+    made = tuple(sorted(decisions, key=lambda decision: decision.number))
+    kept = _as_rechecked(records, made)
+    views = tuple(record.view() for record in kept)
+    rules = criteria_of(config) if criteria is None else criteria
+    override = next((decision for decision in reversed(made) if decision.kind == "override"), None)
+    chosen = selection.stands if selection is not None else None
+    if override is not None and override.best_iteration is not None:
+        chosen = override.best_iteration
+    known = {record.iteration_number for record in kept}
+    for number in (chosen, selection and selection.selected_iteration):
+        if number is not None and number not in known:
+            raise NotFoundError(f"the selection names iteration {number}, which is not among the records of loop '{loop_id}'")
+    known_views, chance = (views, EXACT) if evidence is None else seen(evidence, rules)
+    return LoopReport(
+        loop_id=loop_id,
+        storage_path=storage_path or str(config.get("storage_path") or ""),
+        created_at=created_at,
+        config=config,
+        criteria=rules,
+        weights=weights_of(config, kept),
+        records=kept,
+        views=views,
+        selection=selection,
+        override=override,
+        chosen=chosen,
+        decisions=made,
+        spend=spend_of_records(kept) if spend is None else spend,
+        stop=stop,
+        degradation=detect_degradation(known_views, chance=chance),
+        diminishing=detect_diminishing_returns(views),
+        leaders=_leaders(views),
+        order=() if selection is None else _order(views, rules, selection, evidence),
+        snapshots=None if snapshots is None else frozenset(snapshots),
+        artifacts_complete=artifacts_complete,
+        certainty=None if evidence is None or selection is None else certainty(evidence, rules, selection),
+        seen=known_views,
+        chance=chance,
+    )
+
+
+def _as_rechecked(records: Iterable[IterationRecord], decisions: Sequence[Decision]) -> tuple[IterationRecord, ...]:
+    """Return the records by number; what a strict recheck refused is not verified."""
+    refused = {one.iteration for one in rechecks(decisions).values() if one.refused}
+    listed = sorted(records, key=lambda record: record.iteration_number)
+    return tuple(replace(one, verification_status="failed") if one.iteration_number in refused else one for one in listed)
+
+
+def _order(
+    views: Iterable[IterationView], rules: SelectionCriteria, selection: SelectionResult, evidence: Evidence | None
+) -> tuple[int, ...]:
+    """Return the valid iterations as the rules rank them, by all readings of each; the choice comes first whoever made it."""
+    numbers = [view.number for view in ordered(views, rules)] if evidence is None else ranked(evidence, rules)
+    return tuple(sorted(numbers, key=lambda number: number != selection.selected_iteration))
+
+
+def load_report(
+    store: LoopStore,
+    *,
+    selection: SelectionResult | None = None,
+    criteria: SelectionCriteria | None = None,
+    stop: StopDecision | None = None,
+    all_artifacts: bool = False,
+) -> LoopReport:
+    """Read a loop and build its report; takes no lock and writes nothing.
+
+    ``selection`` None: computed now, by ``criteria``; those None: as the loop's configuration has them now. ``stop`` None: as
+    the loop's end was written down, if nothing was recorded since. Lists of artifacts are kept up to a bound, because a long
+    loop over a large tree has millions of them; beyond it only the start and the selected iteration have theirs,
+    unless ``all_artifacts`` is set. Errors: :class:`jumar.errors.StoreDamagedError`.
+    """
+    config = config_now(store)
+    rules = criteria_of(config) if criteria is None else criteria
+    decisions, evidence = store.decisions(), evidence_of(store)
+    if selection is None:
+        with contextlib.suppress(NothingEvaluatedError):
+            selection = select_kept(evidence, rules)
+    chosen = {decision.best_iteration for decision in decisions if decision.kind == "override"}
+    chosen |= {0, selection and selection.stands}  # the start too: what was selected is held against it
+    records: list[IterationRecord] = []
+    listed, complete = 0, True
+    for record in store.records():
+        listed += len(record.artifacts_detail)
+        keep = all_artifacts or listed <= MOST_ARTIFACTS or record.iteration_number in chosen
+        complete = complete and keep
+        records.append(record if keep else replace(record, artifacts=(), artifacts_detail=()))
+    attempts, budget = store.attempts(), budget_in_force(config, decisions)
+    report = build_report(
+        store.loop_id,
+        records,
+        selection,
+        decisions,
+        _spend(attempts, decisions, budget) if attempts else None,
+        config=config,
+        stop=_recorded_stop(decisions, records) if stop is None else stop,
+        criteria=rules,
+        storage_path=str(config.get("storage_path") or store.paths.directory),
+        snapshots=[record.iteration_number for record in records if store.has_snapshot(record.iteration_number)],
+        created_at=store.created_at,
+        artifacts_complete=complete,
+        evidence=evidence if evidence.noisy else None,
+    )
+    listed = frozenset(record.attempt for record in records)
+    return replace(
+        report,
+        budget=budget,
+        beside=beside(attempts, records, budget),
+        took=took_of(attempts, listed, count_failures(attempts, records), budget) if attempts else None,
+    )
+
+
+def budget_in_force(config: Mapping[str, Any], decisions: Sequence[Decision]) -> Budget:
+    """Return the limits of the last run that ended, else those that the loop was recorded with: they may change on a resume."""
+    end = last_end(decisions)
+    run: Mapping[str, Any] = config.get("run") or {}
+    return Budget.from_recorded((end and end.data.get("budget")) or run.get("budget") or {})
+
+
+def is_run(config: Mapping[str, Any]) -> bool:
+    """Return whether this is the configuration of a run, not of a tracker in somebody else's loop."""
+    return "run" in config
+
+
+def setting(config: Mapping[str, Any], table: str, key: str) -> Any:
+    """Return what holds for one key of a run's configuration: what it says, else the default that it began with, else None."""
+    said = _section(_section(config, "run"), table)
+    return said.get(key, _section(config, "defaults").get(f"{table}.{key}"))
+
+
+def weights_of(config: Mapping[str, Any], records: Iterable[IterationRecord]) -> Mapping[str, float]:
+    """Return the weight of every dimension: a tracker's own table; for a run, the engine's rule for those that were scored."""
+    given = {
+        name: value
+        for name, value in _section(config, "quality_weights").items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    if given and "run" not in config:
+        return given
+    scored = dict.fromkeys(name for record in records for name in record.dimensions)
+    try:
+        return resolve_weights(scored, given or None) if scored else given
+    except ScoreError:  # a weight for a dimension that no iteration has yet
+        return given
+
+
+def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section: object = config.get(name)
+    return cast("Mapping[str, Any]", section) if isinstance(section, Mapping) else _NOTHING
+
+
+def _recorded_stop(decisions: Sequence[Decision], records: Sequence[IterationRecord]) -> StopDecision | None:
+    """The end of the loop as it was written down; one that was followed by further iterations is no end."""
+    end = end_after(decisions, records[-1].iteration_number if records else None)
+    return end and end.stop
+
+
+def _leaders(views: Iterable[IterationView]) -> tuple[int, ...]:
+    """Seed 1's update rule, replayed: only a higher score takes the lead. It is ``running_best`` of every prefix."""
+    leaders: list[int] = []
+    best = float("-inf")
+    for view in views:
+        score = valid_score(view)
+        if score is not None and score > best:
+            leaders.append(view.number)
+            best = score
+    return tuple(leaders)
+
+
+def _spend(attempts: Sequence[Attempt], decisions: Sequence[Decision], budget: Budget) -> Spend:
+    found = spend_of_attempts(attempts, budget)
+    return replace(found, seconds=found.seconds + recheck_seconds(decisions))

@@ -1,0 +1,257 @@
+"""One row an iteration, as the terminal and the page show it: number, score, change, checks, cost, time, note."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from jumar.core.rendering.figures import UNKNOWN, dollars, duration
+from jumar.core.text import cut, escape
+from jumar.loop.ranking.repairs import Repairs, repairs
+from jumar.loop.report.read import LoopReport
+from jumar.model import IterationRecord
+from jumar.model.checks import NO_TESTS, NOT_COLLECTED
+from jumar.model.records import NO_EFFECT
+from jumar.model.views import difference
+
+__all__ = [
+    "TrajectoryRow",
+    "change",
+    "checks_head",
+    "compared_with",
+    "failing_checks",
+    "started_from",
+    "tests_of",
+    "trajectory_row",
+    "trajectory_rows",
+]
+
+_MINUS = "−"
+_NAME = 40  # characters of a check's
+_SAID = 120  # characters of what somebody said in a remark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrajectoryRow:
+    """The columns ``it, score, Δ, checks, cost, time, note`` as text safe for a terminal; the flags are for colours.
+
+    ``remarks`` are what else is to be known of the iteration: without effect, refused, not verified. They stand behind the note.
+    """
+
+    number: int
+    it: str
+    score: str
+    delta: str
+    checks: str
+    cost: str
+    time: str
+    note: str
+    remarks: tuple[str, ...] = ()
+    chosen: bool = False
+    best: bool = False
+    invalid: bool = False
+    failed: bool = False
+
+    @property
+    def cells(self) -> tuple[str, str, str, str, str, str, str]:
+        """The seven columns in order."""
+        return (self.it, self.score, self.delta, self.checks, self.cost, self.time, self.said())
+
+    def said(self, why: str = "") -> str:
+        """Return the last column, with why the iteration failed behind the note."""
+        lead = f"{self.note}: {why}" if why and self.note else why or self.note
+        return " · ".join(part for part in (lead, *self.remarks) if part)
+
+
+def trajectory_rows(report: LoopReport) -> tuple[TrajectoryRow, ...]:
+    """Return a row for every record, iteration 0 first. The selected one is marked, and the best one where they differ."""
+    best = report.leaders[-1] if report.leaders and not report.kept else None
+    known = {record.iteration_number: record for record in report.records}
+    refused = report.beside.refused
+    return tuple(
+        trajectory_row(
+            record,
+            compared_with(record, before, known),
+            best=best,
+            chosen=report.chosen,
+            weights=report.weights,
+            refused=refused.get(record.iteration_number, 0),
+        )
+        for before, record in pairwise((None, *report.records))
+        if record is not None
+    )
+
+
+def compared_with(
+    record: IterationRecord, before: IterationRecord | None, known: Mapping[int, IterationRecord]
+) -> IterationRecord | None:
+    """Return the iteration that ``record`` started from, None when it is not among ``known``.
+
+    In the records of a program of a person's own nobody knows that, and it is the one ``before``.
+    """
+    return before if record.parent is None else known.get(record.parent)
+
+
+def change(record: IterationRecord, parent: IterationRecord | None) -> float | None:
+    """Return by how many points ``record`` is above what :func:`compared_with` returns; None where one of them has no score."""
+    if parent is None or record.quality_score is None or parent.quality_score is None:
+        return None
+    return difference(record.quality_score, parent.quality_score)
+
+
+def started_from(record: IterationRecord) -> str:
+    """Return ``from 3`` where an iteration, or its batch, did not start from the one before it; else nothing."""
+    before = record.iteration_number - (record.candidate or 1)
+    if record.parent is None or record.parent == before:
+        return ""
+    return f"from {record.parent}" if record.parent else "from the start"
+
+
+def trajectory_row(
+    record: IterationRecord,
+    parent: IterationRecord | None,
+    *,
+    best: int | None,
+    chosen: int | None = None,
+    weights: Mapping[str, float] | None = None,
+    refused: int = 0,
+) -> TrajectoryRow:
+    """Return one row. ``best`` is the running best, ``chosen`` None while the loop still runs.
+
+    ``parent`` is what :func:`compared_with` returns: the change of the score, and what was repaired and broken, is told against
+    it. ``weights`` decide which dimension's fall is named when the score fell; none: all count the same. ``refused`` is how often
+    its provider refused it.
+    """
+    number = record.iteration_number
+    delta, origin = change(record, parent), started_from(record)
+    changes = repairs(record, None if record.parent is None else parent)
+    told = (
+        bool(changes.broke or changes.missing) and len(record.dimensions) == 1
+    )  # then the fall of the one dimension says no more
+    invalid = record.quality_score is None or record.status != "ok"
+    return TrajectoryRow(
+        number=number,
+        it=str(number),
+        score=UNKNOWN if record.quality_score is None else f"{record.quality_score:.1f}",
+        delta="" if delta is None else _signed(delta),
+        checks=checks_cell(record),
+        cost=dollars(record.token_cost_usd, places=2),
+        time=duration(None if record.execution_time_ms is None else record.execution_time_ms / 1000),
+        note=_note(record, None if told else parent, best=best, chosen=chosen, weights=weights or {}),
+        remarks=(
+            *((origin,) if origin else ()),
+            *((str(changes),) if changes else ()),
+            *_silent(record, changes),
+            *_remarks(record, refused),
+        ),
+        chosen=number == chosen,
+        best=number == best,
+        invalid=invalid,
+        failed=record.verification_status == "failed",
+    )
+
+
+def _signed(value: float) -> str:
+    shown = f"{value:+.1f}".replace("-", _MINUS)
+    return "0.0" if shown in {"+0.0", f"{_MINUS}0.0"} else shown
+
+
+def checks_head(records: Iterable[IterationRecord]) -> str:
+    """Return the head of the column of checks: those that count tests are called by them."""
+    return "tests" if any(check.tests is not None for record in records for check in record.checks) else "checks"
+
+
+def failing_checks(record: IterationRecord) -> tuple[str, ...]:
+    """Return the checks that fail and count no tests, where others do: the counts do not tell of them. Safe for a terminal."""
+    if len(record.checks) < 2 or not tests_of(record):
+        return ()
+    return tuple(
+        escape(cut(check.name, _NAME))
+        for check in record.checks
+        if check.tests is None and not check.passed and check.broken is None
+    )
+
+
+def _silent(record: IterationRecord, changes: Repairs) -> Iterable[str]:
+    """Yield which check fails that neither the counts nor the ``changes`` tell of, and why a check came to no test."""
+    failing = () if any(check.name in changes.broke.names for check in record.checks) else failing_checks(record)
+    if failing:
+        yield f"{', '.join(failing)} fail{'s' if len(failing) == 1 else ''}"
+    for check in record.checks:
+        if check.tests is None and check.note.startswith((NO_TESTS, NOT_COLLECTED)):
+            yield escape(check.note)
+
+
+def checks_cell(record: IterationRecord) -> str:
+    """Return ``11/12`` tests of the checks that count them, else ``2/3`` checks, with `` ✓`` where all passed.
+
+    Where only the verdict is known: ``✓``, ``✗`` or ``—``.
+    """
+    if not record.checks:
+        return {"passed": "✓", "failed": "✗", "skipped": UNKNOWN}[record.verification_status]
+    mark = " ✓" if record.verification_status == "passed" else ""
+    if counted := tests_of(record):
+        return f"{counted}{mark}"
+    passed = sum(check.passed and check.broken is None for check in record.checks)
+    return f"{passed}/{len(record.checks)}{mark}"
+
+
+def tests_of(record: IterationRecord) -> str:
+    """Return how many tests pass of those that count, over all checks that count tests: ``11/12``; empty where none does."""
+    counts = [check.tests for check in record.checks if check.tests is not None and check.broken is None]
+    return f"{sum(tests.passed for tests in counts)}/{sum(tests.total for tests in counts)}" if counts else ""
+
+
+def _note(
+    record: IterationRecord,
+    parent: IterationRecord | None,
+    *,
+    best: int | None,
+    chosen: int | None,
+    weights: Mapping[str, float],
+) -> str:
+    number = record.iteration_number
+    parts = ["start"] if number == 0 else []
+    if number == best and chosen in {None, number}:
+        parts.append("★ best")
+    elif number == chosen:
+        parts.append("★ selected")
+    elif number == best:
+        parts.append("highest score")
+    if record.status != "ok":
+        parts.append(record.status.replace("_", " "))
+    elif len(parts) == 0 and parent is not None and (change(record, parent) or 0) < 0:
+        parts += _largest_fall(record, parent, weights)
+    return escape(" · ".join(parts))
+
+
+def _remarks(record: IterationRecord, refused: int) -> tuple[str, ...]:
+    """What a person should know of the iteration besides its score."""
+    found: list[str] = []
+    if record.failure is not None and record.failure in NO_EFFECT:
+        found.append(record.failure.replace("_", " "))
+    elif record.failure == "blocked":
+        why = record.usage.blocked or ""
+        found.append(f"blocked: {cut(why, _SAID)}" if why and why not in record.status_reason else "blocked")
+    if refused:
+        found.append(f"rate-limited {refused}×")
+    if len(record.tampering) > 0:
+        more = f" (and {len(record.tampering) - 1} more)" if len(record.tampering) > 1 else ""
+        found.append(f"not verified: {cut(record.tampering[0], _SAID)}{more}")
+    elif record.analysis.completed and record.verification_status == "failed":
+        found.append("says it is done; the checks disagree")
+    return tuple(escape(remark) for remark in found)
+
+
+def _largest_fall(record: IterationRecord, parent: IterationRecord, weights: Mapping[str, float]) -> list[str]:
+    """The dimension that took most from the score, with its own change on 0–100."""
+    falls = [
+        (weights.get(name, 1.0) * (value - parent.dimensions[name]), value - parent.dimensions[name], name)
+        for name, value in record.dimensions.items()
+        if name in parent.dimensions
+    ]
+    if not falls:
+        return []
+    weighted, change, name = min(falls, key=lambda fall: fall[0])
+    return [f"{name} {_signed(change * 100)}"] if weighted < 0 else []

@@ -1,0 +1,1 @@
+"""A loop as it runs: read from outside, and drawn."""

@@ -1,0 +1,390 @@
+"""One frame of `jumar watch`: a read model in, lines of styled text out. Pure; nothing here reads a file or a clock."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from jumar.core.rendering.figures import count, dollars, duration, share
+from jumar.core.text import cut, escape, in_ascii, points
+from jumar.loop.report.rows import checks_head, compared_with, trajectory_row
+from jumar.loop.report.watch.chart import Glyphs, Span, chart, glyphs
+from jumar.loop.report.watch.timeline import PHASES, Running
+from jumar.model import IterationRecord, IterationView
+from jumar.model.attempts import Spend
+from jumar.model.budget.limits import Budget
+
+__all__ = ["Chosen", "LiveView", "frame_lines"]
+
+Line = list[Span]
+
+_NAMES: Final = MappingProxyType({"generate": "generating", "verify": "checking", "score": "scoring", "wait": "waiting"})
+_STATES: Final = MappingProxyType(
+    {"running": "good", "waiting": "warn", "finished": "good", "interrupted": "warn", "dead": "bad", "damaged": "bad"}
+)
+_SIDE_BY_SIDE: Final = 100  # columns from which dimensions and budget stand beside each other
+_GAP: Final = 4
+_MOST_DIMENSIONS: Final = 8
+_MOST_LINES: Final = 3  # of what the state has to say
+_LEVELS: Final = ((8, 8, 8, True), (6, 6, 5, True), (5, 4, 3, True), (5, 3, 2, False), (4, 2, 1, False), (3, 1, 0, False))
+"""Rows of the chart and the table, lines of the log, and whether everything else is there: from plenty of room to little."""
+
+_NONE: Mapping[str, float] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The iteration that stands once a loop has ended.
+
+    ``score`` (0–100) is the mean of ``readings`` readings, by which it was selected; ``start`` that of the start state, None
+    without one. ``by`` is the person who chose it, empty where the rules did. ``highest`` says why the highest score in the
+    loop is not it; empty when nothing needs to be said.
+    """
+
+    record: IterationRecord
+    score: float | None
+    readings: int = 1
+    start: float | None = None
+    by: str = ""
+    highest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveView:
+    """What a frame shows. ``state`` is one of ``new, running, waiting, finished, interrupted, dead, tracked``.
+
+    ``views`` are all iterations, ``rows`` the records of the last few with the one before them, ``best`` and ``last`` two of
+    the records: the best so far, which is the one with the highest score once one is chosen, and the last one. ``chosen`` is
+    None while the loop runs, and when nothing was decided. ``running`` are the phases that run, each with its seconds so far.
+    ``budget`` is the limits, ``passes`` the limit on iterations; ``reserved_…`` is what is set aside for attempts in flight,
+    which ``spend`` leaves out. ``phase_seconds`` is where the time went, ``partial`` whether older events are gone. ``log`` is
+    the end of ``log_name``.
+    """
+
+    loop_id: str
+    state: str
+    detail: str = ""
+    objective: str = ""
+    views: tuple[IterationView, ...] = ()
+    rows: tuple[IterationRecord, ...] = ()
+    best: IterationRecord | None = None
+    last: IterationRecord | None = None
+    chosen: Chosen | None = None
+    weights: Mapping[str, float] = field(default_factory=lambda: _NONE)
+    threshold: float | None = None
+    running: tuple[tuple[Running, float | None], ...] = ()
+    spend: Spend = field(default_factory=Spend)
+    budget: Budget = field(default_factory=Budget)
+    passes: int | None = None
+    reserved_cost_usd: float | None = None
+    reserved_tokens: int | None = None
+    phase_seconds: Mapping[str, float] = field(default_factory=lambda: _NONE)
+    partial: bool = False
+    failures: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    log_name: str = ""
+    log: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def frame_lines(view: LiveView, *, width: int = 80, height: int | None = None, ascii_only: bool = False) -> list[Line]:
+    """Return the frame as lines of spans (text, style), none longer than ``width`` characters.
+
+    With a ``height`` what matters less is left out until it fits; what still does not fit is cut at the bottom.
+    """
+    signs = glyphs(ascii_only=ascii_only)
+    width = max(40, width)
+    lines: list[Line] = []
+    for chart_rows, table_rows, log_rows, everything in _LEVELS:
+        lines = _frame(view, width, signs, chart_rows, table_rows, log_rows, everything=everything)
+        if height is None or len(lines) <= height:
+            break
+    if ascii_only:
+        lines = [[(_in_ascii(text), style) for text, style in line] for line in lines]
+    return lines[:height]
+
+
+def _in_ascii(text: str) -> str:
+    """Return ``text`` in plain words; those of the table's cells take room from the blanks before them."""
+    return in_ascii(text.replace("  Δ", "+/-").replace("  —", "n/a"))
+
+
+def _frame(
+    view: LiveView, width: int, signs: Glyphs, chart_rows: int, table_rows: int, log_rows: int, *, everything: bool
+) -> list[Line]:
+    lines = _head(view, width, signs)
+    if view.views:
+        lines += [[], *_chart(view, width, chart_rows, signs)]
+        lines += [[], *_table(view, table_rows, width)]
+    left = [*_dimensions(view, signs, everything=everything), *_checks(view, signs)]
+    if width >= _SIDE_BY_SIDE and left:
+        lines += [[], *_beside(left, _budget(view, signs), width)]
+    else:
+        lines += [*([[], *left] if left else []), [], *_folded(_budget(view, signs), width)]
+    lines += [*_phases(view, signs), *_failures(view)]
+    if log_rows and view.log:
+        lines += [[], [("log       ", "head"), (view.log_name, "dim")]]
+        lines += [[("  " + text, "dim")] for text in view.log[-log_rows:]]
+    for problem in view.problems:
+        wrapped = textwrap.wrap(escape(problem), max(20, width - 10)) or [""]
+        lines += [[("note      " if first == 0 else " " * 10, "warn"), (text, "warn")] for first, text in enumerate(wrapped)]
+    return [_cut(line, width) for line in lines]
+
+
+def _head(view: LiveView, width: int, signs: Glyphs) -> list[Line]:
+    state = "interrupted" if view.state == "dead" else view.state
+    what = f"{state}{': ' + view.detail if view.detail else ''}"
+    name = escape(view.loop_id)
+    told = textwrap.wrap(escape(what), max(20, width - len(name) - 3)) or [""]
+    lines: list[Line] = [[(name, "head"), ("   ", ""), (told[0], _STATES.get(view.state, ""))]]
+    lines += [[(" " * (len(name) + 3) + more, _STATES.get(view.state, ""))] for more in told[1:_MOST_LINES]]
+    for running, seconds in view.running[:3]:
+        if view.state == "dead":
+            lines.append([("last step ", "head"), (_running(running, None) + ", cut off", "")])
+        else:
+            lines.append([("now       ", "head"), (_running(running, seconds), "")])
+    if len(view.running) > 3:
+        lines.append([(f"          and {len(view.running) - 3} more", "dim")])
+    lines += _best(view, signs) if view.chosen is None else _chosen(view, view.chosen, signs)
+    if view.objective.strip():
+        lines.append([("objective ", "head"), (cut(escape(view.objective.strip().splitlines()[0]), width - 10), "dim")])
+    return lines
+
+
+def _best(view: LiveView, signs: Glyphs) -> list[Line]:
+    if view.best is None:
+        return []
+    start = view.views[0] if view.views and view.views[0].number == 0 else None
+    said = f"{signs.best} {points(view.best.quality_score or 0)} (iteration {view.best.iteration_number})"
+    against = _to_start(view.best, view.best.quality_score, start and start.score)
+    return [[("best      ", "head"), (said, "best"), *against]]
+
+
+def _chosen(view: LiveView, chosen: Chosen, signs: Glyphs) -> list[Line]:
+    number = chosen.record.iteration_number
+    notes = [f"iteration {number}" if number else "the start"]
+    notes += [f"mean of {chosen.readings} readings"] if chosen.readings > 1 else []
+    notes += [f"selected by {escape(chosen.by)}"] if chosen.by else []
+    said = f"{signs.chosen} {'—' if chosen.score is None else points(chosen.score)} ({', '.join(notes)})"
+    lines: list[Line] = [[("selected  ", "head"), (said, "best"), *_to_start(chosen.record, chosen.score, chosen.start)]]
+    best = view.best
+    if best is not None and best.iteration_number != number:
+        why = f", {chosen.highest}" if chosen.highest else ""
+        told = f"{signs.best} {points(best.quality_score or 0)} (iteration {best.iteration_number}){why}"
+        lines.append([("highest   ", "head"), (told, "")])
+    return lines
+
+
+def _to_start(record: IterationRecord, score: float | None, start: float | None) -> Line:
+    if score is None or start is None or not record.iteration_number:
+        return []
+    return [(f"  {points(score - start, sign=True)} to the start", "dim")]
+
+
+def _chart(view: LiveView, width: int, height: int, signs: Glyphs) -> list[Line]:
+    chosen = None if view.chosen is None else view.chosen.record.iteration_number
+    return chart(view.views, width=width, height=height, signs=signs, limit=view.threshold, chosen=chosen)
+
+
+def _running(running: Running, seconds: float | None) -> str:
+    name = _NAMES.get(running.phase, running.phase)
+    parts = [name]
+    if running.iteration is not None:
+        parts.append(f"iteration {running.iteration}")
+    if running.candidate is not None:
+        parts.append(f"(candidate {running.candidate})")
+    if seconds is not None:
+        parts.append(f"for {duration(seconds)}")
+    if running.phase == "wait" and running.seconds is not None:
+        parts.append(f"of {duration(running.seconds)}")
+    return " ".join(parts) + (f": {escape(running.detail.replace('_', ' '))}" if running.detail else "")
+
+
+def _table(view: LiveView, most: int, width: int) -> list[Line]:
+    heads = ("it", "score", "Δ", checks_head(view.rows), "cost", "time", "")
+    widths = (5, 7, 7, 9, 8, 8, 0)
+    lines: list[Line] = [[(_cells(heads, widths), "dim")]]
+    best = None if view.best is None else view.best.iteration_number
+    chosen = None if view.chosen is None else view.chosen.record.iteration_number
+    known = {record.iteration_number: record for record in (*((view.best,) if view.best else ()), *view.rows)}
+    for index, record in enumerate(view.rows):
+        if index < len(view.rows) - most:
+            continue
+        parent = compared_with(record, view.rows[index - 1] if index else None, known)
+        row = trajectory_row(record, parent, best=best, chosen=chosen, weights=view.weights)
+        said = row.said(escape(record.status_reason) if record.status != "ok" else "")
+        cells = (*row.cells[:-1], cut(said, max(1, width - sum(widths) - 3)))
+        style = "bad" if row.invalid else "best" if row.number == (best if chosen is None else chosen) else ""
+        lines.append([(_cells(cells, widths)[:width], style)])
+    return lines
+
+
+def _cells(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return the cells right-aligned, a blank before each; the last one stands as it is."""
+    return "".join(f" {cell:>{width - 1}}" if width else f"   {cell}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _dimensions(view: LiveView, signs: Glyphs, *, everything: bool) -> list[Line]:
+    """Return a bar of the best iteration, or the selected one, for each dimension, and beside it how the last one did."""
+    best, last = view.best if view.chosen is None else view.chosen.record, view.last
+    names = dict.fromkeys([*(best.dimensions if best else ()), *(last.dimensions if last else ())])
+    if not names or not everything:
+        return []
+    lines: list[Line] = [[("dimensions", "head"), (f"{'best' if view.chosen is None else 'selected':>13}{'last':>16}", "dim")]]
+    for name in list(names)[:_MOST_DIMENSIONS]:
+        of_best = None if best is None else best.dimensions.get(name)
+        of_last = None if last is None else last.dimensions.get(name)
+        line: Line = [(f"  {escape(name)[:14]:<15}", "")]
+        for value, style in ((of_best, "best"), (of_last, "score")):
+            line += [*_bar(value, 10, signs, style), (f" {share(value):>4} ", "")]
+        lines.append(line)
+    if len(names) > _MOST_DIMENSIONS:
+        lines.append([(f"  and {len(names) - _MOST_DIMENSIONS} more", "dim")])
+    return lines
+
+
+def _bar(value: float | None, width: int, signs: Glyphs, style: str, reserved: float = 0.0) -> Line:
+    if value is None:
+        return [(" " * width, "")]
+    filled = min(width, max(0, round(value * width)))
+    if value > 0 and not filled:
+        filled = 1
+    aside = min(width - filled, round(reserved * width))
+    parts = [(signs.full * filled, style), (signs.reserved * aside, "warn"), (signs.empty * (width - filled - aside), "dim")]
+    return [part for part in parts if part[0]]
+
+
+def _checks(view: LiveView, signs: Glyphs) -> list[Line]:
+    if view.last is None or not view.last.checks:
+        return []
+    line: Line = [("checks    ", "head")]
+    for check in view.last.checks[:12]:
+        if check.broken is not None:
+            line.append((f"? {escape(check.name)}  ", "warn"))
+        else:
+            mark, style = (signs.passed, "good") if check.passed else (signs.failed, "bad")
+            counts = "" if check.tests is None else f" {check.tests.passed}/{check.tests.total}"
+            line.append((f"{mark} {escape(check.name)}{counts}  ", style))
+    return [line]
+
+
+def _budget(view: LiveView, signs: Glyphs) -> list[Line]:
+    spend, budget = view.spend, view.budget
+    passes = sum(one.number > 0 for one in view.views)
+    lines: list[Line] = [[("budget", "head")]]
+    lines.append(
+        _used("iterations", passes, view.passes, f"{passes:,}", None if view.passes is None else f"{view.passes:,}", signs)
+    )
+    if budget.max_iterations is not None or spend.iterations != passes:
+        cap = budget.max_iterations
+        lines.append(
+            _used("attempts", spend.iterations, cap, f"{spend.iterations:,}", None if cap is None else f"{cap:,}", signs)
+        )
+    cap_seconds = budget.max_seconds
+    said = duration(spend.seconds)
+    lines.append(_used("time", spend.seconds, cap_seconds, said, None if cap_seconds is None else duration(cap_seconds), signs))
+    known = count(spend.tokens if spend.tokens is not None else spend.charged_tokens or None)
+    unknown = _unknown(spend.unknown_tokens, spend.tokens is None, assumed=count(spend.assumed_tokens or None))
+    reserved = view.reserved_tokens
+    lines.append(
+        _used(
+            "tokens",
+            spend.charged_tokens,
+            budget.max_tokens,
+            known,
+            None if budget.max_tokens is None else count(budget.max_tokens),
+            signs,
+            aside=(reserved, count(reserved)),
+            note=unknown,
+        )
+    )
+    charged = spend.charged_cost_usd
+    shown = dollars(spend.cost_usd if spend.cost_usd is not None else charged or None, places=2)
+    limit = None if budget.max_cost_usd is None else dollars(budget.max_cost_usd, places=2)
+    unknown = _unknown(spend.unknown_costs, spend.cost_usd is None, assumed=dollars(spend.assumed_cost_usd or None, places=2))
+    aside = (view.reserved_cost_usd, dollars(view.reserved_cost_usd, places=2))
+    lines.append(_used("cost", charged, budget.max_cost_usd, shown, limit, signs, aside=aside, note=unknown))
+    return lines
+
+
+def _folded(lines: list[Line], width: int) -> list[Line]:
+    """Return the lines with the note of one that is too long below its figures."""
+    kept: list[Line] = []
+    for line in lines:
+        if sum(len(text) for text, _ in line) > width and line[-1][1] == "dim":
+            kept += [line[:-1], [(" " * 13 + line[-1][0].strip(), "dim")]]
+        else:
+            kept.append(line)
+    return kept
+
+
+def _unknown(attempts: int, unknown: bool, *, assumed: str) -> str:  # noqa: FBT001 - a plain flag of one line above
+    parts = [f"{assumed} estimated"] if assumed != "—" else []
+    if unknown:
+        parts.append(f"{attempts or 'some'} not reported")
+    return ", ".join(parts)
+
+
+def _used(
+    name: str,
+    used: float,
+    limit: float | None,
+    shown: str,
+    of: str | None,
+    signs: Glyphs,
+    *,
+    aside: tuple[float | None, str] = (None, ""),
+    note: str = "",
+) -> Line:
+    line: Line = [(f"  {name:<11}", "")]
+    if limit is not None and of is not None:
+        full = used / limit if limit else 1.0
+        line += [*_bar(full, 10, signs, "bad" if full > 1 else "score", (aside[0] or 0.0) / limit if limit else 0.0), (" ", "")]
+    line.append((f"{shown}{' of ' + of if of is not None else ''}", ""))
+    notes = [*([f"{aside[1]} reserved"] if aside[0] else []), *([note] if note else [])]
+    if notes:
+        line.append((f" ({', '.join(notes)})", "dim"))
+    return line
+
+
+def _phases(view: LiveView, signs: Glyphs) -> list[Line]:
+    total = sum(view.phase_seconds.get(name, 0.0) for name in PHASES)
+    if total <= 0:
+        return []
+    parts = [
+        f"{name} {duration(seconds)} {seconds / total:.0%}"
+        for name in PHASES
+        if (seconds := view.phase_seconds.get(name, 0.0)) > 0 or name != "wait"
+    ]
+    line: Line = [("time in   ", "head"), (f" {signs.dot} ".join(parts), "")]
+    return [line, *([[("          (older events are gone)", "dim")]] if view.partial else [])]
+
+
+def _failures(view: LiveView) -> list[Line]:
+    if not view.failures:
+        return []
+    said = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in view.failures.items())
+    return [[("failures  ", "head"), (said, "warn")]]
+
+
+def _beside(left: list[Line], right: list[Line], width: int) -> list[Line]:
+    half = min(width // 2, max((sum(len(text) for text, _ in line) for line in left), default=0) + _GAP)
+    lines: list[Line] = []
+    right = _folded(right, width - half)
+    for index in range(max(len(left), len(right))):
+        one = _cut(left[index], half - 1) if index < len(left) else []
+        used = sum(len(text) for text, _ in one)
+        lines.append([*one, (" " * (half - used), ""), *(right[index] if index < len(right) else [])])
+    return lines
+
+
+def _cut(line: Line, width: int) -> Line:
+    kept: Line = []
+    for text, style in line:
+        room = width - sum(len(one) for one, _ in kept)
+        if room <= 0:
+            break
+        kept.append((text[:room], style))
+    return kept

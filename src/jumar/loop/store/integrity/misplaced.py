@@ -1,0 +1,83 @@
+"""What stands in the place of a loop's directories and was not made by jumar: moved to ``quarantine/``, never gone through.
+
+And directories that were closed to their owner: they are open again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from jumar.core import files
+from jumar.core.rights import give_rights
+from jumar.loop.store.layout import LoopPaths, natural
+from jumar.loop.store.staging import ARTIFACTS, QUARANTINE
+
+__all__ = ["move_aside", "next_place", "open_to_owner", "replaced"]
+
+_LONGEST: Final = 200  # bytes of a name that a number comes before, so that a name as long as there can be fits
+
+
+def replaced(paths: LoopPaths) -> list[str]:
+    """Move away what is no directory of ours: what is written or deleted through a link may be a person's; return what to tell.
+
+    Those that are ours and were closed are opened. The caller holds the lock.
+    """
+    places = (*paths.subdirectories, paths.checks, paths.recheck)
+    closed = [place for place in (*_around(paths), *places) if files.is_directory(place) and give_rights(place)]
+    told = [f"{place.name} was closed to its owner, and is open again" for place in closed]
+    wrong = [place for place in places if os.path.lexists(place) and not files.is_directory(place)]
+    return told + [f"{place.name} was no directory of jumar's: it lies in {move_aside(paths, place)} now" for place in wrong]
+
+
+def open_to_owner(paths: LoopPaths, *, snapshots: bool = False) -> None:
+    """Give the owner of a loop the rights back that somebody took away; with ``snapshots`` those to what they hold, too."""
+    for place in _around(paths):
+        give_rights(place)
+    for directory, folders, names in os.walk(paths.directory):
+        for name in folders:
+            give_rights(f"{directory}/{name}")
+        if directory.endswith(f"/{ARTIFACTS}") and not snapshots:
+            folders.clear()
+        elif f"/{ARTIFACTS}" not in directory:
+            for name in names:
+                give_rights(f"{directory}/{name}")
+        else:
+            for name in names:
+                _readable(f"{directory}/{name}")
+
+
+def _around(paths: LoopPaths) -> tuple[Path, ...]:
+    above = () if paths.root == paths.directory else (paths.root, paths.directory.parent)
+    return (*above, paths.directory)
+
+
+def _readable(path: str) -> None:
+    with contextlib.suppress(OSError):
+        mode = os.lstat(path).st_mode
+        if stat.S_ISREG(mode) and not mode & stat.S_IRUSR:
+            os.chmod(path, stat.S_IMODE(mode) | stat.S_IRUSR)
+
+
+def next_place(directory: Path, name: str) -> Path:
+    """Return the next numbered place for ``name`` in a quarantine: ``0003-NAME``."""
+    taken = (natural(other.partition("-")[0]) for other in os.listdir(directory))
+    first = max((each for each in taken if each is not None), default=0) + 1
+    short = os.fsdecode(os.fsencode(name)[:_LONGEST])
+    places = (directory / f"{number:04d}-{short}" for number in itertools.count(first))
+    return next(place for place in places if not os.path.lexists(place))
+
+
+def move_aside(paths: LoopPaths, path: Path) -> str:
+    """Move ``path`` to ``quarantine/`` and return where it lies in the loop."""
+    directory = paths.directory / QUARANTINE
+    if os.path.lexists(directory) and not files.is_directory(directory):
+        os.rename(directory, paths.directory / files.temporary_name())
+    files.make_directory(directory)
+    place = next_place(directory, path.name)
+    os.rename(path, place)
+    return f"{QUARANTINE}/{place.name}"

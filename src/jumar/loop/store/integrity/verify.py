@@ -1,0 +1,420 @@
+"""Checking everything on disk against what was recorded: every file is read, every hash computed again."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import stat
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+
+from jumar.core import files
+from jumar.core.codec import broken_seal, decode
+from jumar.core.files import read_store_file
+from jumar.core.findings import Findings, Planted, VerifyReport
+from jumar.core.redaction import current
+from jumar.core.text import escape
+from jumar.errors import FormatTooNewError, JumarError
+from jumar.loop.snapshots.leaked_secrets import planted_in
+from jumar.loop.snapshots.manifest import Manifest, ManifestFile
+from jumar.loop.store.layout import iteration_number
+from jumar.loop.store.loop_reader import LoopReader
+from jumar.loop.store.reading import (
+    accepted_paths,
+    attempt_names,
+    cleaned_iterations,
+    decision_number,
+    iteration_numbers,
+    light,
+    read_attempt,
+    read_decision,
+    read_later_reading,
+    read_record,
+)
+from jumar.loop.store.settled import parts_of
+from jumar.loop.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, Pending
+from jumar.model.attempts import Attempt
+from jumar.model.decisions import Decision
+from jumar.model.records import ArtifactDetail, IterationRecord
+
+__all__ = ["NEWER", "NOT_OURS", "UNLIKE", "verify"]
+
+_T = TypeVar("_T")
+_BEST_SCORE: Final = 100
+_TOLD: Final = 1_000
+_TRASH: Final = ".trash-"
+NEWER: Final = "upgrade jumar: this was written by a newer version"
+_BACKUP: Final = "restore it from a backup; where there is none, `jumar repair` goes on without it"
+NOT_OURS: Final = "nothing that jumar wrote: move it elsewhere, or let `jumar repair` do that"
+UNLIKE: Final = "does not list the artifacts that manifest.json lists"
+_RECORDED: Final = frozenset({"ok", "failed", "timeout", "blocked"})
+_UNPAID: Final = frozenset({"lost", "failed", "timeout", "interrupted", "rate_limited"})
+
+
+def verify(store: LoopReader) -> VerifyReport:
+    """Check the whole loop; damage is reported, never raised. Takes no lock: what a writer does meanwhile is not damage."""
+    check = _Check(store.paths.directory)
+    fresh = check.guard(store.paths.loop_json, lambda: LoopReader(store.paths.directory))
+    if fresh is not None:
+        _Loop(fresh, check).check()
+    return check.report()
+
+
+class _Check(Findings):
+    """The checks of a loop that need to know nothing but a path."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self._hashes: dict[tuple[int, int], str] = {}
+        self._redactor = current()
+
+    def guard(self, path: Path, read: Callable[[], _T]) -> _T | None:
+        """Return what ``read`` returns, or None and a problem when it raises one of our errors."""
+        try:
+            return read()
+        except FormatTooNewError as error:
+            self.problem(path, escape(str(error)), NEWER)
+        except JumarError as error:
+            if os.path.lexists(path):
+                self.problem(path, escape(str(error)), _BACKUP)
+            else:
+                self.gone(path, escape(str(error)))
+        return None
+
+    def names(self, directory: Path) -> Iterator[str]:
+        """Yield the names in a directory of the loop, sorted; leftovers become notes."""
+        try:
+            found = sorted(files.names_in(directory))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self.problem(directory, f"cannot be listed: {os.strerror(error.errno or 0)}", NOT_OURS)
+            return
+        for name in found:
+            if name.startswith(files.TEMPORARY):
+                note = f"{self.shown(directory / name)}: left by an interrupted command, the next run removes it"
+                self.notes += [] if note in self.notes else [note]  # a directory is listed by more than one check
+            else:
+                yield name
+
+    def artifacts(self, directory: Path, manifest: Manifest) -> bool:
+        """Compare a snapshot's files with its manifest: missing, unknown, altered.
+
+        Returns False when the directory is not there, or vanished meanwhile: then there is nothing to say about its files.
+        """
+        before = len(self.problems)
+        with contextlib.suppress(FileNotFoundError):
+            self._compare(directory, manifest)
+        if directory.is_dir():
+            return True
+        del self.problems[before:]
+        return False
+
+    def _compare(self, directory: Path, manifest: Manifest) -> None:
+        missing = {path: detail for path, detail in manifest.entries.items() if detail.kind != "special"}
+        for path, entry in files.walk(directory):
+            detail = missing.pop(path, None)
+            place = directory / path
+            if detail is None:
+                self.problem(place, "is not in the manifest", NOT_OURS)
+                continue
+            try:
+                what = self._difference(entry.path, detail)
+            except OSError as error:
+                what = f"cannot be read: {os.strerror(error.errno or 0)}"
+            if what is not None:
+                self.problem(place, what, _BACKUP)
+        for path in missing:
+            self.problem(directory / path, "is missing", _BACKUP)
+
+    def _difference(self, path: str, detail: ArtifactDetail) -> str | None:
+        status = os.lstat(path)
+        if detail.kind == "symlink":
+            if not stat.S_ISLNK(status.st_mode):
+                return "should be a symbolic link"
+            target = os.readlink(path)
+            expected = files.sha256_bytes(os.fsencode(detail.target or ""))
+            same = target == detail.target and expected == detail.content_hash
+            return None if same else f"leads to '{escape(target)}', recorded was '{escape(detail.target or '')}'"
+        if not stat.S_ISREG(status.st_mode):
+            return "should be a regular file"
+        if status.st_size != detail.size:
+            return f"has {status.st_size:,} bytes, recorded were {detail.size:,}"
+        return None if self._hash(path, status) == detail.content_hash else "has another content than was recorded"
+
+    def _hash(self, path: str, status: os.stat_result) -> str:
+        inode = status.st_dev, status.st_ino
+        if inode not in self._hashes:
+            self._hashes[inode] = files.sha256_file(Path(path))
+            names = planted_in(Path(path), self._redactor) if self._redactor.knows_values else ()
+            if names:
+                shown = self._redactor.redact(self.shown(Path(path)))
+                self.planted.append(Planted(shown, tuple(sorted(names))))
+            self.files += 1
+            self.bytes += status.st_size
+        return self._hashes[inode]
+
+
+class _Loop:
+    """The checks of one loop's directory, from the outside in."""
+
+    def __init__(self, store: LoopReader, check: _Check) -> None:
+        self._store = store
+        self._paths = store.paths
+        self._check = check
+
+    def check(self) -> None:
+        for _ in self._check.names(self._paths.directory):
+            pass  # asked for its notes: a view may have any name
+        decisions = self._decisions()
+        attempts = self._attempts()
+        self._settled(attempts)
+        cleaned = cleaned_iterations(decisions)
+        records: dict[int, IterationRecord] = {}
+        for name in self._check.names(self._paths.iterations):
+            if (number := iteration_number(name)) is None:
+                self._check.problem(self._paths.iterations / name, "is not an iteration's name", NOT_OURS)
+                continue
+            self._check.iterations += 1
+            record = self._iteration(number, may_lack_artifacts=number in cleaned)
+            if record is not None:
+                records[number] = record
+        pending = self._pending(set(records))
+        self._claims(attempts, records, pending)
+        self._lost(attempts, decisions, records, pending)
+        self._seals()
+        for directory in (self._paths.undo, self._paths.set_aside, self._paths.checks):
+            for name in self._check.names(directory):
+                self._copy(directory / name)
+        self._readings(attempts)
+        self._check.accept({path: decision.number for decision in decisions for path in accepted_paths(decision)})
+
+    def _iteration(self, number: int, *, may_lack_artifacts: bool) -> IterationRecord | None:
+        check, directory = self._check, self._paths.iteration(number)
+        for name in check.names(directory):
+            if name.startswith(_TRASH):
+                check.notes.append(f"{check.shown(directory / name)}: left by an interrupted cleanup, the next one removes it")
+            elif name not in {ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE}:
+                check.problem(directory / name, "is nothing that an iteration holds", NOT_OURS)
+        found = check.guard(directory / METRICS, lambda: read_record(directory / METRICS))
+        listed = check.guard(directory / MANIFEST, lambda: _manifest_file(directory / MANIFEST))
+        stage = check.guard(directory / STAGE, lambda: decode(read_store_file(directory / STAGE), os.fspath(directory / STAGE)))
+        manifest = None if listed is None else check.guard(directory / MANIFEST, lambda: self._store.manifest(number))
+        if manifest is not None:
+            self._artifacts_of(number, manifest, may_lack=may_lack_artifacts)
+        if found is None:
+            return None
+        record = found[0]
+        for what in _contradictions(record, number, listed):
+            check.problem(directory / METRICS, what, _BACKUP)
+        if stage is not None and stage.data.get("nonce") != record.nonce:
+            check.problem(directory / STAGE, "has another nonce than metrics.json: they don't belong together", _BACKUP)
+        return record
+
+    def _artifacts_of(self, number: int, manifest: Manifest, *, may_lack: bool) -> None:
+        directory = self._store.artifacts(number)
+        if self._check.artifacts(directory, manifest):
+            return
+        if not may_lack and number not in cleaned_iterations(LoopReader(self._paths.directory).decisions()):
+            self._check.problem(directory, "the snapshot is missing, and no cleanup was decided", _BACKUP)
+
+    def _pending(self, recorded: set[int]) -> list[Pending]:
+        found: list[Pending] = []
+        for name in self._check.names(self._paths.pending):
+            directory = self._paths.pending / name
+            number = iteration_number(name)
+            if number is None:
+                self._check.problem(directory, "is not an iteration's name", NOT_OURS)
+                continue
+            try:
+                pending = self._check.guard(directory, lambda number=number: self._store.pending_of(number))
+            except FileNotFoundError:  # acknowledged meanwhile
+                continue
+            if pending is None or not self._check.artifacts(pending.artifacts, pending.manifest):
+                continue
+            found.append(pending)
+            if number in recorded:
+                self._check.problem(directory, f"iteration {number} is recorded already", "remove this directory")
+            self._check.notes.append(f"{self._check.shown(directory)}: waits to be scored, the next run does that")
+        return found
+
+    def _settled(self, attempts: Mapping[int, Attempt]) -> None:
+        """Compare what stands for the attempts in one file with the attempts: what is believed has to be what they say."""
+        settled, shown = self._store.settled, self._check.shown(self._store.settled.path)
+        if any(part is None for part in parts_of(settled.path, self._store.nonce)):
+            self._check.notes.append(f"{shown}: is damaged in part; it is derived, and what is damaged is not believed")
+        wrong = [number for number, found in settled.read().items() if number in attempts and attempts[number] != found]
+        if wrong:
+            what = f"says something else of attempt {wrong[0]} than its own files"
+            self._check.problem(settled.path, what, "remove it: it is derived, and made anew")
+
+    def _attempts(self) -> dict[int, Attempt]:
+        check, directory = self._check, self._paths.attempts
+        names = set(check.names(directory))
+        starts, ends = attempt_names(names)
+        known = {path.name for number in starts for path in (self._paths.attempt_start(number), self._paths.attempt_end(number))}
+        known |= {self._paths.attempt_end(number).name for number in ends}
+        for name in sorted(names - known):
+            check.problem(directory / name, "is not an attempt's name", NOT_OURS)
+        for number in sorted(ends - starts):
+            path, start = self._paths.attempt_end(number), self._paths.attempt_start(number)
+            if self._store.trust.takes(path, files.content_of(path) or b""):
+                check.gone(path, "is the end of an attempt whose start is missing", start)
+            else:
+                check.problem(path, "was not written by jumar", NOT_OURS)
+        for number in _gaps(starts, ends):
+            self._gap(self._paths.attempt_start(number), "attempts")
+        found: dict[int, Attempt] = {}
+        for number in sorted(starts):
+            path = self._paths.attempt_start(number)
+            attempt = check.guard(path, lambda number=number: read_attempt(self._paths, number, ended=number in ends))
+            if attempt is not None:
+                found[number] = light(attempt)
+                if attempt.end is None:
+                    check.notes.append(f"{check.shown(path)}: has no end yet; if nothing runs, the next run counts it as lost")
+        return found
+
+    def _gap(self, path: Path, what: str) -> None:
+        self._check.gone(path, f"is missing: {what} are numbered without gaps")
+
+    def _claims(self, attempts: dict[int, Attempt], records: dict[int, IterationRecord], pending: list[Pending]) -> None:
+        """Check that what was paid for and what was recorded belong together."""
+        claimed: dict[int, int] = {}
+        generated = {number: attempt for number, attempt in attempts.items() if attempt.start.purpose == "generate"}
+        for number, attempt in generated.items():
+            before = claimed.get(attempt.start.iteration)
+            if before is not None:
+                end = attempts[before].end
+                if end is not None and end.outcome not in _UNPAID:
+                    what = f"is for iteration {attempt.start.iteration}, which attempt {before} completed"
+                    self._check.problem(self._paths.attempt_start(number), what, _BACKUP)
+            claimed[attempt.start.iteration] = number
+        named = [(self._paths.iteration(number) / METRICS, record.attempt) for number, record in records.items()]
+        named += [(item.directory / STAGE, item.attempt) for item in pending]
+        for path, number in named:
+            if number is not None and number not in attempts:
+                what = f"names attempt {number}, of which there is nothing"
+                self._check.gone(path, what, self._paths.attempt_start(number))
+
+    def _lost(
+        self,
+        attempts: dict[int, Attempt],
+        decisions: list[Decision],
+        records: dict[int, IterationRecord],
+        pending: list[Pending],
+    ) -> None:
+        """Find iterations that something else speaks of and that are not there."""
+        there = {number for name in self._check.names(self._paths.iterations) if (number := iteration_number(name)) is not None}
+        there |= {item.number for item in pending}
+        generated = {number: attempt for number, attempt in attempts.items() if attempt.start.purpose == "generate"}
+        open_batch = max((attempt.start.batch or 0 for attempt in generated.values()), default=0)
+        last = max(generated, default=0)
+        named: dict[int, str] = {}
+        for record in records.values():
+            if record.parent is not None:
+                named.setdefault(record.parent, f"iteration {record.iteration_number} started from it")
+        for decision in decisions:
+            for number in (decision.best_iteration, decision.final_iteration):
+                if number is not None:
+                    named.setdefault(number, f"decision {decision.number} names it")
+        last_of = {attempt.start.iteration: number for number, attempt in generated.items()}  # a failed one may be made again
+        for number, attempt in sorted((number, generated[number]) for number in last_of.values()):
+            recorded = attempt.end is not None and attempt.end.outcome in _RECORDED
+            waits = number == last or (attempt.start.batch is not None and attempt.start.batch == open_batch)
+            if recorded and not waits:  # those snapshots are taken by the next run
+                named.setdefault(attempt.start.iteration, f"attempt {number} ended and was paid for")
+        for number in sorted(set(named) - there):
+            self._check.gone(self._paths.iteration(number), f"is missing: {named[number]}")
+
+    def _seals(self) -> None:
+        """Check the digest in every write-once file that can be read at all."""
+        paths = [self._paths.loop_json]
+        for directory in (self._paths.attempts, self._paths.decisions, self._paths.readings):
+            paths += [directory / name for name in self._check.names(directory) if name.endswith(".json")]
+        for folder in (self._paths.iterations, self._paths.pending):
+            for name in self._check.names(folder):
+                paths += [path for part in (METRICS, MANIFEST, STAGE) if (path := folder / name / part).exists()]
+        for path in paths:
+            with contextlib.suppress(OSError, ValueError, JumarError):
+                data = read_store_file(path)
+                broken = broken_seal(decode(data, os.fspath(path), versioned=False).data)
+                if broken is not None:
+                    self._check.problem(path, broken, _BACKUP)
+                elif not self._store.trust.takes(path, data):
+                    self._check.problem(path, "was not written by jumar", NOT_OURS)
+
+    def _decisions(self) -> list[Decision]:
+        check, directory = self._check, self._paths.decisions
+        numbered: dict[int, str] = {}
+        found: list[Decision] = []
+        for name in check.names(directory):
+            number = decision_number(name)
+            if number is None:
+                check.problem(directory / name, "is not a decision's name", NOT_OURS)
+            elif number in numbered:
+                check.problem(directory / name, f"has the same number as {escape(numbered[number])}", _BACKUP)
+            else:
+                numbered[number] = name
+                decision = check.guard(directory / name, lambda name=name, number=number: read_decision(directory / name, number))
+                if decision is not None:
+                    found.append(decision)
+                    if name != f"{number:04d}-{decision.kind}.json":
+                        check.problem(directory / name, f"holds a decision of the kind {decision.kind}", _BACKUP)
+        for number in _gaps(numbered):
+            self._gap(directory / f"{number:04d}-*.json", "decisions")
+        return found
+
+    def _readings(self, attempts: dict[int, Attempt]) -> None:
+        check, directory = self._check, self._paths.readings
+        there = {*iteration_numbers({*check.names(self._paths.iterations), *check.names(self._paths.pending)})}
+        numbers: set[int] = set()
+        for name in check.names(directory):
+            path, number = directory / name, decision_number(name)
+            if number is None or number in numbers:
+                what = "is not a reading's name" if number is None else "has the same number as another reading"
+                check.problem(path, what, NOT_OURS)
+                continue
+            numbers.add(number)
+            found = check.guard(path, lambda path=path, number=number: read_later_reading(path, number))
+            if found is None:
+                continue
+            if path != self._paths.reading_file(number, found.kind, found.iteration):
+                check.problem(path, f"holds a {found.kind} of iteration {found.iteration}", _BACKUP)
+            if found.iteration not in there:
+                check.problem(path, f"is of iteration {found.iteration}, of which there is nothing", _BACKUP)
+            if found.attempt is not None and found.attempt not in attempts:
+                what = f"names attempt {found.attempt}, of which there is nothing"
+                check.gone(path, what, self._paths.attempt_start(found.attempt))
+        for number in _gaps(numbers):
+            self._gap(directory / f"{number:04d}-*.json", "readings")
+
+    def _copy(self, directory: Path) -> None:
+        """Check a directory of ``undo/``, ``set-aside/`` or ``checks/``."""
+        path = directory / MANIFEST
+        listed = self._check.guard(path, lambda: _manifest_file(path))
+        if listed is not None:
+            manifest = Manifest({detail.path: detail for detail in listed.changed})
+            if not self._check.artifacts(directory / ARTIFACTS, manifest):
+                self._check.problem(directory / ARTIFACTS, "is missing", _BACKUP)
+
+
+def _gaps(numbers: Collection[int], others: Collection[int] = ()) -> Iterator[int]:
+    """Yield the first of the numbers that are missing below the highest of ``numbers``, which may be anybody's."""
+    missing = (each for each in range(1, max(numbers, default=0)) if each not in numbers and each not in others)
+    return itertools.islice(missing, _TOLD)
+
+
+def _manifest_file(path: Path) -> ManifestFile:
+    return ManifestFile.from_json(decode(read_store_file(path), os.fspath(path)))
+
+
+def _contradictions(record: IterationRecord, number: int, listed: ManifestFile | None) -> Iterator[str]:
+    if record.iteration_number != number:
+        yield f"holds iteration {record.iteration_number}, its directory says {number}"
+    score = record.quality_score
+    if score is not None and not 0 <= score <= _BEST_SCORE:
+        yield f"has a quality_score of {score}, outside of 0 to {_BEST_SCORE}"
+    if listed is not None and record.artifacts_detail != listed.changed:
+        yield UNLIKE

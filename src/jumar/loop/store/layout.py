@@ -1,0 +1,281 @@
+"""Names: where everything of a loop lies, and which loop ids are allowed."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jumar.core import files
+from jumar.core.text import check_id
+
+__all__ = [
+    "STOP",
+    "LoopPaths",
+    "check_loop_id",
+    "is_among_packages",
+    "iteration_name",
+    "iteration_number",
+    "list_loops",
+    "loops_directory",
+    "natural",
+    "prepare_root",
+    "root_of",
+    "runs_directory",
+]
+
+_LOOPS: Final = "loops"
+_RUNS: Final = "runs"
+_SKIPPED: Final = "node_modules"
+"""A folder that every JavaScript runner and tool skips, wherever it lies: else they collect the tests in our snapshots."""
+
+_PACKAGE: Final = "package.json"
+_LISTED: Final = 1_000  # directories that are looked into for a package
+_LOCKS: Final = "locks"
+_DIGITS: Final = 9
+_PREFIX: Final = "iteration-"
+_IGNORE: Final = ".gitignore"
+STOP: Final = "STOP"
+"""The name of the file that asks loops to stop: in the root for all of them, in a loop's directory for that one."""
+
+_OURS: Final = frozenset({_LOOPS, _RUNS, _SKIPPED, _LOCKS, "work", "replies", "quarantine", STOP, _IGNORE})
+
+
+def check_loop_id(loop_id: str) -> str:
+    """Return ``loop_id`` when it may name a loop, else raise :class:`UsageError` that says what is allowed."""
+    return check_id(loop_id, "loop id")
+
+
+def iteration_name(number: int) -> str:
+    """Return the directory name of an iteration: ``iteration-007``, ``iteration-1000``."""
+    return f"{_PREFIX}{number:03d}"
+
+
+def iteration_number(name: str) -> int | None:
+    """Return the number that :func:`iteration_name` made ``name`` from, or None when it made no such name."""
+    number = natural(name.removeprefix(_PREFIX))
+    return number if number is not None and iteration_name(number) == name else None
+
+
+def natural(digits: str) -> int | None:
+    """Return the number that jumar wrote as ``digits``; None for anything else, and for what it has never counted to.
+
+    Names are anybody's: ``str.isdigit`` takes ``²``, which is no number, and a number of 200 digits has no successor that fits.
+    """
+    return int(digits) if len(digits) <= _DIGITS and digits.isascii() and digits.isdigit() else None
+
+
+def loops_directory(root: Path) -> Path:
+    """Return the directory that holds the loops of ``root``, one subdirectory each: where they are, else where they go.
+
+    A new root in a JavaScript project has them in ``node_modules/loops/``, any other in ``loops/``.
+    """
+    known = (root / _LOOPS, root / _SKIPPED / _LOOPS)
+    there = next((place for place in known if place.is_dir()), None)
+    return known[is_among_packages(root)] if there is None else there
+
+
+def runs_directory(root: Path) -> Path:
+    """Return the directory that holds the runs of cases of ``root``: beside its loops."""
+    return loops_directory(root).with_name(_RUNS)
+
+
+def root_of(directory: Path) -> Path:
+    """Return the root that the loop in ``directory`` belongs to; ``directory`` itself where a loop stands alone."""
+    if directory.parent.name != _LOOPS:
+        return directory
+    above = directory.parent.parent
+    return above.parent if above.name == _SKIPPED else above
+
+
+def is_among_packages(root: Path) -> bool:
+    """Whether a ``package.json`` lies beside ``root``, above it in its repository, or one or two levels below its parent.
+
+    A root that is a package itself is none: ``npm ci`` empties its ``node_modules``. A folder that may not be entered has none.
+    """
+    here = Path(os.path.abspath(root)).parent
+    above = (here, *here.parents)
+    top = next((place for place in above if os.path.exists(place / ".git")), here)
+    if os.path.exists(root / _PACKAGE):
+        return False
+    if any(os.path.isfile(place / _PACKAGE) for place in above[: above.index(top) + 1]):
+        return True
+    below = itertools.chain.from_iterable((place, *_folders(place)) for place in _folders(here))
+    return any(os.path.isfile(place / _PACKAGE) for place in itertools.islice(below, _LISTED))
+
+
+def _folders(directory: Path) -> list[Path]:
+    try:
+        with os.scandir(directory) as listing:
+            found = [entry.path for entry in listing if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    return [Path(path) for path in sorted(found) if not Path(path).name.startswith((".", _SKIPPED))]
+
+
+def prepare_root(root: Path, loops: Path | None = None) -> None:
+    """Create ``root`` with its ``loops/``, ``locks/`` and a ``.gitignore`` of ``*``. What exists stays as it is.
+
+    ``loops`` is where its loops are to lie, by default :func:`loops_directory`.
+
+    A directory that also holds somebody else's files, such as a project with a ``loops/`` of its own, is not ignored as a
+    whole: the ``.gitignore`` then goes into ``loops/`` and ``locks/``.
+    """
+    with files.as_write_error("create", root):
+        loops = loops or loops_directory(root)
+        for directory in (root, loops, root / _LOCKS):
+            files.make_directory(directory)
+            files.sweep(directory)
+        shared = any(name not in _OURS and not name.startswith(files.TEMPORARY) for name in os.listdir(root))
+        for directory in (loops, root / _LOCKS) if shared else (root,):
+            if not (directory / _IGNORE).exists():
+                with contextlib.suppress(FileExistsError):
+                    files.write_once(directory / _IGNORE, b"*\n")
+
+
+def list_loops(root: Path) -> tuple[str, ...]:
+    """Return the names of the loops below ``root``, sorted; empty when there are none."""
+    loops = loops_directory(root)
+    try:
+        with os.scandir(loops) as listing:
+            names = [entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    return tuple(sorted(name for name in names if loops.joinpath(name, "loop.json").is_file()))
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPaths:
+    """The paths of one loop. ``directory`` is absolute, so that a later ``chdir`` changes nothing."""
+
+    directory: Path
+
+    @property
+    def loop_json(self) -> Path:
+        return self.directory / "loop.json"
+
+    @property
+    def attempts(self) -> Path:
+        return self.directory / "attempts"
+
+    @property
+    def scratch(self) -> Path:
+        return self.directory / "scratch"
+
+    @property
+    def pending(self) -> Path:
+        return self.directory / "pending"
+
+    @property
+    def iterations(self) -> Path:
+        return self.directory / "iterations"
+
+    @property
+    def readings(self) -> Path:
+        return self.directory / "readings"
+
+    @property
+    def decisions(self) -> Path:
+        return self.directory / "decisions"
+
+    @property
+    def undo(self) -> Path:
+        return self.directory / "undo"
+
+    @property
+    def set_aside(self) -> Path:
+        return self.directory / "set-aside"
+
+    @property
+    def checks(self) -> Path:
+        """Copies of what decides about candidates, as it was at the start: ``checks/0001``, and one for each accepted change."""
+        return self.directory / "checks"
+
+    @property
+    def recheck(self) -> Path:
+        """What lay beside the snapshots when the loop began, and what a recheck of the selected iteration has set aside."""
+        return self.directory / "recheck"
+
+    @property
+    def final_output(self) -> Path:
+        return self.directory / "final-output"
+
+    @property
+    def events(self) -> Path:
+        """A convenience for watchers, never a source of truth; its older part is ``events.1.jsonl``."""
+        return self.directory / "events.jsonl"
+
+    def stop_files(self) -> tuple[Path, ...]:
+        """The files that ask this loop to stop, whether or not they exist: the root's, then its own."""
+        own = self.directory / STOP
+        real = Path(os.path.realpath(self.directory))
+        root = root_of(real)
+        return (own,) if root == real else (root / STOP, own)
+
+    @property
+    def tracking_view(self) -> Path:
+        return self.directory / "best-output-tracking.json"
+
+    @property
+    def best_view(self) -> Path:
+        return self.directory / "best-tracker.json"
+
+    @property
+    def report_view(self) -> Path:
+        return self.directory / "selection-report.md"
+
+    @property
+    def lock(self) -> Path:
+        """A function of the directory's real path alone, so that every process finds the same lock."""
+        real = Path(os.path.realpath(self.directory))
+        root = root_of(real)
+        return real / ".lock" if root == real else root / _LOCKS / real.name
+
+    @property
+    def root(self) -> Path:
+        """The root that the loop belongs to; its own directory where it stands alone."""
+        return root_of(self.directory)
+
+    @property
+    def subdirectories(self) -> tuple[Path, ...]:
+        """The directories that every loop has from its beginning."""
+        return (
+            self.attempts,
+            self.scratch,
+            self.pending,
+            self.iterations,
+            self.readings,
+            self.decisions,
+            self.undo,
+            self.set_aside,
+        )
+
+    def iteration(self, number: int) -> Path:
+        return self.iterations / iteration_name(number)
+
+    def pending_iteration(self, number: int) -> Path:
+        return self.pending / iteration_name(number)
+
+    def attempt_start(self, number: int) -> Path:
+        return self.attempts / f"{number:06d}.start.json"
+
+    def attempt_end(self, number: int) -> Path:
+        return self.attempts / f"{number:06d}.end.json"
+
+    def attempt_scratch(self, number: int) -> Path:
+        return self.scratch / f"{number:06d}"
+
+    def checks_of(self, number: int) -> Path:
+        return self.checks / f"{number:04d}"
+
+    def reading_file(self, number: int, kind: str, iteration: int) -> Path:
+        return self.readings / f"{number:04d}-{kind}-{iteration_name(iteration)}.json"
+
+    def heartbeat(self, number: int) -> Path:
+        return self.scratch / f"{number:06d}.beat"
+
+    def undo_of(self, decision: int) -> Path:
+        return self.undo / f"{decision:04d}"

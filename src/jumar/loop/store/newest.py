@@ -1,0 +1,120 @@
+"""Which loop is meant where none is named: the one that runs, else the one that worked last.
+
+Times come from the records, because a copy changes those of the files. A clock that jumped makes another loop the newest, but the
+same one every time: equal times are decided by the name, in which ``calc-10`` follows ``calc-9``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from jumar.core.lock import holder_of
+from jumar.loop.store.layout import LoopPaths, iteration_name, iteration_number, list_loops, loops_directory
+
+__all__ = ["by_creation", "natural_order", "newest_loop", "running_loops"]
+
+_SHORT_COMMANDS = re.compile(r"(?:jumar|__main__\.py|entry\.py) (?!run\b|demo\b)[a-z]")
+_ATTEMPT = re.compile(r"(\d+)\.start\.json")
+_UNKNOWN = float("-inf")
+
+Order = tuple[float, tuple[tuple[int, str], ...]]
+
+
+def by_creation(root: Path) -> tuple[str, ...]:
+    """Return the names of the loops below ``root``, oldest first; a loop whose beginning cannot be read comes first."""
+
+    def order(name: str) -> Order:
+        return _time(LoopPaths(loops_directory(root) / name).loop_json, "created_at"), natural_order(name)
+
+    return tuple(sorted(list_loops(root), key=order))
+
+
+def running_loops(root: Path, *, by_others: bool = False) -> tuple[str, ...]:
+    """Return the names of the loops below ``root`` that a living process runs, sorted; ``by_others``: not this one.
+
+    A command that only shows or changes a loop also holds its lock for a moment: such a loop does not run.
+    """
+    return tuple(name for name in list_loops(root) if _runs(LoopPaths(loops_directory(root) / name), by_others=by_others))
+
+
+def newest_loop(roots: Sequence[Path], *, ending: bool = False) -> Path | None:
+    """Return the directory of the loop that runs, else of the one that worked last; None when there is none.
+
+    The loops of an earlier root come before those of a later one; of several that run, and of those that don't, the one counts
+    whose last paid step ended last (of a tracker's, whose last iteration is the newest); one in which nothing ever began, because
+    its start could not be judged, comes after those. ``ending`` looks ahead: what this process runs has ended by then.
+    """
+    for running in (True, False):
+        for root in roots:
+            names = running_loops(root, by_others=ending) if running else list_loops(root)
+            found = [loops_directory(root) / name for name in names]
+            if found:
+                return max(found, key=lambda directory: (*_last_work(directory), natural_order(directory.name)))
+    return None
+
+
+def _runs(paths: LoopPaths, *, by_others: bool) -> bool:
+    holder = holder_of(paths.lock)
+    if holder is None or not (holder.held and holder.alive) or (by_others and holder.pid == os.getpid()):
+        return False
+    return _SHORT_COMMANDS.match(holder.command) is None
+
+
+def _last_work(directory: Path) -> tuple[bool, float]:
+    """Return whether anything began in a loop, and when it last worked, or was made."""
+    paths = LoopPaths(directory)
+    attempts = [int(match[1]) for name in _names(paths.attempts) if (match := _ATTEMPT.fullmatch(name))]
+    iterations = [number for name in _names(paths.iterations) if (number := iteration_number(name)) is not None]
+    if attempts:
+        newest = max(attempts)
+        end = _document(paths.attempt_end(newest))
+        found = _moment(end, "ended_at")
+        worked = found if found != _UNKNOWN else _time(paths.attempt_start(newest), "started_at")
+        return bool(iterations) or end.get("outcome") != "broken", worked
+    if iterations:
+        return True, _time(paths.iterations / iteration_name(max(iterations)) / "metrics.json", "timestamp")
+    return False, _time(paths.loop_json, "created_at")
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """Return what ``path`` holds; nothing when it cannot be read."""
+    try:
+        document: Any = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+
+
+def _time(path: Path, key: str) -> float:
+    return _moment(_document(path), key)
+
+
+def _moment(document: dict[str, Any], key: str) -> float:
+    """Return the seconds of the time that ``document`` has under ``key``; before all times when there is none."""
+    text = document.get(key)
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return _UNKNOWN
+    if moment is None:
+        return _UNKNOWN
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def natural_order(name: str) -> tuple[tuple[int, str], ...]:
+    """Return what sorts ``calc-9`` before ``calc-10``: numbers by value, the rest by its characters."""
+    parts = re.split(r"([0-9]+)", name)
+    return tuple((int(part), part) if index % 2 else (-1, part) for index, part in enumerate(parts))

@@ -1,0 +1,254 @@
+"""Reading a loop's directory: no lock, no write, and only whole files, because that is all there ever is.
+
+Directories are listed again only when they may have changed, and of a file that was read once nothing is read again: records,
+attempts and decisions are written once.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from sys import intern
+from types import MappingProxyType, NoneType
+from typing import Any, Final, cast
+
+from jumar.core.codec import FORMAT, decode
+from jumar.core.files import names_in, read_store_file
+from jumar.errors import StoreDamagedError
+from jumar.loop.store.layout import LoopPaths, iteration_number, natural
+from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
+from jumar.model.decisions import Decision
+from jumar.model.readings import Reading
+from jumar.model.records import FAILURES, STATUSES, VERIFICATIONS, IterationRecord, IterationView, Status, Verdict, Verification
+
+__all__ = [
+    "ACCEPTED",
+    "CLEANED",
+    "Listing",
+    "Read",
+    "accepted_paths",
+    "attempt_names",
+    "cleaned_iterations",
+    "decision_number",
+    "iteration_numbers",
+    "light",
+    "lost_iterations",
+    "read_attempt",
+    "read_decision",
+    "read_later_reading",
+    "read_record",
+    "read_view",
+]
+
+CLEANED: Final = "iterations"
+"""The key of a cleanup's and a repair's data: the numbers of the iterations whose artifacts it takes away."""
+
+ACCEPTED: Final = "accepted"
+"""The key of a repair's data: what is missing for good, as objects with ``path`` and ``what``."""
+
+_SETTLED_NS: Final = 2_000_000_000
+_START: Final = ".start.json"
+_END: Final = ".end.json"
+
+
+class Listing:
+    """The names in one directory, as of the last look.
+
+    :meth:`look` lists again unless the directory's time stamp says that nothing changed; a stamp that was young when it was
+    seen is not believed, because two changes may share it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.names: set[str] = set()
+        self._directory = os.fspath(directory)
+        self._stamp: tuple[int, int] | None = None
+
+    def forget(self) -> None:
+        """Make the next :meth:`look` list the directory, whatever its time stamp says."""
+        self._stamp = None
+
+    def look(self) -> bool:
+        """List the directory again if it may have changed; returns whether the names did.
+
+        One that is missing is empty, and so is what is none: a link leads to files that are no records.
+        """
+        looked_at = time.time_ns()
+        try:
+            status = os.lstat(self._directory)
+            if self._stamp == (status.st_ino, status.st_mtime_ns):
+                return False
+            names = set(names_in(self._directory)) if stat.S_ISDIR(status.st_mode) else set[str]()
+        except FileNotFoundError:
+            names, self._stamp = set[str](), None
+        else:
+            settled = status.st_mtime_ns <= looked_at - _SETTLED_NS
+            self._stamp = (status.st_ino, status.st_mtime_ns) if settled else None
+        changed = names != self.names
+        self.names = names
+        return changed
+
+
+Read = Callable[[str | Path], bytes]
+"""Returns the content of a file that has to be there, or raises :class:`StoreDamagedError`."""
+
+
+def read_record(path: Path, read: Read = read_store_file) -> tuple[IterationRecord, int | None]:
+    """Read a ``metrics.json`` as it stands, paths relative to the loop; also the iteration that its artifacts differ from."""
+    fields = decode(read(path), os.fspath(path))
+    return IterationRecord.from_json(fields), fields.integer_or_none("artifacts_base")
+
+
+def read_view(path: str, number: int, read: Read = read_store_file) -> IterationView:
+    """Read of a ``metrics.json`` what decisions are made from. Errors: :class:`StoreDamagedError` that names file and field."""
+    data = read(path)
+    view = _quick_view(data)
+    if view is None:
+        view = IterationRecord.from_json(decode(data, path)).view()
+    if view.number != number:
+        raise StoreDamagedError(f"{path}: holds iteration {view.number}, its directory says {number}; was it renamed by hand?")
+    return view
+
+
+def _quick_view(data: bytes) -> IterationView | None:
+    """Return the view when the file is as expected; None leaves it to the slow way to say what is wrong."""
+    try:
+        found: Any = json.loads(data)
+        if type(found["format"]) is not int or found["format"] > FORMAT:
+            return None
+        number, score, dimensions = found["iteration_number"], found["quality_score"], found["dimensions"]
+        verification, status, completed = found["verification_status"], found["status"], found["analysis"]["completed"]
+        failure, tampering = found.get("failure"), found.get("tampering", [])
+        parent, batch, candidate = found.get("parent"), found.get("batch"), found.get("candidate")
+        blocked = found["usage"].get("blocked") if failure == "blocked" else None
+        checks = [bool(check["passed"]) for check in found["checks"] if check["broken"] is None]
+        verdicts = tuple(_verdict(check["name"], check["passed"], check.get("tests")) for check in found["checks"])
+        finite = score is None or (type(score) in {int, float} and math.isfinite(score))
+        finite = finite and all(type(value) in {int, float} and math.isfinite(value) for value in dimensions.values())
+        if any(reading.get("repeats") or _has_converged(reading) for reading in found["readings"]):
+            return None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    if not finite or type(number) is not int or type(completed) is not bool:
+        return None
+    if not all(value is None or type(value) is int for value in (parent, batch, candidate)) or type(tampering) is not list:
+        return None
+    if not (blocked is None or type(blocked) is str):
+        return None
+    if verification not in VERIFICATIONS or status not in STATUSES or (failure is not None and failure not in FAILURES):
+        return None
+    return IterationView(
+        number=number,
+        score=score,
+        verification=cast("Verification", intern(verification)),
+        status=cast("Status", intern(status)),
+        dimensions=MappingProxyType({intern(name): score for name, score in cast("dict[str, float]", dimensions).items()}),
+        failed_checks=checks.count(False) if found["checks"] else None,
+        completed=completed,
+        failure=failure,
+        blocked=blocked,
+        parent=parent,
+        batch=batch,
+        candidate=candidate,
+        verdicts=verdicts,
+        tampered=bool(cast("list[object]", tampering)),
+    )
+
+
+_shared = functools.lru_cache(1024)(Verdict)  # of ten thousand iterations many have the same
+
+
+def _verdict(name: object, passed: object, counts: dict[str, Any] | None) -> Verdict:
+    tests, missing = (None, 0) if counts is None else (counts["passed"], counts["missing"])
+    if type(name) is not str or type(passed) is not bool or type(missing) is not int or type(tests) not in {int, NoneType}:
+        raise TypeError
+    return _shared(name, passed, tests, missing)
+
+
+_NOTHING: Final[dict[str, Any]] = {}
+
+
+def _has_converged(reading: dict[str, Any]) -> bool:
+    """Return whether an evaluator may have converged; the record itself says so."""
+    learned = (reading.get("judgement") or _NOTHING).get("learned") or _NOTHING
+    return learned.get("converged", False) is not False
+
+
+def iteration_numbers(names: set[str]) -> list[int]:
+    """Return the iterations among the names of a directory, sorted; other names are not ours."""
+    numbers = (iteration_number(name) for name in names)
+    return sorted(number for number in numbers if number is not None)
+
+
+def attempt_names(names: set[str]) -> tuple[set[int], set[int]]:
+    """Return the numbers of the attempts that started and of those that ended."""
+    starts = {natural(name[: -len(_START)]) for name in names if name.endswith(_START)}
+    ends = {natural(name[: -len(_END)]) for name in names if name.endswith(_END)}
+    return {each for each in starts if each is not None}, {each for each in ends if each is not None}
+
+
+def read_attempt(paths: LoopPaths, number: int, *, ended: bool, read: Read = read_store_file) -> Attempt:
+    """Read one attempt, output included. Errors: :class:`StoreDamagedError`."""
+    start_path = paths.attempt_start(number)
+    start = AttemptStart.from_json(decode(read(start_path), os.fspath(start_path)))
+    if start.number != number:
+        raise StoreDamagedError(f"{start_path}: holds attempt {start.number}; was it renamed by hand?")
+    if not ended:
+        return Attempt(start=start, end=None)
+    end_path = paths.attempt_end(number)
+    return Attempt(start=start, end=AttemptEnd.from_json(decode(read(end_path), os.fspath(end_path))))
+
+
+def light(attempt: Attempt) -> Attempt:
+    """Return the attempt without output, the scorers' answers and the tree's digest: what is kept of ten thousand of them."""
+    if attempt.end is None or not (attempt.end.output_tail or attempt.end.tree or attempt.end.answers is not None):
+        return attempt
+    return replace(attempt, end=replace(attempt.end, output_tail="", answers=None, tree=None))
+
+
+def decision_number(name: str) -> int | None:
+    """Return the number of a decision's or a reading's file name, ``0003-apply.json`` → 3; None for other names."""
+    digits, dash, kind = name.partition("-")
+    return natural(digits) if dash and kind.endswith(".json") else None
+
+
+def cleaned_iterations(decisions: Iterable[Decision]) -> frozenset[int]:
+    """Return the iterations whose artifacts a cleanup or a repair was decided to take away."""
+    return _named_by(decisions, "cleanup", "repair")
+
+
+def lost_iterations(decisions: Iterable[Decision]) -> frozenset[int]:
+    """Return the iterations whose artifacts were damaged and set aside: nothing starts from them, and none is selected."""
+    return _named_by(decisions, "repair")
+
+
+def _named_by(decisions: Iterable[Decision], *kinds: str) -> frozenset[int]:
+    listed = (decision.data.get(CLEANED, ()) for decision in decisions if decision.kind in kinds)
+    return frozenset(number for numbers in listed for number in numbers if isinstance(number, int))
+
+
+def accepted_paths(decision: Decision) -> Iterable[str]:
+    """Return what a repair accepted as missing for good, as paths in the loop; nothing of any other decision."""
+    return [item["path"] for item in decision.data.get(ACCEPTED, ())] if decision.kind == "repair" else []
+
+
+def read_decision(path: Path, number: int, read: Read = read_store_file) -> Decision:
+    """Read one decision. Errors: :class:`StoreDamagedError`."""
+    decision = Decision.from_json(decode(read(path), os.fspath(path)))
+    if decision.number != number:
+        raise StoreDamagedError(f"{path}: holds decision {decision.number}; was it renamed by hand?")
+    return decision
+
+
+def read_later_reading(path: Path, number: int, read: Read = read_store_file) -> Reading:
+    """Read one file of ``readings/``. Errors: :class:`StoreDamagedError`."""
+    reading = Reading.from_json(decode(read(path), os.fspath(path)))
+    if reading.number != number:
+        raise StoreDamagedError(f"{path}: holds reading {reading.number}; was it renamed by hand?")
+    return reading

@@ -1,0 +1,264 @@
+"""Building an iteration's directory before anyone can see it, and reading one that waits to be scored."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from jumar.core import files
+from jumar.core.codec import FORMAT, decode, encode
+from jumar.core.redaction import NOTHING, current
+from jumar.errors import StoreDamagedError
+from jumar.loop.snapshots.manifest import Manifest, ManifestFile
+from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
+from jumar.loop.store.integrity.trust import place_of
+from jumar.loop.store.layout import LoopPaths, iteration_name, iteration_number
+from jumar.loop.store.reading import Read, read_record
+from jumar.model.decisions import Decision
+from jumar.model.records import IterationRecord
+
+__all__ = [
+    "ARTIFACTS",
+    "LOGS",
+    "MANIFEST",
+    "METRICS",
+    "QUARANTINE",
+    "STAGE",
+    "Base",
+    "Pending",
+    "Plan",
+    "build",
+    "clean_logs",
+    "decision_bytes",
+    "metrics_bytes",
+    "read_pending",
+    "write_plain",
+]
+
+ARTIFACTS: Final = "artifacts"
+LOGS: Final = "logs"
+MANIFEST: Final = "manifest.json"
+METRICS: Final = "metrics.json"
+QUARANTINE: Final = "quarantine"
+STAGE: Final = "stage.json"
+_CHUNK: Final = 1 << 20
+_CLEANED_TO: Final = 64 << 20  # bytes of a log: what jumar writes itself is capped far below
+_UNREADABLE: Final = frozenset({errno.EACCES, errno.ENAMETOOLONG, errno.ENOENT, errno.ELOOP, errno.ENXIO})
+_COMPACT_FROM: Final = 64  # entries from which indented JSON costs more than reading it is worth
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The snapshot that a new one is compared with and linked to; ``checked`` when this process made it."""
+
+    number: int
+    manifest: Manifest
+    artifacts: Path
+    checked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a snapshot is taken of; see :meth:`jumar.loop.store.loop_store.LoopStore.stage`. ``loop`` is the loop's nonce."""
+
+    number: int
+    source: Path
+    paths: Iterable[str]
+    nonce: str
+    attempt: int | None
+    stage: Mapping[str, Any]
+    logs: Path | None = None
+    loop: str
+    never: tuple[Path, ...] = ()
+    allow: Callable[[Mapping[str, int]], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A snapshot that is on disk and not yet acknowledged.
+
+    ``stage`` is what the caller wanted kept with it; ``record`` is set when it was scored and only its last rename is missing;
+    ``file`` is ``manifest.json``, all or the difference to the iteration that it names.
+    """
+
+    number: int
+    directory: Path
+    stage: Mapping[str, Any]
+    manifest: Manifest
+    nonce: str
+    attempt: int | None
+    record: IterationRecord | None = None
+    file: ManifestFile
+
+    @property
+    def logs(self) -> Path:
+        return self.directory / LOGS
+
+    @property
+    def artifacts(self) -> Path:
+        return self.directory / ARTIFACTS
+
+    @property
+    def whole(self) -> bool:
+        """Whether every file lies there, in its size. What they hold is compared wherever they are used."""
+        top = os.fspath(self.artifacts)
+        try:
+            return os.path.isdir(top) and all(
+                os.lstat(f"{top}/{path}").st_size == each.size
+                for path, each in self.manifest.entries.items()
+                if each.kind != "special"
+            )
+        except OSError:
+            return False
+
+
+def build(plan: Plan, temporary: Path, *, base: Base | None, cache: StatCache) -> tuple[Manifest, ManifestFile]:
+    """Fill the new directory ``temporary`` with snapshot, manifest, stage and logs. Nothing is synced.
+
+    Errors: :class:`jumar.errors.ArtifactError`, :class:`jumar.errors.StoreWriteError`; the directory is then the caller's to
+    remove.
+    """
+    with files.as_write_error("create", temporary):
+        os.mkdir(temporary)
+        os.mkdir(temporary / ARTIFACTS)
+    taken = take_snapshot(
+        plan.source,
+        plan.paths,
+        temporary / ARTIFACTS,
+        previous=base.manifest if base else None,
+        previous_artifacts=base.artifacts if base else None,
+        previous_checked=base is not None and base.checked,
+        cache=cache,
+        never=plan.never,
+        allow=plan.allow,
+    )
+    manifest, file = taken.against(base.number, base.manifest) if base else taken.whole()
+    stage = {
+        "format": FORMAT,
+        "number": plan.number,
+        "nonce": plan.nonce,
+        "attempt": plan.attempt,
+        "stage": dict(plan.stage),
+    }
+    place = place_of(plan.loop, f"/{iteration_name(plan.number)}/")
+    with files.as_write_error("write", temporary):
+        write_plain(temporary / MANIFEST, file.encode(place + MANIFEST))
+        write_plain(temporary / STAGE, encode(stage, sealed=True, place=place + STAGE))
+        _copy_logs(plan.logs, temporary / LOGS)
+    return manifest, file
+
+
+def write_plain(path: Path, data: bytes) -> None:
+    """Create a file in a directory that is still being built. Nothing is synced."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        files.write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
+def _copy_logs(source: Path | None, target: Path) -> None:
+    """Copy regular files and directories only: what else a generator left there, or what cannot be read, is not a log."""
+    os.mkdir(target)
+    if source is None or not source.is_dir():
+        return
+    for relative, entry in files.walk(source, lenient=True):
+        try:
+            if stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
+                copy = target / relative
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                _copy_log(Path(entry.path), copy)
+        except OSError as error:
+            if error.errno not in _UNREADABLE:
+                raise
+
+
+def _copy_log(source: Path, target: Path) -> None:
+    """Copy a file that a program may have written itself, without secrets."""
+    stream = current().stream()
+    reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            while chunk := os.read(reading, _CHUNK):
+                files.write_all(writing, stream.feed(chunk))
+            files.write_all(writing, stream.finish())
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)
+
+
+def clean_logs(logs: Path) -> None:
+    """Take the secrets out of what checks and scorers left beside the logs. Nothing is synced."""
+    redactor = current()
+    if redactor is NOTHING or not logs.is_dir():
+        return
+    for _, entry in files.walk(logs):
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISREG(status.st_mode) and 0 < status.st_size <= _CLEANED_TO:
+            path = Path(entry.path)
+            data = path.read_bytes()
+            clean = redactor.redact_bytes(data)
+            if clean is not data:
+                files.replace_file(path, clean)
+
+
+def metrics_bytes(record: IterationRecord, manifest: Manifest, file: ManifestFile, loop: str) -> bytes:
+    """Return ``metrics.json`` of the loop with this nonce, paths relative to it.
+
+    For a manifest with a base, only what differs from it is listed.
+    """
+    details = file.changed
+    relative = f"iterations/{iteration_name(record.iteration_number)}"
+    data = record.to_json()
+    data["snapshot_path"] = f"{relative}/{ARTIFACTS}"
+    data["artifacts"] = [f"{relative}/{ARTIFACTS}/{detail.path}" for detail in details if detail.kind != "special"]
+    data["artifacts_detail"] = [detail.to_json() for detail in details]
+    if manifest.base is not None:
+        data["artifacts_base"] = manifest.base
+    return encode(data, compact=len(details) > _COMPACT_FROM, sealed=True, place=place_of(loop, f"{relative}/{METRICS}"))
+
+
+def decision_bytes(decision: Decision, place: str | None = None) -> bytes:
+    """Return a decision's file; the plan of an apply, or a cleanup, that lists many things is compact."""
+    data = decision.data
+    lists = [*data.values(), *data["moves"].values()] if "moves" in data else data.values()
+    entries = max((len(cast("list[object]", each)) for each in lists if isinstance(each, list)), default=0)
+    return encode(decision.to_json(), compact=entries > _COMPACT_FROM, sealed=True, place=place)
+
+
+def read_pending(paths: LoopPaths, name: str, read: Read, compose: Callable[[ManifestFile], Manifest]) -> Pending:
+    """Read one directory of ``pending/``. Errors: :class:`StoreDamagedError`; ``FileNotFoundError`` when it is gone."""
+    directory = paths.pending / name
+    number = iteration_number(name)
+    if not os.path.lexists(directory):
+        raise FileNotFoundError(directory)
+    if not files.is_directory(directory):
+        raise StoreDamagedError(f"{directory}: is no directory")
+    try:
+        stage = decode(read(directory / STAGE), os.fspath(directory / STAGE))
+        listed = ManifestFile.from_json(decode(read(directory / MANIFEST), os.fspath(directory / MANIFEST)))
+        record = read_record(directory / METRICS, read)[0] if (directory / METRICS).exists() else None
+    except StoreDamagedError:
+        if not directory.is_dir():
+            raise FileNotFoundError(directory) from None
+        raise
+    if stage.integer("number") != number:
+        raise StoreDamagedError(f"{directory}: holds iteration {stage.integer('number')}; was it renamed by hand?")
+    return Pending(
+        number=stage.integer("number"),
+        directory=directory,
+        stage=MappingProxyType(dict(stage.section("stage").data)),
+        manifest=compose(listed),
+        file=listed,
+        nonce=stage.text("nonce"),
+        attempt=stage.integer_or_none("attempt"),
+        record=record,
+    )

@@ -1,0 +1,196 @@
+"""What lies in a working directory beside the files of its snapshots, as it was when the loop began: told by names and stat.
+
+``node_modules``, build folders, whatever git ignores: checks may read it, no snapshot holds it. So nothing of it can be put
+back, but what is new or changed can be told. Each tree is walked before the first check and after it: what the start's own
+checks changed (caches, test databases) is theirs. A walk reads no file. The time of a status change cannot be set, so that a file
+that was written and given its old time is found too; files with several names, as package managers make them, go without it,
+because it changes when another project comes or goes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from jumar.core import files
+from jumar.loop.snapshots.scan import ALWAYS_OUT, RESTORE_PREFIX
+from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.tree_start import TreeStart
+from jumar.loop.workspace.bytecode import CACHE, installed, is_bytecode
+from jumar.loop.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+__all__ = ["Differences", "Surroundings"]
+
+_OUT: Final = tuple(f"/{name}/" for name in ALWAYS_OUT)
+_NO_VERDICT: Final = ".pytest_cache"  # holds which tests failed last and nothing that decides whether they do now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """What is not as it was when the loop began: sorted relative paths. ``stays`` are the directories that hold anything else."""
+
+    new: tuple[str, ...]
+    changed: tuple[str, ...]
+    gone: tuple[str, ...]
+    stays: frozenset[str]
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.new or self.changed or self.gone)
+
+    def roots(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return the topmost directories in which nothing stays, and the files of others, that hold all of ``paths``; sorted."""
+        return tuple(sorted({next(_tops(path, self.stays), path) for path in paths}))
+
+
+class Surroundings:
+    """Keeps it for the trees of one loop, in its store and in memory: what a program changes on disk is not read again.
+
+    ``own`` are patterns of jumar's own files in a tree, in gitignore syntax.
+    """
+
+    def __init__(self, store: LoopStore, own: tuple[str, ...] = ()) -> None:
+        self._store = store
+        self._own = own
+        self._trees = store.tree_starts
+
+    def begin(self, workspace: Workspace) -> None:
+        """Look at a tree before the first program of the loop runs in it, or remember what was seen then.
+
+        A tree that was moved or copied since is taken as it lies.
+        """
+        status = workspace.directory.stat()
+        root = (status.st_dev, status.st_ino)
+        if workspace.name in self._trees and self._trees[workspace.name].root == root:
+            return
+        tree = TreeStart.read(self._store.paths, self._store.trust, workspace.name)
+        if tree is None and self._worked_in(workspace):
+            tree = TreeStart(root, {}, lost=True)
+        if tree is None or tree.root != root:
+            entries = _Look(workspace, frozenset(workspace.paths())).stamps
+            tree = TreeStart(root, entries, None if tree is None else tree.touched)
+            self._write(workspace, tree)
+        self._trees[workspace.name] = tree
+
+    def note_checks(self, workspace: Workspace) -> None:
+        """Remember what the start's own checks changed, when they have run and no agent has."""
+        tree = self._trees.get(workspace.name)
+        if tree is None or tree.touched is not None or not self._store.has_snapshot(0) or self._worked_in(workspace):
+            return
+        there = frozenset(self._store.manifest(0).entries)
+        now = _Look(workspace, there).stamps
+        folders = {folder for path in (*tree.entries, *there) for folder in _folders(path)}
+        differ = [path for path in now.keys() | tree.entries.keys() if now.get(path) != tree.entries.get(path)]
+        tree.touched = frozenset(next(_tops(path, folders), path) for path in differ)
+        self._write(workspace, tree)
+
+    def had(self, workspace: Workspace, path: str, status: os.stat_result | None = None) -> bool:
+        """Return whether ``path`` was there, in no snapshot, when the loop began; with ``status`` only as it is now.
+
+        Where that is lost the answer is yes: nobody's file is taken for an agent's.
+        """
+        tree = self._trees.get(workspace.name) or self._trees.get("main")
+        if tree is None or path not in tree.entries:
+            return tree is not None and tree.lost
+        return status is None or tree.entries[path] == _stamp(status)
+
+    def differences(self, workspace: Workspace, kept: Iterable[str]) -> Differences | None:
+        """Compare a tree, which holds the snapshot with the paths ``kept``, with what it was when the loop began.
+
+        None where that is lost.
+        """
+        self.begin(workspace)
+        tree, there = self._trees[workspace.name], frozenset(kept)
+        if tree.lost:
+            return None
+        main = self._trees.get("main")
+        free = _Free((tree if tree.touched is not None or main is None else main).touched or frozenset(), self._own)
+        look = _Look(workspace, there)
+        now = look.stamps
+        differ = {path for path in now.keys() | tree.entries.keys() if now.get(path) != tree.entries.get(path)}
+        differ = {path for path in differ if path not in there and not free.holds(path)}
+        staying = (*there, *(path for path in now if path not in differ), *look.never)
+        return Differences(
+            new=tuple(sorted(path for path in differ if path not in tree.entries)),
+            changed=tuple(sorted(path for path in differ if path in tree.entries and path in now)),
+            gone=tuple(sorted(path for path in differ if path not in now)),
+            stays=frozenset(folder for path in staying for folder in _folders(path)),
+        )
+
+    def _worked_in(self, workspace: Workspace) -> bool:
+        attempts = (attempt.start for attempt in self._store.attempts())
+        return any(start.purpose == "generate" and start.candidate == workspace.slot for start in attempts)
+
+    def _write(self, workspace: Workspace, tree: TreeStart) -> None:
+        tree.write(self._store.paths, self._store.trust, workspace.name)
+
+
+class _Free:
+    """What may differ: what the start's checks changed, and jumar's own files."""
+
+    def __init__(self, touched: frozenset[str], own: tuple[str, ...]) -> None:
+        self._touched = touched
+        self._spec: GitIgnoreSpec | None = None
+        if own:
+            from pathspec import GitIgnoreSpec
+
+            self._spec = GitIgnoreSpec.from_lines(own)
+
+    def holds(self, path: str) -> bool:
+        if path in self._touched or any(f"{folder}/" in self._touched for folder in _folders(path)):
+            return True
+        return self._spec is not None and self._spec.match_file(path)
+
+
+class _Look:
+    """One walk through a tree: the stamp of everything that is not ``kept``, links and special files too, by path.
+
+    ``never`` are the directories that are not looked into: repositories and the store.
+    """
+
+    def __init__(self, workspace: Workspace, kept: frozenset[str]) -> None:
+        self.never: list[str] = []
+        self.stamps: dict[str, str] = {}
+        self._store = os.path.realpath(workspace.root)
+        self._top = os.fspath(workspace.directory)
+        self._packages: tuple[str, ...] = ()
+        self._holds_packages = installed(workspace.directory, sorted(kept))
+        for path, entry in files.walk(workspace.directory, prune=self._prune, lenient=True):
+            if path in kept or (CACHE in path and is_bytecode(path) and not path.startswith(self._packages)):
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                self.stamps[path] = _stamp(entry.stat(follow_symlinks=False))
+
+    def _prune(self, path: str) -> bool:
+        if self._packages and path.startswith(self._packages) and not path.endswith(_OUT):
+            return False
+        name = path[path.rfind("/", 0, -1) + 1 : -1]
+        if name in ALWAYS_OUT or f"{self._top}/{path[:-1]}" == self._store:
+            self.never.append(path)
+            return True
+        if self._holds_packages(path):
+            self._packages = (*self._packages, path)
+        return name == _NO_VERDICT or name.startswith(RESTORE_PREFIX)
+
+
+def _stamp(status: os.stat_result) -> str:
+    changed = status.st_ctime_ns if status.st_nlink == 1 else 0
+    return f"{status.st_mode:o} {status.st_size} {status.st_mtime_ns} {changed}"
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yield the directories around a path, the outermost first."""
+    at = path.find("/")
+    while at != -1:
+        yield path[:at]
+        at = path.find("/", at + 1)
+
+
+def _tops(path: str, known: Iterable[str]) -> Iterator[str]:
+    return (f"{folder}/" for folder in _folders(path) if folder not in known)

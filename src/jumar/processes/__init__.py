@@ -1,0 +1,1 @@
+"""Running a program or a function: environment, limits, process tree, captured output, usage."""

@@ -1,0 +1,1 @@
+"""Rankings, settings and logs of selections as files."""

@@ -1,0 +1,1 @@
+"""Fetching candidates, and how many of them to keep."""

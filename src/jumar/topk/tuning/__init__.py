@@ -1,0 +1,1 @@
+"""Choosing a strategy and its parameters from labelled queries."""

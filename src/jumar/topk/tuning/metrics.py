@@ -1,0 +1,261 @@
+"""How good a selection is, against labels: set measures, what adaptivity adds, the best in hindsight; with intervals.
+
+All of it is of whole runs, so it is numpy throughout. Measures of sets: C. J. van Rijsbergen, Information Retrieval (1979),
+chapter 7; nDCG: K. Järvelin and J. Kekäläinen, Cumulated gain-based evaluation of IR techniques (TOIS 2002), log2, with the grade
+itself as gain, as trec_eval does by default (not 2^grade − 1). Measures of sets take every grade above 0 for relevant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from jumar.errors import StrategyError
+from jumar.topk.batch.select import select_batch
+from jumar.topk.contract import check_number, check_size, shown
+from jumar.topk.tuning.labelled import LabelledQuery
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+__all__ = ["METRICS", "NO_ESTIMATE", "Estimate", "Labels", "Resamples", "check_metric", "choose"]
+
+METRICS: Final = ("f1", "precision", "recall", "ndcg")
+
+_CELLS: Final = 4_000_000
+"""Weights that are held at once: 32 MB."""
+
+
+class Estimate(NamedTuple):
+    """A figure with its percentile bootstrap interval over queries; all three None when there was no query to take it from."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+NO_ESTIMATE: Final = Estimate(None, None, None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """The labels of a run as arrays; shorter rankings are padded with what is not relevant."""
+
+    queries: tuple[LabelledQuery, ...]
+    max_k: int
+    lengths: Ints  # (queries,): items that a prefix can keep, at most max_k
+    relevant: Floats  # (queries, longest ranking): 0 or 1
+    totals: Ints  # (queries,): relevant items, retrieved or not
+    hits: Floats  # (queries, max_k + 1): relevant items among the first k
+    worth: Floats  # (queries, longest ranking): the grades, 0 or 1 where there are none
+    gains: Floats  # (queries, max_k + 1): discounted gain of the first k
+    ideal: Floats  # (queries,): the highest discounted gain there is, 1 where nothing is relevant
+    alike: tuple[tuple[Ints, Floats], ...]  # queries with rankings of one length: their rows, their scores (rows, length)
+
+    @classmethod
+    def of(cls, queries: Sequence[LabelledQuery], max_k: int) -> Labels:
+        """Return the labels of ``queries``; none are fine."""
+        import numpy as np
+
+        width = max([max_k, *(len(query.relevant) for query in queries)])
+        relevant = np.zeros((len(queries), width), dtype=np.float64)
+        for row, query in enumerate(queries):
+            relevant[row, : len(query.relevant)] = query.relevant
+        worth = relevant
+        if any(query.grades for query in queries):
+            worth = relevant.copy()
+            for row, query in enumerate(queries):
+                if query.grades:
+                    worth[row, : len(query.grades)] = query.grades
+        return cls(
+            tuple(queries),
+            max_k,
+            np.array([min(len(query.scores), max_k) for query in queries], dtype=np.int64),
+            relevant,
+            np.array([query.relevant_total for query in queries], dtype=np.int64),
+            _cumulated(relevant[:, :max_k]),
+            worth,
+            _cumulated(worth[:, :max_k] / _discounts(max_k)),
+            _ideal(queries, max_k),
+            _alike(queries),
+        )
+
+    @property
+    def in_scope(self) -> NDArray[np.bool_]:
+        """Return which queries have anything that is relevant."""
+        return self.totals > 0
+
+    def prefix_quality(self, metric: str) -> Floats:
+        """Return the metric of keeping the first k, for every query and k (queries × max_k + 1).
+
+        Beyond its list a query keeps all it has. Queries out of scope have 0 everywhere.
+        """
+        import numpy as np
+
+        ranks = np.minimum(np.arange(self.max_k + 1), self.lengths[:, None])
+        rows = np.arange(len(self.queries))[:, None]
+        if metric == "ndcg":
+            return self.gains[rows, ranks] / self.ideal[:, None]
+        return _of_sets(metric, ranks, self.hits[rows, ranks], self.totals[:, None])
+
+    def mask_quality(self, metric: str, mask: NDArray[np.bool_]) -> Floats:
+        """Return the metric of what ``mask`` (queries × longest ranking) keeps, for each query."""
+        import numpy as np
+
+        if metric == "ndcg":  # ranks count as they are after the others were left out
+            ranks = np.maximum(mask.cumsum(axis=1), 1)
+            return (self.worth * mask / np.log2(ranks + 1.0)).sum(axis=1) / self.ideal
+        return _of_sets(metric, mask.sum(axis=1), (self.relevant * mask).sum(axis=1), self.totals)
+
+
+def _of_sets(metric: str, kept: Ints, hits: Floats, totals: Ints) -> Floats:
+    import numpy as np
+
+    if metric == "precision":
+        return hits / np.maximum(kept, 1)
+    if metric == "recall":
+        return hits / np.maximum(totals, 1)
+    return 2.0 * hits / np.maximum(kept + totals, 1)
+
+
+def _discounts(max_k: int) -> Floats:
+    import numpy as np
+
+    return np.log2(np.arange(2.0, max_k + 2.0))
+
+
+def _ideal(queries: Sequence[LabelledQuery], max_k: int) -> Floats:
+    """Return the discounted gain of the best ``max_k`` items of each query, those that were not retrieved among them."""
+    import numpy as np
+
+    table = _cumulated(1.0 / _discounts(max_k)[None, :])[0]
+    found = table[[min(query.relevant_total, max_k) for query in queries]]
+    for row, query in enumerate(queries):
+        if query.grades or query.missed:
+            unseen = 0 if query.missed else query.relevant_total - sum(query.relevant)
+            known = [*(query.grades or map(float, query.relevant)), *query.missed, *[1.0] * min(unseen, max_k)]
+            best = np.zeros(max(len(known), max_k))
+            best[: len(known)] = known
+            found[row] = float(np.cumsum(np.sort(best)[::-1][:max_k] / _discounts(max_k))[-1])
+    return np.where(found > 0, found, 1.0)
+
+
+def _cumulated(values: Floats) -> Floats:
+    import numpy as np
+
+    found = np.zeros((values.shape[0], values.shape[1] + 1), dtype=np.float64)
+    np.cumsum(values, axis=1, out=found[:, 1:])
+    return found
+
+
+def check_metric(metric: object) -> None:
+    """Refuse a metric that does not exist. Errors: :class:`jumar.errors.StrategyError`, a ValueError."""
+    if metric not in METRICS:
+        raise StrategyError(f"metric is {shown(metric)}: choose one of {', '.join(METRICS)}")
+
+
+def choose(labels: Labels, strategy: object, *, min_k: int = 1) -> NDArray[np.bool_]:
+    """Return what ``strategy`` keeps of every query (queries × longest ranking), queries of one length at a time.
+
+    Errors: those of ``select_batch``.
+    """
+    import numpy as np
+
+    mask = np.zeros(labels.relevant.shape, dtype=np.bool_)
+    for rows, scores in labels.alike:
+        found = select_batch(scores, strategy, labels.max_k, min_k, return_mask=True)
+        mask[rows[:, None], np.arange(scores.shape[1])] = found
+    return mask
+
+
+def _alike(queries: Sequence[LabelledQuery]) -> tuple[tuple[Ints, Floats], ...]:
+    import numpy as np
+
+    groups: dict[int, list[int]] = {}
+    for row, query in enumerate(queries):
+        groups.setdefault(len(query.scores), []).append(row)
+    return tuple(
+        (np.array(rows, dtype=np.int64), np.array([queries[row].scores for row in rows], dtype=np.float64))
+        for length, rows in groups.items()
+        if length
+    )
+
+
+class Resamples:
+    """Bootstrap resamples of queries, the same ones for everything that is asked of them, so that differences are paired."""
+
+    def __init__(self, size: int, *, resamples: int = 2000, seed: int = 0, level: float = 0.95) -> None:
+        """Draw ``resamples`` resamples of ``size`` queries with a generator of their own.
+
+        Errors: :class:`jumar.errors.StrategyError`, a ValueError, unless ``resamples`` is a whole number from 1, ``seed`` one
+        from 0 and ``level`` between 0 and 1.
+        """
+        check_size("resamples", resamples)
+        check_size("seed", seed, least=0)
+        check_number("level", level, above=0, below=1)
+        self.size, self._resamples, self._seed, self._level = size, resamples, seed, level
+        self._kept: Floats | None = None
+
+    def _weights(self) -> Iterator[Floats]:
+        """Yield how often each query is in each resample, in blocks that fit into memory; a single block is drawn once."""
+        if self.size * self._resamples > _CELLS:
+            yield from self._drawn()
+            return
+        if self._kept is None:
+            self._kept = next(self._drawn())
+        yield self._kept
+
+    def _drawn(self) -> Iterator[Floats]:
+        import numpy as np
+
+        random = np.random.default_rng(self._seed)
+        shares = np.full(self.size, 1.0 / self.size)
+        block = max(1, _CELLS // self.size)
+        for begin in range(0, self._resamples, block):
+            rows = min(block, self._resamples - begin)
+            yield random.multinomial(self.size, shares, size=rows).astype(np.float64)
+
+    def means(self, columns: Floats) -> list[Estimate]:
+        """Return the mean of every column of ``columns`` (queries × columns) with its interval."""
+        if not self.size:
+            return [NO_ESTIMATE] * columns.shape[1]
+        return self._estimates(columns.mean(axis=0), lambda weights: weights @ columns / self.size)
+
+    def skill(self, quality: Floats, kept: Ints, table: Floats) -> Estimate:
+        """Return how much better the numbers kept fit their own query than the same numbers dealt out among all queries.
+
+        ``quality`` is what was reached (queries), ``kept`` how many were kept, ``table`` what keeping the first k gives
+        (queries × max_k + 1). The mean over all shuffles is exact: that of every query with every query's number. It is 0 for a
+        strategy that keeps the same number everywhere, and None without queries.
+        """
+        import numpy as np
+
+        if not self.size:
+            return NO_ESTIMATE
+        numbers: Ints = np.arange(table.shape[1], dtype=np.int64)
+        dealt: Floats = np.equal(kept[:, None], numbers).astype(np.float64)
+        value = float(quality.mean()) - float(np.dot(dealt.mean(axis=0), table.mean(axis=0)))
+
+        def resampled(weights: Floats) -> Floats:
+            shuffled: Floats = ((weights @ dealt) * (weights @ table)).sum(axis=1) / self.size**2
+            return (weights @ quality / self.size - shuffled)[:, None]
+
+        return self._estimates(np.array([value]), resampled)[0]
+
+    def _estimates(self, values: Floats, resampled: Callable[[Floats], Floats]) -> list[Estimate]:
+        import numpy as np
+
+        found = np.concatenate([resampled(weights) for weights in self._weights()])
+        tail = 50.0 * (1.0 - self._level)
+        lows, highs = np.percentile(found, [tail, 100.0 - tail], axis=0)
+        return [Estimate(*map(_rounded, three)) for three in zip(values, lows, highs, strict=True)]
+
+
+def _rounded(value: float) -> float:
+    """Return a figure without the last digits, which differ between machines; never −0."""
+    return round(float(value), 9) + 0.0

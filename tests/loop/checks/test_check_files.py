@@ -1,0 +1,127 @@
+"""Which files a check consists of, read from its command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jumar.errors import ConfigError
+from jumar.loop.checks.check_files import CheckSource, check_files
+from jumar.loop.checks.check_programs import programs, runs_tests
+
+PROGRAMS = [
+    ("python check.py draft.md", ["python", "check.py"]),
+    (["python3.11", "-B", "-W", "error", "check.py", "x"], ["python3.11", "check.py"]),
+    ("python -m checks.length draft.md", ["python", "-m checks.length"]),
+    ("python -c 'import check'", ["python"]),
+    ("./check.sh draft.md && bash other.sh", ["./check.sh", "bash", "other.sh"]),
+    ("A=1 env B=2 timeout 60s ./check.sh", ["./check.sh"]),
+    ("uv run --frozen python check.py", ["python", "check.py"]),
+    ("if test -e out.txt; then sh deep.sh; fi", ["test", "sh", "deep.sh"]),
+    ("cat draft.md | ./count.py; ! grep -q TODO draft.md", ["cat", "./count.py", "grep"]),
+    ("sh -c 'sh inner.sh draft.md'", ["sh", "sh", "inner.sh"]),
+    ("bash -o pipefail strict.sh", ["bash", "strict.sh"]),
+    ("node -r ./hook.js run.js", ["node", "./hook.js", "run.js"]),
+    ("perl -e 'print 1' x.pl", ["perl"]),
+    (". ./env.sh", [".", "./env.sh"]),
+    ("(cd sub; ./a.sh)", ["cd", "./a.sh"]),
+    ("echo 'open", []),
+    ("grep -q done draft.md", ["grep"]),
+]
+
+
+@pytest.mark.parametrize(("command", "expected"), PROGRAMS)
+def test_the_programs_of_a_command(command: str | list[str], expected: list[str]) -> None:
+    assert list(programs(command)) == expected
+
+
+RUNNERS = [
+    ("pytest -q", "pytest"),
+    ("python3 -m pytest -q tests", "pytest"),
+    ("uv run pytest", "pytest"),
+    ("npm test", "npm"),
+    ("npm run build", None),
+    ("go test ./...", "go"),
+    ("make check", "make"),
+    ("make", None),
+    ("ruff check .", None),
+    ("./check.sh", None),
+]
+
+
+@pytest.mark.parametrize(("command", "expected"), RUNNERS)
+def test_the_test_runner_of_a_command(command: str, expected: str | None) -> None:
+    assert runs_tests(command) == expected
+
+
+def found(tmp_path: Path, *sources: CheckSource, named: tuple[str, ...] = ()) -> dict[str, str]:
+    files = check_files(sources, workdir=tmp_path, base=tmp_path, is_candidate=named.__contains__)
+    return {file.path: file.used_by for file in files}
+
+
+def write(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+
+
+def test_a_check_is_its_script_and_not_what_it_looks_at(tmp_path: Path) -> None:
+    write(tmp_path, "check.py", "draft.md")
+
+    assert found(tmp_path, CheckSource(label="A", command="python check.py draft.md")) == {"check.py": "A"}
+
+
+def test_a_script_that_is_not_there_yet_is_no_file_of_the_check(tmp_path: Path) -> None:
+    assert found(tmp_path, CheckSource(label="A", command="python main.py")) == {}
+
+
+def test_a_module_comes_with_the_packages_around_it(tmp_path: Path) -> None:
+    write(tmp_path, "checks/__init__.py", "checks/deep/__init__.py", "checks/deep/length.py", "checks/other.py")
+    expected = {"checks/__init__.py": "A", "checks/deep/__init__.py": "A", "checks/deep/length.py": "A"}
+
+    assert found(tmp_path, CheckSource(label="A", reference="checks.deep.length:score")) == expected
+    assert found(tmp_path, CheckSource(label="A", command=("python", "-m", "checks.deep.length"))) == expected
+
+
+def test_files_replace_what_is_found_and_an_empty_list_is_nothing(tmp_path: Path) -> None:
+    write(tmp_path, "check.py", "rules/a.toml", "rules/b.toml")
+
+    assert set(found(tmp_path, CheckSource(label="A", command="python check.py", files=("rules/*.toml",)))) == {
+        "rules/a.toml",
+        "rules/b.toml",
+    }
+    assert found(tmp_path, CheckSource(label="A", command="python check.py", files=())) == {}
+
+
+def test_what_a_person_names_as_the_work_is_no_check(tmp_path: Path) -> None:
+    write(tmp_path, "main.py")
+
+    assert found(tmp_path, CheckSource(label="A", command="python main.py"), named=("main.py",)) == {}
+    assert set(found(tmp_path, CheckSource(label="A", files=("main.py",)), named=("main.py",))) == {"main.py"}
+
+
+def test_files_that_name_nothing_are_refused_with_the_table_and_the_pattern(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"check 'v': files names 'nothing\*\.py', and there is no such file in "):
+        found(tmp_path, CheckSource(label="check 'v'", files=("nothing*.py",)))
+
+
+def test_a_script_elsewhere_is_known_by_its_absolute_path_and_programs_of_the_system_are_not(tmp_path: Path) -> None:
+    work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
+    write(work, "draft.md")
+    write(elsewhere, "check.sh")
+    files = check_files(
+        [CheckSource(label="A", command=f"sh {elsewhere}/check.sh draft.md; grep x draft.md")],
+        workdir=work,
+        base=work,
+        is_candidate=lambda _: False,
+    )
+
+    assert [(file.path, file.in_tree) for file in files] == [(f"{elsewhere}/check.sh", False)]
+
+
+def test_a_link_and_what_it_leads_to_are_both_the_check(tmp_path: Path) -> None:
+    write(tmp_path, "scripts/real.sh")
+    (tmp_path / "check.sh").symlink_to("scripts/real.sh")
+
+    assert set(found(tmp_path, CheckSource(label="A", command="./check.sh"))) == {"check.sh", "scripts/real.sh"}

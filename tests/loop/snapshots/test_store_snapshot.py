@@ -1,0 +1,413 @@
+"""Snapshots: what is kept, what is refused, what is linked, what is believed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from store_kit import put, stored_tree
+
+from jumar.core.files import sha256_bytes
+from jumar.errors import ArtifactError, StoreWriteError
+from jumar.loop.snapshots.manifest import Manifest
+from jumar.loop.snapshots.scan import OpenFolders, normalise, survey
+from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
+
+
+@pytest.fixture
+def work(fresh_place: Path) -> Path:
+    directory = fresh_place / "work"
+    put(directory, {"a.txt": b"one", "sub/b.txt": b"two", "sub/deep/c.txt": b"three"})
+    return directory
+
+
+def snap(source: Path, name: str, *paths: str, **options: Any) -> Manifest:
+    target = Path(name)
+    target.mkdir()
+    return take_snapshot(source, paths, target, **options)
+
+
+def test_a_directory_stands_for_all_below_it(work: Path) -> None:
+    manifest = snap(work, "s", "sub", "a.txt", "./a.txt", "sub//b.txt", "sub/", never=(work / "nowhere",))
+    assert list(manifest.entries) == ["a.txt", "sub/b.txt", "sub/deep/c.txt"]
+    assert stored_tree(Path("s")) == stored_tree(work)
+    entry = manifest.entries["sub/b.txt"]
+    assert (entry.kind, entry.content_hash, entry.size, entry.mode) == ("file", sha256_bytes(b"two"), 3, 0o644)
+    assert stat.S_IMODE(Path("s/sub/b.txt").stat().st_mode) == 0o444
+
+
+def test_nothing_at_all_is_an_empty_snapshot(work: Path) -> None:
+    assert dict(snap(work, "s").entries) == {}
+    (work / "empty" / "er").mkdir(parents=True)
+    assert dict(snap(work, "t", "empty").entries) == {}
+    assert list(Path("t").iterdir()) == []
+
+
+def test_absolute_paths_below_the_root_are_its_own(work: Path, fresh_place: Path) -> None:
+    os.symlink("work", "alias")
+    absolute = [str(work / "a.txt"), str(fresh_place / "alias" / "sub" / "b.txt"), str(work)]
+    assert normalise(Path("alias"), absolute) == ["a.txt", "sub/b.txt", ""]
+    assert normalise(work, ["a/./b", ".hidden", "./x//y/", "..."]) == ["a/b", ".hidden", "x/y", "..."]
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("", "is not a path"),
+        ("a\0b", "is not a path"),
+        ("..", "leaves its directory"),
+        ("sub/../a.txt", "leaves its directory"),
+        ("/etc/passwd", "lies outside of"),
+        ("gone", "'gone' does not exist: nothing was recorded"),
+        ("a.txt/x", "'a.txt' is not a directory"),
+        ("nowhere/x", "there is no directory 'nowhere'"),
+        ("out/passwd", "'out' is a symbolic link"),
+        ("sub/inner/b.txt", "'sub/inner' is a symbolic link"),
+        ("x\x1b[2J", "'x\\\\x1b\\[2J' does not exist"),
+    ],
+)
+def test_a_path_that_leads_elsewhere_or_nowhere_is_refused_before_anything_is_written(
+    work: Path, path: str, message: str
+) -> None:
+    put(work, {"out": "/etc", "sub/inner": "."})
+    with pytest.raises(ArtifactError, match=message):
+        snap(work, "s", "a.txt", path)
+    assert list(Path("s").iterdir()) == []
+
+
+def test_a_sibling_with_the_same_beginning_is_outside(work: Path) -> None:
+    put(Path("work-other"), {"a.txt": b"x"})
+    with pytest.raises(ArtifactError, match="lies outside of"):
+        snap(work, "s", str(Path("work-other/a.txt").resolve()))
+
+
+def test_links_are_kept_as_links_and_never_followed(work: Path) -> None:
+    put(work, {"in": "a.txt", "out": "/etc", "broken": "no/such", "loop": "loop", "strange": b"".decode() or "x\udcff\n"})
+    manifest = snap(work, "s", ".")
+    assert stored_tree(Path("s")) == stored_tree(work)
+    link = manifest.entries["out"]
+    assert (link.kind, link.target, link.content_hash, link.size) == ("symlink", "/etc", sha256_bytes(b"/etc"), 4)
+    assert manifest.entries["strange"].content_hash == sha256_bytes(b"x\xff\n")
+    assert not any(path.startswith("out/") for path in manifest.entries)
+    assert dict(snap(work, "t", "out/").entries) == {"out": link}
+
+
+def test_what_is_no_file_is_recorded_and_never_opened(work: Path) -> None:
+    os.mkfifo(work / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(work / "socket"))
+        manifest = snap(work, "s", "pipe", "socket", "a.txt")
+    assert {
+        path: (entry.kind, entry.skipped, entry.content_hash) for path, entry in manifest.entries.items() if entry.skipped
+    } == {
+        "pipe": ("special", "FIFO", None),
+        "socket": ("special", "socket", None),
+    }
+    assert stored_tree(Path("s")) == {"a.txt": b"one"}
+
+
+def test_devices_are_recorded(fresh_place: Path) -> None:
+    manifest = snap(Path("/dev"), str(fresh_place / "s"), "null")
+    assert manifest.entries["null"].skipped == "device"
+
+
+def test_every_name_that_the_file_system_allows(work: Path) -> None:
+    names = [b"-rf", b"new\nline", b"\x1b[31mred", b"caf\xe9", "naïve ☃".encode(), b" ", b"x" * 255, b"*", b"a\\b", b"'\"", b"~"]
+    for name in names:
+        Path(os.fsdecode(os.fsencode(work) + b"/" + name)).write_bytes(name)
+    manifest = snap(work, "s", *(os.fsdecode(name) for name in names))
+    assert stored_tree(Path("s")) == {os.fsdecode(name): name for name in names}
+    assert set(manifest.entries) == {os.fsdecode(name) for name in names}
+    again = type(manifest.whole()[1]).from_json(_decoded(manifest.whole()[1].encode()))
+    assert {item.path: item for item in again.changed} == dict(manifest.entries)
+
+
+def _decoded(data: bytes) -> Any:
+    from jumar.core.codec import decode
+
+    return decode(data, "manifest.json")
+
+
+def test_real_modes_are_in_the_manifest(work: Path) -> None:
+    for name, mode in (("a.txt", 0o755), ("sub/b.txt", 0o600), ("sub/deep/c.txt", 0o4751)):
+        (work / name).chmod(mode)
+    manifest = snap(work, "s", ".")
+    assert [entry.mode for entry in manifest.entries.values()] == [0o755, 0o600, 0o4751]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in Path("s").rglob("*.txt")} == {0o444}
+
+
+def test_same_path_hash_and_mode_are_linked_and_nothing_else(work: Path) -> None:
+    put(work, {"same": b"s", "mode": b"m", "size": b"1", "bytes": b"12", "kind": b"k", "gone": b"g"})
+    first = snap(work, "one", ".")
+    (work / "mode").chmod(0o755)
+    put(work, {"size": b"22", "bytes": b"21", "kind": "same", "new": b"s"})
+    (work / "gone").unlink()
+    second = snap(work, "two", ".", previous=first, previous_artifacts=Path("one"))
+    assert stored_tree(Path("two")) == stored_tree(work)
+    linked = {path for path in second.entries if Path("two", path).lstat().st_nlink == 2}
+    assert linked == {"same", "a.txt", "sub/b.txt", "sub/deep/c.txt"}
+    assert second.entries["same"] is first.entries["same"]
+    assert (work / "same").stat().st_nlink == 1
+
+
+@pytest.mark.parametrize("number", [errno.EMLINK, errno.EXDEV, errno.EPERM, errno.EIO])
+def test_where_a_link_is_refused_the_file_is_copied(work: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = snap(work, "one", ".")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", refuse)
+    second = snap(work, "two", ".", previous=first, previous_artifacts=Path("one"))
+    assert second.entries == first.entries
+    assert stored_tree(Path("two")) == stored_tree(work)
+
+
+def test_a_link_that_was_made_and_denied_is_replaced_by_a_copy(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = snap(work, "one", ".")
+    real = os.link
+
+    def lie(*arguments: Any, **named: Any) -> None:
+        real(*arguments, **named)
+        raise OSError(errno.EIO, "lost")
+
+    monkeypatch.setattr(os, "link", lie)
+    snap(work, "two", ".", previous=first, previous_artifacts=Path("one"))
+    assert stored_tree(Path("two")) == stored_tree(work)
+    assert Path("two/a.txt").stat().st_nlink == 1
+
+
+def test_the_real_limit_of_links_is_no_limit(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ext4 allows 65,000 links to a file; a file that has reached that is copied once, and its copy is linked to."""
+    first = snap(work, "one", "a.txt")
+    real, made = os.link, 0
+
+    def limited(source: str, target: str, **named: Any) -> None:
+        nonlocal made
+        if os.stat(source, dir_fd=named["src_dir_fd"]).st_nlink >= 3:
+            raise OSError(errno.EMLINK, "too many")
+        made += 1
+        real(source, target, **named)
+
+    monkeypatch.setattr(os, "link", limited)
+    before, manifest = "one", first
+    for number in range(8):
+        manifest = snap(work, f"n{number}", "a.txt", previous=manifest, previous_artifacts=Path(before))
+        before = f"n{number}"
+        assert stored_tree(Path(before)) == {"a.txt": b"one"}
+    assert made == 6
+
+
+def test_an_altered_or_missing_predecessor_is_not_linked_to(work: Path) -> None:
+    first = snap(work, "one", ".")
+    Path("one/a.txt").unlink()
+    Path("one/sub/b.txt").chmod(0o644)
+    Path("one/sub/b.txt").write_bytes(b"truncated or longer")
+    snap(work, "two", ".", previous=first, previous_artifacts=Path("one"))
+    assert stored_tree(Path("two")) == stored_tree(work)
+    assert dict(snap(work, "three", ".", previous=first, previous_artifacts=Path("nowhere")).entries) == dict(first.entries)
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, reads = os.read, 0
+
+    def busy(fd: int, count: int) -> bytes:
+        nonlocal reads
+        reads += 1
+        if reads == 1:
+            with (work / "a.txt").open("ab") as file:
+                file.write(b" and more")
+        return real(fd, count)
+
+    monkeypatch.setattr(os, "read", busy)
+    manifest = snap(work, "s", "a.txt")
+    assert Path("s/a.txt").read_bytes() == b"one and more"
+    assert manifest.entries["a.txt"].content_hash == sha256_bytes(b"one and more")
+
+
+def test_a_file_that_changes_while_it_is_hashed_is_hashed_again(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = snap(work, "one", "a.txt")
+    real, reads = os.read, 0
+
+    def busy(fd: int, count: int) -> bytes:
+        nonlocal reads
+        reads += 1
+        if reads == 1:
+            put(work, {"b.txt": b"eno"})
+            os.replace(work / "b.txt", work / "a.txt")
+        return real(fd, count)
+
+    monkeypatch.setattr(os, "read", busy)
+    second = snap(work, "two", "a.txt", previous=first, previous_artifacts=Path("one"))
+    assert stored_tree(Path("two")) == {"a.txt": b"eno"}
+    assert second.entries["a.txt"].content_hash == sha256_bytes(b"eno")
+
+
+def test_a_file_that_never_stands_still_is_refused(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, reads = os.read, 0
+
+    def busy(fd: int, count: int) -> bytes:
+        nonlocal reads
+        reads += 1
+        with (work / "a.txt").open("ab") as file:
+            file.write(b".")
+        return real(fd, 2)
+
+    monkeypatch.setattr(os, "read", busy)
+    with pytest.raises(ArtifactError, match=r"'a.txt' keeps changing while it is read: end what writes it"):
+        snap(work, "s", "a.txt")
+    assert list(Path("s").iterdir()) == []
+
+
+def swap(work: Path, how: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change the tree between the survey and the reading."""
+    real = survey
+
+    def surveyed(*arguments: Any, **named: Any) -> Any:
+        found = real(*arguments, **named)
+        how()
+        return found
+
+    monkeypatch.setattr("jumar.loop.snapshots.snapshot.survey", surveyed)
+
+
+def test_what_is_exchanged_between_look_and_read_is_refused(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> None:
+        (work / "a.txt").unlink()
+
+    def link() -> None:
+        (work / "a.txt").unlink()
+        (work / "a.txt").symlink_to("/etc/passwd")
+
+    def pipe() -> None:
+        (work / "a.txt").unlink()
+        os.mkfifo(work / "a.txt")
+
+    def parent() -> None:
+        (work / "sub").rename(work / "elsewhere")
+        (work / "sub").symlink_to("elsewhere")
+
+    cases = (
+        (gone, "vanished while it was read"),
+        (link, "cannot be read"),
+        (pipe, "was replaced"),
+        (parent, "is a symbolic link"),
+    )
+    for number, (how, message) in enumerate(cases):
+        put(work, {"a.txt": b"one"})
+        with monkeypatch.context() as patch:
+            swap(work, how, patch)
+            with pytest.raises(ArtifactError, match=message):
+                snap(work, f"s{number}", "sub/b.txt" if how is parent else "a.txt")
+
+
+def test_a_link_that_became_a_file_is_refused(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(work, {"link": "a.txt"})
+    swap(work, lambda: put(work, {"link": b"file"}), monkeypatch)
+    with pytest.raises(ArtifactError, match="changed while it was read"):
+        snap(work, "s", "link")
+
+
+def test_what_cannot_be_read_is_named(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(number: int) -> Callable[..., Any]:
+        def call(*_: object, **__: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        return call
+
+    real_open = os.open
+
+    def refusing_files(path: Any, flags: int, *rest: Any, **named: Any) -> int:
+        if path == "a.txt":
+            raise PermissionError(errno.EACCES, "no")
+        return real_open(path, flags, *rest, **named)
+
+    for function, replacement, message in (
+        ("read", refuse(errno.EIO), "'a.txt' cannot be read: Input/output error"),
+        ("stat", refuse(errno.EACCES), "'a.txt' cannot be read: Permission denied"),
+        ("open", refusing_files, "'a.txt' cannot be read: Permission denied"),
+    ):
+        Path(f"s-{function}").mkdir()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, function, replacement)
+            with pytest.raises(ArtifactError, match=message):
+                take_snapshot(work, ["a.txt"], Path(f"s-{function}"))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", refuse(errno.EACCES))
+        with pytest.raises(ArtifactError, match="the directory 'sub' cannot be read"):
+            survey(work, ["sub"])
+    with pytest.raises(ArtifactError, match="cannot be read: No such file"):
+        survey(work / "none", ["a"])
+    with OpenFolders(work) as folders, monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse(errno.EMFILE))
+        with pytest.raises(ArtifactError, match="nested too deeply"):
+            folders.open("sub")
+        patch.setattr(os, "open", refuse(errno.EACCES))
+        with pytest.raises(ArtifactError, match="the directory 'sub' cannot be read"):
+            folders.open("sub")
+        patch.setattr(os, "open", refuse(errno.ENOTDIR))
+        patch.setattr(os, "stat", refuse(errno.ENOENT))
+        with pytest.raises(ArtifactError, match="'sub' is not a directory"):
+            folders.open("sub")
+
+
+def test_a_disk_that_refuses_is_an_error_of_the_store(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(fd: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(StoreWriteError, match="the disk is full: free some space"):
+        snap(work, "s", "a.txt")
+
+
+def test_directories_are_opened_in_any_order(work: Path) -> None:
+    put(work, {"a/x": b"", "a-b/x": b"", "a/b/c/x": b""})
+    with OpenFolders(work) as folders:
+        for path in ("a", "a-b", "a/b/c", "a/b", "", "sub/deep", "a/b/c"):
+            assert os.fstat(folders.open(path)).st_ino == (work / path).stat().st_ino
+
+
+def old(path: Path, seconds: float) -> None:
+    moment = time.time() - seconds
+    os.utime(path, (moment, moment))
+
+
+def test_a_young_file_is_never_believed_unchanged(work: Path) -> None:
+    """Two writes within a time stamp's resolution look the same; the second must not be missed."""
+    cache = StatCache()
+    first = snap(work, "one", "a.txt", cache=cache)
+    status = (work / "a.txt").stat()
+    assert cache.get("a.txt", status) is None
+    (work / "a.txt").write_bytes(b"eno")
+    os.utime(work / "a.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
+    second = snap(work, "two", "a.txt", cache=cache, previous=first, previous_artifacts=Path("one"))
+    assert Path("two/a.txt").read_bytes() == b"eno"
+    assert second.entries["a.txt"].content_hash == sha256_bytes(b"eno")
+
+
+def test_a_settled_file_is_not_read_again(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = StatCache()
+    first = snap(work, "one", "a.txt", cache=cache)
+    status = (work / "a.txt").stat()
+    now = status.st_ctime_ns + 2_000_000_000
+    cache.put("a.txt", status, now - 1, first.entries["a.txt"])
+    assert cache.get("a.txt", status) is None
+    cache.put("a.txt", status, now, first.entries["a.txt"])
+    assert cache.get("a.txt", status) == first.entries["a.txt"]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "read", lambda *_: pytest.fail("was read"))
+        second = snap(work, "two", "a.txt", cache=cache, previous=first, previous_artifacts=Path("one"), previous_checked=True)
+    assert second.entries == first.entries
+    assert Path("two/a.txt").stat().st_nlink == 2
+    for change in (lambda: (work / "a.txt").chmod(0o600), lambda: old(work / "a.txt", 10), lambda: put(work, {"a.txt": b"one"})):
+        cache.put("a.txt", (work / "a.txt").stat(), time.time_ns() + 2_000_000_000, first.entries["a.txt"])
+        assert cache.get("a.txt", (work / "a.txt").stat()) is not None
+        change()
+        assert cache.get("a.txt", (work / "a.txt").stat()) is None
