@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cases import read_best, write_chain, write_scores
-from tests.support.loops import jumar
+from chains import read_best, write_chain, write_scores
+from loops import jumar
 
 from jumar.cases import CaseLoopConfig, run_case_loop
 from jumar.errors import ConfigError

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.support.loops import jumar, jumar_json, write_loop
+from loops import jumar, jumar_json, write_loop
 
 AGENT = """
 import json, os, sys

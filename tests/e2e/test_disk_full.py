@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.loops import calls, jumar, jumar_json, write_loop
+from loops import calls, jumar, jumar_json, write_loop
 
 
 @pytest.fixture

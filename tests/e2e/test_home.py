@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from cases import write_chain
+from chains import write_chain
 from loops import calls, jumar, started_on_a_terminal, write_loop
 
 from jumar.cli.table import render_help

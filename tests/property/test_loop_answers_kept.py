@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dying import Killed, Way, dying, not_waiting
+from dying import Killed, Way, dying, not_waiting
 
 from jumar.core.codec import encode
 from jumar.loop.engine.engine import Loop

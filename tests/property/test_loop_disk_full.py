@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from tests.support.dying import not_waiting
+from dying import not_waiting
 
 from jumar.errors import StoreWriteError
 from jumar.loop.engine.engine import Loop

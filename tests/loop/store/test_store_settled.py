@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from dying import Killed, Way, changing_calls, dying, not_waiting
 from store_kit import AT, end, new_store, put, unmarked
-from tests.support.dying import Killed, Way, changing_calls, dying, not_waiting
 
 from jumar.core.marks import digest
 from jumar.errors import ForgedError, StoreWriteError, UsageError
