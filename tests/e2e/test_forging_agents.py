@@ -608,6 +608,8 @@ def test_a_snapshot_or_a_tree_deleted_while_it_is_scored_ends_nothing(
 
 RUNS = {"full": 500}.get(os.environ.get("JUMAR_SWEEP", ""), 60)
 
+TEST = "import text\nassert text.WORDS < 50\n"
+
 
 def mixed(tmp_path: Path, seed: int) -> Path:
     """A loop whose agent does several of all these things in each of its iterations, and may kill jumar in the second."""
@@ -621,12 +623,26 @@ def mixed(tmp_path: Path, seed: int) -> Path:
     act = "\n".join(f"try:\n    {one.replace(chr(10), chr(10) + '    ')}\nexcept OSError:\n    pass" for one in acts or ["pass"])
     place = project(tmp_path, act, isolation=isolation, most=3, kill=kill)
     (place / "text.py").write_text("WORDS = 0\n")
-    (place / "test_text.py").write_text("import text\nassert text.WORDS < 50\n")
+    (place / "test_text.py").write_text(TEST)
     config = place / "jumar.toml"
     protect = "protect = ['test_*.py']\n" if draw.random() < 0.5 else ""
     check = f'[[checks]]\nname = "test"\ncommand = "{sys.executable} test_text.py"\n'
     config.write_text(config.read_text().replace("[generator]", f"{protect}[generator]") + check + LIMITED)
     return place
+
+
+def test_without_its_attempts_what_a_killed_run_left_of_a_test_waits_for_a_person(tmp_path: Path) -> None:
+    place = project(tmp_path, MORE["makes its test say yes"] + "\n" + ATTACKS["no attempts"], most=3, kill=True)
+    (place / "test_text.py").write_text(TEST)
+    (place / "text.py").write_text("WORDS = 0\n")
+    config = place / "jumar.toml"
+    config.write_text(config.read_text() + f'[[checks]]\nname = "test"\ncommand = "{sys.executable} test_text.py"\n')
+    assert jumar(place, "run", "--no-input", check=None).returncode == -9
+    refused = jumar(place, "run", "--no-input", check=2)
+    assert "test_text.py: changed since the loop was started" in refused.stderr
+    (place / "test_text.py").write_text(TEST)
+    jumar(place, "run", "--no-input", check=0)
+    holds(place, 3, older=True)
 
 
 @pytest.mark.sweep
@@ -643,6 +659,12 @@ def test_agents_that_mix_all_of_it(tmp_path: Path, first: int) -> None:
             if ended.returncode == 14:  # only a person can say whether that is so
                 assert "bears the mark of another machine or user" in ended.stderr
                 jumar(place, "repair", "t", "-y", check=0)
+                ended = jumar(place, "run", "--no-input", check=None)
+            if ended.returncode == 2:  # without its attempts nobody knows that an agent ran: then it is a person's change
+                assert ATTACKS["no attempts"] in (place.parent / "agent.py").read_text()
+                assert "test_text.py" in ended.stderr
+                assert "since the loop was started" in ended.stderr
+                (place / "test_text.py").write_text(TEST)
                 ended = jumar(place, "run", "--no-input", check=None)
             assert ended.returncode in {0, 10, 11}, ended.stdout + ended.stderr
             holds(place, 3, older=True)
