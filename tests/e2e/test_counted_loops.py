@@ -68,8 +68,7 @@ def test_candidates_are_held_against_the_same_tests(place: Path) -> None:
     check = 'cp "$(cat kind).xml" junit.xml'
     agent = "test $JUMAR_ITERATION -gt 2 && echo 3 > kind || echo $JUMAR_CANDIDATE > kind"
 
-    result = call_json(
-        "run", "-n", 4, "--candidates", 2, "--keep-going", "--include", "*", "--check", check, "--", "sh", "-c", agent
-    )
+    words = ("-n", 4, "--candidates", 2, "--keep-going", "--include", "*", "--check", check)
+    result = call_json("run", *words, "--", "sh", "-c", agent, check=10)
 
     assert [None, (1, 1, 0, 2), (0, 3, 0, 3), (1, 0, 1, 2), (1, 0, 1, 2)] == counts_of(result)

@@ -55,6 +55,8 @@ def test_usage_is_right_or_unknown(values):
             assert found == (said or None), "empty text says nothing"
         elif name == "blocked":
             assert found == ("the generator says that it is blocked" if said else None)
+        elif name == "retry_after":
+            assert found == min(said, 604_800), "a week at most"
         else:
             assert found == said
     for found in (usage.tokens_used, usage.input_tokens, usage.output_tokens):
