@@ -1,7 +1,6 @@
-"""The engine: generators, checks and scorers around one loop, case loops, and the tracker for loops of one's own.
+"""Case loops: one case refined until its judge is content, and chains of cases that hand on their best.
 
-The names of case loops are loaded when they are first used, and nothing else is: the child processes of a step pass through
-this file.
+The names are loaded when they are first used, and nothing else is: the child processes of a step pass through this file.
 """
 
 from __future__ import annotations
