@@ -181,3 +181,12 @@ def test_texts_that_nobody_wrote_for_it_peak_in_between_and_not_all_at_one_place
         print(f"\ndocumentation of {len(modules)} modules: {between} peak in between, at passes {shown}")
     assert between > len(modules) / 2
     assert len(peaks) > 1
+
+
+def test_a_loop_that_recorded_the_programs_where_they_were_before_still_finds_them(tmp_path: Path):
+    plan = demo_plan(default_file())
+    (tmp_path / "document.md").write_bytes(plan.content)
+    command = [word.replace("jumar.demo.", "jumar.app.demo.") for word in plan.generator]
+    assert command != list(plan.generator)
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert (tmp_path / "document.md").read_bytes() != plan.content
