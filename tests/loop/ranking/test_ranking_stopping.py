@@ -330,3 +330,13 @@ def test_seconds_must_be_known(seconds):
 def test_the_same_number_twice_is_an_error():
     with pytest.raises(ScoreError, match="iteration 0 is there twice"):
         stop([*trajectory(50), *trajectory(50)])
+
+
+def test_converged_is_an_iteration_that_has_a_score_and_that_its_checks_did_not_refuse():
+    start, found = trajectory(50, 60)
+    detail = "the cheap judge tracks the expensive one, and the items are good (iteration 1, 60 points)"
+    good = replace(found, converged=True)
+    assert StopDecision(reason="converged", detail=detail) == stop([start, good], converged=True)
+    assert stop([start, good]) is None
+    for view in (found, replace(good, verification="failed"), replace(failed(1), converged=True)):
+        assert stop([start, view], converged=True) is None
