@@ -360,7 +360,7 @@ def test_ctrl_c_while_the_judge_is_asked_keeps_what_it_said(tmp_path: Path) -> N
     assert verdicts.read_bytes() == (tmp_path / "whole" / "verdicts.jsonl").read_bytes()
 
 
-KILLS = 2 if os.environ.get("JUMAR_SWEEP") != "full" else 60
+KILLS = 7 if os.environ.get("JUMAR_SWEEP") != "full" else 60  # more than an agent may kill jumar
 
 
 @pytest.mark.sweep

@@ -13,6 +13,7 @@ from jumar.loop.generators.memory import Memory
 from jumar.loop.hooks import Hooks
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.model import SelectionCriteria, StopRules
+from jumar.model.attempts import MOST_KILLED
 from jumar.model.budget.limits import Budget
 from jumar.model.protocols import Generator, Scorer, Validator
 
@@ -41,13 +42,19 @@ class Retries:
 
     ``generator_failed`` and ``generator_timeout``: further runs for the same iteration; the failed ones are attempts and are
     paid, not iterations. ``rate_limited``: refusals in a row after which the loop stops. ``broken``: further evaluations of a
-    snapshot whose checks or scorers could not answer.
+    snapshot whose checks or scorers could not answer. ``killed``: runs in a row that ended with jumar itself,
+    after which they are held against the iteration; None where the steps are jumar's own.
     """
 
     generator_failed: int = 0
     generator_timeout: int = 0
     rate_limited: int = 20
     broken: int = 1
+    killed: int | None = MOST_KILLED
+
+    def killed_too_often(self, times: int) -> bool:
+        """Return whether so many runs in a row that ended with jumar are held against the iteration."""
+        return self.killed is not None and times >= self.killed
 
 
 def _nothing() -> Mapping[str, Any]:

@@ -33,7 +33,7 @@ from jumar.learning.run.prove_request import remember
 from jumar.learning.run.verdicts import Hear
 from jumar.loop.engine.engine import Loop
 from jumar.loop.events.events import Listener
-from jumar.loop.settings import LoopParts, LoopSettings
+from jumar.loop.settings import LoopParts, LoopSettings, Retries
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.layout import LoopPaths, loops_directory, prepare_root
 from jumar.loop.store.loop_store import LoopStore
@@ -163,6 +163,7 @@ def _loop(
         criteria=SelectionCriteria(mode="highest_quality", threshold=None),
         stop=StopRules(max_iterations=request.max_iterations),
         seed=request.seed,
+        retries=Retries(killed=None),  # no agent runs here
     )
     return Loop.of(store, settings, parts, clock=SystemClock(), switch=switch, listener=listener)
 

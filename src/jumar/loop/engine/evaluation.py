@@ -37,7 +37,7 @@ from jumar.loop.workspace.disk_space import disk_is_full, with_room
 from jumar.loop.workspace.guard import Finding, findings_from_json
 from jumar.loop.workspace.workspace import Workspace, changed_paths
 from jumar.model import CheckResult, IterationRecord, ScoreReading, StepContext, Usage
-from jumar.model.attempts import MOST_KILLED, Attempt, AttemptEnd, Outcome
+from jumar.model.attempts import Attempt, AttemptEnd, Outcome
 from jumar.model.records import FailureKind, Status
 from jumar.processes.heartbeat import beating
 from jumar.processes.offload import Way, elsewhere
@@ -157,7 +157,7 @@ class Evaluation:
         """
         lost = 0 if pending.stage.get("parent") is None else self._ended_as("lost", pending)
         refused = refused_evaluation(self.run) if lost else None
-        if refused is None and lost < MOST_KILLED:
+        if refused is None and not self.run.settings.retries.killed_too_often(lost):
             return None
         times = "once" if lost == 1 else f"{lost} times"
         return f"jumar was killed {times} while it was evaluated" + (f", and {refused}" if refused else "")

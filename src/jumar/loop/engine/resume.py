@@ -21,7 +21,7 @@ from jumar.loop.store.integrity.misplaced import open_to_owner
 from jumar.loop.store.loop_store import Pending
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.workspace import Workspace
-from jumar.model.attempts import LEFT_NOTHING, MOST_KILLED, Attempt, AttemptEnd, AttemptStart
+from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
 from jumar.processes.heartbeat import last_beat
 from jumar.processes.offload import drive
 from jumar.processes.process_tree import end_strays
@@ -147,7 +147,7 @@ def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> boo
         killed = _killed(run, start.iteration)
         if end is None or start.parent is None or start.iteration in recorded:
             continue
-        if end.outcome in LEFT_NOTHING and killed < MOST_KILLED:
+        if end.outcome in LEFT_NOTHING and not run.settings.retries.killed_too_often(killed):
             continue
         if start.parent not in numbers:
             raise ArtifactError(
