@@ -16,9 +16,8 @@ from jumar.core.lock import LoopLock
 from jumar.core.text import escape
 from jumar.errors import JumarError, NotFoundError, UsageError
 from jumar.loop.decisions.apply import plan_apply
-from jumar.loop.decisions.operation import last_applied
 from jumar.loop.store.config_in_force import artifact_rules, config_now, criteria_of
-from jumar.loop.store.current_selection import standing
+from jumar.loop.store.current_selection import last_applied, standing
 from jumar.loop.store.integrity.misplaced import next_place
 from jumar.loop.store.layout import LoopPaths, iteration_number
 from jumar.loop.store.legacy_import import is_foreign

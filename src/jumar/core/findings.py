@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from jumar.core.text import escape
 
-__all__ = ["Findings", "Planted", "Problem", "VerifyReport"]
+__all__ = ["BACKUP", "Findings", "Planted", "Problem", "VerifyReport"]
 
-_BACKUP: Final = "restore it from a backup; where there is none, `jumar repair` goes on without it"
+BACKUP: Final = "restore it from a backup; where there is none, `jumar repair` goes on without it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Findings:
 
     def gone(self, path: Path, what: str, missing: Path | None = None) -> None:
         """Note a problem with ``path`` whose reason is that ``missing``, by default itself, is not there."""
-        self.problems.append(Problem(self.shown(path), what, _BACKUP, path, missing or path))
+        self.problems.append(Problem(self.shown(path), what, BACKUP, path, missing or path))
 
     def accept(self, accepted: Mapping[str, int]) -> None:
         """Make notes of what is missing and a repair accepted, by path with the number of its decision."""

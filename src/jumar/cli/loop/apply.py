@@ -270,8 +270,9 @@ def _counts(plan: ApplyPlan) -> str:
 
 
 def _undo(store: LoopStore, given: Mapping[str, Any]) -> None:
-    from jumar.loop.decisions.operation import data_of, last_applied
+    from jumar.loop.decisions.operation import data_of
     from jumar.loop.decisions.undo import plan_undo, undo, way_back
+    from jumar.loop.store.current_selection import last_applied
 
     workdir = plan_undo(store).workdir
     with _changing(store, workdir) as (by, at):

@@ -100,8 +100,8 @@ def place_of(report: LoopReport, store: LoopStore, state: State, *, problem: str
     """Return where the selected iteration is, by what `jumar apply` would find: the working directory is compared with it."""
     from jumar.errors import JumarError
     from jumar.loop.decisions.apply import plan_apply
-    from jumar.loop.decisions.operation import last_applied
     from jumar.loop.store.config_in_force import artifact_rules, config_now
+    from jumar.loop.store.current_selection import last_applied
 
     if store.workdir is None or report.chosen is None:
         return "nowhere"

@@ -13,7 +13,6 @@ from jumar.loop.decisions.operation import (
     complete,
     end_without_effect,
     explaining,
-    last_applied,
     refuse_unfinished,
     refuse_unrecorded,
     unfinished,
@@ -21,6 +20,7 @@ from jumar.loop.decisions.operation import (
 from jumar.loop.decisions.plan import ApplyPlan, plan_apply, snapshot_of, workdir_to_json
 from jumar.loop.decisions.select import final_delta
 from jumar.loop.snapshots.tree import Tree
+from jumar.loop.store.current_selection import last_applied
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision
 from jumar.model.views import valid_score

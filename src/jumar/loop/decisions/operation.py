@@ -14,7 +14,6 @@ from jumar.loop.decisions.execute import carry_out, keep_copy
 from jumar.loop.decisions.plan import snapshot_of, workdir_from_json
 from jumar.loop.decisions.tree_changes import Moves
 from jumar.loop.snapshots.tree import Tree
-from jumar.loop.store.current_selection import last_applied
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.staging import ARTIFACTS
 from jumar.model import Decision
@@ -26,7 +25,6 @@ __all__ = [
     "data_of",
     "end_without_effect",
     "explaining",
-    "last_applied",
     "refuse_unfinished",
     "refuse_unrecorded",
     "unfinished",

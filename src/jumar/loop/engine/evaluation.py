@@ -108,7 +108,7 @@ class Evaluation:
         What was said before an interruption, and paid for, is taken up.
         """
         found: tuple[Finding, ...] = ()
-        before, retries = self._broken_before(pending), self.run.settings.retries.broken
+        before, retries = self._ended_as("broken", pending), self.run.settings.retries.broken
         _, kept = kept_answers(self.run, pending)
         if kept is not None:
             if _broken(kept) is None or before > retries or refused_evaluation(self.run) is not None:
@@ -146,10 +146,6 @@ class Evaluation:
         """Whether what broke may not break again; only of a start it is known that it does."""
         return not self._beginning or any(trouble.passing for trouble in troubles(answers.checks, answers.readings))
 
-    def _broken_before(self, pending: Pending) -> int:
-        """Return how often this snapshot was evaluated in vain before an interruption."""
-        return self._ended_as("broken", pending)
-
     def _given_up(self, pending: Pending) -> str | None:
         """Return why a snapshot whose evaluation did not survive is not evaluated again; None where it is, and for the start.
 
@@ -163,6 +159,7 @@ class Evaluation:
         return f"jumar was killed {times} while it was evaluated" + (f", and {refused}" if refused else "")
 
     def _ended_as(self, outcome: Outcome, pending: Pending) -> int:
+        """Return how many evaluations of this snapshot ended with ``outcome`` so far."""
         attempts = self.run.ended_attempts(pending.number)
         same = (end for start, end in attempts if start.nonce == pending.nonce and start.purpose == "score")
         return sum(end.outcome == outcome for end in same)

@@ -19,7 +19,7 @@ from jumar.loop.engine.take_snapshot import Taking, take_ended
 from jumar.loop.events.events import PhaseStarted
 from jumar.loop.generators.failures import last_words
 from jumar.loop.hooks import reset_failure
-from jumar.loop.workspace.clearing import give_rights
+from jumar.loop.workspace.clearing import open_folders
 from jumar.loop.workspace.guard import history_findings
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model import GenerateOutcome, IterationRecord, StepContext, Usage
@@ -77,7 +77,7 @@ class Step:
             context = brief.context(self.workspace, scratch, "generate", nonce=nonce, since=since)
             run.guard.before_generate(number, scratch)
             outcome = yield from elsewhere(lambda: self._ask(attempt.start, context))
-            give_rights(self.workspace.directory, ("",))
+            open_folders(self.workspace.directory, ("",))
             found = run.guard.after_generate(number)
             commits = self.workspace.commits_since(head)
             found = run.found(number, (*found, *history_findings(self.workspace, head, commits)))

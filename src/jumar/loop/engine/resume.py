@@ -9,13 +9,13 @@ from pathlib import Path
 
 from jumar.core.text import named
 from jumar.errors import ArtifactError, JumarError
-from jumar.loop.decisions.operation import last_applied
 from jumar.loop.engine.accounting import finish
 from jumar.loop.engine.plan import choose_parent
 from jumar.loop.engine.run_context import LoopRun
 from jumar.loop.engine.take_snapshot import take_ended
 from jumar.loop.engine.workspaces import Trees
 from jumar.loop.snapshots.restore import RestorePlan
+from jumar.loop.store.current_selection import last_applied
 from jumar.loop.store.evidence import evidence_of
 from jumar.loop.store.integrity.misplaced import open_to_owner
 from jumar.loop.store.loop_store import Pending

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import secrets
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -19,9 +18,9 @@ from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
 from jumar.loop.store.creation import create_loop, loop_json
-from jumar.loop.store.integrity.misplaced import move_aside, open_to_owner, replaced
+from jumar.loop.store.integrity.misplaced import move_aside, next_place, open_to_owner, replaced
 from jumar.loop.store.integrity.trust import place_of
-from jumar.loop.store.layout import LoopPaths, iteration_name, natural
+from jumar.loop.store.layout import LoopPaths, iteration_name
 from jumar.loop.store.legacy_import import import_foreign, is_foreign
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.reading import light
@@ -398,10 +397,7 @@ class LoopStore(LoopReader):
         """Keep a durable copy of ``paths`` below ``source`` and return its directory, ``set-aside/0001``."""
         with self._writing("set files aside in", self.paths.set_aside):
             files.make_directory(self.paths.set_aside)
-            taken = (natural(name) for name in os.listdir(self.paths.set_aside))
-            first = max((each for each in taken if each is not None), default=0) + 1
-            places = (self.paths.set_aside / f"{number:04d}" for number in itertools.count(first))
-            target = next(place for place in places if not os.path.lexists(place))
+            target = next_place(self.paths.set_aside)
             self._copy_to(target, source, paths)
         return target
 

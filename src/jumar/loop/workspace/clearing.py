@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core.files import copy_alike, is_directory, make_directory, remove_tree
-from jumar.core.rights import give_rights as open_to_owner
+from jumar.core.rights import give_rights
 from jumar.errors import ArtifactError, ConflictError, StoreWriteError
 from jumar.loop.workspace.disk_space import disk_is_full
 
-__all__ = ["give_rights", "move_out", "occupied", "readable", "shallow", "why_of_the_tree"]
+__all__ = ["move_out", "occupied", "open_folders", "readable", "shallow", "why_of_the_tree"]
 
 _NAMED: Final = 1_000  # bytes of a relative path: what is deeper may be too deep for where it is moved
 _DEEPEST: Final = 100  # directories in one another
@@ -55,7 +55,7 @@ def readable(tree: Path) -> Callable[[str, OSError], bool]:
         if error.errno == errno.ENAMETOOLONG:
             _remove(tree, _shortened(prefix))
             return False
-        give_rights(tree, [prefix.rstrip("/")])
+        open_folders(tree, [prefix.rstrip("/")])
         return os.access(tree / prefix, os.R_OK | os.X_OK)
 
     return mend
@@ -79,11 +79,11 @@ def _shortened(path: str) -> str:
     return path
 
 
-def give_rights(tree: Path, folders: Iterable[str]) -> None:
+def open_folders(tree: Path, folders: Iterable[str]) -> None:
     """Let the owner read, write and enter directories of ``tree`` and those around them; others' are left as they are."""
     for each in sorted({around for folder in folders for around in _around(folder)}, key=len):
         if is_directory(tree / each):
-            open_to_owner(tree / each)
+            give_rights(tree / each)
 
 
 def _around(folder: str) -> Iterator[str]:

@@ -25,7 +25,7 @@ from jumar.loop.snapshots.snapshot import StatCache
 from jumar.loop.store.config_in_force import config_now
 from jumar.loop.store.loop_store import LoopStore, Pending
 from jumar.loop.store.staging import QUARANTINE
-from jumar.loop.workspace.clearing import give_rights, move_out, occupied, readable, shallow, why_of_the_tree
+from jumar.loop.workspace.clearing import move_out, occupied, open_folders, readable, shallow, why_of_the_tree
 from jumar.loop.workspace.worktrees import discard_worktree, is_whole, make_worktree, place_in_repository, unlock
 from jumar.model.records import ArtifactDetail
 
@@ -82,7 +82,7 @@ class Workspace:
         if not self.origin.is_dir():
             raise UsageError(f"the working directory {self.origin} does not exist")
         if self._kind != "in place":
-            give_rights(self.tree.parent, ("",))
+            open_folders(self.tree.parent, ("",))
             if not self._is_whole():
                 self._make()
         self.unlock()
@@ -118,7 +118,7 @@ class Workspace:
         """
         if self._kind == "in place":
             return None if self.directory.is_dir() else "the working directory was deleted"
-        give_rights(self.tree.parent, ("",))
+        open_folders(self.tree.parent, ("",))
         what = f"the {self._kind} that it worked in"
         if not os.path.lexists(self.directory):
             return f"{what} was deleted"
@@ -295,13 +295,13 @@ class Workspace:
         tree, place = self.directory, self._store.paths.directory / QUARANTINE / f"tree-{secrets.token_hex(4)}"
         largest = None if self._kind == "in place" else self._rules.max_file_bytes
         with as_write_error("clear", tree):
-            give_rights(tree, ("",))
+            open_folders(tree, ("",))
             listed = self._rules.list(tree, never=(self.root,), kept=self._known(), mend=readable(tree))
             shallow(tree, (path for path in listed if path not in known))
             moved = move_out(tree, occupied(tree, known), place, largest=None)
             plan = self.difference(to)
             going = [*plan.delete, *(item.path for item in plan.write)]
-            give_rights(tree, {path.rpartition("/")[0] for path in going})
+            open_folders(tree, {path.rpartition("/")[0] for path in going})
             moved |= move_out(tree, [path for path in going if _exists(tree, path)], place, largest=largest)
             self.unlock()
         self.carry_out(plan)

@@ -5,10 +5,8 @@ And directories that were closed to their owner: they are open again.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import stat
 from pathlib import Path
 from typing import Final
 
@@ -43,12 +41,9 @@ def open_to_owner(paths: LoopPaths, *, snapshots: bool = False) -> None:
             give_rights(f"{directory}/{name}")
         if directory.endswith(f"/{ARTIFACTS}") and not snapshots:
             folders.clear()
-        elif f"/{ARTIFACTS}" not in directory:
-            for name in names:
-                give_rights(f"{directory}/{name}")
-        else:
-            for name in names:
-                _readable(f"{directory}/{name}")
+            continue
+        for name in names:
+            give_rights(f"{directory}/{name}", write=f"/{ARTIFACTS}" not in directory)
 
 
 def _around(paths: LoopPaths) -> tuple[Path, ...]:
@@ -56,19 +51,12 @@ def _around(paths: LoopPaths) -> tuple[Path, ...]:
     return (*above, paths.directory)
 
 
-def _readable(path: str) -> None:
-    with contextlib.suppress(OSError):
-        mode = os.lstat(path).st_mode
-        if stat.S_ISREG(mode) and not mode & stat.S_IRUSR:
-            os.chmod(path, stat.S_IMODE(mode) | stat.S_IRUSR)
-
-
-def next_place(directory: Path, name: str) -> Path:
-    """Return the next numbered place for ``name`` in a quarantine: ``0003-NAME``."""
+def next_place(directory: Path, name: str = "") -> Path:
+    """Return the next numbered place in a directory where nothing lies yet: ``0003-NAME``, without a name ``0003``."""
     taken = (natural(other.partition("-")[0]) for other in os.listdir(directory))
     first = max((each for each in taken if each is not None), default=0) + 1
-    short = os.fsdecode(os.fsencode(name)[:_LONGEST])
-    places = (directory / f"{number:04d}-{short}" for number in itertools.count(first))
+    suffix = name and "-" + os.fsdecode(os.fsencode(name)[:_LONGEST])
+    places = (directory / f"{number:04d}{suffix}" for number in itertools.count(first))
     return next(place for place in places if not os.path.lexists(place))
 
 

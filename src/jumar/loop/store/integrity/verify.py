@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from jumar.core import files
 from jumar.core.codec import broken_seal, decode
 from jumar.core.files import read_store_file
-from jumar.core.findings import Findings, Planted, VerifyReport
+from jumar.core.findings import BACKUP, Findings, Planted, VerifyReport
 from jumar.core.redaction import current
 from jumar.core.text import escape
 from jumar.errors import FormatTooNewError, JumarError
@@ -46,7 +46,6 @@ _BEST_SCORE: Final = 100
 _TOLD: Final = 1_000
 _TRASH: Final = ".trash-"
 NEWER: Final = "upgrade jumar: this was written by a newer version"
-_BACKUP: Final = "restore it from a backup; where there is none, `jumar repair` goes on without it"
 NOT_OURS: Final = "nothing that jumar wrote: move it elsewhere, or let `jumar repair` do that"
 UNLIKE: Final = "does not list the artifacts that manifest.json lists"
 _RECORDED: Final = frozenset({"ok", "failed", "timeout", "blocked"})
@@ -78,7 +77,7 @@ class _Check(Findings):
             self.problem(path, escape(str(error)), NEWER)
         except JumarError as error:
             if os.path.lexists(path):
-                self.problem(path, escape(str(error)), _BACKUP)
+                self.problem(path, escape(str(error)), BACKUP)
             else:
                 self.gone(path, escape(str(error)))
         return None
@@ -125,9 +124,9 @@ class _Check(Findings):
             except OSError as error:
                 what = f"cannot be read: {os.strerror(error.errno or 0)}"
             if what is not None:
-                self.problem(place, what, _BACKUP)
+                self.problem(place, what, BACKUP)
         for path in missing:
-            self.problem(directory / path, "is missing", _BACKUP)
+            self.problem(directory / path, "is missing", BACKUP)
 
     def _difference(self, path: str, detail: ArtifactDetail) -> str | None:
         status = os.lstat(path)
@@ -208,9 +207,9 @@ class _Loop:
             return None
         record = found[0]
         for what in _contradictions(record, number, listed):
-            check.problem(directory / METRICS, what, _BACKUP)
+            check.problem(directory / METRICS, what, BACKUP)
         if stage is not None and stage.data.get("nonce") != record.nonce:
-            check.problem(directory / STAGE, "has another nonce than metrics.json: they don't belong together", _BACKUP)
+            check.problem(directory / STAGE, "has another nonce than metrics.json: they don't belong together", BACKUP)
         return record
 
     def _artifacts_of(self, number: int, manifest: Manifest, *, may_lack: bool) -> None:
@@ -218,7 +217,7 @@ class _Loop:
         if self._check.artifacts(directory, manifest):
             return
         if not may_lack and number not in cleaned_iterations(LoopReader(self._paths.directory).decisions()):
-            self._check.problem(directory, "the snapshot is missing, and no cleanup was decided", _BACKUP)
+            self._check.problem(directory, "the snapshot is missing, and no cleanup was decided", BACKUP)
 
     def _pending(self, recorded: set[int]) -> list[Pending]:
         found: list[Pending] = []
@@ -289,7 +288,7 @@ class _Loop:
                 end = attempts[before].end
                 if end is not None and end.outcome not in _UNPAID:
                     what = f"is for iteration {attempt.start.iteration}, which attempt {before} completed"
-                    self._check.problem(self._paths.attempt_start(number), what, _BACKUP)
+                    self._check.problem(self._paths.attempt_start(number), what, BACKUP)
             claimed[attempt.start.iteration] = number
         named = [(self._paths.iteration(number) / METRICS, record.attempt) for number, record in records.items()]
         named += [(item.directory / STAGE, item.attempt) for item in pending]
@@ -341,7 +340,7 @@ class _Loop:
                 data = read_store_file(path)
                 broken = broken_seal(decode(data, os.fspath(path), versioned=False).data)
                 if broken is not None:
-                    self._check.problem(path, broken, _BACKUP)
+                    self._check.problem(path, broken, BACKUP)
                 elif not self._store.trust.takes(path, data):
                     self._check.problem(path, "was not written by jumar", NOT_OURS)
 
@@ -354,14 +353,14 @@ class _Loop:
             if number is None:
                 check.problem(directory / name, "is not a decision's name", NOT_OURS)
             elif number in numbered:
-                check.problem(directory / name, f"has the same number as {escape(numbered[number])}", _BACKUP)
+                check.problem(directory / name, f"has the same number as {escape(numbered[number])}", BACKUP)
             else:
                 numbered[number] = name
                 decision = check.guard(directory / name, lambda name=name, number=number: read_decision(directory / name, number))
                 if decision is not None:
                     found.append(decision)
                     if name != f"{number:04d}-{decision.kind}.json":
-                        check.problem(directory / name, f"holds a decision of the kind {decision.kind}", _BACKUP)
+                        check.problem(directory / name, f"holds a decision of the kind {decision.kind}", BACKUP)
         for number in _gaps(numbered):
             self._gap(directory / f"{number:04d}-*.json", "decisions")
         return found
@@ -381,9 +380,9 @@ class _Loop:
             if found is None:
                 continue
             if path != self._paths.reading_file(number, found.kind, found.iteration):
-                check.problem(path, f"holds a {found.kind} of iteration {found.iteration}", _BACKUP)
+                check.problem(path, f"holds a {found.kind} of iteration {found.iteration}", BACKUP)
             if found.iteration not in there:
-                check.problem(path, f"is of iteration {found.iteration}, of which there is nothing", _BACKUP)
+                check.problem(path, f"is of iteration {found.iteration}, of which there is nothing", BACKUP)
             if found.attempt is not None and found.attempt not in attempts:
                 what = f"names attempt {found.attempt}, of which there is nothing"
                 check.gone(path, what, self._paths.attempt_start(found.attempt))
@@ -397,7 +396,7 @@ class _Loop:
         if listed is not None:
             manifest = Manifest({detail.path: detail for detail in listed.changed})
             if not self._check.artifacts(directory / ARTIFACTS, manifest):
-                self._check.problem(directory / ARTIFACTS, "is missing", _BACKUP)
+                self._check.problem(directory / ARTIFACTS, "is missing", BACKUP)
 
 
 def _gaps(numbers: Collection[int], others: Collection[int] = ()) -> Iterator[int]:
