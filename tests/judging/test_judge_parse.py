@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -40,6 +41,14 @@ def test_score_is_another_name_and_words_may_be_missing():
 
 def test_several_readings_at_once():
     assert (Reading(4.0), Reading(2.0)) == parse_reply('{"readings": [{"gestalt": 4}, {"gestalt": 2}]}')
+
+
+def test_an_answer_of_more_readings_than_anybody_asks_for_is_none():
+    many = [{"gestalt": 4}] * 1_001
+    assert 1_000 == len(cast("tuple[Reading, ...]", parse_reply(json.dumps({"readings": many[1:]}))))
+    assert parse_reply(json.dumps({"readings": many})) == NoReading(
+        "unparseable", "the answer has 1,001 readings; at most 1,000 are taken"
+    )
 
 
 @pytest.mark.parametrize(

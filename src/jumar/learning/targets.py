@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from jumar.core.text import escape
 from jumar.errors import ItemError
-from jumar.judging.asking.noise import JudgeNoise, judge_noise
+from jumar.judging.asking.noise import JudgeNoise, judge_noise, mean_abs_difference
 from jumar.judging.asking.summary import Result
 from jumar.judging.items.item import Item
 from jumar.judging.models import ExpensiveModeResult
@@ -49,8 +48,7 @@ class Target:
     @property
     def noise(self) -> float | None:
         """Mean absolute difference of two readings of this item, in points; None of a single reading, which tells nothing."""
-        pairs = list(itertools.combinations(self.readings, 2))
-        return sum(abs(one - other) for one, other in pairs) / len(pairs) if pairs else None
+        return mean_abs_difference(self.readings) if len(self.readings) > 1 else None
 
 
 def target_of(item: Item, result: ExpensiveModeResult) -> Target:

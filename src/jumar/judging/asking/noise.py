@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-__all__ = ["HIGH_VARIANCE", "JudgeNoise", "NoiseTally", "judge_noise"]
+__all__ = ["HIGH_VARIANCE", "JudgeNoise", "NoiseTally", "judge_noise", "mean_abs_difference"]
 
 HIGH_VARIANCE: Final = 0.5
 """Mean absolute difference between two readings above which a judge is noisier than the gap that it is to measure."""
@@ -49,6 +49,17 @@ def judge_noise(readings: Iterable[Sequence[float]]) -> JudgeNoise | None:
     return tally.noise()
 
 
+def mean_abs_difference(readings: Sequence[float]) -> float:
+    """Return the mean absolute difference over all pairs of at least two readings.
+
+    Each gap between neighbours in order counts once for every pair that it lies between, so that many readings cost no more than
+    sorting them.
+    """
+    count = len(readings)
+    gaps = itertools.pairwise(sorted(readings))
+    return math.fsum((high - low) * below * (count - below) for below, (low, high) in enumerate(gaps, 1)) / math.comb(count, 2)
+
+
 class NoiseTally:
     """Adds up noise item by item, so that a stream need not be kept."""
 
@@ -66,14 +77,13 @@ class NoiseTally:
             return
         mean = math.fsum(readings) / count
         width = max(readings) - min(readings)
-        pairs = list(itertools.combinations(readings, 2))
         self._items += 1
         self._readings += count
         self._identical += width == 0
         self._widest = max(self._widest, width)
         self._sd += math.sqrt(math.fsum((value - mean) ** 2 for value in readings) / (count - 1))
         self._range += width
-        self._difference += math.fsum(abs(one - other) for one, other in pairs) / len(pairs)
+        self._difference += mean_abs_difference(readings)
 
     def noise(self) -> JudgeNoise | None:
         """Return the figures so far; None before the first item with two readings."""

@@ -22,6 +22,7 @@ __all__ = ["MAX_REPLY", "NoReading", "Reading", "objects_in", "on_scale", "parse
 MAX_REPLY: Final = 1 << 20
 """Characters of an answer that are looked at; no verdict is longer."""
 
+_MOST_READINGS: Final = 1_000  # in one answer
 _MOST_READ: Final = 4 * MAX_REPLY  # characters, those included that are read again after each brace that begins no object
 _SCORES: Final = ("gestalt", "score")
 _FENCE: Final = re.compile(r"```[a-zA-Z]*\n(.*?)```", re.DOTALL)
@@ -171,6 +172,8 @@ def _readings(found: dict[str, Any], scale: tuple[float, float]) -> tuple[Readin
     if not isinstance(several, list) or not several:
         raise _NoVerdictError("unparseable", "'readings' should be a list of objects with a score")
     listed = cast("list[object]", several)
+    if len(listed) > _MOST_READINGS:
+        raise _NoVerdictError("unparseable", f"the answer has {len(listed):,} readings; at most {_MOST_READINGS:,} are taken")
     if not all(isinstance(one, dict) for one in listed):
         raise _NoVerdictError("unparseable", "'readings' should be a list of objects with a score")
     return tuple(_reading(cast("dict[str, Any]", one), scale) for one in listed)

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, cast
@@ -14,6 +13,7 @@ from typing import Any, Final, cast
 from jumar.core.lock import who_holds
 from jumar.core.text import escape
 from jumar.errors import NotFoundError, StoreDamagedError
+from jumar.judging.asking.noise import mean_abs_difference
 from jumar.judging.patterns.storage import load_pattern_set
 from jumar.judging.proofs import Proof, read_proof
 from jumar.judging.tracking.intervals import bootstrap
@@ -152,7 +152,7 @@ def _noise(proof: Proof) -> dict[str, Any] | None:
     again = [row for row in (*proof.opened, *proof.rows) if len(row.readings) > 1]
     if not again:
         return None
-    each = [fmean(abs(one - other) for one, other in combinations(row.readings, 2)) for row in again]
+    each = [mean_abs_difference(row.readings) for row in again]
     found = bootstrap([row.group for row in again], lambda at: {"mean": fmean(each[place] for place in at.tolist())})["mean"]
     return {
         "mean": fmean(each),
