@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,14 @@ def test_a_file_that_the_judge_closed_or_did_not_write_is_its_problem(monkeypatc
     refuse(monkeypatch, number)
     assert f"judge.json cannot be read: {os.strerror(number)}" == read_judgement(path, {"overall": "x"}).problems["overall"]
     assert None is diff_size(path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_a_link_to_a_file_that_refuses_every_reader_is_the_judges_problem() -> None:
+    Path("judge.json").symlink_to("/proc/self/mem")
+    assert {"overall": "judge.json cannot be read: Input/output error"} == read_judgement(
+        Path("judge.json"), {"overall": "x"}
+    ).problems
 
 
 @pytest.mark.parametrize(

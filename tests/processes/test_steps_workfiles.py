@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import sys
 from collections.abc import Callable
 
 import pytest
 
 from jumar.core.files import UnreadableFileError
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, StoreWriteError
 from jumar.processes import written_files as workfiles
+from jumar.processes.usage import read_usage_file
 from jumar.processes.written_files import check_relative, find_files, identity, log_name, read_regular, read_text
 
 
@@ -126,3 +129,31 @@ def test_log_names_are_file_names_and_differ():
     made = [log_name("check", name) for name in odd]
     assert len(odd) == len(set(made))
     assert [] == [name for name in made if not re.fullmatch(r"check-[A-Za-z0-9._-]{0,80}\.log", name)]
+
+
+def test_what_the_machine_refuses_to_read_is_nothing_that_a_candidate_did(tmp_path, monkeypatch):
+    tree(tmp_path, "a.md")
+
+    def refuse(*_given: object, **_more: object):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(StoreWriteError, match="Input/output error: run the command again"):
+        read_regular(tmp_path / "a.md")
+    with pytest.raises(StoreWriteError, match="Input/output error"):
+        read_text(tmp_path, ("a.md",))
+    assert ["usage file: "] == [note[:12] for note in read_usage_file(tmp_path / "a.md").notes], "its cost is not known"
+    monkeypatch.setattr(os.path, "realpath", refuse)
+    with pytest.raises(StoreWriteError, match="Input/output error"):
+        find_files(tmp_path, "a.md")
+    monkeypatch.undo()
+    monkeypatch.setattr(type(tmp_path), "stat", refuse)
+    with pytest.raises(StoreWriteError, match="Input/output error"):
+        identity(tmp_path / "a.md")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_a_link_to_a_file_that_refuses_every_reader_is_the_candidates_doing(tmp_path):
+    (tmp_path / "usage.json").symlink_to("/proc/self/mem")
+    with pytest.raises(UnreadableFileError, match="cannot be read: input/output error"):
+        read_regular(tmp_path / "usage.json")

@@ -24,6 +24,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
 from jumar.core.leftovers import TEMPORARY, remove_any, remove_tree, sweep, sweep_once, temporary_name
+from jumar.core.refusals import is_of_the_machine
 from jumar.errors import ArtifactError, StoreDamagedError, StoreWriteError
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "copy_file",
     "free_bytes",
     "fsync_directory",
+    "holds",
     "is_directory",
     "is_inside",
     "is_sparse",
@@ -381,6 +383,14 @@ def content_of(path: str | Path) -> bytes | None:
         return read_bytes(os.fspath(path))
     except (OSError, ValueError):  # also a path that holds a NUL
         return None
+
+
+def holds(path: str | Path, content: bytes | None) -> bool:
+    """Return whether :func:`content_of` a path is ``content``; what the machine refuses to read counts as unchanged."""
+    try:
+        return read_bytes(os.fspath(path)) == content
+    except (OSError, ValueError) as error:
+        return content is None or is_of_the_machine(error)
 
 
 def names_in(directory: str | Path) -> list[str]:

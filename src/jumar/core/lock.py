@@ -23,7 +23,7 @@ from typing import Any, Final, Self, cast
 
 from jumar.core import files
 from jumar.core.redaction import current
-from jumar.core.rights import give_rights
+from jumar.core.refusals import give_rights
 from jumar.core.text import escape
 from jumar.errors import LockedError
 

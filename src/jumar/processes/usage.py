@@ -16,7 +16,7 @@ from typing import Final, cast
 
 from jumar.core.files import UnreadableFileError
 from jumar.core.text import escape, nearest
-from jumar.errors import ConfigError
+from jumar.errors import ConfigError, StoreWriteError
 from jumar.model.records import Usage
 from jumar.processes.written_files import read_regular
 
@@ -76,7 +76,7 @@ def read_usage_file(path: Path) -> UsageReading:
         content = read_regular(path, limit=_FILE_LIMIT)
     except FileNotFoundError:
         return NOTHING_REPORTED
-    except UnreadableFileError as error:
+    except (UnreadableFileError, StoreWriteError) as error:
         return UsageReading(usage=Usage(), notes=(f"usage file: {error}",))
     try:
         parsed: object = json.loads(content)

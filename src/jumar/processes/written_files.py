@@ -15,8 +15,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from jumar.core.files import UnreadableFileError
+from jumar.core.files import UnreadableFileError, as_write_error
 from jumar.core.redaction import current
+from jumar.core.refusals import is_of_the_machine
 from jumar.errors import ConfigError
 
 __all__ = [
@@ -37,24 +38,33 @@ _MAGIC = frozenset("*?[")
 def read_regular(path: Path, *, limit: int = FILE_LIMIT) -> bytes:
     """Return the content of a regular file. A FIFO or device is refused without waiting for it.
 
-    Errors: ``FileNotFoundError``; :class:`UnreadableFileError` for anything else, more than ``limit`` bytes included.
+    Errors: ``FileNotFoundError``; :class:`StoreWriteError` of a disk that refuses to read it; :class:`UnreadableFileError` for
+    anything else, more than ``limit`` bytes included.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise UnreadableFileError("cannot be read: it is not a regular file")
+            with os.fdopen(fd, "rb", closefd=False) as file:
+                content = file.read(limit + 1)
+        finally:
+            os.close(fd)
     except FileNotFoundError:
         raise
     except OSError as error:
+        _refuse(path, error)
         raise UnreadableFileError(f"cannot be read: {os.strerror(error.errno or 0).lower()}") from error
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise UnreadableFileError("cannot be read: it is not a regular file")
-        with os.fdopen(fd, "rb", closefd=False) as file:
-            content = file.read(limit + 1)
-    finally:
-        os.close(fd)
     if len(content) > limit:
         raise UnreadableFileError(f"cannot be read: it is larger than {limit >> 20} MiB")
     return content
+
+
+def _refuse(path: Path, error: OSError) -> None:
+    """Raise what the machine is to blame for; a link may lead to a file of ``/proc`` that refuses every reader."""
+    if is_of_the_machine(error) and not os.path.islink(path):
+        with as_write_error("read", path):
+            raise error
 
 
 def check_relative(path: str, *, where: str) -> str:
@@ -98,7 +108,8 @@ def _stays_inside(path: Path, root: Path) -> bool:
         real = os.path.realpath(path, strict=True)
     except FileNotFoundError:
         real = os.path.realpath(path)
-    except OSError:  # links in a circle; without strict, Python 3.13 takes them as they are
+    except OSError as error:  # links in a circle; without strict, Python 3.13 takes them as they are
+        _refuse(path, error)
         return False
     return Path(real).is_relative_to(root.resolve())
 
@@ -145,10 +156,11 @@ class FileIdentity:
 
 
 def identity(path: Path) -> FileIdentity | None:
-    """Return the identity of the file that ``path`` leads to, or None when there is none."""
+    """Return the identity of the file that ``path`` leads to, or None when there is none. Errors: of a disk, as above."""
     try:
         found = path.stat()
-    except OSError:
+    except OSError as error:
+        _refuse(path, error)
         return None
     digest = None
     if stat.S_ISREG(found.st_mode) and found.st_size <= FILE_LIMIT:

@@ -5,7 +5,6 @@ A disk that refuses to read it says nothing about the judge: that is raised, as 
 
 from __future__ import annotations
 
-import errno
 import functools
 import json
 import os
@@ -16,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.core.codec import is_finite
+from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import ConfigError
 from jumar.model.pipeline import DEFAULT_DIFF
@@ -29,13 +29,6 @@ __all__ = ["Judgement", "check_expression", "diff_size", "read_judgement"]
 _SHOWN: Final = 60
 _NAMED: Final = 8
 _LARGEST: Final = 64 << 20
-_OF_THE_FILE: Final = frozenset(
-    {
-        *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG),
-        *(errno.EACCES, errno.EPERM, errno.ENXIO, errno.EINVAL),
-    }
-)
-"""Errors that come of what a program wrote, or did not write; every other one is the machine's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +99,7 @@ def _document(path: Path) -> tuple[Any, str | None]:
             return None, f"{name} is larger than {_LARGEST >> 20} MB"
         content = path.read_bytes()
     except OSError as error:
-        if error.errno not in _OF_THE_FILE:
+        if is_of_the_machine(error) and not os.path.islink(path):  # /proc has files that refuse every reader
             raise
         return None, f"{name} cannot be read: {os.strerror(error.errno or 0)}"
     try:

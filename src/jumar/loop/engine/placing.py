@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import named
 from jumar.errors import StoreWriteError, UsageError
 from jumar.loop.decisions.apply import apply, plan_apply
@@ -49,7 +50,9 @@ def _apply(run: LoopRun, *, by: str, at: str) -> tuple[int | None, str | None]:
             return apply(store, plan, by=by, at=at, reason=f"end of the loop: {stands.decision.reason}").number, None
     except UsageError as error:
         message = f"the best was not put into {workdir}: {error}"
-        if isinstance(error.__cause__, OSError):  # not refused: the disk failed, and the next run tries again
+        if isinstance(error.__cause__, OSError) or is_of_the_machine(
+            error
+        ):  # not refused: the disk failed, and the next run tries again
             raise StoreWriteError(message) from error
         run.notice(message)
         return None, str(error)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core.files import copy_alike, is_directory, make_directory, remove_tree
-from jumar.core.rights import give_rights
+from jumar.core.refusals import give_rights, is_of_the_machine
 from jumar.errors import ArtifactError, ConflictError, StoreWriteError
 from jumar.loop.workspace.disk_space import disk_is_full
 
@@ -23,23 +23,17 @@ __all__ = ["move_out", "occupied", "open_folders", "readable", "shallow", "why_o
 
 _NAMED: Final = 1_000  # bytes of a relative path: what is deeper may be too deep for where it is moved
 _DEEPEST: Final = 100  # directories in one another
-_OF_A_TREE: Final = frozenset(
-    {
-        *(errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
-        *(errno.ENOTEMPTY, errno.EINVAL, errno.EILSEQ, errno.EFBIG, errno.EMFILE, errno.ENXIO),
-    }
-)
-_OF_THE_MACHINE: Final = frozenset({errno.EIO, errno.ENFILE, errno.ENOMEM, errno.ESTALE})
 _WIDTH: Final = 300
 
 
 def why_of_the_tree(error: BaseException) -> str | None:
     """Return what is wrong with a tree that cannot be kept, or brought back, because of ``error``; None where it is the disk."""
-    known = isinstance(error, ArtifactError | ConflictError | RecursionError)
+    known = isinstance(error, ArtifactError | ConflictError | RecursionError | OSError)
     cause = error if isinstance(error, OSError) else error.__cause__
-    if isinstance(error, StoreWriteError | OSError):
-        known = isinstance(cause, OSError) and cause.errno in _OF_A_TREE
-    refused = isinstance(cause, OSError) and cause.errno in _OF_THE_MACHINE
+    if isinstance(error, StoreWriteError):
+        known = isinstance(cause, OSError)
+    # a tree's directories are opened one below the other: too many open files are too many of its directories
+    refused = is_of_the_machine(error) and not (isinstance(cause, OSError) and cause.errno == errno.EMFILE)
     if not known or refused or disk_is_full(error):
         return None
     if isinstance(error, RecursionError):

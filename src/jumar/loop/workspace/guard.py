@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.core import files
+from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError
 from jumar.loop.checks.check_files import CheckFile, GuardRules
@@ -111,7 +112,7 @@ class _Kept:
         return cls(path=path, content=content, mode=stat.S_IMODE(os.lstat(path).st_mode))
 
     def differs(self) -> bool:
-        return files.content_of(self.path) != self.content
+        return not files.holds(self.path, self.content)
 
     def put_back(self, logs: Path) -> str:
         """Write the file as it was, its present version kept below ``logs``; return what became of it, for the person."""
@@ -266,7 +267,7 @@ class Guard:
         """Find what the generator did to its own logs: the prompt rewritten, a report laid where a check would write it."""
         for name, before in window.given.items():
             path = window.scratch / name
-            if before is not None and files.content_of(path) != before:
+            if before is not None and not files.holds(path, before):
                 _replace(path, before)
                 yield Finding(message=f"{name}, which the loop gave to the generator, was changed and put back")
         with contextlib.suppress(OSError):
@@ -418,7 +419,9 @@ class Guard:
                 return None
             looked_at = time.time_ns()
             digest = files.sha256_file(real)
-        except (OSError, RuntimeError):
+        except (OSError, RuntimeError) as error:
+            if is_of_the_machine(error):
+                raise
             return None
         self._cache.put(os.fspath(real), status, looked_at, ArtifactDetail(path=os.fspath(real), content_hash=digest))
         return digest

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core import files
-from jumar.core.rights import give_rights
+from jumar.core.refusals import give_rights
 from jumar.loop.store.layout import LoopPaths, natural
 from jumar.loop.store.staging import ARTIFACTS, QUARANTINE
 

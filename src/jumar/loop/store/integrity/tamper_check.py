@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core import files
+from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError, StoreWriteError
 from jumar.loop.store.integrity.misplaced import replaced
@@ -190,7 +191,7 @@ class StoreWatch:
         before = None if self._vault is None else self._vault.get(self._places[row])
         for index, path in enumerate(paths):
             now = files.content_of(path)
-            if before is not None and now != before[index]:
+            if before is not None and not files.holds(path, before[index]):
                 yield self._mend(Path(path), now, before[index])
             elif before is None and (now is None or not self._store.trust.takes(path, now)):
                 yield Damage(self._shown(path), "was changed and could not be put back", mended=False)
@@ -214,12 +215,16 @@ class StoreWatch:
         for directory, known in self._names().items():
             if directory == self._paths.pending:
                 beside = (directory / name for name in known)
-                yield from map(self._planted, (path / name for path in beside for name in _listed(path) - _OF_WAITING))
+                yield from map(
+                    self._planted, (path / name for path in beside for name in (_listed(path) or frozenset()) - _OF_WAITING)
+                )
             if _stamp(directory) == self._stamps.get(directory):
                 continue
             with contextlib.suppress(OSError):
                 files.make_directory(directory)
             there = _listed(directory)
+            if there is None:
+                continue
             yield from map(self._planted, (directory / name for name in sorted(there - known)))
             yield from self._gone(directory, known - there)
             self._stamps[directory] = _stamp(directory)
@@ -254,11 +259,12 @@ def _stamp(path: Path) -> tuple[int, int]:
     return (found.st_ino, found.st_mtime_ns)
 
 
-def _listed(directory: Path) -> frozenset[str]:
+def _listed(directory: Path) -> frozenset[str] | None:
+    """Return the names in a directory, none where there is no such directory; None where the machine refuses to read it."""
     try:
         return frozenset(name for name in os.listdir(directory) if not name.startswith(files.TEMPORARY))
-    except OSError:
-        return frozenset()
+    except OSError as error:
+        return None if is_of_the_machine(error) else frozenset()
 
 
 class _Vault:
