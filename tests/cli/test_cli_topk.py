@@ -15,7 +15,7 @@ from commands import CONTROL, call
 
 from jumar.cli.table import GROUPS, render_help
 from jumar.topk.files.settings import load_retrieval
-from jumar.topk.registry import CLASSES, create_selection_strategy
+from jumar.topk.registry import STRATEGIES, create_selection_strategy
 
 PROBLEM = {"query_id": "return", "scores": [0.92, 0.89, 0.71, 0.45, 0.42]}
 
@@ -62,7 +62,7 @@ def test_one_line_for_each_in_their_order():
     assert [{"id": 1}] == found[2]["items"]
 
 
-@pytest.mark.parametrize("strategy", CLASSES)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_answers(strategy: str):
     row = documents(call("topk", "select", lines(PROBLEM), "--strategy", strategy, "--json", check=0).out)[0]
     assert (strategy, 0) == (row["method"], row["positions"][0])
@@ -231,7 +231,7 @@ def labelled_file(**more: Any) -> Path:
 
 def test_a_row_for_every_strategy():
     found = call("topk", "compare", labelled_file(), "--json", "--min-k", "0", check=0).document
-    assert sorted(CLASSES) == sorted(row["strategy"] for row in found["rows"])
+    assert sorted(STRATEGIES) == sorted(row["strategy"] for row in found["rows"])
     assert (3, 2, 1.0) == (found["queries"], found["in_scope"], found["oracle_f1"])
     for row in found["rows"]:
         for name in ("f1", "mean_k", "skill", "oracle_f1", "wrongly_answered"):

@@ -17,7 +17,7 @@ from jumar.errors import ScoreError
 from jumar.topk import create_selection_strategy
 from jumar.topk.base import RuleStrategy
 from jumar.topk.config import ElbowSelectionConfig
-from jumar.topk.registry import CLASSES
+from jumar.topk.registry import STRATEGIES
 
 PROBLEM = [
     ("Customer wants refund", 0.92),
@@ -51,7 +51,7 @@ class Own(RuleStrategy):
 
 
 STRATEGIES = [
-    *sorted(CLASSES),
+    *sorted(STRATEGIES),
     {"strategy": "elbow", "scale": "bm25", "drop_threshold": 0.3, "min_score": 2.5},
     {"strategy": "largest_gap", "scale": "distance"},
 ]

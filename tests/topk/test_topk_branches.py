@@ -21,7 +21,7 @@ from jumar.topk.strategies.clustering import ClusterSelectionStrategy
 from jumar.topk.strategies.conformal import ConformalSelectionStrategy
 from jumar.topk.tuning.calibrate import fit_probabilities
 from jumar.topk.tuning.labelled import LabelledQuery
-from jumar.topk.tuning.search_space import space
+from jumar.topk.tuning.tune import space
 
 
 @dataclass(frozen=True)

@@ -113,8 +113,8 @@ def test_a_log_of_ours_among_other_lines(fresh_place: Path):
 
 
 def test_what_the_formatter_writes_is_read(fresh_place: Path):
+    from jumar.topk.result import SelectionResult
     from jumar.topk.retrieval.retrieval import JsonFormatter, TurnLog
-    from jumar.topk.types import SelectionResult
 
     log = logging.getLogger("jumar.topk")
     handler = logging.FileHandler("app.log")

@@ -9,7 +9,7 @@ import pytest
 
 from jumar.testing.topk import score_lists
 from jumar.topk import STRATEGIES, Gate, ScoredItem, StagedSelection, TokenBudget, create_selection_strategy
-from jumar.topk.token_budget import about_tokens
+from jumar.topk.stages import about_tokens
 
 PROBLEM = [0.92, 0.89, 0.71, 0.45, 0.42]
 

@@ -11,7 +11,7 @@ from jumar.topk.files.chosen import Selection, check_replaceable, read_selection
 from jumar.topk.files.environment import SELECTIONS
 from jumar.topk.files.rankings import read_rankings, read_runs
 from jumar.topk.files.settings import load_retrieval
-from jumar.topk.registry import CLASSES, create_selection_strategy
+from jumar.topk.registry import STRATEGIES, create_selection_strategy
 from jumar.topk.tuning.labelled import LabelledQuery
 
 LINE = '{"query_id": "a", "scores": [0.9, 0.5], "relevant": [1, 0], "relevant_total": 3}\n'
@@ -177,7 +177,7 @@ def test_rankings_that_are_none(here: Path, line: str, message: str):
 # ------------------------------------------------------------------------------------------------------- topk.toml
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", STRATEGIES)
 def test_a_selection_is_read_as_it_was_written(here: Path, name: str):
     selection = Selection(strategy=create_selection_strategy(name), max_k=7, min_k=0)
     text = render_selection(selection, {"metric": "f1", "quality": 0.25, "interval": [0.1, 0.4]}, "one\ntwo\x1b")
@@ -207,7 +207,7 @@ def test_a_selection_that_is_none(here: Path, text: str, error: type[Exception],
 
 
 @pytest.mark.parametrize("table", SELECTIONS)
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", STRATEGIES)
 def test_a_selection_that_is_written_for_settings_is_read_by_all_who_read_settings(here: Path, name: str, table: str):
     selection = Selection(strategy=create_selection_strategy(name), max_k=7, min_k=0)
     path = written("settings.toml", render_selection(selection, {"quality": 0.25, "interval": [0.1, 0.4]}, "one", table=table))

@@ -27,7 +27,7 @@ from jumar.topk.contract import SCALES
 from jumar.topk.files.chosen import Selection, read_selection, render_selection
 from jumar.topk.files.environment import plain_value
 from jumar.topk.files.settings import load_retrieval
-from jumar.topk.types import SelectionResult
+from jumar.topk.result import SelectionResult
 
 FUSED = [0.0328, 0.0323, 0.0164, 0.0161, 0.0159]
 OTHERS = [scale for scale in SCALES if scale != "similarity"]

@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 import jumar.topk
 from jumar.errors import ScoreError, StrategyError
 from jumar.topk.files.chosen import Selection, read_selection, render_selection
-from jumar.topk.registry import CLASSES
+from jumar.topk.registry import STRATEGIES
+from jumar.topk.result import Scale
 from jumar.topk.tuning.calibrate import calibrate_conformal, calibrate_expected_f1, fit_probabilities
 from jumar.topk.tuning.labelled import LabelledQuery
 from jumar.topk.tuning.metrics import Labels
-from jumar.topk.tuning.search_space import STATIC, space
-from jumar.topk.tuning.tune import SIMPLEST_FIRST, Tuning, tune
-from jumar.topk.types import Scale
+from jumar.topk.tuning.tune import SIMPLEST_FIRST, Tuning, space, tune
 
 DATA = Path(os.environ.get("JUMAR_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
 
@@ -121,7 +120,7 @@ def test_abstaining_is_learned_when_it_is_allowed():
     assert value(tune([*clear(15), *outside], resamples=100).quality) < 0.6
 
 
-@pytest.mark.parametrize("name", [*STATIC, "expected_f1"])
+@pytest.mark.parametrize("name", SIMPLEST_FIRST)
 def test_every_alternative_can_be_written_and_read(name: str, fresh_place: Path):
     tuned = next(one.strategy for one in tuned_on_few().alternatives if one.strategy.name == name)
     Path("topk.toml").write_text(render_selection(Selection(strategy=tuned, max_k=20, min_k=1), {}))
@@ -129,13 +128,13 @@ def test_every_alternative_can_be_written_and_read(name: str, fresh_place: Path)
 
 
 def test_every_strategy_but_the_promised_recall_is_tried():
-    assert {*CLASSES} - {"conformal"} == {*SIMPLEST_FIRST} == {*STATIC, "expected_f1"}
+    assert {*STRATEGIES} - {"conformal"} == {*SIMPLEST_FIRST}
     assert {*SIMPLEST_FIRST} == {one.strategy.name for one in tune(clear(5), resamples=10).alternatives}
-    for name in STATIC:
+    for name in {*SIMPLEST_FIRST} - {"expected_f1"}:
         candidates = space(name, clear(5), max_k=20, scale="similarity")
         assert candidates[0].params() == type(candidates[0])().params()
         assert all(None not in each.params().values() for each in candidates[1:] if name not in {"fixed_k", "entropy_normalized"})
-    assert [] == space("elbow", clear(5), max_k=20, scale="logit")
+    assert [] == space("conformal", clear(5), max_k=20, scale="similarity") == space("elbow", clear(5), max_k=20, scale="logit")
 
 
 @pytest.mark.parametrize(

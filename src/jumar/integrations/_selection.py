@@ -8,7 +8,7 @@ from typing import Any, cast
 from jumar.errors import StrategyError
 from jumar.topk.base import SelectionStrategy, parameters
 from jumar.topk.contract import check_limits, shown
-from jumar.topk.registry import CLASSES, DEFAULT_STRATEGY, strategy_class
+from jumar.topk.registry import DEFAULT_STRATEGY, STRATEGIES
 
 __all__ = ["check_pair", "refuse_parameters", "written_strategy"]
 
@@ -18,7 +18,7 @@ def written_strategy(strategy: SelectionStrategy) -> dict[str, Any]:
 
     Errors: :class:`jumar.errors.StrategyError` for a strategy that is not jumar's: it has no name to be found by.
     """
-    if strategy.name in CLASSES and type(strategy) is strategy_class(strategy.name):
+    if STRATEGIES.get(strategy.name) is type(strategy):
         return {"strategy": strategy.name, **strategy.params()}
     raise StrategyError(
         f"{type(strategy).__name__} is a strategy of your own, which has no name to be found by: write down its parameters, and "
@@ -36,7 +36,7 @@ def refuse_parameters(given: Any, fields: Container[str]) -> Any:
     told = cast("dict[str, Any]", given)
     others = [name for name in told if name not in fields]
     for name in others:
-        having = [one for one in (DEFAULT_STRATEGY, *CLASSES) if name in parameters(strategy_class(one))]
+        having = [one for one in (DEFAULT_STRATEGY, *STRATEGIES) if name in parameters(STRATEGIES[one])]
         if having:
             chosen = told.get("strategy")
             named = chosen if isinstance(chosen, str) else having[0]

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, NoReturn
 
 from jumar.topk.base import SelectionStrategy
-from jumar.topk.types import ScoredItem, SelectionResult
+from jumar.topk.result import ScoredItem, SelectionResult
 
 __all__ = ["Untouchable", "check_selection", "check_strategy", "score_lists"]
 
@@ -169,7 +169,7 @@ def _check_refusals(strategy: SelectionStrategy) -> None:
 def _check_batch(strategy: SelectionStrategy, count: int, seed: int) -> None:
     """``select_batch`` keeps what ``select`` keeps."""
     try:
-        from jumar.topk.batch.select import select_batch
+        from jumar.topk.batch import select_batch
     except ImportError:
         return
     lists = list(score_lists(seed, count, scale=strategy.scale))

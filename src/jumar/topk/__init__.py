@@ -10,9 +10,9 @@ from jumar.core.lazy import loader
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.topk.base import RuleStrategy, SelectionStrategy
-    from jumar.topk.batch.select import select_batch
-    from jumar.topk.explain import Explanation
-    from jumar.topk.registry import create_selection_strategy
+    from jumar.topk.batch import select_batch
+    from jumar.topk.registry import STRATEGIES, create_selection_strategy
+    from jumar.topk.result import Explanation, ScoredItem, SelectionResult
     from jumar.topk.retrieval.exact_search import NumpyVectorStore
     from jumar.topk.retrieval.retrieval import (
         JsonFormatter,
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
         select_candidates,
     )
     from jumar.topk.retrieval.vectors import AsyncVectorStore, VectorStore
-    from jumar.topk.stages import Gate, StagedSelection
-    from jumar.topk.strategies import STRATEGIES
+    from jumar.topk.stages import Gate, StagedSelection, TokenBudget
     from jumar.topk.strategies.adaptive_k import AdaptiveKSelectionStrategy
     from jumar.topk.strategies.clustering import ClusterSelectionStrategy
     from jumar.topk.strategies.conformal import ConformalSelectionStrategy
@@ -43,10 +42,8 @@ if TYPE_CHECKING:
     from jumar.topk.strategies.otsu import OtsuSelectionStrategy
     from jumar.topk.strategies.ratio_to_top import RatioToTopSelectionStrategy
     from jumar.topk.strategies.score_threshold import ScoreThresholdSelectionStrategy
-    from jumar.topk.token_budget import TokenBudget
     from jumar.topk.tuning.comparison import compare
     from jumar.topk.tuning.tune import tune
-    from jumar.topk.types import ScoredItem, SelectionResult
 
 __all__ = [
     "STRATEGIES",
@@ -92,7 +89,7 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
-    "STRATEGIES": "strategies",
+    "STRATEGIES": "registry",
     "AdaptiveKSelectionStrategy": "strategies.adaptive_k",
     "AsyncVectorStore": "retrieval.vectors",
     "ClusterSelectionStrategy": "strategies.clustering",
@@ -100,7 +97,7 @@ _ELSEWHERE = {
     "ElbowSelectionStrategy": "strategies.elbow",
     "EntropySelectionStrategy": "strategies.entropy",
     "ExpectedF1SelectionStrategy": "strategies.expected_f1",
-    "Explanation": "explain",
+    "Explanation": "result",
     "FixedKSelectionStrategy": "strategies.fixed_k",
     "Gate": "stages",
     "JsonFormatter": "retrieval.retrieval",
@@ -111,12 +108,12 @@ _ELSEWHERE = {
     "RatioToTopSelectionStrategy": "strategies.ratio_to_top",
     "RuleStrategy": "base",
     "ScoreThresholdSelectionStrategy": "strategies.score_threshold",
-    "ScoredItem": "types",
-    "SelectionResult": "types",
+    "ScoredItem": "result",
+    "SelectionResult": "result",
     "SelectionStrategy": "base",
     "Session": "retrieval.retrieval",
     "StagedSelection": "stages",
-    "TokenBudget": "token_budget",
+    "TokenBudget": "stages",
     "TurnLog": "retrieval.retrieval",
     "VectorStore": "retrieval.vectors",
     "compare": "tuning.comparison",
@@ -129,7 +126,7 @@ _ELSEWHERE = {
     "retrieve_scenarios": "retrieval.retrieval",
     "retrieve_scenarios_sync": "retrieval.retrieval",
     "retrieve_sync": "retrieval.retrieval",
-    "select_batch": "batch.select",
+    "select_batch": "batch",
     "select_candidates": "retrieval.retrieval",
     "tune": "tuning.tune",
 }

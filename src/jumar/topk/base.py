@@ -7,8 +7,10 @@ A strategy of your own derives from :class:`SelectionStrategy` and has a ``name`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache, cached_property
+from itertools import product
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from jumar.errors import ScoreError, StrategyError
@@ -25,33 +27,37 @@ from jumar.topk.contract import (
     read_scores,
     shown,
 )
-from jumar.topk.types import OnInvalid, Scale, ScoredItem, SelectionResult, Ties
+from jumar.topk.result import CutEvidence, OnInvalid, Scale, ScoredItem, SelectionResult, Ties
 
 __all__ = [
-    "Evidence",
     "PositionStrategy",
     "RuleStrategy",
+    "SeenScores",
     "SelectionStrategy",
+    "grid",
     "parameters",
     "refuse_untold",
     "similarity_defaults",
+    "three_digits",
     "unusual",
 ]
 
 T = TypeVar("T")
 
 
+@cache
 def parameters(strategy: type[SelectionStrategy]) -> tuple[str, ...]:
     """Return the names of the constructor's parameters, in order; none for a strategy that is no dataclass."""
     if not is_dataclass(strategy):
         return ()
-    return tuple(one.name for one in fields(strategy) if one.init)
+    return tuple(parameter.name for parameter in fields(strategy) if parameter.init)
 
 
+@cache
 def similarity_defaults(strategy: type[SelectionStrategy]) -> dict[str, SimilarityDefault]:
     """Return the defaults that hold for similarities only, by the names of their parameters."""
-    known = fields(strategy) if is_dataclass(strategy) else ()
-    return {one.name: one.default for one in known if isinstance(one.default, SimilarityDefault)}
+    declared = fields(strategy) if is_dataclass(strategy) else ()
+    return {one.name: one.default for one in declared if isinstance(one.default, SimilarityDefault)}
 
 
 def unusual(**options: str | bool) -> dict[str, Any]:
@@ -70,20 +76,28 @@ def refuse_untold(strategy: str, names: Sequence[str], scale: object) -> None:
         )
 
 
-class Evidence(NamedTuple):
-    """What a rule looked at, for an explanation: one number for each place where the ranking could be cut.
+class SeenScores(NamedTuple):
+    """The scores of labelled queries, from which ``tune`` takes the parameters worth a look: quantiles, never labels."""
 
-    ``rule`` is a sentence for people. ``values[k]`` is how much speaks for keeping exactly ``k``, in the rule's own unit; more is
-    stronger. ``threshold`` is what it is compared with, None where the largest wins; ``at_least`` says that everything from the
-    threshold up is kept, instead of cutting at the first above it. ``kept_by_rule`` is the rule's number before the clamp.
-    """
+    floors: tuple[float, ...]  # the first one drops nothing
+    tops: tuple[float, ...]
+    max_k: int
+    unit: float  # 1 for similarities; elsewhere how far the scores reach from the best to the worst
 
-    rule: str
-    unit: str
-    values: dict[int, float]
-    threshold: float | None = None
-    kept_by_rule: int | None = None
-    at_least: bool = False
+    @property
+    def sizes(self) -> list[int]:
+        """The numbers of items worth a look."""
+        return sorted({size for size in (1, 2, 3, 5, 8, 10, 12, 15, 20, 30, self.max_k) if size <= self.max_k})
+
+
+def grid(**axes: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return every combination of the values of ``axes``, the last one changing fastest."""
+    return [dict(zip(axes, row, strict=True)) for row in product(*axes.values())]
+
+
+def three_digits(values: Iterable[float]) -> tuple[float, ...]:
+    """Return ``values`` with three digits that count: what a person can read, and finer than any of this can be told apart."""
+    return tuple(float(f"{value:.3g}") for value in values)
 
 
 class SelectionStrategy(ABC):
@@ -128,12 +142,19 @@ class SelectionStrategy(ABC):
 
 
 class RuleStrategy(SelectionStrategy):
-    """A strategy that is a frozen dataclass with a rule, :meth:`cut`; everything else of the contract is done here."""
+    """A strategy that is a frozen dataclass with a rule, :meth:`cut`; everything else of the contract is done here.
+
+    A class may have the same rule for many queries, ``keep_many(table, max_k, min_k)``, of tables as :mod:`jumar.topk.batch` has
+    them: it returns :class:`jumar.topk.batch.BatchCuts`, or, if it is a :class:`PositionStrategy`, which items are kept. Without
+    it ``select_batch`` asks :meth:`select` about each query. It imports numpy inside, so that one query loads none.
+    """
 
     NAME: ClassVar[str]
     SCALES: ClassVar[tuple[Scale, ...]] = SCALES
     NEEDED: ClassVar[tuple[str, ...]] = ()
     """Parameters that cannot be None: where their default is made for similarities, other scales have to be given one."""
+    WHOLE: ClassVar[bool] = False
+    """Whether scores beyond ``max_k`` count: then ``keep_many`` is given all of them."""
 
     @property
     def name(self) -> str:
@@ -156,10 +177,19 @@ class RuleStrategy(SelectionStrategy):
             refuse_untold(self.NAME, [name for name in untold if name in self.NEEDED], self.scale)
         for name in untold:
             object.__setattr__(self, name, float(getattr(self, name)) if self.scale == "similarity" else None)
+        for parameter in fields(self):  # pyright: ignore[reportArgumentType] - a subclass is a dataclass
+            if check := parameter.metadata.get("check"):
+                check(parameter.name, getattr(self, parameter.name), self.scale)
         self._check()
 
     def _check(self) -> None:
-        """Refuse parameters that are out of range."""
+        """Refuse parameters that do not fit each other; each alone is checked already."""
+
+    @cached_property
+    def floor(self) -> float | None:
+        """The lowest score that ``min_score`` lets through, None without one; distances come negated."""
+        least: float | None = getattr(self, "min_score", None)
+        return -least if self.scale == "distance" and least is not None else least
 
     @abstractmethod
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
@@ -169,8 +199,16 @@ class RuleStrategy(SelectionStrategy):
         clamped to ``max_k``, then raised to ``min(min_k, n)``.
         """
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence | None:  # noqa: ARG002
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence | None:  # noqa: ARG002
         """Return what the rule looked at, for an explanation; None where there is nothing to say."""
+        return None
+
+    @classmethod
+    def search_space(cls, seen: SeenScores) -> list[dict[str, Any]] | None:  # noqa: ARG003
+        """Return the parameters that ``tune`` tries on such scores, besides the defaults; None where it is not to try any.
+
+        None is never a value of a parameter, since a file of settings cannot say it: no minimum is the lowest that there is.
+        """
         return None
 
     def nothing(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from jumar.topk.base import refuse_untold, similarity_defaults
 from jumar.topk.contract import SCALES
 from jumar.topk.registry import create_selection_strategy, strategy_class
-from jumar.topk.types import Scale
+from jumar.topk.result import Scale
 
 __all__ = [
     "CONFIGS",

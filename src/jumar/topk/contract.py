@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, Final, get_args
+from typing import Any, Final, TypeVar, get_args
 
 from jumar.core.text import escape
 from jumar.errors import ScoreError, StrategyError
-from jumar.topk.types import OnInvalid, Scale, Ties
+from jumar.topk.result import OnInvalid, Scale, Ties
 
 __all__ = [
     "LARGEST",
@@ -30,13 +31,19 @@ __all__ = [
     "check_sizes",
     "check_threshold",
     "count_valid",
+    "number_field",
+    "plain_field",
     "plain_number",
     "raise_unsorted",
     "read_scores",
+    "score_field",
     "shown",
+    "size_field",
     "too_large",
     "unsorted_hint",
 ]
+
+T = TypeVar("T")
 
 SCALES: Final[tuple[Scale, ...]] = get_args(Scale)
 
@@ -153,6 +160,59 @@ def check_threshold(name: str, value: object, scale: Scale) -> None:
     low, high, advice = _THRESHOLDS[scale]
     if not math.isfinite(number) or not low <= number <= high or (scale == "rrf" and number == high):
         raise StrategyError(f"{name} is {shown(value)}, which means nothing for scale {scale!r}: {advice}")
+
+
+# ------------------------------------------------------------------------------------- how a strategy declares its parameters
+
+
+def plain_field(
+    default: T,
+    description: str,
+    *,
+    check: Callable[[str, Any, Scale], None] | None = None,
+    bounds: Mapping[str, float] | None = None,
+) -> T:
+    """Return a field of a strategy's dataclass. The strategy checks itself by it, and its settings are made from it.
+
+    ``check``, which gets name, value and scale, refuses what the strategy cannot work with. ``bounds`` are what files of settings
+    may say, in pydantic's words: ``ge``, ``gt``, ``le``, ``lt``.
+    """
+    found: Any = field(default=default, metadata={"description": description, "check": check, "bounds": bounds or {}})
+    return found
+
+
+def number_field(
+    default: T,
+    description: str,
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
+    closed: bool = False,
+    in_files: Mapping[str, float] | None = None,
+) -> T:
+    """Return a field for a finite number between bounds as those of :func:`check_number`; ``in_files`` has others for files."""
+
+    def check(name: str, value: Any, _: Scale) -> None:
+        check_number(name, value, above=above, below=below, closed=closed)
+
+    low, high = ("ge", "le") if closed else ("gt", "lt")
+    bounds = {word: bound for word, bound in ((low, above), (high, below)) if math.isfinite(bound)}
+    return plain_field(default, description, check=check, bounds=bounds if in_files is None else in_files)
+
+
+def size_field(default: int, description: str, *, least: int = 1) -> int:
+    """Return a field for a whole number of at least ``least``."""
+    return plain_field(
+        default, description, check=lambda name, value, _: check_size(name, value, least=least), bounds={"ge": least}
+    )
+
+
+def score_field(default: T, description: str = "Absolute minimum score; none when absent") -> T:
+    """Return a field for a threshold on the scale of the scores; None is none."""
+    return plain_field(default, description, check=check_threshold)
+
+
+# ---------------------------------------------------------------------------------------------------------------- values
 
 
 def plain_number(value: Any) -> Any:

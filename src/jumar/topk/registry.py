@@ -1,8 +1,8 @@
-"""Strategies by name or configuration, and many queries at once."""
+"""Strategies by name or configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from typing import Any, Final
@@ -12,12 +12,12 @@ from jumar.errors import StrategyError
 from jumar.topk.base import SelectionStrategy, parameters, similarity_defaults
 from jumar.topk.contract import shown
 
-__all__ = ["CLASSES", "DEFAULT_STRATEGY", "create_selection_strategy", "strategy_class"]
+__all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "create_selection_strategy", "strategy_class"]
 
 DEFAULT_STRATEGY: Final = "entropy_normalized"
 """What chooses where nobody names a strategy: the best of them without labels on the public runs of docs/topk."""
 
-CLASSES: Final[Mapping[str, str]] = {
+_CLASSES: Final[Mapping[str, str]] = {
     "adaptive_k": "AdaptiveKSelectionStrategy",
     "clustering": "ClusterSelectionStrategy",
     "conformal": "ConformalSelectionStrategy",
@@ -31,16 +31,37 @@ CLASSES: Final[Mapping[str, str]] = {
     "ratio_to_top": "RatioToTopSelectionStrategy",
     "score_threshold": "ScoreThresholdSelectionStrategy",
 }
-"""Class by name; the module in ``strategies/`` is called as the strategy."""
+"""Class by name. The module in ``strategies/`` is called as the strategy; settings are made from the class."""
+
+
+class _Strategies(Mapping[str, type[SelectionStrategy]]):
+    """The classes by their names, each loaded when it is asked for."""
+
+    def __getitem__(self, name: str) -> type[SelectionStrategy]:
+        class_name = _CLASSES[name]
+        return getattr(import_module(f"jumar.topk.strategies.{name}"), class_name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+    def __repr__(self) -> str:
+        return f"STRATEGIES({', '.join(self)})"
+
+
+STRATEGIES: Final[Mapping[str, type[SelectionStrategy]]] = _Strategies()
+"""Every strategy by its name."""
 
 
 def strategy_class(name: object) -> type[SelectionStrategy]:
     """Return the class of a name. Errors: :class:`jumar.errors.StrategyError`, a ValueError, that says which name is nearest."""
-    if not isinstance(name, str) or name not in CLASSES:
-        known = ", ".join(sorted(CLASSES))
-        close = nearest(name, sorted(CLASSES)) if isinstance(name, str) else ""
+    if not isinstance(name, str) or name not in _CLASSES:
+        known = ", ".join(sorted(_CLASSES))
+        close = nearest(name, sorted(_CLASSES)) if isinstance(name, str) else ""
         raise StrategyError(f"unknown strategy {shown(name)}{close}; there are: {known}")
-    return getattr(import_module(f"jumar.topk.strategies.{name}"), CLASSES[name])
+    return STRATEGIES[name]
 
 
 def create_selection_strategy(config_or_name: object = DEFAULT_STRATEGY, **params: Any) -> SelectionStrategy:

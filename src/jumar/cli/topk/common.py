@@ -19,8 +19,8 @@ from jumar.topk.contract import SCALES, check_limits
 from jumar.topk.files.environment import plain_value
 
 if TYPE_CHECKING:
+    from jumar.topk.result import Scale
     from jumar.topk.tuning.labelled import LabelledQuery
-    from jumar.topk.types import Scale
 
 __all__ = [
     "Labelled",

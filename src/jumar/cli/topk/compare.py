@@ -17,8 +17,8 @@ from jumar.cli.topk.figures import estimated, figure, interval
 from jumar.core.text import cell_width
 
 if TYPE_CHECKING:
+    from jumar.topk.result import Scale
     from jumar.topk.tuning.comparison import Comparison, ComparisonRow
-    from jumar.topk.types import Scale
 
 __all__ = ["compare_command"]
 

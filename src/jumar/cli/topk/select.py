@@ -20,7 +20,7 @@ from jumar.topk.registry import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from jumar.topk.files.rankings import Ranking
-    from jumar.topk.types import SelectionResult
+    from jumar.topk.result import SelectionResult
 
 __all__ = ["select_command"]
 
@@ -94,7 +94,7 @@ def select_command(
     if explain and as_json:
         raise UsageError("--explain is for people and --json for programs: choose one; metadata has what the rule found")
     from jumar.topk.files.rankings import read_rankings
-    from jumar.topk.types import ScoredItem
+    from jumar.topk.result import ScoredItem
 
     say_unread_variables()
     given = {**parameters(params), **({} if scale is None else {"scale": scale})}

@@ -15,13 +15,12 @@ from jumar.core.text import escape
 from jumar.errors import StoreWriteError, UsageError
 from jumar.topk.files.chosen import Selection, check_replaceable, render_selection
 from jumar.topk.files.environment import SELECTIONS
-from jumar.topk.tuning.search_space import default
 
 if TYPE_CHECKING:
     from jumar.topk.base import SelectionStrategy
+    from jumar.topk.result import Scale
     from jumar.topk.tuning.metrics import Estimate
     from jumar.topk.tuning.tune import Tuning
-    from jumar.topk.types import Scale
 
 __all__ = ["tune_command"]
 
@@ -164,6 +163,8 @@ def _described(strategy: SelectionStrategy, *, all_of_it: bool = True) -> str:
     """Return the strategy with its parameters as ``--param`` takes them; without ``all_of_it`` only those that are no default."""
     params = strategy.params()
     if not all_of_it:
+        from jumar.topk.tuning.tune import default
+
         usual = default(strategy.name, strategy.scale)
         known = {} if usual is None else usual.params()
         params = {name: value for name, value in params.items() if name == "k" or (name != "scale" and value != known.get(name))}

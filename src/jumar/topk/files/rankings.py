@@ -13,8 +13,8 @@ from typing import Any
 from jumar.core.text import escape, nearest, once, plural
 from jumar.errors import ConfigError, JumarError, NotFoundError, ScoreError
 from jumar.topk.contract import shown
+from jumar.topk.result import Scale
 from jumar.topk.tuning.labelled import LabelledQuery, graded, labelled
-from jumar.topk.types import Scale
 
 __all__ = ["FORMATS", "Ranking", "lines", "read_rankings", "read_runs"]
 

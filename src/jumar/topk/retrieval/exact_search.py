@@ -9,7 +9,7 @@ from jumar.core.extras import need_extra
 from jumar.core.text import escape
 from jumar.errors import ScoreError
 from jumar.topk.contract import shown
-from jumar.topk.types import ScoredItem
+from jumar.topk.result import ScoredItem
 
 need_extra("topk", "NumpyVectorStore", "numpy")
 

@@ -24,8 +24,8 @@ from jumar.errors import StrategyError, UsageError
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import shown
 from jumar.topk.registry import create_selection_strategy
+from jumar.topk.result import ScoredItem, SelectionResult
 from jumar.topk.retrieval.vectors import AsyncVectorStore, VectorStore
-from jumar.topk.types import ScoredItem, SelectionResult
 
 if TYPE_CHECKING:
     from jumar.topk.config import RetrievalConfig

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from jumar.topk.types import ScoredItem
+from jumar.topk.result import ScoredItem
 
 __all__ = ["AsyncVectorStore", "VectorStore"]
 

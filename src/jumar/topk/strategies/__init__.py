@@ -1,17 +1,1 @@
-"""One strategy a file. Importing this package loads them all; ``jumar.topk`` loads each when it is asked for."""
-
-from __future__ import annotations
-
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
-
-from jumar.topk.base import SelectionStrategy
-from jumar.topk.registry import CLASSES, strategy_class
-
-__all__ = ["STRATEGIES"]
-
-STRATEGIES: Final[Mapping[str, type[SelectionStrategy]]] = MappingProxyType(
-    {name: strategy_class(name) for name in sorted(CLASSES)}
-)
-"""Every strategy by its name."""
+"""One strategy a file: its parameters, its rule for one query and for many, and what ``tune`` tries. Loaded when asked for."""

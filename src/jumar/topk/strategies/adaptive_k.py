@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import SimilarityDefault, check_number, check_threshold, count_valid
-from jumar.topk.types import Scale
+from jumar.topk.base import RuleStrategy, SeenScores, grid
+from jumar.topk.contract import SimilarityDefault, count_valid, number_field, score_field
+from jumar.topk.result import CutEvidence, Scale
+
+if TYPE_CHECKING:
+    from jumar.topk.batch import BatchCuts, Bools, Counts, Floats
 
 __all__ = ["AdaptiveKSelectionStrategy", "exact_mean", "pairwise_sum"]
 
@@ -28,18 +30,11 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
 
     NAME: ClassVar[str] = "adaptive_k"
 
-    alpha: float = 1.5
-    min_score: float | None = SimilarityDefault(0.4)
+    alpha: float = number_field(
+        1.5, "A gap of alpha × the mean gap cuts: higher keeps more", above=0, in_files={"ge": 0.5, "le": 5.0}
+    )
+    min_score: float | None = score_field(SimilarityDefault(0.4), "Absolute minimum score")
     scale: Scale = "similarity"
-
-    def _check(self) -> None:
-        check_number("alpha", self.alpha, above=0)
-        check_threshold("min_score", self.min_score, self.scale)
-
-    @cached_property
-    def floor(self) -> float | None:
-        """The lowest score that counts; distances come negated."""
-        return -self.min_score if self.scale == "distance" and self.min_score is not None else self.min_score
 
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
         """Return the cut, ``mean_drop`` and ``cutoff_idx``; a ``reason`` instead where there was nothing to look at."""
@@ -73,7 +68,35 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
             kept = min_k
         return kept, {"alpha": alpha, "mean_drop": float(mean), "cutoff_idx": kept}
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence | None:
+    def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
+        """Return the first large gap of each query."""
+        import numpy as np
+
+        from jumar.topk.batch import BatchCuts, at_least, leading, pick
+
+        floor, alpha = self.floor, self.alpha
+        size = len(table)
+        valid = at_least(table, floor)
+        if size < 2:
+            return BatchCuts(valid)
+        first = table[0]
+        last = pick(table, np.maximum(valid, 1) - 1)
+        mean = (first - last) / np.maximum(valid - 1, 1)
+        margin = (np.abs(first) + np.abs(last)) * (_ROUNDING * alpha) * valid
+        close = np.where(first > last, mean * alpha - margin, np.inf)
+        gaps = table[:-1] - table[1:]
+        hits = gaps > close
+        if floor is not None:
+            np.logical_and(hits, table[1:] >= floor, out=hits)
+        before = leading(hits)
+        # where the first large gap equals the limit up to rounding, the mean is added up as the seed does
+        near = (before + 1 < valid) & (pick(gaps, np.minimum(before, size - 2)) <= close + 2 * margin)
+        counts = np.minimum(before + 1, valid)
+        if near.any():
+            _decide_near(gaps, valid, near, alpha, counts)
+        return BatchCuts(counts)
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence | None:
         """Return the gap after each rank."""
         valid = min(count_valid(scores, self.floor), max_k)
         if valid <= max(min_k, 1):
@@ -81,7 +104,12 @@ class AdaptiveKSelectionStrategy(RuleStrategy):
         kept, metadata = self.cut(scores, max_k, min_k)
         gaps = {k: scores[k - 1] - scores[k] for k in range(max(min_k, 1), valid)}
         limit = float(metadata["mean_drop"]) * self.alpha
-        return Evidence(f"the first gap above {self.alpha:g} × the mean gap", "gap", gaps, limit, kept)
+        return CutEvidence(f"the first gap above {self.alpha:g} × the mean gap", "gap", gaps, limit, kept)
+
+    @classmethod
+    def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:
+        """Return factors and lowest scores."""
+        return grid(alpha=(1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0), min_score=seen.floors)
 
 
 def exact_mean(scores: list[float], count: int) -> float:
@@ -114,3 +142,16 @@ def pairwise_sum(values: list[float]) -> float:
     half = size // 2
     half -= half % 8
     return pairwise_sum(values[:half]) + pairwise_sum(values[half:])
+
+
+def _decide_near(gaps: Floats, valid: Counts, near: Bools, alpha: float, counts: Counts) -> None:
+    """Decide the ``near`` queries with the mean that adds up every gap, in place."""
+    import numpy as np
+
+    from jumar.topk.batch import leading
+
+    for size in np.unique(valid[near]):
+        queries = np.flatnonzero(near & (valid == size))
+        rows = np.ascontiguousarray(gaps[: size - 1, queries].T)  # numpy adds up in pairs along contiguous rows only
+        limits = rows.sum(axis=1) / (size - 1) * alpha
+        counts[queries] = leading(gaps[: size - 1, queries] > limits) + 1

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from jumar.topk.base import Evidence, PositionStrategy
-from jumar.topk.contract import SimilarityDefault, check_number, check_size, check_threshold, count_valid
-from jumar.topk.types import Scale
+from jumar.topk.base import PositionStrategy, SeenScores, grid, three_digits
+from jumar.topk.contract import SimilarityDefault, count_valid, number_field, score_field, size_field
+from jumar.topk.result import CutEvidence, Scale
+
+if TYPE_CHECKING:
+    from jumar.topk.batch import Bools, Counts, Floats
 
 __all__ = ["ClusterSelectionStrategy", "cluster"]
 
@@ -27,23 +29,13 @@ class ClusterSelectionStrategy(PositionStrategy):
 
     NAME: ClassVar[str] = "clustering"
     NEEDED: ClassVar[tuple[str, ...]] = ("eps",)
+    WHOLE: ClassVar[bool] = True  # items beyond max_k may belong to a cluster, and may be selected
 
-    eps: float = SimilarityDefault(0.1)
-    min_cluster_size: int = 2
-    top_per_cluster: int = 3
-    min_score: float | None = SimilarityDefault(0.4)
+    eps: float = number_field(SimilarityDefault(0.1), "Largest distance between neighbours in a cluster", above=0)
+    min_cluster_size: int = size_field(2, "Items that make a cluster")
+    top_per_cluster: int = size_field(3, "Items kept of each cluster")
+    min_score: float | None = score_field(SimilarityDefault(0.4), "Absolute minimum score")
     scale: Scale = "similarity"
-
-    def _check(self) -> None:
-        check_number("eps", self.eps, above=0)
-        check_size("min_cluster_size", self.min_cluster_size)
-        check_size("top_per_cluster", self.top_per_cluster)
-        check_threshold("min_score", self.min_score, self.scale)
-
-    @cached_property
-    def floor(self) -> float | None:
-        """The lowest score that counts; distances come negated."""
-        return -self.min_score if self.scale == "distance" and self.min_score is not None else self.min_score
 
     def nothing(self) -> dict[str, Any]:
         """Return the metadata of a selection from no items."""
@@ -79,12 +71,51 @@ class ClusterSelectionStrategy(PositionStrategy):
             chosen = [0, *(chosen[:-1] if len(chosen) >= max_k else chosen)]
         return chosen, {"num_clusters": len(groups), "cluster_sizes": sizes, "noise_count": len(noise)}
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
+    def keep_many(self, table: Floats, max_k: int, min_k: int) -> Bools:
+        """Return which items are kept (items, queries): one walk down the ranking, all queries at once."""
+        import numpy as np
+
+        from jumar.topk.batch import at_least, tally
+
+        floor = self.floor
+        valid = np.maximum(at_least(table, floor), min(min_k, len(table)))
+        ranks = np.arange(len(table))[:, None]
+        inside = ranks < valid
+        cores = _cores(table, inside, self.eps, self.min_cluster_size)
+        chosen, members = _walk(table, cores, inside, self)
+        room: Counts = np.zeros(table.shape[1], np.intp) + max_k
+        _limit(chosen, room)
+        lone = inside & ~members
+        if floor is not None:
+            lone &= table > floor
+        room = np.subtract(max_k, tally(chosen))
+        _limit(lone, room)
+        chosen |= lone
+        spare = inside & ~chosen
+        room = np.subtract(min_k, tally(chosen))
+        _limit(spare, room)
+        chosen |= spare
+        few = valid <= self.min_cluster_size
+        chosen = np.where(few, inside & (ranks < max_k), chosen)
+        _keep_first(chosen, max_k)
+        return chosen
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
         """Return the rule: there is no runner-up, because what is kept need not be the first ones."""
         positions, metadata = self.pick(scores, max_k, min_k)
         groups = metadata["num_clusters"]
         rule = f"the best {self.top_per_cluster} of each of {groups} cluster{'s' * (groups != 1)} (gaps up to {self.eps:g})"
-        return Evidence(rule, "", {}, None, len(positions))
+        return CutEvidence(rule, "", {}, None, len(positions))
+
+    @classmethod
+    def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:
+        """Return distances, sizes and lowest scores."""
+        return grid(
+            eps=three_digits(seen.unit * share for share in (0.01, 0.02, 0.05, 0.1)),
+            min_cluster_size=(2, 3),
+            top_per_cluster=(3, 5, 10, 20),
+            min_score=seen.floors[::2],
+        )
 
 
 def cluster(scores: list[float], count: int, eps: float, least: int) -> tuple[list[tuple[int, int]], list[int]]:
@@ -154,3 +185,87 @@ def _grown(scores: list[float], count: int, eps: float, cores: list[int]) -> tup
         free = end
     noise.extend(range(free, count))
     return groups, noise
+
+
+# ------------------------------------------------------------------------------------------------------- many queries
+
+
+def _cores(table: Floats, inside: Bools, eps: float, least: int) -> Bools:
+    """Return which scores have ``least`` scores within ``eps``, themselves among them."""
+    import numpy as np
+
+    size = len(table)
+    near = np.ones(table.shape, np.intp)
+    for step in range(1, min(least, size)):
+        close = (table[:-step] - table[step:] <= eps) & inside[step:]
+        near[:-step] += close
+        near[step:] += close
+    return (near >= least) & inside
+
+
+def _walk(table: Floats, cores: Bools, inside: Bools, strategy: ClusterSelectionStrategy) -> tuple[Bools, Bools]:
+    """Return the best of each cluster, and all that belong to one."""
+    import numpy as np
+
+    eps, top = strategy.eps, strategy.top_per_cluster
+    borders = strategy.min_cluster_size > 2
+    chosen, members = np.zeros(table.shape, np.bool_), np.zeros(table.shape, np.bool_)
+    next_core = _next_cores(table, cores) if borders else table
+    last_core = np.full(table.shape[1], np.inf)
+    opened = np.zeros(table.shape[1], np.bool_)  # by a score above the cluster's first core
+    rank = np.zeros(table.shape[1], np.intp)
+    for position, score in enumerate(table):
+        core = cores[position]
+        after = last_core - score <= eps
+        if borders:
+            above = inside[position] & ~core & ~after & (score - next_core[position] <= eps)
+            after &= inside[position]
+        else:
+            above = np.zeros_like(core)
+            after &= core
+        starts = (core | above) & ~after & ~opened
+        member = core | above | after
+        rank = np.where(starts, 1, rank + member)
+        chosen[position] = member & (rank <= top)
+        members[position] = member
+        opened = above
+        last_core = np.where(core, score, last_core)
+    return chosen, members
+
+
+def _next_cores(table: Floats, cores: Bools) -> Floats:
+    """Return for each score that of the next core at or below it; −inf where there is none."""
+    import numpy as np
+
+    nearest = np.empty_like(table)
+    following = np.full(table.shape[1], -np.inf)
+    for position in range(len(table) - 1, -1, -1):
+        following = np.where(cores[position], table[position], following)
+        nearest[position] = following
+    return nearest
+
+
+def _limit(flags: Bools, room: Counts) -> None:
+    """Leave only the first ``room`` true ones of each column, in place."""
+    import numpy as np
+
+    count = np.zeros(flags.shape[1], np.intp)
+    for row in flags:
+        count += row
+        np.logical_and(row, count <= room, out=row)
+
+
+def _keep_first(chosen: Bools, max_k: int) -> None:
+    """Rank 1 is kept whenever anything is; where there is no room, the last one goes. In place."""
+    import numpy as np
+
+    from jumar.topk.batch import tally
+
+    counts = tally(chosen)
+    missing = (counts > 0) & ~chosen[0]
+    if not missing.any():
+        return
+    full = np.flatnonzero(missing & (counts >= max_k))
+    lasts = len(chosen) - 1 - np.argmax(chosen[::-1, full], axis=0)
+    chosen[lasts, full] = False
+    chosen[0, missing] = True

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from jumar.errors import StrategyError
-from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_number, check_size, check_threshold, count_valid, shown
-from jumar.topk.types import Scale
+from jumar.topk.base import RuleStrategy
+from jumar.topk.contract import check_number, check_threshold, count_valid, number_field, plain_field, shown, size_field
+from jumar.topk.result import CutEvidence, Scale
+
+if TYPE_CHECKING:
+    from jumar.topk.batch import BatchCuts, Floats
 
 __all__ = ["ConformalSelectionStrategy"]
 
@@ -26,15 +29,13 @@ class ConformalSelectionStrategy(RuleStrategy):
 
     NAME: ClassVar[str] = "conformal"
 
-    threshold: float | None = None
-    recall: float = 0.9
-    on: Literal["score", "ratio"] = "score"
-    queries: int = 0
+    threshold: float | None = plain_field(None, "The fitted threshold; up to max_k are kept without one")
+    recall: float = number_field(0.9, "Mean recall that the threshold was fitted for", above=0, below=1)
+    on: Literal["score", "ratio"] = plain_field("score", "What is compared: the score, or its share of the best")
+    queries: int = size_field(0, "Labelled queries it was fitted on", least=0)
     scale: Scale = "similarity"
 
     def _check(self) -> None:
-        check_number("recall", self.recall, above=0, below=1)
-        check_size("queries", self.queries, least=0)
         if self.on not in ("score", "ratio"):
             raise StrategyError(f"on is {shown(self.on)}: choose 'score' or 'ratio'")
         if self.on == "ratio":
@@ -63,11 +64,22 @@ class ConformalSelectionStrategy(RuleStrategy):
             "truncated": kept > max_k,
         }
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
+    def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
+        """Return how many reach the threshold, of each query; all where there is none."""
+        import numpy as np
+
+        from jumar.topk.batch import BatchCuts, at_least, tally
+
+        if self.on == "score" or self.threshold is None:
+            return BatchCuts(at_least(table, self.limit(1.0)))
+        top = table[0]
+        return BatchCuts(tally(table >= np.where(top > 0, self.threshold * top, -np.inf)))
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
         """Return the score of the last kept item, for each cut."""
         kept, _ = self.cut(scores, max_k, min_k)
         values = dict(enumerate(scores[:max_k], 1))
         if self.threshold is None:
-            return Evidence("not calibrated: everything up to max_k", "", {}, None, kept)
+            return CutEvidence("not calibrated: everything up to max_k", "", {}, None, kept)
         rule = f"scores of at least {self.threshold:g}{' × the best' * (self.on == 'ratio')}, for a recall of {self.recall:g}"
-        return Evidence(rule, "score", values, self.limit(scores[0]), kept, at_least=True)
+        return CutEvidence(rule, "score", values, self.limit(scores[0]), kept, at_least=True)

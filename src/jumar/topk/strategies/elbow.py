@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import SimilarityDefault, check_number, check_threshold
-from jumar.topk.types import Scale
+from jumar.topk.base import RuleStrategy, SeenScores, grid
+from jumar.topk.contract import SimilarityDefault, number_field, score_field
+from jumar.topk.result import CutEvidence, Scale
+
+if TYPE_CHECKING:
+    from jumar.topk.batch import BatchCuts, Floats
 
 __all__ = ["ElbowSelectionStrategy"]
 
@@ -25,13 +28,9 @@ class ElbowSelectionStrategy(RuleStrategy):
     NAME: ClassVar[str] = "elbow"
     SCALES: ClassVar[tuple[Scale, ...]] = ("similarity", "bm25", "rrf")
 
-    drop_threshold: float = 0.15
-    min_score: float | None = SimilarityDefault(0.5)
+    drop_threshold: float = number_field(0.15, "Smallest relative drop that cuts", above=0, below=1)
+    min_score: float | None = score_field(SimilarityDefault(0.5), "Absolute minimum score")
     scale: Scale = "similarity"
-
-    def _check(self) -> None:
-        check_number("drop_threshold", self.drop_threshold, above=0, below=1)
-        check_threshold("min_score", self.min_score, self.scale)
 
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
         """Return where the first drop is."""
@@ -50,14 +49,42 @@ class ElbowSelectionStrategy(RuleStrategy):
             kept += _count(scores[min_k:max_k], previous, threshold, floor)
         return kept, {"drop_threshold": threshold, "min_score": floor}
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
+    def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
+        """Return where the first drop of each query is."""
+        import numpy as np
+
+        from jumar.topk.batch import BatchCuts, leading
+
+        start = max(min_k, 1)
+        size, queries = table.shape
+        if start > size:
+            return BatchCuts(np.full(queries, size, np.intp))
+        before, after = table[start - 1 : -1], table[start:]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            drops = np.subtract(before, after)
+            # 0 ÷ 0 is no drop and x ÷ 0 an infinite one, as it should be; adding 0 makes 0 of −0
+            np.divide(drops, before if before.size == 0 or table[-1].min() > 0 else before + 0.0, out=drops)
+            hits = drops > self.drop_threshold
+        if self.min_score is not None:
+            np.logical_or(hits, after < self.min_score, out=hits)
+        counts = leading(hits) + start
+        if not min_k and self.min_score is not None:
+            counts[table[0] < self.min_score] = 0
+        return BatchCuts(counts)
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
         """Return the relative drop after each rank."""
         pairs = pairwise(scores[:max_k])
         drops = {k: (before - after) / before for k, (before, after) in enumerate(pairs, 1) if k >= min_k and before > 0}
         kept, _ = self.cut(scores, max_k, min_k)
-        return Evidence(
+        return CutEvidence(
             f"the first drop above {self.drop_threshold:g} of the score before", "relative drop", drops, self.drop_threshold, kept
         )
+
+    @classmethod
+    def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:
+        """Return drops and lowest scores."""
+        return grid(drop_threshold=(0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5), min_score=seen.floors)
 
 
 def _count(scores: list[float], previous: float, threshold: float, floor: float | None) -> int:

@@ -3,22 +3,77 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from jumar.errors import StrategyError
-from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import SimilarityDefault, check_size, check_threshold, count_valid
-from jumar.topk.types import Scale
+from jumar.topk.base import RuleStrategy, SeenScores
+from jumar.topk.contract import SimilarityDefault, count_valid, score_field, size_field
+from jumar.topk.result import CutEvidence, Scale
 
-__all__ = ["EntropySelectionStrategy", "entropy_of"]
+if TYPE_CHECKING:
+    from jumar.topk.batch import BatchCuts, Bools, Counts, Floats
+
+__all__ = ["BandedStrategy", "EntropySelectionStrategy", "entropies", "entropy_of"]
 
 
 _LN2: Final = math.log(2)
 
 
+class BandedStrategy(RuleStrategy):
+    """A rule with three sizes: which, says the band that a measure of the scores falls into."""
+
+    low_entropy_k: int
+    medium_entropy_k: int
+    high_entropy_k: int
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[float, float]:
+        """Where the second band and the third begin."""
+
+    def _check(self) -> None:
+        sizes = (self.low_entropy_k, self.medium_entropy_k, self.high_entropy_k)
+        if sorted(sizes) != list(sizes):
+            raise StrategyError(
+                f"low_entropy_k, medium_entropy_k and high_entropy_k are {sizes[0]}, {sizes[1]} and {sizes[2]}: "
+                "less certain queries get as many items or more, so low ≤ medium ≤ high"
+            )
+
+    def many_of(self, value: Floats, valid: Counts, sure: Bools, min_k: int) -> BatchCuts:
+        """Return the size that belongs to the measure of each query, at most its ``valid`` items; near a bound it is not sure."""
+        import numpy as np
+
+        from jumar.topk.batch import BatchCuts
+
+        low, high = self.bounds
+        target = np.where(value < high, self.medium_entropy_k, self.high_entropy_k)
+        target[value < low] = self.low_entropy_k
+        sure = sure & (np.abs(value - low) > 1e-9) & (np.abs(value - high) > 1e-9)
+        # with no more than min_k the measure does not matter
+        return BatchCuts(np.minimum(target, valid), ~sure & (valid > min_k))
+
+    def evidence_of(self, measure: str, value: float, kept: int, room: int) -> CutEvidence:
+        """Return how near ``value`` is to the band of each size that fits into ``room``."""
+        low, high = self.bounds
+        near: dict[int, float] = {}
+        for size, distance in (
+            (self.high_entropy_k, value - high),
+            (self.medium_entropy_k, min(value - low, high - value)),
+            (self.low_entropy_k, low - value),
+        ):
+            near[min(size, room)] = max(distance, near.get(min(size, room), distance))
+        others = [distance for size, distance in near.items() if size != kept]
+        if kept in near and others:  # where several sizes come to the same, only a bound to another one counts
+            near[kept] = -max(others)
+        sizes = f"below {low:g} keeps {self.low_entropy_k}, below {high:g} {self.medium_entropy_k}, else {self.high_entropy_k}"
+        return CutEvidence(f"{measure} of {value:.3f}; {sizes}", "distance from the bound", near, 0.0, kept)
+
+
 @dataclass(frozen=True)
-class EntropySelectionStrategy(RuleStrategy):
+class EntropySelectionStrategy(BandedStrategy):
     """Keep ``low_entropy_k`` items below 1 nat of entropy, ``medium_entropy_k`` below 2, else ``high_entropy_k``.
 
     The entropy is that of the scores from ``min_score`` up, the first ``max_k`` of them, divided by their sum. It cannot exceed
@@ -31,22 +86,16 @@ class EntropySelectionStrategy(RuleStrategy):
     SCALES: ClassVar[tuple[Scale, ...]] = ("similarity", "bm25", "rrf")
     BOUNDS: ClassVar[tuple[float, float]] = (1.0, 2.0)
 
-    low_entropy_k: int = 3
-    medium_entropy_k: int = 5
-    high_entropy_k: int = 10
-    min_score: float | None = SimilarityDefault(0.3)
+    low_entropy_k: int = size_field(3, "Items below 1 nat")
+    medium_entropy_k: int = size_field(5, "Items from 1 to 2 nats")
+    high_entropy_k: int = size_field(10, "Items from 2 nats up")
+    min_score: float | None = score_field(SimilarityDefault(0.3), "Absolute minimum score")
     scale: Scale = "similarity"
 
-    def _check(self) -> None:
-        sizes = (self.low_entropy_k, self.medium_entropy_k, self.high_entropy_k)
-        for name, size in zip(("low_entropy_k", "medium_entropy_k", "high_entropy_k"), sizes, strict=True):
-            check_size(name, size)
-        if sorted(sizes) != list(sizes):
-            raise StrategyError(
-                f"low_entropy_k, medium_entropy_k and high_entropy_k are {sizes[0]}, {sizes[1]} and {sizes[2]}: "
-                "less certain queries get as many items or more, so low ≤ medium ≤ high"
-            )
-        check_threshold("min_score", self.min_score, self.scale)
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """1 and 2 nats."""
+        return self.BOUNDS
 
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
         """Return the number that belongs to the entropy, ``entropy``, ``target_k`` and ``confidence``."""
@@ -68,24 +117,42 @@ class EntropySelectionStrategy(RuleStrategy):
             target = max(min_k, min(target, valid, max_k))
         return target, {"entropy": entropy, "target_k": target, "confidence": confidence}
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
+    def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
+        """Return the number that belongs to the entropy of each query."""
+        import numpy as np
+
+        from jumar.topk.batch import at_least
+
+        floor = self.min_score
+        valid = at_least(table, floor)
+        shares = table
+        sure = np.ones(table.shape[1], np.bool_)
+        if floor is not None and (table[-1] < floor).any():
+            shares = np.where(table >= floor, table, 0.0)
+        if floor is None or floor < 0:
+            sums = np.add.reduce(shares, axis=0)
+            sure = (np.abs(sums) > 1e-9) | (table[-1] >= 0)
+            shares = np.maximum(shares, 0.0)
+        entropy = entropies(shares, valid)
+        top = table[0]
+        sure &= (top < 1e100) & (top > 1e-100)
+        return self.many_of(entropy, valid, sure, min_k)
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
         """Return how near the entropy is to each of the three numbers."""
         kept, metadata = self.cut(scores, max_k, min_k)
-        entropy = float(metadata["entropy"])
-        low, high = self.BOUNDS
-        most = min(count_valid(scores, self.min_score), max_k)
-        near: dict[int, float] = {}  # by the numbers that these scores have room for
-        for size, distance in (
-            (self.high_entropy_k, entropy - high),
-            (self.medium_entropy_k, min(entropy - low, high - entropy)),
-            (self.low_entropy_k, low - entropy),
-        ):
-            near[min(size, most)] = max(distance, near.get(min(size, most), distance))
-        others = [value for size, value in near.items() if size != kept]
-        if kept in near and others:  # where several sizes come to the same, only a bound to another one counts
-            near[kept] = -max(others)
-        rule = f"an entropy of {entropy:.3f}; below {low:g} keeps {self.low_entropy_k}, below {high:g} {self.medium_entropy_k}, "
-        return Evidence(f"{rule}else {self.high_entropy_k}", "distance from the bound", near, 0.0, kept)
+        room = min(count_valid(scores, self.min_score), max_k)
+        return self.evidence_of("an entropy", float(metadata["entropy"]), kept, room)
+
+    @classmethod
+    def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:
+        """Return two sizes, the smaller one for the first two bands, and lowest scores."""
+        pairs = [(k, high) for k, high in product(seen.sizes, repeat=2) if k <= high]
+        return [
+            {"low_entropy_k": k, "medium_entropy_k": k, "high_entropy_k": high, "min_score": floor}
+            for k, high in pairs
+            for floor in seen.floors[::2]
+        ]
 
 
 def entropy_of(scores: list[float]) -> float:
@@ -116,3 +183,15 @@ def _added_up(values: list[float]) -> float:
     for value in values:
         total += value
     return total
+
+
+def entropies(shares: Floats, counts: Counts) -> Floats:
+    """Return ln S − (Σ s·ln s) ÷ S of each query; ln ``counts`` where S is 0. ``shares`` are 0 or more."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        logs = np.log(np.where(shares > 0, shares, 1.0) if shares[-1].min() <= 0 else shares)
+        total = np.add.reduce(shares, axis=0)
+        np.multiply(logs, shares, out=logs)
+        entropy = np.log(total) - np.add.reduce(logs, axis=0) / total
+        return np.where(total > 0, entropy, np.log(np.maximum(counts, 1)))

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jumar.errors import StrategyError
-from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_number, check_size, check_threshold, count_valid
-from jumar.topk.strategies.entropy import entropy_of
-from jumar.topk.types import Scale
+from jumar.topk.base import SeenScores
+from jumar.topk.contract import count_valid, number_field, score_field, size_field
+from jumar.topk.result import CutEvidence, Scale
+from jumar.topk.strategies.entropy import BandedStrategy, entropies, entropy_of
+
+if TYPE_CHECKING:
+    from jumar.topk.batch import BatchCuts, Floats
 
 __all__ = ["NormalizedEntropySelectionStrategy", "evenness"]
 
 
 @dataclass(frozen=True)
-class NormalizedEntropySelectionStrategy(RuleStrategy):
+class NormalizedEntropySelectionStrategy(BandedStrategy):
     """Keep ``low_entropy_k`` items below an evenness of ``low``, ``medium_entropy_k`` below ``high``, else ``high_entropy_k``.
 
     The evenness, 0–1, is the entropy of how far each of the first ``max_k`` scores lies above the lowest of them, divided by the
@@ -28,30 +31,23 @@ class NormalizedEntropySelectionStrategy(RuleStrategy):
 
     NAME: ClassVar[str] = "entropy_normalized"
 
-    low_entropy_k: int = 3
-    medium_entropy_k: int = 8
-    high_entropy_k: int = 12
-    low: float = 0.75
-    high: float = 0.9
-    min_score: float | None = None
+    low_entropy_k: int = size_field(3, "Items below an evenness of low")
+    medium_entropy_k: int = size_field(8, "Items from low to high")
+    high_entropy_k: int = size_field(12, "Items from high up")
+    low: float = number_field(0.75, "Evenness below which the scores point at few", above=0, below=1, closed=True)
+    high: float = number_field(0.9, "Evenness from which on the scores are all alike", above=0, below=1, closed=True)
+    min_score: float | None = score_field(None)
     scale: Scale = "similarity"
 
     def _check(self) -> None:
-        sizes = (self.low_entropy_k, self.medium_entropy_k, self.high_entropy_k)
-        for name, size in zip(("low_entropy_k", "medium_entropy_k", "high_entropy_k"), sizes, strict=True):
-            check_size(name, size)
-        if sorted(sizes) != list(sizes):
-            raise StrategyError(f"low, medium and high_entropy_k are {sizes[0]}, {sizes[1]} and {sizes[2]}: low ≤ medium ≤ high")
-        check_number("low", self.low, above=0, below=1, closed=True)
-        check_number("high", self.high, above=0, below=1, closed=True)
+        super()._check()
         if self.low > self.high:
             raise StrategyError(f"low is {self.low:g} and high {self.high:g}: low ≤ high")
-        check_threshold("min_score", self.min_score, self.scale)
 
-    @cached_property
-    def floor(self) -> float | None:
-        """The lowest score that counts; distances come negated."""
-        return -self.min_score if self.scale == "distance" and self.min_score is not None else self.min_score
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """``low`` and ``high``."""
+        return self.low, self.high
 
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
         """Return the number that belongs to the evenness; ``entropy`` (the evenness), ``target_k`` and ``confidence``."""
@@ -68,27 +64,37 @@ class NormalizedEntropySelectionStrategy(RuleStrategy):
         target = max(min_k, min(target, valid))
         return target, {"entropy": value, "target_k": target, "confidence": confidence}
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence | None:
+    def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
+        """Return the number that belongs to the evenness of each query."""
+        import numpy as np
+
+        from jumar.topk.batch import at_least, pick
+
+        valid = at_least(table, self.floor)
+        last = pick(table, np.maximum(valid, 1) - 1)
+        spread = table[0] - last
+        shares = np.maximum(table - last, 0.0)
+        plain = (valid >= 3) & (spread > 0)
+        value = np.where(plain, entropies(shares, valid) / np.log(np.maximum(valid - 1, 2)), 1.0)
+        sure = (spread < 1e100) & ((spread > 1e-100) | (spread <= 0))
+        return self.many_of(value, valid, sure, min_k)
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence | None:
         """Return how near the evenness is to each of the three numbers."""
         kept, metadata = self.cut(scores, max_k, min_k)
         if "entropy" not in metadata:
             return None
-        value = float(metadata["entropy"])
-        most = min(count_valid(scores, self.floor), max_k)
-        near: dict[int, float] = {}  # by the numbers that these scores have room for
-        for size, distance in (
-            (self.high_entropy_k, value - self.high),
-            (self.medium_entropy_k, min(value - self.low, self.high - value)),
-            (self.low_entropy_k, self.low - value),
-        ):
-            near[min(size, most)] = max(distance, near.get(min(size, most), distance))
-        others = [value for size, value in near.items() if size != kept]
-        if kept in near and others:  # where several sizes come to the same, only a bound to another one counts
-            near[kept] = -max(others)
-        sizes = f"below {self.low:g} keeps {self.low_entropy_k}, below {self.high:g} {self.medium_entropy_k}"
-        return Evidence(
-            f"an evenness of {value:.3f}; {sizes}, else {self.high_entropy_k}", "distance from the bound", near, 0.0, kept
-        )
+        return self.evidence_of("an evenness", float(metadata["entropy"]), kept, min(count_valid(scores, self.floor), max_k))
+
+    @classmethod
+    def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:
+        """Return three sizes and two pairs of bounds."""
+        names = ("low_entropy_k", "medium_entropy_k", "high_entropy_k")
+        return [
+            {**dict(zip(names, sizes, strict=True)), "low": low, "high": high}
+            for sizes in combinations_with_replacement(seen.sizes, 3)
+            for low, high in ((0.75, 0.9), (0.85, 0.95))
+        ]
 
 
 def evenness(scores: list[float], count: int) -> float:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import SimilarityDefault, check_number, check_threshold, count_valid
-from jumar.topk.types import Scale
+from jumar.topk.base import RuleStrategy
+from jumar.topk.contract import SimilarityDefault, count_valid, number_field, score_field
+from jumar.topk.result import CutEvidence, Scale
+
+if TYPE_CHECKING:
+    from jumar.topk.batch import BatchCuts, Floats
 
 __all__ = ["ExpectedF1SelectionStrategy"]
 
@@ -17,6 +19,10 @@ __all__ = ["ExpectedF1SelectionStrategy"]
 _LARGEST: Final = 1e100
 _STRONGEST: Final = 1e6
 """Up to these every product and sum of the rule is finite; nobody has a use for more."""
+
+
+def _coefficient(default: float, description: str) -> float:
+    return number_field(default, description, above=-_LARGEST, below=_LARGEST, in_files={})
 
 
 @dataclass(frozen=True)
@@ -33,26 +39,17 @@ class ExpectedF1SelectionStrategy(RuleStrategy):
 
     NAME: ClassVar[str] = "expected_f1"
     NEEDED: ClassVar[tuple[str, ...]] = ("slope", "intercept")
+    WHOLE: ClassVar[bool] = True
 
-    slope: float = SimilarityDefault(8.0)
-    intercept: float = SimilarityDefault(-4.0)
-    rank_slope: float = -0.5
-    unseen: float = 0.0
-    beta: float = 1.0
-    min_score: float | None = None
+    slope: float = _coefficient(SimilarityDefault(8.0), "Weight of the score in the logit")
+    intercept: float = _coefficient(SimilarityDefault(-4.0), "The logit's constant")
+    rank_slope: float = _coefficient(-0.5, "Weight of ln(rank) in the logit")
+    unseen: float = number_field(
+        0.0, "Relevant items expected beyond those given", above=0, below=_LARGEST, closed=True, in_files={"ge": 0}
+    )
+    beta: float = number_field(1.0, "Above 1, recall weighs more than precision", above=0, below=_STRONGEST, in_files={"gt": 0})
+    min_score: float | None = score_field(None)
     scale: Scale = "similarity"
-
-    def _check(self) -> None:
-        for name in ("slope", "intercept", "rank_slope"):
-            check_number(name, getattr(self, name), above=-_LARGEST, below=_LARGEST)
-        check_number("unseen", self.unseen, above=0, below=_LARGEST, closed=True)
-        check_number("beta", self.beta, above=0, below=_STRONGEST)
-        check_threshold("min_score", self.min_score, self.scale)
-
-    @cached_property
-    def floor(self) -> float | None:
-        """The lowest score that counts; distances come negated."""
-        return -self.min_score if self.scale == "distance" and self.min_score is not None else self.min_score
 
     def probabilities(self, scores: list[float]) -> list[float]:
         """Return how likely each item is to be relevant; ``scores`` descend, distances negated."""
@@ -80,11 +77,36 @@ class ExpectedF1SelectionStrategy(RuleStrategy):
         best = max(values)
         return values.index(best) + 1, {"expected_f1": best, "cutoff_idx": values.index(best) + 1}
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
+    def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
+        """Return the best cut of each query."""
+        import numpy as np
+
+        from jumar.topk.batch import BatchCuts, at_least
+
+        logs = np.array([[math.log(rank)] for rank in range(1, len(table) + 1)])
+        with np.errstate(over="ignore", under="ignore"):
+            chances = 1 / (1 + np.exp(-(self.slope * table + self.rank_slope * logs + self.intercept)))
+        weight = self.beta * self.beta
+        share = weight * (np.add.reduce(chances, axis=0) + self.unseen)
+        valid = np.minimum(at_least(table, self.floor), max_k)
+        counts = valid.copy()
+        total = np.zeros(table.shape[1])
+        best = np.full(table.shape[1], -1.0)
+        second = best.copy()
+        for k, chance in enumerate(chances[:max_k], 1):
+            total += chance
+            value = np.where(k <= valid, (1 + weight) * total / (k + share), -1.0)
+            better = value > best
+            second = np.where(better, best, np.maximum(second, value))
+            np.copyto(counts, k, where=better)
+            np.copyto(best, value, where=better)
+        return BatchCuts(counts, ~(best - second > 1e-9 * best) & (valid > 0))
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
         """Return the expected F for each cut."""
         values = self.expected(scores, min(count_valid(scores, self.floor), max_k))
         kept, _ = self.cut(scores, max_k, min_k)
-        return Evidence("the largest expected F1", "expected F1", dict(enumerate(values, 1)), None, kept)
+        return CutEvidence("the largest expected F1", "expected F1", dict(enumerate(values, 1)), None, kept)
 
 
 def _logistic(value: float) -> float:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_size, check_threshold, count_valid
-from jumar.topk.types import Scale
+from jumar.topk.base import RuleStrategy, SeenScores, grid
+from jumar.topk.contract import count_valid, score_field, size_field
+from jumar.topk.result import CutEvidence, Scale
+
+if TYPE_CHECKING:
+    from jumar.topk.batch import BatchCuts, Floats
 
 __all__ = ["FixedKSelectionStrategy"]
 
@@ -22,18 +24,9 @@ class FixedKSelectionStrategy(RuleStrategy):
 
     NAME: ClassVar[str] = "fixed_k"
 
-    k: int = 5
-    min_score: float | None = None
+    k: int = size_field(5, "Items to keep")
+    min_score: float | None = score_field(None)
     scale: Scale = "similarity"
-
-    def _check(self) -> None:
-        check_size("k", self.k)
-        check_threshold("min_score", self.min_score, self.scale)
-
-    @cached_property
-    def floor(self) -> float | None:
-        """The lowest score that counts; distances come negated."""
-        return -self.min_score if self.scale == "distance" and self.min_score is not None else self.min_score
 
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:  # noqa: ARG002
         """Return ``k``, or how many reach ``min_score``."""
@@ -43,6 +36,19 @@ class FixedKSelectionStrategy(RuleStrategy):
             kept = min(kept, count_valid(scores, floor))
         return kept, {"fixed_k": self.k}
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
+    def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
+        """Return ``k``, or how many reach ``min_score``, of each query."""
+        import numpy as np
+
+        from jumar.topk.batch import BatchCuts, at_least
+
+        return BatchCuts(np.minimum(at_least(table, self.floor), self.k))
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
         """Return nothing but the rule: there is no runner-up to a fixed number."""
-        return Evidence(f"always {self.k}", "", {}, None, self.cut(scores, max_k, min_k)[0])
+        return CutEvidence(f"always {self.k}", "", {}, None, self.cut(scores, max_k, min_k)[0])
+
+    @classmethod
+    def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:
+        """Return every number."""
+        return grid(k=range(1, seen.max_k + 1))

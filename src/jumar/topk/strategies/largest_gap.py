@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_threshold, count_valid
-from jumar.topk.types import Scale
+from jumar.topk.base import RuleStrategy, SeenScores, grid
+from jumar.topk.contract import count_valid, score_field
+from jumar.topk.result import CutEvidence, Scale
+
+if TYPE_CHECKING:
+    from jumar.topk.batch import BatchCuts, Floats
 
 __all__ = ["LargestGapSelectionStrategy"]
 
@@ -23,27 +26,21 @@ class LargestGapSelectionStrategy(RuleStrategy):
 
     NAME: ClassVar[str] = "largest_gap"
 
-    min_top: float | None = None
-    min_score: float | None = None
+    min_top: float | None = score_field(None, "With a best score below it, only min_k is kept")
+    min_score: float | None = score_field(None)
     scale: Scale = "similarity"
 
-    def _check(self) -> None:
-        check_threshold("min_top", self.min_top, self.scale)
-        check_threshold("min_score", self.min_score, self.scale)
-
     @property
-    def floors(self) -> tuple[float | None, float | None]:
-        """The lowest top and the lowest score that count; distances come negated."""
-        if self.scale != "distance":
-            return self.min_top, self.min_score
-        return tuple(None if one is None else -one for one in (self.min_top, self.min_score))  # pyright: ignore[reportReturnType]
+    def weakest_top(self) -> float | None:
+        """The lowest top that counts; distances come negated."""
+        return -self.min_top if self.scale == "distance" and self.min_top is not None else self.min_top
 
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:
         """Return the cut and ``gap``; a ``reason`` where there is none."""
-        weakest_top, floor = self.floors
+        weakest_top = self.weakest_top
         if weakest_top is not None and scores[0] < weakest_top:
             return min_k, {"reason": "weak_top"}
-        valid = min(count_valid(scores, floor), max_k)
+        valid = min(count_valid(scores, self.floor), max_k)
         if valid < 2:
             return valid, {"reason": "too_few_items"}
         widest = 0.0
@@ -56,11 +53,36 @@ class LargestGapSelectionStrategy(RuleStrategy):
             previous = score
         return kept, {"cutoff_idx": kept, "gap": float(widest)} if widest else {"reason": "no_variance"}
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence | None:
+    def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
+        """Return the first of the largest gaps of each query."""
+        import numpy as np
+
+        from jumar.topk.batch import BatchCuts, at_least
+
+        weakest_top, floor = self.weakest_top, self.floor
+        counts = at_least(table, floor)
+        gaps = table[:-1] - table[1:]
+        if floor is not None:
+            gaps[table[1:] < floor] = 0.0
+        widest = np.zeros(table.shape[1])
+        for k, gap in enumerate(gaps, 1):
+            wider = gap > widest
+            np.copyto(counts, k, where=wider)
+            np.copyto(widest, gap, where=wider)
+        if weakest_top is not None:
+            counts[table[0] < weakest_top] = min_k
+        return BatchCuts(counts)
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence | None:
         """Return the gap after each rank."""
         kept, metadata = self.cut(scores, max_k, min_k)
         if metadata.get("reason") == "weak_top":
-            return Evidence(f"the best score is below min_top {self.min_top:g}", "", {}, None, kept)
-        valid = min(count_valid(scores, self.floors[1]), max_k)
+            return CutEvidence(f"the best score is below min_top {self.min_top:g}", "", {}, None, kept)
+        valid = min(count_valid(scores, self.floor), max_k)
         gaps = {k: scores[k - 1] - scores[k] for k in range(1, valid)}
-        return Evidence("the largest gap", "gap", gaps, None, kept)
+        return CutEvidence("the largest gap", "gap", gaps, None, kept)
+
+    @classmethod
+    def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:
+        """Return weakest tops and lowest scores."""
+        return grid(min_top=seen.tops[::2], min_score=seen.floors)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import check_threshold, count_valid
-from jumar.topk.types import Scale
+from jumar.topk.base import RuleStrategy, SeenScores, grid
+from jumar.topk.contract import count_valid, score_field
+from jumar.topk.result import CutEvidence, Scale
+
+if TYPE_CHECKING:
+    from jumar.topk.batch import BatchCuts, Floats
 
 __all__ = ["OtsuSelectionStrategy", "separations"]
 
@@ -24,16 +26,8 @@ class OtsuSelectionStrategy(RuleStrategy):
 
     NAME: ClassVar[str] = "otsu"
 
-    min_score: float | None = None
+    min_score: float | None = score_field(None)
     scale: Scale = "similarity"
-
-    def _check(self) -> None:
-        check_threshold("min_score", self.min_score, self.scale)
-
-    @cached_property
-    def floor(self) -> float | None:
-        """The lowest score that counts; distances come negated."""
-        return -self.min_score if self.scale == "distance" and self.min_score is not None else self.min_score
 
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:  # noqa: ARG002
         """Return the break and ``separation``, the share of the variance that it explains; a ``reason`` where there is none."""
@@ -47,7 +41,31 @@ class OtsuSelectionStrategy(RuleStrategy):
         kept = values.index(best) + 1
         return kept, {"cutoff_idx": kept, "separation": min(best / total, 1.0) if total > 0 else 1.0}
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence | None:
+    def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
+        """Return the break of each query, by the operations of :func:`separations` in their order."""
+        import numpy as np
+
+        from jumar.topk.batch import BatchCuts, at_least, pick
+
+        counts = at_least(table, self.floor)
+        valid = counts.copy()
+        spread = table[0] - pick(table, np.maximum(valid, 1) - 1)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            sums = (table[0] - table) / spread
+            for k in range(1, len(sums)):
+                np.add(sums[k], sums[k - 1], out=sums[k])
+            total = pick(sums, np.maximum(valid, 1) - 1)
+            best = np.full(table.shape[1], -1.0)
+            for k in range(1, len(sums)):
+                value = k * total - valid * sums[k - 1]
+                value *= value
+                value /= k * (valid - k)
+                better = (value > best) & (k < valid) & (spread > 0)
+                np.copyto(counts, k, where=better)
+                np.copyto(best, value, where=better)
+        return BatchCuts(counts)
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence | None:
         """Return the variance between the groups for each cut, as a share of the whole."""
         valid = min(count_valid(scores, self.floor), max_k)
         if valid < 2:
@@ -55,14 +73,19 @@ class OtsuSelectionStrategy(RuleStrategy):
         values, total = separations(scores, valid)
         kept, _ = self.cut(scores, max_k, min_k)
         shares = {k: value / (total or 1.0) for k, value in enumerate(values, 1)}
-        return Evidence("the break that explains most of the variance", "share of variance", shares, None, kept)
+        return CutEvidence("the break that explains most of the variance", "share of variance", shares, None, kept)
+
+    @classmethod
+    def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:
+        """Return lowest scores."""
+        return grid(min_score=seen.floors)
 
 
 def separations(scores: list[float], count: int) -> tuple[list[float], float]:
     """Return for each cut 1 … ``count − 1`` the variance between the two groups, times ``count``³; and the whole variance, too.
 
     With x = (first − score) ÷ (first − last), X_k its sum over the first k and n the count: (k·X_n − n·X_k)² ÷ (k·(n − k)). No
-    values when all scores are the same. The same operations in the same order as the batch kernel.
+    values when all scores are the same. The same operations in the same order as :meth:`OtsuSelectionStrategy.keep_many`.
     """
     first = scores[0]
     spread = first - scores[count - 1]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jumar.errors import StrategyError
-from jumar.topk.base import Evidence, RuleStrategy
-from jumar.topk.contract import SimilarityDefault, check_threshold, count_valid
-from jumar.topk.types import Scale
+from jumar.topk.base import RuleStrategy, SeenScores, grid
+from jumar.topk.contract import SimilarityDefault, count_valid, score_field
+from jumar.topk.result import CutEvidence, Scale
+
+if TYPE_CHECKING:
+    from jumar.topk.batch import BatchCuts, Floats
 
 __all__ = ["ScoreThresholdSelectionStrategy"]
 
@@ -24,26 +27,36 @@ class ScoreThresholdSelectionStrategy(RuleStrategy):
     NAME: ClassVar[str] = "score_threshold"
     NEEDED: ClassVar[tuple[str, ...]] = ("threshold",)
 
-    threshold: float = SimilarityDefault(0.5)
+    threshold: float = score_field(SimilarityDefault(0.5), "Score from which on items are kept; of distances, up to which")
     scale: Scale = "similarity"
 
     def _check(self) -> None:
         if self.threshold is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise StrategyError("threshold is None: give the score from which on items are kept")
-        check_threshold("threshold", self.threshold, self.scale)
 
     @cached_property
-    def floor(self) -> float:
+    def lowest(self) -> float:
         """The lowest score that is kept; distances come negated."""
         return -self.threshold if self.scale == "distance" else self.threshold
 
     def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:  # noqa: ARG002
         """Return how many reach the threshold."""
-        return count_valid(scores, self.floor), {"threshold": self.threshold}
+        return count_valid(scores, self.lowest), {"threshold": self.threshold}
 
-    def evidence(self, scores: list[float], max_k: int, min_k: int) -> Evidence:
+    def keep_many(self, table: Floats, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
+        """Return how many reach the threshold, of each query."""
+        from jumar.topk.batch import BatchCuts, at_least
+
+        return BatchCuts(at_least(table, self.lowest))
+
+    def evidence(self, scores: list[float], max_k: int, min_k: int) -> CutEvidence:
         """Return the score of the last kept item, for each cut."""
         kept, _ = self.cut(scores, max_k, min_k)
         word = "at most" if self.scale == "distance" else "at least"
         values = dict(enumerate(scores[:max_k], 1))
-        return Evidence(f"scores of {word} {self.threshold:g}", "score", values, self.floor, kept, at_least=True)
+        return CutEvidence(f"scores of {word} {self.threshold:g}", "score", values, self.lowest, kept, at_least=True)
+
+    @classmethod
+    def search_space(cls, seen: SeenScores) -> list[dict[str, Any]]:
+        """Return quantiles of all scores and of the best ones."""
+        return grid(threshold=(*seen.floors, *seen.tops[1:]))

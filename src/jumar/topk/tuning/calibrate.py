@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from jumar.errors import ScoreError, StrategyError
 from jumar.topk.contract import check_limits, check_number
+from jumar.topk.result import Scale
 from jumar.topk.strategies.conformal import ConformalSelectionStrategy
 from jumar.topk.strategies.expected_f1 import ExpectedF1SelectionStrategy
 from jumar.topk.tuning.labelled import LabelledQuery, labelled
-from jumar.topk.types import Scale
 
 if TYPE_CHECKING:
     import numpy as np

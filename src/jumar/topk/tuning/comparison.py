@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from jumar.errors import ScoreError, StrategyError
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import check_limits
-from jumar.topk.registry import CLASSES, create_selection_strategy
+from jumar.topk.registry import STRATEGIES, create_selection_strategy
+from jumar.topk.result import Scale
 from jumar.topk.tuning.labelled import LabelledQuery, labelled
 from jumar.topk.tuning.metrics import NO_ESTIMATE, Estimate, Labels, Resamples, choose
-from jumar.topk.types import Scale
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +79,7 @@ def compare(
     queries = labelled(runs, scale=scale)
     if not queries:
         raise ScoreError("there are no queries to compare on: give at least one labelled query")
-    built, refused = build(CLASSES if strategies is None else strategies, scale)
+    built, refused = build(STRATEGIES if strategies is None else strategies, scale)
     if not built:
         raise StrategyError("; ".join(refused.values()) or "there are no strategies to compare: name at least one")
     frame = _Frame(Labels.of(queries, max_k), min_k, resamples, seed)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from jumar.core.text import escape
 from jumar.errors import ScoreError
 from jumar.topk.contract import as_float, read_scores, shown, unsorted_hint
-from jumar.topk.types import Scale
+from jumar.topk.result import Scale
 
 __all__ = ["LabelledQuery", "graded", "labelled"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jumar.errors import StrategyError
-from jumar.topk.batch.select import select_batch
+from jumar.topk.batch import select_batch
 from jumar.topk.contract import check_number, check_size, shown
 from jumar.topk.tuning.labelled import LabelledQuery
 

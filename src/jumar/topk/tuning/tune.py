@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from jumar.errors import ScoreError
-from jumar.topk.base import SelectionStrategy
+from jumar.errors import ScoreError, StrategyError
+from jumar.topk.base import RuleStrategy, SeenScores, SelectionStrategy, three_digits
 from jumar.topk.contract import check_limits
+from jumar.topk.registry import STRATEGIES, create_selection_strategy
+from jumar.topk.result import Scale
 from jumar.topk.strategies.expected_f1 import ExpectedF1SelectionStrategy
 from jumar.topk.tuning.calibrate import Points, fit_probabilities
 from jumar.topk.tuning.labelled import LabelledQuery, labelled
 from jumar.topk.tuning.metrics import Estimate, Labels, Resamples, check_metric, choose
-from jumar.topk.tuning.search_space import STATIC, default, space
-from jumar.topk.types import Scale
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Rows = NDArray[np.int64]
 
-__all__ = ["LEAST", "SIMPLEST_FIRST", "Tuned", "Tuning", "tune"]
+__all__ = ["LEAST", "SIMPLEST_FIRST", "Tuned", "Tuning", "default", "space", "tune"]
 
 LEAST: Final = 4
 """Queries without which nothing can be held out twice."""
@@ -47,7 +47,7 @@ SIMPLEST_FIRST: Final = (
     "entropy_normalized",
     "clustering",
 )
-"""The strategies that are tuned, by how much they take to explain to somebody who wonders where an item went."""
+"""By how much they take to explain to somebody who wonders where an item went; those that are not here come last."""
 
 _FOLDS: Final = 5
 _INNER: Final = 3
@@ -175,6 +175,46 @@ def tune(
     )
 
 
+def space(name: str, queries: Sequence[LabelledQuery], *, max_k: int, scale: Scale) -> list[SelectionStrategy]:
+    """Return the candidates of the strategy called ``name``, its defaults first if it has any.
+
+    None for a strategy that refuses the scale, and none for one that is not searched: ``conformal`` is for a promised recall,
+    ``expected_f1`` is fitted.
+    """
+    strategy = STRATEGIES[name]
+    rows = strategy.search_space(_seen(queries, max_k, scale)) if issubclass(strategy, RuleStrategy) else None
+    built = [] if rows is None else [_built(name, row, scale) for row in ({}, *rows)]
+    return [one for one in built if one is not None and getattr(one, "k", 1) <= max_k]  # a number above max_k is none
+
+
+def default(name: str, scale: Scale) -> SelectionStrategy | None:
+    """Return the strategy called ``name`` with its defaults; None where it has none for the scale."""
+    return _built(name, {}, scale)
+
+
+def _built(name: str, row: dict[str, Any], scale: Scale) -> SelectionStrategy | None:
+    try:
+        return create_selection_strategy(name, **row, **({} if scale == "similarity" else {"scale": scale}))
+    except StrategyError:
+        return None
+
+
+def _seen(queries: Sequence[LabelledQuery], max_k: int, scale: Scale) -> SeenScores:
+    import numpy as np
+
+    pooled = np.array([score for query in queries for score in query.scores[:max_k]] or [0.0])
+    tops = np.array([query.scores[0] for query in queries if query.scores] or [0.0])
+    shares = np.arange(0.1, 0.95, 0.1)
+    if scale == "distance":
+        none, shares = float(pooled.max()), 1.0 - shares
+    else:
+        none = min(0.0, float(pooled.min()))
+    lowest = 0.0 if scale == "similarity" else -np.inf  # a file of settings takes no lower minimum for similarities
+    floors, tops = ((none, *three_digits(np.quantile(values, shares))) for values in (pooled, tops))
+    unit = 1.0 if scale == "similarity" else float(pooled.max() - pooled.min()) or 1.0
+    return SeenScores(tuple(dict.fromkeys(max(floor, lowest) for floor in floors)), tops, max_k, unit)
+
+
 def _stacked(columns: Sequence[Floats]) -> Floats:
     import numpy as np
 
@@ -242,7 +282,7 @@ class _Search:
         self.folds = min(_FOLDS, size)
         self.repeats = max(1, min(_REPEATS, 300 // size))
         self.families: dict[str, _Family] = {}
-        for name in STATIC:
+        for name in sorted(STRATEGIES, key=lambda name: name != "fixed_k"):
             candidates = space(name, labels.queries, max_k=labels.max_k, scale=scale)
             if candidates:
                 self.families[name] = _Family(self, candidates)
@@ -290,7 +330,9 @@ class _Search:
         splits = [split for repeat in range(min(self.repeats, _INNER)) for split in self.splits(train, repeat)]
         plain = self._mean_reached("fixed_k", splits)[train]
         best, clearest = "fixed_k", 0.0
-        for name in (one for one in SIMPLEST_FIRST if one in self.families):
+        for name in dict.fromkeys((*SIMPLEST_FIRST, *self.families)):
+            if name not in self.families:
+                continue
             gain = self._mean_reached(name, splits)[train] - plain
             margin = float(gain.mean() - gain.std(ddof=1) / len(train) ** 0.5)
             if margin > clearest + 1e-9:

@@ -1,26 +1,80 @@
-"""``select_batch``: the same choice for many queries at once."""
+"""``select_batch``: the same choice for many queries at once; and the tools of the strategies' rules for many, ``keep_many``.
+
+Tables are (items, queries): a column a query, descending, finite, so that every row is contiguous. Where a comparison hangs on
+the last bits of a logarithm or a sum, the rule for one query decides, so that one and many always agree. Needs numpy
+(``jumar[topk]``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
-import numpy as np
-
+from jumar.core.extras import need_extra
 from jumar.errors import ScoreError
 from jumar.topk.base import RuleStrategy, SelectionStrategy, unusual
-from jumar.topk.batch.common import Bools, Counts, Floats, Kept, tally
 from jumar.topk.contract import LARGEST, check_limits, check_modes, raise_unsorted, read_scores, too_large
-from jumar.topk.registry import CLASSES, DEFAULT_STRATEGY, create_selection_strategy, strategy_class
-from jumar.topk.types import OnInvalid, ScoredItem, Ties
+from jumar.topk.registry import DEFAULT_STRATEGY, create_selection_strategy
+from jumar.topk.result import OnInvalid, ScoredItem, Ties
+
+need_extra("topk", "select_batch, as everything that works on many queries,", "numpy")
+
+import numpy as np  # noqa: E402 - after the check that says how to get it
+from numpy.typing import NDArray  # noqa: E402
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-__all__ = ["select_batch"]
+__all__ = ["BatchCuts", "Bools", "Counts", "Floats", "at_least", "leading", "pick", "select_batch", "tally"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Counts = NDArray[np.intp]
+
+
+class BatchCuts(NamedTuple):
+    """How many each query keeps, and which of these numbers are not sure (None: all are)."""
+
+    counts: Counts
+    unsure: Bools | None = None
+
+
+def tally(flags: Bools) -> Counts:
+    """Return how many of each column are true; ``flags`` (items, queries)."""
+    # bytes add up several times faster than booleans that are counted into integers
+    if len(flags) < 256:
+        return np.add.reduce(flags.view(np.uint8), axis=0, dtype=np.uint8).astype(np.intp)
+    return flags.sum(axis=0, dtype=np.intp)
+
+
+def leading(hits: Bools) -> Counts:
+    """Return how many of each column come before the first true one; all of them when there is none."""
+    alive = np.ones(hits.shape[1], np.bool_)
+    bytes_of_alive = alive.view(np.uint8)
+    small = len(hits) < 256
+    counts = np.zeros(hits.shape[1], np.uint8 if small else np.intp)
+    for row in hits:
+        np.greater(alive, row, out=alive)
+        np.add(counts, bytes_of_alive if small else alive, out=counts)
+    return counts.astype(np.intp)
+
+
+def at_least(table: Floats, floor: float | None) -> Counts:
+    """Return how many scores of each query are at least ``floor``."""
+    if floor is None:
+        return np.zeros(table.shape[1], np.intp) + len(table)
+    flags: Bools = table >= floor
+    return tally(flags)
+
+
+def pick(table: Floats, rows: Counts) -> Floats:
+    """Return one value a column, that of ``rows``."""
+    return np.take_along_axis(table, rows[None, :], axis=0)[0]
+
+
+# ------------------------------------------------------------------------------------------------------ select_batch
+
 
 CELLS = 1 << 17
 """Scores worked on at once: 1 MB of them, so that a kernel's steps find them in the processor's cache."""
@@ -86,7 +140,7 @@ class _Job:
     """What is the same for all queries."""
 
     strategy: SelectionStrategy
-    kernel: ModuleType | None
+    kernel: Callable[..., Any] | None
     max_k: int
     min_k: int
     ties: Ties
@@ -106,7 +160,7 @@ class _Job:
 
     @property
     def _whole(self) -> bool:
-        return getattr(self.kernel, "WHOLE", False)
+        return isinstance(self.strategy, RuleStrategy) and self.strategy.WHOLE
 
     def _block(self, block: Floats, numbers: Sequence[int]) -> Counts | Bools:
         if self.strategy.scale == "distance":
@@ -139,9 +193,9 @@ class _Job:
             return flags.sum(axis=1, dtype=np.intp), flags
         table = np.ascontiguousarray((block if self._whole else block[:, : self.max_k]).T)
         if not prefixes:
-            picked: Bools = self.kernel.choose(table, strategy, self.max_k, self.min_k)
+            picked: Bools = self.kernel(table, self.max_k, self.min_k)
             return tally(picked), picked.T
-        kept: Kept = self.kernel.keep(table, strategy, self.max_k, self.min_k)
+        kept: BatchCuts = self.kernel(table, self.max_k, self.min_k)
         counts = kept.counts
         if kept.unsure is not None and isinstance(strategy, RuleStrategy):
             for query in np.flatnonzero(kept.unsure).tolist():
@@ -161,12 +215,10 @@ class _Job:
         return flags
 
 
-def _kernel(strategy: SelectionStrategy) -> ModuleType | None:
-    """Return the kernel of one of our own strategies; None for a user's, also for one that derives from ours."""
-    name = strategy.name
-    if name in CLASSES and type(strategy) is strategy_class(name):
-        return import_module(f"jumar.topk.batch.{name}")
-    return None
+def _kernel(strategy: SelectionStrategy) -> Callable[..., Any] | None:
+    """Return the rule for many queries, None where the class has none itself: one that it inherits may belong to another rule."""
+    rule: Any = strategy
+    return rule.keep_many if "keep_many" in vars(type(strategy)) else None
 
 
 def _table(scores: Any) -> Floats | list[Floats]:

@@ -1,20 +1,51 @@
-"""Why a selection kept what it kept: the rule, the cut, the runner-up, what truncated it, and a small bar chart."""
+"""What goes into a selection, what comes out of it, and why: the rule, the cut, the runner-up, what truncated it.
+
+Items and results are plain classes, not frozen ones: a frozen dataclass takes three times as long to make, and a search makes
+thirty of them a query. Both compare by identity, because an item may be anything, an array too, and jumar never compares or
+hashes it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from jumar.core.text import plural
-from jumar.topk.base import Evidence, RuleStrategy, SelectionStrategy
-from jumar.topk.registry import create_selection_strategy
-from jumar.topk.types import ScoredItem, Ties
 
-__all__ = ["Explanation", "Stage", "StagedBasis", "explain"]
+__all__ = ["CutEvidence", "Explanation", "OnInvalid", "Scale", "ScoredItem", "SelectionResult", "Stage", "StagedBasis", "Ties"]
+
+T = TypeVar("T")
 
 _BAR = 32
 _SHOWN = 30
+
+Scale = Literal["similarity", "distance", "bm25", "rrf", "logit"]
+"""What the scores are. ``similarity``: cosine or the like, about 0–1, a hair outside is fine; ``bm25``: 0 or more, no upper end;
+``rrf``: sums of 1/(60 + rank); ``logit``: any number; ``distance``: 0 or more, and the smallest is best."""
+
+Ties = Literal["split", "keep"]
+"""What becomes of items with the score of one that is kept: ``split`` cuts where the rule says, ``keep`` keeps them too, up to
+``max_k``."""
+
+OnInvalid = Literal["raise", "drop"]
+"""What becomes of scores that are NaN or infinite: an error that names the first, or the item is left out."""
+
+
+class CutEvidence(NamedTuple):
+    """What a rule looked at, for an explanation: one number for each place where the ranking could be cut.
+
+    ``rule`` is a sentence for people. ``values[k]`` is how much speaks for keeping exactly ``k``, in the rule's own unit; more is
+    stronger. ``threshold`` is what it is compared with, None where the largest wins; ``at_least`` says that everything from the
+    threshold up is kept, instead of cutting at the first above it. ``kept_by_rule`` is the rule's number before the clamp.
+    """
+
+    rule: str
+    unit: str
+    values: dict[int, float]
+    threshold: float | None = None
+    kept_by_rule: int | None = None
+    at_least: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +129,42 @@ class StagedBasis:
     fitting: tuple[int, ...]
 
 
-def explain(result: Any, basis: Sequence[Any] | StagedBasis | None) -> Explanation:
+@dataclass(slots=True, eq=False)
+class ScoredItem(Generic[T]):
+    """An item with its score. The item is never looked at."""
+
+    item: T
+    score: float
+
+
+@dataclass(slots=True, eq=False)
+class SelectionResult(Generic[T]):
+    """What was kept, best first, and why.
+
+    ``cutoff_score`` is the worst kept score, 0.0 when nothing is kept. ``method`` is the strategy's name. ``metadata`` is plain
+    JSON, with the keys that the strategy's page lists.
+    """
+
+    selected: list[ScoredItem[T]]
+    cutoff_score: float
+    method: str
+    metadata: dict[str, Any]
+    _basis: Any = field(default=None, repr=False)
+
+    @property
+    def abstained(self) -> bool:
+        """True when nothing is kept: there was nothing, or ``min_k`` is 0 and nothing was good enough."""
+        return not self.selected
+
+    def explain(self) -> Explanation:
+        """Return which rule made the cut, the runner-up, the margin and what truncated it; ``str()`` of it is for a terminal."""
+        return _explain(self, self._basis)
+
+
+# ------------------------------------------------------------------------------------------------------- explaining
+
+
+def _explain(result: SelectionResult[Any], basis: Sequence[Any] | StagedBasis | None) -> Explanation:
     """Return the explanation of ``result``, made from ``basis``: strategy, scores, limits, ties and, if any, positions.
 
     What limits and minimum did is found by selecting again without each of them, never by guessing from the numbers.
@@ -111,7 +177,7 @@ def explain(result: Any, basis: Sequence[Any] | StagedBasis | None) -> Explanati
     kept = len(result.selected)
     again = _Again(strategy, scores, max_k, min_k, ties)
     positions: tuple[int, ...] = tuple(rest[0]) if rest else tuple(range(kept))
-    evidence = strategy.evidence(scores, max_k, 0) if isinstance(strategy, RuleStrategy) else None
+    evidence = strategy.evidence(scores, max_k, 0)
     truncated_by = again.truncated(kept)
     by_rule = again.count(min_k=0, ties="split", max_k=len(scores) if "max_k" in truncated_by else max_k)
     runner_up, margin = (None, None) if evidence is None or by_rule != kept else _runner_up(evidence, kept, again)
@@ -134,7 +200,7 @@ def explain(result: Any, basis: Sequence[Any] | StagedBasis | None) -> Explanati
 class _Again:
     """The selection that is explained, to be made again with one thing changed. ``scores`` descend, distances negated."""
 
-    strategy: SelectionStrategy
+    strategy: Any
     scores: Sequence[float]
     max_k: int
     min_k: int
@@ -160,15 +226,14 @@ class _Again:
         """Return how many are kept with ``changed`` limits, ties or strategy."""
         now: dict[str, Any] = {"strategy": self.strategy, "max_k": self.max_k, "min_k": self.min_k, "ties": self.ties, **changed}
         items = [ScoredItem(None, self.sign * score) for score in self.scores]
-        strategy: SelectionStrategy = now.pop("strategy")
-        return len(strategy.select(items, **now).selected)
+        return len(now.pop("strategy").select(items, **now).selected)
 
     def truncated(self, kept: int) -> tuple[str, ...]:
         """Return what made the answer another one than the rule's: what would change it if it were not there."""
         found: list[str] = []
         if len(self.scores) > self.max_k and self.count(max_k=len(self.scores)) > kept:
             found.append("max_k")
-        if self.valid < len(self.scores) and self.count(strategy=create_selection_strategy(self.strategy, min_score=None)) > kept:
+        if self.valid < len(self.scores) and self.count(strategy=replace(self.strategy, min_score=None)) > kept:
             found.append("min_score")
         if self.count(min_k=0) != kept:
             found.append("min_k")
@@ -207,7 +272,7 @@ def _words(result: Any) -> str:
     return str(reason).replace("_", " ")
 
 
-def _rule(result: Any, evidence: Evidence | None, again: _Again, kept: int, truncated_by: tuple[str, ...]) -> str:
+def _rule(result: Any, evidence: CutEvidence | None, again: _Again, kept: int, truncated_by: tuple[str, ...]) -> str:
     """Return the rule that fired: the strategy's own, or the minimum where that came first."""
     valid, floor = again.valid, again.floor
     if floor is not None and valid < min(len(again.scores), again.max_k):
@@ -222,13 +287,13 @@ def _rule(result: Any, evidence: Evidence | None, again: _Again, kept: int, trun
     return _words(result) if evidence is None else evidence.rule
 
 
-def _fired(evidence: Evidence, kept: int) -> bool:
+def _fired(evidence: CutEvidence, kept: int) -> bool:
     """Return whether the rule itself cuts there."""
     value = evidence.values.get(kept)
     return evidence.threshold is None or evidence.at_least or (value is not None and value > evidence.threshold)
 
 
-def _runner_up(evidence: Evidence, kept: int, again: _Again) -> tuple[int | None, float | None]:
+def _runner_up(evidence: CutEvidence, kept: int, again: _Again) -> tuple[int | None, float | None]:
     """Return the number that would have been kept next, and how far away it was; both None where there is none.
 
     ``kept`` is what the rule itself says. A margin is never below 0.
