@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 import pytest
 
 from jumar.errors import ScoreError
-from jumar.topk import create_selection_strategy
+from jumar.topk import STRATEGIES, create_selection_strategy
 from jumar.topk.base import RuleStrategy
 from jumar.topk.config import ElbowSelectionConfig
-from jumar.topk.registry import STRATEGIES
 
 PROBLEM = [
     ("Customer wants refund", 0.92),
@@ -50,7 +49,7 @@ class Own(RuleStrategy):
         return self.count, {}
 
 
-STRATEGIES = [
+CHOICES = [
     *sorted(STRATEGIES),
     {"strategy": "elbow", "scale": "bm25", "drop_threshold": 0.3, "min_score": 2.5},
     {"strategy": "largest_gap", "scale": "distance"},
@@ -212,7 +211,7 @@ def test_langchain_refuses_limits_and_strategies_when_they_are_set(langchain):
     check_settings(langchain.TopkCompressor)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", CHOICES)
 def test_langchain_reads_again_what_it_wrote(langchain, strategy):
     compressor = langchain.TopkCompressor(strategy=strategy, max_k=9, min_k=2, score_key="s", log_as="tools")
 
@@ -343,7 +342,7 @@ def test_llamaindex_refuses_limits_and_strategies_when_they_are_set(llamaindex):
     check_settings(llamaindex.TopkPostprocessor)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", CHOICES)
 def test_llamaindex_reads_again_what_it_wrote(llamaindex, strategy):
     processor = llamaindex.TopkPostprocessor(strategy=strategy, max_k=9, min_k=2, log_as="tools")
 
