@@ -120,14 +120,15 @@ class Fields:
         self.data = data
         self.where = where
 
-    def _fail(self, name: str, wanted: str) -> StoreDamagedError:
+    def wrong(self, name: str, wanted: str) -> StoreDamagedError:
+        """Return the error for a field that is missing or not what was ``wanted``."""
         found = "missing" if name not in self.data else f"{self.data[name]!r:.60}"
         return StoreDamagedError(f"{self.where}: field '{name}' should be {wanted}, is {found}")
 
     def text(self, name: str) -> str:
         value = self.data.get(name)
         if not isinstance(value, str):
-            raise self._fail(name, "a string")
+            raise self.wrong(name, "a string")
         return value
 
     def text_or_none(self, name: str) -> str | None:
@@ -136,7 +137,7 @@ class Fields:
     def integer(self, name: str) -> int:
         value = self.data.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise self._fail(name, "a whole number")
+            raise self.wrong(name, "a whole number")
         return value
 
     def integer_or_none(self, name: str) -> int | None:
@@ -146,7 +147,7 @@ class Fields:
         """Integers stay integers, so that scores written by other tools come back as they were."""
         value = self.data.get(name)
         if not isinstance(value, int | float) or isinstance(value, bool) or not is_finite(value):
-            raise self._fail(name, "a finite number")
+            raise self.wrong(name, "a finite number")
         return value
 
     def number_or_none(self, name: str) -> float | None:
@@ -155,7 +156,7 @@ class Fields:
     def boolean(self, name: str) -> bool:
         value = self.data.get(name)
         if not isinstance(value, bool):
-            raise self._fail(name, "true or false")
+            raise self.wrong(name, "true or false")
         return value
 
     def boolean_or_none(self, name: str) -> bool | None:
@@ -164,13 +165,13 @@ class Fields:
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
         value = self.text(name)
         if value not in choices:
-            raise self._fail(name, "one of " + ", ".join(choices))
+            raise self.wrong(name, "one of " + ", ".join(choices))
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
         value = self.data.get(name, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[object]", value)):
-            raise self._fail(name, "a list of strings")
+            raise self.wrong(name, "a list of strings")
         return tuple(cast("list[str]", value))
 
     def numbers(self, name: str) -> dict[str, float]:
@@ -181,7 +182,7 @@ class Fields:
         """A list of finite numbers and nulls; one that is missing, as in older files, is empty."""
         value = self.data.get(name, [])
         if not isinstance(value, list):
-            raise self._fail(name, "a list of numbers")
+            raise self.wrong(name, "a list of numbers")
         items = dict(enumerate(cast("list[Any]", value)))
         fields = Fields({str(index): item for index, item in items.items()}, f"{self.where}: {name}")
         return tuple(fields.number_or_none(str(index)) for index in items)
@@ -189,7 +190,7 @@ class Fields:
     def section(self, name: str) -> Fields:
         value = self.data.get(name)
         if not isinstance(value, dict):
-            raise self._fail(name, "an object")
+            raise self.wrong(name, "an object")
         return Fields(cast("dict[str, Any]", value), f"{self.where}: {name}")
 
     def section_or_none(self, name: str) -> Fields | None:
@@ -198,8 +199,8 @@ class Fields:
     def sections(self, name: str) -> tuple[Fields, ...]:
         value = self.data.get(name, [])
         if not isinstance(value, list):
-            raise self._fail(name, "a list of objects")
+            raise self.wrong(name, "a list of objects")
         items = cast("list[object]", value)
         if not all(isinstance(item, dict) for item in items):
-            raise self._fail(name, "a list of objects")
+            raise self.wrong(name, "a list of objects")
         return tuple(Fields(cast("dict[str, Any]", item), f"{self.where}: {name}[{index}]") for index, item in enumerate(items))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, get_args
 
-from jumar.core.codec import FORMAT, Fields
-from jumar.model.records import FAILURES, FailureKind, Usage
+from jumar.core.record import FileRecord, stored
+from jumar.model.records import FailureKind, Usage
 
 __all__ = [
     "LEFT_NOTHING",
@@ -38,7 +38,7 @@ PURPOSES: Final[tuple[str, ...]] = get_args(Purpose)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptStart:
+class AttemptStart(FileRecord):
     """Durable before the step is paid for. ``nonce`` ties attempt, pending snapshot and iteration together.
 
     ``reserve_cost_usd`` and ``reserve_tokens`` are what was set aside for it, None when nothing was known: a lost attempt is
@@ -57,28 +57,9 @@ class AttemptStart:
     reserve_cost_usd: float | None = None
     reserve_tokens: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, **asdict(self)}
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> AttemptStart:
-        return cls(
-            number=fields.integer("number"),
-            iteration=fields.integer("iteration"),
-            parent=fields.integer_or_none("parent"),
-            nonce=fields.text("nonce"),
-            started_at=fields.text("started_at"),
-            purpose=cast("Purpose", fields.choice("purpose", PURPOSES)),
-            pid=fields.integer("pid"),
-            batch=fields.integer_or_none("batch"),
-            candidate=fields.integer_or_none("candidate"),
-            reserve_cost_usd=fields.number_or_none("reserve_cost_usd"),
-            reserve_tokens=fields.integer_or_none("reserve_tokens"),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptEnd:
+class AttemptEnd(FileRecord):
     """How the step ended. ``lost`` was written later by somebody else: the process died and nothing is known.
 
     ``seconds`` is monotonic time; of a lost attempt it is the time up to its last heartbeat, None when there was none. ``notes``
@@ -103,37 +84,8 @@ class AttemptEnd:
     wait_seconds: float | None = None
     printed: bool | None = None
     failure: FailureKind | None = None
-    answers: Mapping[str, Any] | None = field(default=None, hash=False)
-    tree: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        lists = {"commits": list(self.commits), "errors": list(self.errors), "notes": list(self.notes)}
-        data = {"format": FORMAT, **asdict(self), "usage": self.usage.to_json(), **lists}
-        for key in ("answers", "tree"):
-            if data[key] is None:
-                del data[key]
-        return data
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> AttemptEnd:
-        return cls(
-            outcome=cast("Outcome", fields.choice("outcome", OUTCOMES)),
-            seconds=fields.number_or_none("seconds"),
-            ended_at=fields.text("ended_at"),
-            exit_code=fields.integer_or_none("exit_code"),
-            detail=fields.text("detail"),
-            output_tail=fields.text("output_tail"),
-            usage=Usage.from_json(fields.section("usage")),
-            commits=fields.texts("commits"),
-            errors=fields.texts("errors"),
-            notes=fields.texts("notes"),
-            known_cost_usd=fields.number_or_none("known_cost_usd"),
-            wait_seconds=fields.number_or_none("wait_seconds"),
-            printed=fields.boolean_or_none("printed"),
-            failure=cast("FailureKind | None", fields.choice("failure", FAILURES) if fields.data.get("failure") else None),
-            answers=None if (answers := fields.section_or_none("answers")) is None else dict(answers.data),
-            tree=fields.text_or_none("tree"),
-        )
+    answers: Mapping[str, Any] | None = field(default=None, hash=False, metadata=stored(omit=True))
+    tree: str | None = field(default=None, metadata=stored(omit=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

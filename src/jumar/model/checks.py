@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from jumar.core.codec import Fields
+from jumar.core.record import Record
 from jumar.core.text import plural
 
 __all__ = ["NOT_COLLECTED", "NO_TESTS", "CheckResult", "Known", "SuiteCounts"]
@@ -19,7 +19,7 @@ Known = Literal["start", "each", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteCounts:
+class SuiteCounts(Record):
     """The tests of one check, held against those that are *known*: the tests that ran at the start.
 
     ``total`` is what is counted against: the known tests and the new ones that fail. ``passed`` are known tests that pass,
@@ -49,25 +49,9 @@ class SuiteCounts:
         more = f", {self.new_passing:,} new" if self.new_passing else ""
         return f"{self.passed:,} of {plural(self.total, 'test')} pass{gone}{more}"
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> SuiteCounts:
-        return cls(
-            passed=fields.integer("passed"),
-            failed=fields.integer("failed"),
-            missing=fields.integer("missing"),
-            total=fields.integer("total"),
-            known=fields.integer_or_none("known") or 0,
-            new_passing=fields.integer_or_none("new_passing") or 0,
-            cut_short=fields.boolean_or_none("cut_short") or False,
-            note=fields.text_or_none("note") or "",
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
+class CheckResult(Record):
     """One check's verdict on one iteration.
 
     ``broken`` is set when the check itself could not give one (not found, timed out): that says nothing about the candidate.
@@ -97,32 +81,3 @@ class CheckResult:
     def share(self) -> float:
         """The check's part of the score, in [0, 1]: the share of its tests that pass, else whether it passes."""
         return float(self.passed) if self.tests is None else self.tests.share
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            **asdict(self),
-            "failures": list(self.failures),
-            "new_failures": list(self.new_failures),
-            "added": list(self.added),
-            "missing": list(self.missing),
-            "known": list(self.known),
-        }
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> CheckResult:
-        tests = fields.section_or_none("tests")
-        return cls(
-            name=fields.text("name"),
-            passed=fields.boolean("passed"),
-            exit_code=fields.integer_or_none("exit_code"),
-            seconds=fields.number("seconds"),
-            output_tail=fields.text("output_tail"),
-            broken=fields.text_or_none("broken"),
-            failures=fields.texts("failures"),
-            new_failures=fields.texts("new_failures"),
-            tests=None if tests is None else SuiteCounts.from_json(tests),
-            added=fields.texts("added"),
-            missing=fields.texts("missing"),
-            known=fields.texts("known"),
-            note=fields.text_or_none("note") or "",
-        )

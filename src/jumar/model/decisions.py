@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, get_args
 
-from jumar.core.codec import FORMAT, Fields
+from jumar.core.record import FileRecord
 from jumar.model.stopping import STOP_REASONS, StopDecision
 
 __all__ = ["KINDS", "Decision", "DecisionKind", "Kind", "Rechecked", "end_after", "last_end", "recheck_seconds", "rechecks"]
@@ -39,7 +39,7 @@ def _nothing() -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(FileRecord):
     """One file of ``decisions/``.
 
     ``best_iteration`` is the iteration that stands from now on, ``final_iteration`` the last one recorded then, ``delta`` the
@@ -70,39 +70,6 @@ class Decision:
         """Why the loop ended, of an ``end``; None for every other kind, and for a reason that this version does not know."""
         reason = self.data.get("stop_reason")
         return StopDecision(reason=reason, detail=self.reason) if self.kind == "end" and reason in STOP_REASONS else None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "number": self.number,
-            "kind": self.kind,
-            "best_iteration": self.best_iteration,
-            "final_iteration": self.final_iteration,
-            "delta": self.delta,
-            "decision": self.decision,
-            "reason": self.reason,
-            "by": self.by,
-            "at": self.at,
-            "replaced": self.replaced,
-            "data": dict(self.data),
-        }
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> Decision:
-        decision = fields.text_or_none("decision")
-        return cls(
-            number=fields.integer("number"),
-            kind=cast("Kind", fields.choice("kind", KINDS)),
-            best_iteration=fields.integer_or_none("best_iteration"),
-            final_iteration=fields.integer_or_none("final_iteration"),
-            delta=fields.number_or_none("delta"),
-            decision=cast("DecisionKind | None", decision),
-            reason=fields.text("reason"),
-            by=fields.text("by"),
-            at=fields.text("at"),
-            replaced=fields.integer_or_none("replaced"),
-            data=MappingProxyType(dict(fields.section("data").data)),
-        )
 
 
 def last_end(decisions: Sequence[Decision]) -> Decision | None:

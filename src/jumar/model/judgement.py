@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, cast
+from typing import Literal
 
-from jumar.core.codec import Fields
-from jumar.errors import StoreDamagedError
+from jumar.core.record import Record
 
 __all__ = ["AutoDecisions", "EvaluatorMode", "JudgedItem", "Judgement", "LearnedSoFar"]
 
 EvaluatorMode = Literal["cheap", "expensive", "dual", "auto"]
-_MODES = ("cheap", "expensive", "dual", "auto")
 
 
 def _no_counts() -> Mapping[str, int]:
@@ -26,7 +23,7 @@ def _no_targets() -> Mapping[str, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedItem:
+class JudgedItem(Record):
     """One item that scored low, or on which the judges differ. Both scores are from 1 to 5, None where there is none.
 
     ``gestalt`` is that of the judge that counts; ``cheap`` that of the cheap one beside it. ``weaknesses`` are in words.
@@ -37,25 +34,13 @@ class JudgedItem:
     cheap: float | None = None
     weaknesses: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        return {"id": self.id, "gestalt": self.gestalt, "cheap": self.cheap, "weaknesses": list(self.weaknesses)}
-
-    @classmethod
-    def from_json(cls, found: Fields) -> JudgedItem:
-        return cls(
-            id=found.text("id"),
-            gestalt=found.number_or_none("gestalt"),
-            cheap=found.number_or_none("cheap"),
-            weaknesses=found.texts("weaknesses"),
-        )
-
 
 def _no_checks() -> Mapping[str, bool]:
     return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearnedSoFar:
+class LearnedSoFar(Record):
     """What the cheap judge has learned when an iteration was judged. ``waiting`` is why nothing was learned in it, else empty.
 
     ``profile`` is ``evidence`` or ``seed``. ``items`` and ``groups`` are those that were learned from; ``left_out`` items of this
@@ -82,35 +67,9 @@ class LearnedSoFar:
     set: str | None = None
     waiting: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {**found, "checks": dict(self.checks)}
-
-    @classmethod
-    def from_json(cls, found: Fields) -> LearnedSoFar:
-        """Read what :meth:`to_json` gave. Errors: :class:`jumar.errors.StoreDamagedError` that names the field."""
-        checks = found.section("checks")
-        return cls(
-            profile=found.text("profile"),
-            items=found.integer("items"),
-            groups=found.integer("groups"),
-            left_out=found.integer("left_out"),
-            patterns=found.integer("patterns"),
-            proposed=found.integer("proposed"),
-            committed=found.integer("committed"),
-            rejected=found.integer("rejected"),
-            abs_gap=found.number_or_none("abs_gap"),
-            tracks=found.boolean_or_none("tracks"),
-            rolled_back=found.boolean("rolled_back"),
-            converged=found.boolean("converged"),
-            checks=MappingProxyType({name: checks.boolean(name) for name in checks.data}),
-            set=found.text_or_none("set"),
-            waiting=found.text("waiting"),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AutoDecisions:
+class AutoDecisions(Record):
     """Who decided about the items of an iteration in mode auto, and what is known of the decisions that nobody checked.
 
     ``line`` is where an item is good enough, from 1 to 5. Every item is one of ``cheaply`` decided, ``audited`` (it would have
@@ -139,41 +98,9 @@ class AutoDecisions:
     verdict: str
     reasons: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {**found, "interval": None if self.interval is None else list(self.interval), "reasons": list(self.reasons)}
-
-    @classmethod
-    def from_json(cls, found: Fields) -> AutoDecisions:
-        """Read what :meth:`to_json` gave. Errors: :class:`jumar.errors.StoreDamagedError` that names the field."""
-        counts = ("cheaply", "audited", "escalated", "undecided", "above", "below", "calls_saved", "wrong")
-        return cls(
-            **{name: found.integer(name) for name in counts},
-            line=found.number("line"),
-            cost_saved_usd=found.number_or_none("cost_saved_usd"),
-            interval=_interval(found),
-            promised=found.number("promised"),
-            wrong_at_most=found.number("wrong_at_most"),
-            held=found.boolean_or_none("held"),
-            rest_asked=found.boolean("rest_asked"),
-            verdict=found.text("verdict"),
-            reasons=found.texts("reasons"),
-        )
-
-
-def _interval(found: Fields) -> tuple[float, float] | None:
-    given = found.data.get("interval")
-    if given is None:
-        return None
-    ends = cast("list[object]", given) if isinstance(given, list) else []
-    low, high = (float(one) if isinstance(one, int | float) else math.nan for one in (ends if len(ends) == 2 else (None, None)))
-    if not low <= high:
-        raise StoreDamagedError(f"{found.where}: interval is not a pair of numbers, the lower one first")
-    return low, high
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgement(Record):
     """One evaluation. Averages are from 1 to 5 and None where nothing was scored.
 
     ``gestalt`` is the mean that became the score, in dual mode the expensive judge's, in mode auto what that one's
@@ -214,66 +141,3 @@ class Judgement:
     details: str | None = None
     learned: LearnedSoFar | None = None
     auto: AutoDecisions | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "mode": self.mode,
-            "items": self.items,
-            "scored": self.scored,
-            "gestalt": self.gestalt,
-            "cheap": self.cheap,
-            "gap": self.gap,
-            "abs_gap": self.abs_gap,
-            "tracks": self.tracks,
-            "unscored": dict(self.unscored),
-            "judge": self.judge,
-            "rubric": self.rubric,
-            "patterns": self.patterns,
-            "cost_usd": self.cost_usd,
-            "known_cost_usd": self.known_cost_usd,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "calls": self.calls,
-            "cached": self.cached,
-            "flags": list(self.flags),
-            "targets": dict(self.targets),
-            "worst": [one.to_json() for one in self.worst],
-            "missing": list(self.missing),
-            "weaknesses": list(self.weaknesses),
-            "details": self.details,
-            "learned": None if self.learned is None else self.learned.to_json(),
-            "auto": None if self.auto is None else self.auto.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, found: Fields) -> Judgement:
-        """Read what :meth:`to_json` gave. Errors: :class:`jumar.errors.StoreDamagedError` that names the field."""
-        counts, learned, auto = found.section("unscored"), found.section_or_none("learned"), found.section_or_none("auto")
-        return cls(
-            mode=cast("EvaluatorMode", found.choice("mode", _MODES)),
-            items=found.integer("items"),
-            scored=found.integer("scored"),
-            gestalt=found.number_or_none("gestalt"),
-            cheap=found.number_or_none("cheap"),
-            gap=found.number_or_none("gap"),
-            abs_gap=found.number_or_none("abs_gap"),
-            tracks=found.boolean_or_none("tracks"),
-            unscored=MappingProxyType({kind: counts.integer(kind) for kind in counts.data}),
-            judge=found.text_or_none("judge"),
-            rubric=found.text_or_none("rubric"),
-            patterns=found.text_or_none("patterns"),
-            cost_usd=found.number_or_none("cost_usd"),
-            known_cost_usd=found.number("known_cost_usd"),
-            input_tokens=found.integer_or_none("input_tokens"),
-            output_tokens=found.integer_or_none("output_tokens"),
-            calls=found.integer("calls"),
-            cached=found.integer("cached"),
-            flags=found.texts("flags"),
-            targets=MappingProxyType(found.numbers("targets")),
-            worst=tuple(JudgedItem.from_json(one) for one in found.sections("worst")),
-            missing=found.texts("missing"),
-            weaknesses=found.texts("weaknesses"),
-            details=found.text_or_none("details"),
-            learned=None if learned is None else LearnedSoFar.from_json(learned),
-            auto=None if auto is None else AutoDecisions.from_json(auto),
-        )

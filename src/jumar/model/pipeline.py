@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from jumar.core.codec import Fields
+from jumar.core.record import Record, stored
 from jumar.model.records import Usage
 
 __all__ = [
@@ -47,7 +48,7 @@ Word = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class Role(Record):
     """A file of each iteration.
 
     ``file`` is its name there, with ``{iter}`` and ``{case}`` for ``iter_0001`` and ``case_01``; ``best`` its name in the best
@@ -70,18 +71,6 @@ class Role:
     def path(self, case: int, iteration: int) -> str:
         """Return the file's path in an iteration's directory."""
         return f"{self.folder}/{self.file_name(case, iteration)}"
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> Role:
-        return cls(
-            name=fields.text("name"),
-            folder=fields.text("folder"),
-            file=fields.text("file"),
-            best=fields.text("best"),
-            carry=fields.boolean("carry"),
-            snapshot=fields.text("snapshot"),
-            empty=fields.text_or_none("empty"),
-        )
 
     def snapshot_name(self, case: int | None) -> str:
         """Return the name below ``inputs/``: of what the run starts from (None), or of what was carried into ``case``."""
@@ -172,8 +161,17 @@ class Step:
     timeout: float | None = 1800.0
 
 
+def _listed(roles: Mapping[str, Role]) -> list[dict[str, Any]]:
+    return [role.to_json() for role in roles.values()]
+
+
+def _by_name(fields: Fields, key: str) -> Mapping[str, Role]:
+    roles = (Role.from_json(item) for item in fields.sections(key))
+    return MappingProxyType({role.name: role for role in roles})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlan:
+class RunPlan(Record):
     """What a reader of a run has to know of its configuration: how it ranks, where scores and files are.
 
     ``order`` and ``tie_breaks`` are as they are typed (``-cost`` where less is better). ``max_iters`` is the limit that the run
@@ -184,28 +182,5 @@ class RunPlan:
     tie_breaks: tuple[str, ...] = ("earlier_iter",)
     keys: Mapping[str, str] = field(default_factory=lambda: DEFAULT_KEYS)
     diff: tuple[str, ...] = DEFAULT_DIFF
-    roles: Mapping[str, Role] = field(default_factory=lambda: DEFAULT_ROLES)
+    roles: Mapping[str, Role] = field(default_factory=lambda: DEFAULT_ROLES, metadata=stored(write=_listed, read=_by_name))
     max_iters: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "order": list(self.order),
-            "tie_breaks": list(self.tie_breaks),
-            "keys": dict(self.keys),
-            "diff": list(self.diff),
-            "roles": [asdict(role) for role in self.roles.values()],
-            "max_iters": self.max_iters,
-        }
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> RunPlan:
-        keys = fields.section("keys")
-        roles = (Role.from_json(item) for item in fields.sections("roles"))
-        return cls(
-            order=fields.texts("order"),
-            tie_breaks=fields.texts("tie_breaks"),
-            keys=MappingProxyType({name: keys.text(name) for name in keys.data}),
-            diff=fields.texts("diff"),
-            roles=MappingProxyType({role.name: role for role in roles}),
-            max_iters=fields.integer_or_none("max_iters"),
-        )

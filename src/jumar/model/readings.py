@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Literal, cast, get_args
+from typing import Final, Literal, get_args
 
-from jumar.core.codec import FORMAT, Fields
+from jumar.core.record import FileRecord
 from jumar.model.checks import CheckResult
-from jumar.model.records import STATUSES, ScoreReading, Status
+from jumar.model.records import ScoreReading, Status
 
 __all__ = ["READING_KINDS", "Reading", "ReadingKind"]
 
@@ -24,7 +24,7 @@ def _nothing() -> Mapping[str, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(FileRecord):
     """One file of ``readings/``. ``score`` is 0–100, or None with ``status`` saying why; then it counts as made all the same.
 
     Only a ``rescore`` takes part in the choice. ``attempt`` is the one that paid for it, None when nothing was run.
@@ -42,38 +42,3 @@ class Reading:
     readings: tuple[ScoreReading, ...] = ()
     checks: tuple[CheckResult, ...] = ()
     seconds: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "number": self.number,
-            "kind": self.kind,
-            "iteration": self.iteration,
-            "at": self.at,
-            "attempt": self.attempt,
-            "score": self.score,
-            "status": self.status,
-            "status_reason": self.status_reason,
-            "dimensions": dict(self.dimensions),
-            "readings": [reading.to_json() for reading in self.readings],
-            "checks": [check.to_json() for check in self.checks],
-            "seconds": self.seconds,
-        }
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> Reading:
-        """Read one file. Errors: :class:`jumar.errors.StoreDamagedError` that names the field."""
-        return cls(
-            number=fields.integer("number"),
-            kind=cast("ReadingKind", fields.choice("kind", READING_KINDS)),
-            iteration=fields.integer("iteration"),
-            at=fields.text("at"),
-            attempt=fields.integer_or_none("attempt"),
-            score=fields.number_or_none("score"),
-            status=cast("Status", fields.choice("status", STATUSES)),
-            status_reason=fields.text("status_reason"),
-            dimensions=MappingProxyType(fields.numbers("dimensions")),
-            readings=tuple(ScoreReading.from_json(item) for item in fields.sections("readings")),
-            checks=tuple(CheckResult.from_json(item) for item in fields.sections("checks")),
-            seconds=fields.number("seconds"),
-        )

@@ -5,12 +5,14 @@ Field names are those of seed 2's IterationRecord; ``None`` always means *unknow
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, cast, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
-from jumar.core.codec import FORMAT, Fields
+from jumar.core.codec import Fields
+from jumar.core.record import FileRecord, Record, stored
 from jumar.model.checks import CheckResult
 from jumar.model.judgement import Judgement
 
@@ -75,8 +77,15 @@ def _empty() -> Mapping[str, float]:
     return MappingProxyType({})
 
 
+def _octal(fields: Fields, key: str) -> int:
+    digits = fields.text(key)
+    if not re.fullmatch("[0-7]{1,7}", digits):
+        raise fields.wrong(key, "an octal number")
+    return int(digits, 8)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactDetail:
+class ArtifactDetail(Record):
     """One path of a snapshot. ``skipped`` says why a path was recorded but not stored (a FIFO, a device, a socket).
 
     ``path`` is relative to the artifact root, POSIX; undecodable bytes are lone surrogates. ``kind`` is ``file``, ``symlink`` or
@@ -86,37 +95,14 @@ class ArtifactDetail:
     path: str
     kind: Literal["file", "symlink", "special"] = "file"
     content_hash: str | None = None
-    mode: int = 0o644
+    mode: int = field(default=0o644, metadata=stored(write="{:04o}".format, read=_octal))
     size: int = 0
     target: str | None = None
     skipped: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "path": self.path,
-            "kind": self.kind,
-            "content_hash": self.content_hash,
-            "mode": f"{self.mode:04o}",
-            "size": self.size,
-            "target": self.target,
-            "skipped": self.skipped,
-        }
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> ArtifactDetail:
-        return cls(
-            path=fields.text("path"),
-            kind=cast("Literal['file', 'symlink', 'special']", fields.choice("kind", ("file", "symlink", "special"))),
-            content_hash=fields.text_or_none("content_hash"),
-            mode=int(fields.text("mode"), 8),
-            size=fields.integer("size"),
-            target=fields.text_or_none("target"),
-            skipped=fields.text_or_none("skipped"),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Record):
     """What a step reported of its own cost and end. Every field may be unknown (None).
 
     ``blocked`` is why it cannot go on without a person; ``retry_after`` how many seconds its provider asked to wait.
@@ -142,28 +128,9 @@ class Usage:
             return self.tokens_used
         return self.input_tokens + self.output_tokens
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> Usage:
-        return cls(
-            tokens_used=fields.integer_or_none("tokens_used"),
-            input_tokens=fields.integer_or_none("input_tokens"),
-            output_tokens=fields.integer_or_none("output_tokens"),
-            token_cost_usd=fields.number_or_none("token_cost_usd"),
-            model=fields.text_or_none("model"),
-            session_id=fields.text_or_none("session_id"),
-            completed=fields.boolean_or_none("completed"),
-            blocked=fields.text_or_none("blocked"),
-            cached_tokens=fields.integer_or_none("cached_tokens"),
-            rate_limited=fields.boolean_or_none("rate_limited"),
-            retry_after=fields.number_or_none("retry_after"),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreReading:
+class ScoreReading(Record):
     """One scorer's answer: ``score`` in [0, 1], or None with the reason why there is none.
 
     ``broken``: the scorer failed, which says nothing about the candidate. ``invalid``: it ran, and what it gave is no
@@ -189,37 +156,9 @@ class ScoreReading:
             return ()
         return tuple(score for score in self.repeats if score is not None) or (self.score,)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "dimension": self.dimension,
-            "score": self.score,
-            "reason": self.reason,
-            "scorer": self.scorer,
-            "seconds": self.seconds,
-            "broken": self.broken,
-            "invalid": self.invalid,
-            "judgement": None if self.judgement is None else self.judgement.to_json(),
-            "repeats": list(self.repeats),
-        }
-
     def with_judgement(self, judgement: Judgement | None) -> ScoreReading:
         """Return the same reading with what an evaluator said."""
         return self if judgement is None else replace(self, judgement=judgement)
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> ScoreReading:
-        judgement = fields.section_or_none("judgement")
-        return cls(
-            dimension=fields.text("dimension"),
-            score=fields.number_or_none("score"),
-            reason=fields.text("reason"),
-            scorer=fields.text("scorer"),
-            seconds=fields.number("seconds"),
-            broken=fields.text_or_none("broken"),
-            invalid=fields.text_or_none("invalid"),
-            judgement=None if judgement is None else Judgement.from_json(judgement),
-            repeats=fields.numbers_or_none("repeats"),
-        )
 
 
 class Repeats(NamedTuple):
@@ -238,7 +177,7 @@ class Repeats(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
+class Analysis(Record):
     """Seed 2's output analysis of a generator run. ``completed`` is the generator's own claim, not a verdict."""
 
     artifacts_modified: tuple[str, ...] = ()
@@ -247,25 +186,12 @@ class Analysis:
     completed: bool = False
     errors: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "artifacts_modified": list(self.artifacts_modified), "errors": list(self.errors)}
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> Analysis:
-        return cls(
-            artifacts_modified=fields.texts("artifacts_modified"),
-            tokens_used=fields.integer_or_none("tokens_used"),
-            success=fields.boolean("success"),
-            completed=fields.boolean("completed"),
-            errors=fields.texts("errors"),
-        )
-
 
 ANALYSIS_UNKNOWN: Final = Analysis()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IterationRecord:
+class IterationRecord(FileRecord):
     """One acknowledged iteration, as written once to ``metrics.json``.
 
     ``quality_score`` is 0–100, or None when the iteration could not be scored; then ``status`` says why and it is never selected.
@@ -303,74 +229,6 @@ class IterationRecord:
     commits: tuple[str, ...] = ()
     tampering: tuple[str, ...] = ()
     failure: FailureKind | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what ``metrics.json`` holds: seed 2's fields first, in its order."""
-        return {
-            "format": FORMAT,
-            "iteration_number": self.iteration_number,
-            "timestamp": self.timestamp,
-            "quality_score": self.quality_score,
-            "quality_delta": self.quality_delta,
-            "dimensions": dict(self.dimensions),
-            "tokens_used": self.tokens_used,
-            "token_cost_usd": self.token_cost_usd,
-            "execution_time_ms": self.execution_time_ms,
-            "verification_status": self.verification_status,
-            "snapshot_path": self.snapshot_path,
-            "artifacts": list(self.artifacts),
-            "reflections": list(self.reflections),
-            "artifacts_detail": [detail.to_json() for detail in self.artifacts_detail],
-            "status": self.status,
-            "status_reason": self.status_reason,
-            "readings": [reading.to_json() for reading in self.readings],
-            "checks": [check.to_json() for check in self.checks],
-            "reasons": list(self.reasons),
-            "analysis": self.analysis.to_json(),
-            "usage": self.usage.to_json(),
-            "attempt": self.attempt,
-            "parent": self.parent,
-            "batch": self.batch,
-            "candidate": self.candidate,
-            "nonce": self.nonce,
-            "commits": list(self.commits),
-            "tampering": list(self.tampering),
-            "failure": self.failure,
-        }
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> IterationRecord:
-        """Read ``metrics.json``. Errors: :class:`jumar.errors.StoreDamagedError` that names the field."""
-        return cls(
-            iteration_number=fields.integer("iteration_number"),
-            timestamp=fields.text("timestamp"),
-            quality_score=fields.number_or_none("quality_score"),
-            quality_delta=fields.number_or_none("quality_delta"),
-            dimensions=MappingProxyType(fields.numbers("dimensions")),
-            tokens_used=fields.integer_or_none("tokens_used"),
-            token_cost_usd=fields.number_or_none("token_cost_usd"),
-            execution_time_ms=fields.number_or_none("execution_time_ms"),
-            verification_status=cast("Verification", fields.choice("verification_status", VERIFICATIONS)),
-            snapshot_path=fields.text("snapshot_path"),
-            artifacts=fields.texts("artifacts"),
-            reflections=fields.texts("reflections"),
-            artifacts_detail=tuple(ArtifactDetail.from_json(item) for item in fields.sections("artifacts_detail")),
-            status=cast("Status", fields.choice("status", STATUSES)),
-            status_reason=fields.text("status_reason"),
-            readings=tuple(ScoreReading.from_json(item) for item in fields.sections("readings")),
-            checks=tuple(CheckResult.from_json(item) for item in fields.sections("checks")),
-            reasons=fields.texts("reasons"),
-            analysis=Analysis.from_json(fields.section("analysis")),
-            usage=Usage.from_json(fields.section("usage")),
-            attempt=fields.integer_or_none("attempt"),
-            parent=fields.integer_or_none("parent"),
-            batch=fields.integer_or_none("batch"),
-            candidate=fields.integer_or_none("candidate"),
-            nonce=fields.text("nonce"),
-            commits=fields.texts("commits"),
-            tampering=fields.texts("tampering"),
-            failure=cast("FailureKind | None", fields.choice("failure", FAILURES) if fields.data.get("failure") else None),
-        )
 
     def view(self) -> IterationView:
         """Return the part of the record that decisions are made from."""
