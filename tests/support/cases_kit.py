@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jumar.cases.ranking import rank_case
-from jumar.cases.records import CaseBest, CaseEnd, CaseIteration, RoleFile, StepRecord
+from jumar.cases.records import CaseBest, CaseEnd, CaseIteration, RoleFile, StepRecord, TieBreak
 from jumar.cases.store.case_store import CaseStore, role_file
 from jumar.cases.store.layout import RunPaths
 from jumar.cases.store.run_store import CaseSource, RunStore, create_run
@@ -150,8 +150,7 @@ def finish(store: CaseStore, order: LexicographicOrder = ORDER, *, select: str =
             best_iter=chosen.number,
             selected_by="best" if select == "best" else "last",
             values=chosen.values,
-            prefer_earlier_iter="earlier_iter" in order.tie_breaks,
-            prefer_smaller_diff="smaller_diff" in order.tie_breaks,
+            tie_break=TieBreak(prefer_earlier_iter="earlier_iter" in order.tie_breaks, prefer_smaller_diff="smaller_diff" in order.tie_breaks),
             files=chosen.outputs,
             order=tuple(key.name for key in order.keys),
             runner_up=ranking.runner_up,

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from jumar.cases.events import CaseEnded, CaseListener, CaseStarted, IterationMade, tell
 from jumar.cases.iteration import IterationRunner
 from jumar.cases.ranking import case_parent, rank_case, stop_case
-from jumar.cases.records import CaseBest, CaseEnd, CaseIteration, CaseLimits, CaseStop
+from jumar.cases.records import CaseBest, CaseEnd, CaseIteration, CaseLimits, CaseStop, TieBreak
 from jumar.cases.settings import ChainSettings
 from jumar.cases.store.case_reader import CaseReader
 from jumar.cases.store.case_store import CaseStore
@@ -148,8 +148,7 @@ def choose_bundle(iterations: Sequence[CaseIteration], settings: ChainSettings) 
         best_iter=chosen.number,
         selected_by="best" if best else "last",
         values=chosen.values,
-        prefer_earlier_iter="earlier_iter" in ties,
-        prefer_smaller_diff="smaller_diff" in ties,
+        tie_break=TieBreak(prefer_earlier_iter="earlier_iter" in ties, prefer_smaller_diff="smaller_diff" in ties),
         files=MappingProxyType(dict(chosen.outputs)),
         order=settings.order.words,
         runner_up=ranking.runner_up if best else None,

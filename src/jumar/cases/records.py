@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Literal, cast, get_args
+from typing import Final, Literal, get_args
 
-from jumar.core.codec import FORMAT, Fields
+from jumar.core.codec import Fields
+from jumar.core.record import FileRecord, Record, stored
 from jumar.model.records import IterationView, Usage
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "RoleFile",
     "StepRecord",
     "StoppedBy",
+    "TieBreak",
     "shown_ranking",
 ]
 
@@ -42,32 +44,16 @@ CHAIN_NAME: Final = "causal_chain_completeness"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoleFile:
+class RoleFile(Record):
     """One file of a record: where it is, what is in it."""
 
     path: str
     sha256: str
     size: int
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> RoleFile:
-        return cls(path=fields.text("path"), sha256=fields.text("sha256"), size=fields.integer("size"))
-
-
-def _files_to_json(files: Mapping[str, RoleFile]) -> dict[str, Any]:
-    return {role: found.to_json() for role, found in files.items()}
-
-
-def _files_from_json(fields: Fields, name: str) -> Mapping[str, RoleFile]:
-    section = fields.section(name)
-    return MappingProxyType({role: RoleFile.from_json(section.section(role)) for role in section.data})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepRecord:
+class StepRecord(Record):
     """One run of one step, paid for. ``outcome`` ``lost`` means that its process died and nothing more is known."""
 
     attempt: int
@@ -81,48 +67,27 @@ class StepRecord:
     outputs: Mapping[str, RoleFile] = field(default_factory=lambda: MappingProxyType(dict[str, RoleFile]()))
     notes: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "attempt": self.attempt,
-            "step": self.step,
-            "outcome": self.outcome,
-            "seconds": self.seconds,
-            "exit_code": self.exit_code,
-            "detail": self.detail,
-            "output_tail": self.output_tail,
-            "usage": self.usage.to_json(),
-            "outputs": _files_to_json(self.outputs),
-            "notes": list(self.notes),
-        }
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> StepRecord:
-        return cls(
-            attempt=fields.integer("attempt"),
-            step=fields.text("step"),
-            outcome=cast("StepOutcome", fields.choice("outcome", get_args(StepOutcome))),
-            seconds=fields.number_or_none("seconds"),
-            exit_code=fields.integer_or_none("exit_code"),
-            detail=fields.text("detail"),
-            output_tail=fields.text("output_tail"),
-            usage=Usage.from_json(fields.section("usage")),
-            outputs=_files_from_json(fields, "outputs"),
-            notes=fields.texts("notes"),
-        )
-
 
 def shown_ranking(values: Mapping[str, float | None]) -> dict[str, float | None]:
     """Return the values under the names that ``best.json`` has: ``chain`` is called ``causal_chain_completeness``."""
     return {CHAIN_NAME if name == "chain" else name: value for name, value in values.items()}
 
 
-def _inner_ranking(section: Fields) -> Mapping[str, float | None]:
+def _no_values() -> Mapping[str, float | None]:
+    return MappingProxyType({})
+
+
+def _inner_ranking(fields: Fields, key: str) -> Mapping[str, float | None]:
+    section = fields.section(key)
     names = {name: "chain" if name == CHAIN_NAME else name for name in section.data}
     return MappingProxyType({inner: section.number_or_none(name) for name, inner in names.items()})
 
 
+RANKING: Final = stored("ranking", write=shown_ranking, read=_inner_ranking)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseIteration:
+class CaseIteration(FileRecord):
     """One iteration of one case (``iteration.json``).
 
     ``values`` are the judge's scores by the name of their key, None where there is none. ``diff`` is the size of the
@@ -131,10 +96,10 @@ class CaseIteration:
     """
 
     case: int
-    number: int
+    number: int = field(metadata=stored("iteration"))
     status: CaseStatus
     reason: str = ""
-    values: Mapping[str, float | None] = field(default_factory=lambda: MappingProxyType(dict[str, "float | None"]()))
+    values: Mapping[str, float | None] = field(default_factory=_no_values, metadata=RANKING)
     diff: float | None = None
     parent: int | None = None
     started_at: str = ""
@@ -153,63 +118,18 @@ class CaseIteration:
         keys = {name: value for name, value in {**self.values, "diff": self.diff}.items() if value is not None}
         return IterationView(number=self.number, score=None, keys=MappingProxyType(keys))
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "case": self.case,
-            "iteration": self.number,
-            "status": self.status,
-            "reason": self.reason,
-            "ranking": shown_ranking(self.values),
-            "diff": self.diff,
-            "parent": self.parent,
-            "started_at": self.started_at,
-            "ended_at": self.ended_at,
-            "nonce": self.nonce,
-            "outputs": _files_to_json(self.outputs),
-            "steps": [step.to_json() for step in self.steps],
-        }
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> CaseIteration:
-        return cls(
-            case=fields.integer("case"),
-            number=fields.integer("iteration"),
-            status=cast("CaseStatus", fields.choice("status", CASE_STATUSES)),
-            reason=fields.text("reason"),
-            values=_inner_ranking(fields.section("ranking")),
-            diff=fields.number_or_none("diff"),
-            parent=fields.integer_or_none("parent"),
-            started_at=fields.text("started_at"),
-            ended_at=fields.text("ended_at"),
-            nonce=fields.text("nonce"),
-            outputs=_files_from_json(fields, "outputs"),
-            steps=tuple(StepRecord.from_json(item) for item in fields.sections("steps")),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CarriedFrom:
+class CarriedFrom(Record):
     """The case and iteration whose outputs a case started from, and whether they were the best or the last."""
 
     case: int
-    iteration: int
+    iteration: int = field(metadata=stored("iter"))
     selected_by: Literal["best", "last"]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"case": self.case, "iter": self.iteration, "selected_by": self.selected_by}
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> CarriedFrom:
-        return cls(
-            case=fields.integer("case"),
-            iteration=fields.integer("iter"),
-            selected_by=cast("Any", fields.choice("selected_by", ("best", "last"))),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseInputs:
+class CaseInputs(FileRecord):
     """What a case started from (``inputs/inputs_case_02.json``): its report and prompt, and every carried role."""
 
     case: int
@@ -217,41 +137,31 @@ class CaseInputs:
     files: Mapping[str, RoleFile]
     carried_from: CarriedFrom | None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "case": self.case,
-            "case_id": self.case_id,
-            "files": _files_to_json(self.files),
-            "carried_from": None if self.carried_from is None else self.carried_from.to_json(),
-        }
 
-    @classmethod
-    def from_json(cls, fields: Fields) -> CaseInputs:
-        carried = fields.section_or_none("carried_from")
-        return cls(
-            case=fields.integer("case"),
-            case_id=fields.text("case_id"),
-            files=_files_from_json(fields, "files"),
-            carried_from=None if carried is None else CarriedFrom.from_json(carried),
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TieBreak(Record):
+    """What decides between equal iterations, in seed 3's words."""
+
+    prefer_earlier_iter: bool
+    prefer_smaller_diff: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseBest:
+class CaseBest(FileRecord):
     """The pointer to a case's best iteration (``best.json``): seed 3's fields, and why it is that one.
 
-    ``files`` are the copies in the bundle by role. ``runner_up`` is the second of the order, None when there is none, and
-    ``margin`` the difference between the two in the key that decided (0 when a tie-break did). ``last`` is the last complete
+    ``files`` are the copies in the bundle by role, ``paths`` where each role of the run is, None where the iteration has no such
+    file. ``runner_up`` is the second of the order, None when there is none, and ``margin`` the difference between the two in the
+    key that decided (0 when a tie-break did). ``last`` is the last complete
     iteration and what it scored.
     """
 
     case: int
     best_iter: int
     selected_by: Literal["best", "last"]
-    values: Mapping[str, float | None]
-    prefer_earlier_iter: bool
-    prefer_smaller_diff: bool
+    values: Mapping[str, float | None] = field(metadata=RANKING)
+    tie_break: TieBreak
+    paths: Mapping[str, str | None] = field(default_factory=lambda: MappingProxyType(dict[str, "str | None"]()))
     files: Mapping[str, RoleFile]
     order: tuple[str, ...]
     runner_up: int | None = None
@@ -259,48 +169,7 @@ class CaseBest:
     decided_by: str | None = None
     explanation: str = ""
     last_iter: int
-    last_values: Mapping[str, float | None]
-
-    def to_json(self, roles: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return the document; every one of ``roles`` has a path, null where the iteration has no such file."""
-        names = dict.fromkeys((*roles, *self.files))
-        return {
-            "format": FORMAT,
-            "case": self.case,
-            "best_iter": self.best_iter,
-            "selected_by": self.selected_by,
-            "ranking": shown_ranking(self.values),
-            "tie_break": {"prefer_earlier_iter": self.prefer_earlier_iter, "prefer_smaller_diff": self.prefer_smaller_diff},
-            "paths": {name: self.files[name].path if name in self.files else None for name in names},
-            "files": _files_to_json(self.files),
-            "order": list(self.order),
-            "runner_up": self.runner_up,
-            "margin": self.margin,
-            "decided_by": self.decided_by,
-            "explanation": self.explanation,
-            "last_iter": self.last_iter,
-            "last_ranking": shown_ranking(self.last_values),
-        }
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> CaseBest:
-        tie_break = fields.section("tie_break")
-        return cls(
-            case=fields.integer("case"),
-            best_iter=fields.integer("best_iter"),
-            selected_by=cast("Any", fields.choice("selected_by", ("best", "last"))),
-            values=_inner_ranking(fields.section("ranking")),
-            prefer_earlier_iter=tie_break.boolean("prefer_earlier_iter"),
-            prefer_smaller_diff=tie_break.boolean("prefer_smaller_diff"),
-            files=_files_from_json(fields, "files"),
-            order=fields.texts("order"),
-            runner_up=fields.integer_or_none("runner_up"),
-            margin=fields.number_or_none("margin"),
-            decided_by=fields.text_or_none("decided_by"),
-            explanation=fields.text("explanation"),
-            last_iter=fields.integer("last_iter"),
-            last_values=_inner_ranking(fields.section("last_ranking")),
-        )
+    last_values: Mapping[str, float | None] = field(metadata=stored("last_ranking", write=shown_ranking, read=_inner_ranking))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +198,7 @@ class CaseStop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseEnd:
+class CaseEnd(FileRecord):
     """How a case ended (``case.json``). ``best_iter`` is None when no iteration is valid."""
 
     case: int
@@ -338,17 +207,3 @@ class CaseEnd:
     iterations: int
     best_iter: int | None
     ended_at: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, **asdict(self)}
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> CaseEnd:
-        return cls(
-            case=fields.integer("case"),
-            stopped_by=cast("StoppedBy", fields.choice("stopped_by", STOPPED_BY)),
-            detail=fields.text("detail"),
-            iterations=fields.integer("iterations"),
-            best_iter=fields.integer_or_none("best_iter"),
-            ended_at=fields.text("ended_at"),
-        )

@@ -118,9 +118,9 @@ class CaseStore(CaseReader):
         try:
             with files.as_write_error("write", self.paths.best):
                 copies = self._copy(best, roles, temporary)
-                whole = replace(best, files=MappingProxyType(copies))
-                document = encode(whole.to_json(tuple(roles)), sealed=True)
-                files.replace_file(temporary / "best.json", document)
+                paths = {name: copies[name].path if name in copies else None for name in (*roles, *copies)}
+                whole = replace(best, files=MappingProxyType(copies), paths=MappingProxyType(paths))
+                files.replace_file(temporary / "best.json", encode(whole.to_json(), sealed=True))
                 files.sync_tree(temporary)
                 files.rename_new(temporary, self.paths.best)
         except BaseException:
