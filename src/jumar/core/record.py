@@ -89,6 +89,7 @@ class _Slot(NamedTuple):
     name: str
     key: str
     kind: _Kind
+    plainly: frozenset[type]  # values of these types need no second look
     default: Callable[[], Any] | None
     read: Callable[[Fields, str], Any] | None
     omit: bool
@@ -105,27 +106,32 @@ def load(record: type[T], fields: Fields, *, without: Collection[str] = ()) -> T
     names the file and the field.
     """
     values: dict[str, Any] = {}
+    data = fields.data
     for slot in _slots(record):
-        if slot.name not in without:
-            values[slot.name] = _value(slot, fields)
+        name, key, kind, plainly, default, read, _omit = slot
+        if name in without:
+            continue
+        if read is not None:
+            values[name] = read(fields, key)
+        elif key in data:
+            value = data[key]
+            values[name] = value if type(value) in plainly else _checked(kind, value, key, fields)
+        elif default is not None:
+            values[name] = default()
+        else:
+            raise fields.wrong(key, kind.wanted)
     return record(**values)
 
 
-def _value(slot: _Slot, fields: Fields) -> Any:
-    _name, key, kind, default, read, _omit = slot
-    if read is not None:
-        return read(fields, key)
-    if key not in fields.data:
-        if default is None:
-            raise fields.wrong(key, kind.wanted)
-        return default()
-    value = fields.data[key]
-    if type(value) not in kind.types or (type(value) in _NUMBERS and not is_finite(value)):
-        raise fields.wrong(key, kind.wanted)
-    if kind.convert is None or value is None:
+def _checked(kind: _Kind, value: Any, key: str, fields: Fields) -> Any:
+    """Return the value of a field from what JSON has. Errors: :class:`StoreDamagedError`."""
+    types, wanted, convert, _write = kind
+    if type(value) not in types or (type(value) in _NUMBERS and float in types and not is_finite(value)):
+        raise fields.wrong(key, wanted)
+    if convert is None or value is None:
         return value
     try:
-        return kind.convert(value, f"{fields.where}: {key}")
+        return convert(value, f"{fields.where}: {key}")
     except _RefusedError as refused:
         raise fields.wrong(key, str(refused)) from None
 
@@ -133,7 +139,7 @@ def _value(slot: _Slot, fields: Fields) -> Any:
 def dump(record: object) -> dict[str, Any]:
     """Return the JSON object of a record: its fields in order, tuples as lists, mappings as dicts, sets sorted."""
     data: dict[str, Any] = {}
-    for name, key, kind, _default, _read, omit in _slots(type(record)):
+    for name, key, kind, _plainly, _default, _read, omit in _slots(type(record)):
         value = getattr(record, name)
         if value is not None or not omit:
             data[key] = value if value is None or kind.write is None else kind.write(value)
@@ -158,7 +164,8 @@ def _slot(field: dataclasses.Field[Any], kind: _Kind) -> _Slot:
         default = functools.partial(_same, None)
     if special.write is not None:
         kind = kind._replace(write=special.write)
-    return _Slot(field.name, special.key or field.name, kind, default, special.read, special.omit)
+    plainly = kind.types & ({NoneType} if kind.convert or float in kind.types else {NoneType, str, int, bool})
+    return _Slot(field.name, special.key or field.name, kind, plainly, default, special.read, special.omit)
 
 
 def _same(value: Any) -> Any:
@@ -263,7 +270,7 @@ def _mapping(item: _Kind) -> _Kind:
 
 
 def _member(kind: _Kind, fields: Fields, key: str) -> Any:
-    return _value(_Slot(key, key, kind, None, None, omit=False), fields)
+    return _checked(kind, fields.data[key], key, fields)
 
 
 def _written(kind: _Kind, value: Any) -> Any:

@@ -22,7 +22,6 @@ from jumar.errors import JumarError, NotFoundError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile, compose, paths_listed
 from jumar.loop.store.integrity.trust import Trust
 from jumar.loop.store.layout import LoopPaths, iteration_name, natural
-from jumar.loop.store.quick_attempts import read_light_attempt
 from jumar.loop.store.reading import (
     Listing,
     attempt_names,
@@ -35,7 +34,6 @@ from jumar.loop.store.reading import (
     read_record,
     read_view,
 )
-from jumar.loop.store.settled import Settled
 from jumar.loop.store.staging import ARTIFACTS, MANIFEST, METRICS, Pending, read_pending
 from jumar.loop.store.tree_start import TreeStart
 from jumar.model.attempts import Attempt
@@ -79,7 +77,6 @@ class LoopReader:
         self._ordered: tuple[IterationView, ...] | None = None
         self._known_attempts: dict[int, Attempt] = {}
         self._all_attempts: tuple[Attempt, ...] | None = None
-        self.settled = Settled(self.paths, self.trust)
         self._known_decisions: dict[int, Decision] = {}
         self._all_decisions: tuple[Decision, ...] | None = None
         self._known_readings: dict[int, Reading] = {}
@@ -142,12 +139,10 @@ class LoopReader:
         if self._all_attempts is None:
             starts, ends = attempt_names(self._attempts.names)
             known = self._known_attempts
-            if not known and len(ends) >= self.settled.at_once:
-                known.update((number, attempt) for number, attempt in self.settled.read().items() if number in ends)
             for number in starts:
                 found = known.get(number)
                 if found is None or (found.end is None and number in ends):
-                    known[number] = read_light_attempt(self.paths, number, ended=number in ends, read=self.trust.read)
+                    known[number] = read_attempt(self.paths, number, ended=number in ends, read=self.trust.read, whole=False)
             self._all_attempts = tuple(known[number] for number in sorted(starts))
         return self._all_attempts
 

@@ -186,7 +186,6 @@ class LoopStore(LoopReader):
             except FileExistsError as error:
                 raise UsageError(f"attempt {number} of loop '{self.loop_id}' has ended already") from error
             self._note_attempt(Attempt(start=started, end=end))
-            self.settled.grow(self.attempts())
 
     def _write(self, path: Path, data: Mapping[str, Any]) -> None:
         files.write_once(path, encode(data, sealed=True, place=place_of(self.nonce, path)))

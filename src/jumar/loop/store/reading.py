@@ -6,27 +6,23 @@ attempts and decisions are written once.
 
 from __future__ import annotations
 
-import functools
-import json
-import math
 import os
 import stat
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from sys import intern
-from types import MappingProxyType, NoneType
-from typing import Any, Final, cast
+from typing import Final
 
-from jumar.core.codec import FORMAT, decode
+from jumar.core.codec import decode
 from jumar.core.files import names_in, read_store_file
+from jumar.core.record import load
 from jumar.errors import StoreDamagedError
 from jumar.loop.store.layout import LoopPaths, iteration_number, natural
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision
 from jumar.model.readings import Reading
-from jumar.model.records import FAILURES, STATUSES, VERIFICATIONS, IterationRecord, IterationView, Status, Verdict, Verification
+from jumar.model.records import IterationRecord, IterationView
 
 __all__ = [
     "ACCEPTED",
@@ -105,79 +101,15 @@ def read_record(path: Path, read: Read = read_store_file) -> tuple[IterationReco
     return IterationRecord.from_json(fields), fields.integer_or_none("artifacts_base")
 
 
+_NOT_VIEWED: Final = frozenset({"artifacts", "artifacts_detail", "reflections", "reasons"})
+
+
 def read_view(path: str, number: int, read: Read = read_store_file) -> IterationView:
     """Read of a ``metrics.json`` what decisions are made from. Errors: :class:`StoreDamagedError` that names file and field."""
-    data = read(path)
-    view = _quick_view(data)
-    if view is None:
-        view = IterationRecord.from_json(decode(data, path)).view()
+    view = load(IterationRecord, decode(read(path), path), without=_NOT_VIEWED).view()
     if view.number != number:
         raise StoreDamagedError(f"{path}: holds iteration {view.number}, its directory says {number}; was it renamed by hand?")
     return view
-
-
-def _quick_view(data: bytes) -> IterationView | None:
-    """Return the view when the file is as expected; None leaves it to the slow way to say what is wrong."""
-    try:
-        found: Any = json.loads(data)
-        if type(found["format"]) is not int or found["format"] > FORMAT:
-            return None
-        number, score, dimensions = found["iteration_number"], found["quality_score"], found["dimensions"]
-        verification, status, completed = found["verification_status"], found["status"], found["analysis"]["completed"]
-        failure, tampering = found.get("failure"), found.get("tampering", [])
-        parent, batch, candidate = found.get("parent"), found.get("batch"), found.get("candidate")
-        blocked = found["usage"].get("blocked") if failure == "blocked" else None
-        checks = [bool(check["passed"]) for check in found["checks"] if check["broken"] is None]
-        verdicts = tuple(_verdict(check["name"], check["passed"], check.get("tests")) for check in found["checks"])
-        finite = score is None or (type(score) in {int, float} and math.isfinite(score))
-        finite = finite and all(type(value) in {int, float} and math.isfinite(value) for value in dimensions.values())
-        if any(reading.get("repeats") or _has_converged(reading) for reading in found["readings"]):
-            return None
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
-    if not finite or type(number) is not int or type(completed) is not bool:
-        return None
-    if not all(value is None or type(value) is int for value in (parent, batch, candidate)) or type(tampering) is not list:
-        return None
-    if not (blocked is None or type(blocked) is str):
-        return None
-    if verification not in VERIFICATIONS or status not in STATUSES or (failure is not None and failure not in FAILURES):
-        return None
-    return IterationView(
-        number=number,
-        score=score,
-        verification=cast("Verification", intern(verification)),
-        status=cast("Status", intern(status)),
-        dimensions=MappingProxyType({intern(name): score for name, score in cast("dict[str, float]", dimensions).items()}),
-        failed_checks=checks.count(False) if found["checks"] else None,
-        completed=completed,
-        failure=failure,
-        blocked=blocked,
-        parent=parent,
-        batch=batch,
-        candidate=candidate,
-        verdicts=verdicts,
-        tampered=bool(cast("list[object]", tampering)),
-    )
-
-
-_shared = functools.lru_cache(1024)(Verdict)  # of ten thousand iterations many have the same
-
-
-def _verdict(name: object, passed: object, counts: dict[str, Any] | None) -> Verdict:
-    tests, missing = (None, 0) if counts is None else (counts["passed"], counts["missing"])
-    if type(name) is not str or type(passed) is not bool or type(missing) is not int or type(tests) not in {int, NoneType}:
-        raise TypeError
-    return _shared(name, passed, tests, missing)
-
-
-_NOTHING: Final[dict[str, Any]] = {}
-
-
-def _has_converged(reading: dict[str, Any]) -> bool:
-    """Return whether an evaluator may have converged; the record itself says so."""
-    learned = (reading.get("judgement") or _NOTHING).get("learned") or _NOTHING
-    return learned.get("converged", False) is not False
 
 
 def iteration_numbers(names: set[str]) -> list[int]:
@@ -193,23 +125,25 @@ def attempt_names(names: set[str]) -> tuple[set[int], set[int]]:
     return {each for each in starts if each is not None}, {each for each in ends if each is not None}
 
 
-def read_attempt(paths: LoopPaths, number: int, *, ended: bool, read: Read = read_store_file) -> Attempt:
-    """Read one attempt, output included. Errors: :class:`StoreDamagedError`."""
-    start_path = paths.attempt_start(number)
-    start = AttemptStart.from_json(decode(read(start_path), os.fspath(start_path)))
+_OUTPUT: Final = frozenset({"output_tail", "answers", "tree"})
+
+
+def read_attempt(paths: LoopPaths, number: int, *, ended: bool, read: Read = read_store_file, whole: bool = True) -> Attempt:
+    """Read one attempt; unless ``whole``, as :func:`light` leaves it. Errors: :class:`StoreDamagedError`."""
+    start_path = f"{paths.directory}/attempts/{number:06d}{_START}"
+    start = AttemptStart.from_json(decode(read(start_path), start_path))
     if start.number != number:
         raise StoreDamagedError(f"{start_path}: holds attempt {start.number}; was it renamed by hand?")
     if not ended:
         return Attempt(start=start, end=None)
-    end_path = paths.attempt_end(number)
-    return Attempt(start=start, end=AttemptEnd.from_json(decode(read(end_path), os.fspath(end_path))))
+    end_path = f"{paths.directory}/attempts/{number:06d}{_END}"
+    fields = decode(read(end_path), end_path)
+    return Attempt(start=start, end=load(AttemptEnd, fields, without=() if whole else _OUTPUT))
 
 
 def light(attempt: Attempt) -> Attempt:
     """Return the attempt without output, the scorers' answers and the tree's digest: what is kept of ten thousand of them."""
-    if attempt.end is None or not (attempt.end.output_tail or attempt.end.tree or attempt.end.answers is not None):
-        return attempt
-    return replace(attempt, end=replace(attempt.end, output_tail="", answers=None, tree=None))
+    return attempt if attempt.end is None else replace(attempt, end=replace(attempt.end, output_tail="", answers=None, tree=None))
 
 
 def decision_number(name: str) -> int | None:

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -33,7 +33,6 @@ from jumar.loop.store.reading import (
     read_later_reading,
     read_record,
 )
-from jumar.loop.store.settled import parts_of
 from jumar.loop.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, Pending
 from jumar.model.attempts import Attempt
 from jumar.model.decisions import Decision
@@ -169,7 +168,6 @@ class _Loop:
             pass  # asked for its notes: a view may have any name
         decisions = self._decisions()
         attempts = self._attempts()
-        self._settled(attempts)
         cleaned = cleaned_iterations(decisions)
         records: dict[int, IterationRecord] = {}
         for name in self._check.names(self._paths.iterations):
@@ -238,16 +236,6 @@ class _Loop:
                 self._check.problem(directory, f"iteration {number} is recorded already", "remove this directory")
             self._check.notes.append(f"{self._check.shown(directory)}: waits to be scored, the next run does that")
         return found
-
-    def _settled(self, attempts: Mapping[int, Attempt]) -> None:
-        """Compare what stands for the attempts in one file with the attempts: what is believed has to be what they say."""
-        settled, shown = self._store.settled, self._check.shown(self._store.settled.path)
-        if any(part is None for part in parts_of(settled.path, self._store.nonce)):
-            self._check.notes.append(f"{shown}: is damaged in part; it is derived, and what is damaged is not believed")
-        wrong = [number for number, found in settled.read().items() if number in attempts and attempts[number] != found]
-        if wrong:
-            what = f"says something else of attempt {wrong[0]} than its own files"
-            self._check.problem(settled.path, what, "remove it: it is derived, and made anew")
 
     def _attempts(self) -> dict[int, Attempt]:
         check, directory = self._check, self._paths.attempts
