@@ -18,7 +18,6 @@ from jumar.cli.application import run_application
 from jumar.core import codec
 from jumar.loop.engine import evaluation, placing
 from jumar.loop.engine.recheck import Recheck
-from jumar.loop.store import settled
 from jumar.loop.store.integrity import trust
 from jumar.loop.store.integrity.tamper_check import StoreWatch
 from jumar.loop.workspace.guard import Guard
@@ -31,7 +30,6 @@ ONCE = "recheck"  # at the end of the loop, and the look at what no snapshot hol
 PLACES: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("marks", codec, ("marked",)),
     ("marks", trust, ("origin",)),
-    ("marks", settled, ("digest",)),
     ("watch of the store", StoreWatch, ("arm", "look")),
     ("`protect`, configuration and check files", Guard, ("ready", "put_back", "before_generate", "after_generate")),
     ("`protect`, configuration and check files", Guard, ("before_scoring", "after_scoring")),

@@ -17,7 +17,7 @@ import re
 from pathlib import Path
 from typing import Final, Literal
 
-__all__ = ["MARK", "Origin", "digest", "marked", "origin", "remarked", "state_directory"]
+__all__ = ["MARK", "Origin", "marked", "origin", "remarked", "state_directory"]
 
 MARK: Final = "mark"
 _TAIL: Final = re.compile(rb',\s*"mark": ?"([0-9a-f]{12}):([0-9a-f]{64})"\s*\}\s*\Z')
@@ -74,12 +74,6 @@ def _name(key: bytes) -> bytes:
 
 def _mac(key: bytes, data: bytes, place: str) -> bytes:
     return hmac.digest(key, b"%s\0%s" % (os.fsencode(place), data), "sha256").hex().encode()
-
-
-def digest(data: bytes, place: str) -> str:
-    """Return what only this user's jumar can say of ``data`` at ``place``; a plain SHA-256 where there is no key."""
-    key = _key()
-    return hashlib.sha256(data).hexdigest() if key is None else _mac(key, data, place).decode()
 
 
 def marked(data: bytes, place: str) -> bytes:
