@@ -150,7 +150,9 @@ def finish(store: CaseStore, order: LexicographicOrder = ORDER, *, select: str =
             best_iter=chosen.number,
             selected_by="best" if select == "best" else "last",
             values=chosen.values,
-            tie_break=TieBreak(prefer_earlier_iter="earlier_iter" in order.tie_breaks, prefer_smaller_diff="smaller_diff" in order.tie_breaks),
+            tie_break=TieBreak(
+                prefer_earlier_iter="earlier_iter" in order.tie_breaks, prefer_smaller_diff="smaller_diff" in order.tie_breaks
+            ),
             files=chosen.outputs,
             order=tuple(key.name for key in order.keys),
             runner_up=ranking.runner_up,
