@@ -8,8 +8,6 @@ import click
 
 from jumar.cli.common import DEFAULT_ROOT, DEMO, json_option, print_line, quiet_option
 from jumar.cli.loop.run import run_loop
-from jumar.core.text import escape
-from jumar.errors import ConfigError
 
 __all__ = ["demo_command"]
 
@@ -38,16 +36,11 @@ def demo_command(file: Path | None, out: Path, max_iterations: int | None, *, as
     left. Quality rises while filler goes, peaks, and falls when information goes.
     """
     from jumar.app.run.request import RunRequest
-    from jumar.demo.config import demo_config
-    from jumar.demo.plan import default_file, demo_plan
+    from jumar.demo.plan import default_file, demo_config, read_demo_text, set_up_demo
 
-    plan = demo_plan(file or default_file())
-    if plan.notice is not None and not quiet:
-        print_line("note", plan.notice, err=True)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / plan.document).write_bytes(plan.content)
-    except OSError as error:
-        raise ConfigError(f"cannot set up the demo in {escape(str(out))}: {error.strerror}") from None
-    request = RunRequest(config=demo_config(plan, max_iterations), base=out, root=out / DEFAULT_ROOT, new=True)
+    text, notice = read_demo_text(file or default_file())
+    if notice is not None and not quiet:
+        print_line("note", notice, err=True)
+    set_up_demo(out, text)
+    request = RunRequest(config=demo_config(out, text, max_iterations), base=out, root=out / DEFAULT_ROOT, new=True)
     return run_loop(request, as_json=as_json, quiet=quiet)
