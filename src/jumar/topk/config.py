@@ -1,4 +1,4 @@
-"""Every strategy's parameters as a model, with their bounds, and the retrieval settings that are made of them.
+"""Every strategy's parameters as a model, made from the strategy, and the retrieval settings that are made of them.
 
 The only module here that needs pydantic. A configuration is frozen, closed to unknown keys, and builds whenever it is valid:
 :func:`jumar.topk.create_selection_strategy` takes it as it is.
@@ -7,36 +7,18 @@ The only module here that needs pydantic. A configuration is frozen, closed to u
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Optional, Self, Union, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model, field_validator, model_validator
 
 from jumar.topk.base import refuse_untold, similarity_defaults
-from jumar.topk.contract import SCALES
-from jumar.topk.registry import create_selection_strategy, strategy_class
+from jumar.topk.contract import SCALES, SimilarityDefault
+from jumar.topk.registry import STRATEGIES, create_selection_strategy, strategy_class
 from jumar.topk.result import Scale
 
-__all__ = [
-    "CONFIGS",
-    "AdaptiveKSelectionConfig",
-    "ClusterSelectionConfig",
-    "ConformalSelectionConfig",
-    "ElbowSelectionConfig",
-    "EntropySelectionConfig",
-    "ExpectedF1SelectionConfig",
-    "FixedKSelectionConfig",
-    "LargestGapSelectionConfig",
-    "NormalizedEntropySelectionConfig",
-    "OtsuSelectionConfig",
-    "PipelineConfig",
-    "RatioToTopSelectionConfig",
-    "RetrievalConfig",
-    "ScoreThresholdSelectionConfig",
-    "SelectionConfig",
-    "SelectionStrategyConfig",
-    "Settings",
-]
+__all__ = ["CONFIGS", "PipelineConfig", "RetrievalConfig", "SelectionConfig", "SelectionStrategyConfig", "Settings"]
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Size = Annotated[int, Field(ge=1, strict=True)]
@@ -82,160 +64,59 @@ class SelectionConfig(BaseModel):
         return self
 
 
-class ElbowSelectionConfig(SelectionConfig):
-    """Configuration of the elbow: cut before the first large relative drop."""
-
-    strategy: Literal["elbow"] = "elbow"
-    drop_threshold: Number = Field(default=0.15, gt=0, lt=1, description="Smallest relative drop that cuts")
-    min_score: Number | None = Field(default=0.5, description="Absolute minimum score")
-
-
-class AdaptiveKSelectionConfig(SelectionConfig):
-    """Configuration of adaptive-k: cut after the first gap above alpha × the mean gap."""
-
-    strategy: Literal["adaptive_k"] = "adaptive_k"
-    alpha: Number = Field(default=1.5, ge=0.5, le=5.0, description="A gap of alpha × the mean gap cuts: higher keeps more")
-    min_score: Number | None = Field(default=0.4, description="Absolute minimum score")
+_CHECKED: Final[Mapping[Any, Any]] = {
+    float: Number,
+    float | None: Optional[Number],  # noqa: UP045 - at run time
+    int: Annotated[int, Field(strict=True)],
+}
 
 
-class EntropySelectionConfig(SelectionConfig):
-    """Configuration of the entropy: one of three sizes, by how alike the scores are; low ≤ medium ≤ high."""
-
-    strategy: Literal["entropy"] = "entropy"
-    low_entropy_k: Size = Field(default=3, description="Items below 1 nat")
-    medium_entropy_k: Size = Field(default=5, description="Items from 1 to 2 nats")
-    high_entropy_k: Size = Field(default=10, description="Items from 2 nats up")
-    min_score: Number | None = Field(default=0.3, description="Absolute minimum score")
-
-
-class ClusterSelectionConfig(SelectionConfig):
-    """Configuration of clustering: the best of each group of scores."""
-
-    strategy: Literal["clustering"] = "clustering"
-    eps: Number = Field(default=0.1, gt=0, description="Largest distance between neighbours in a cluster")
-    min_cluster_size: Size = Field(default=2, description="Items that make a cluster")
-    top_per_cluster: Size = Field(default=3, description="Items kept of each cluster")
-    min_score: Number | None = Field(default=0.4, description="Absolute minimum score")
-
-
-class FixedKSelectionConfig(SelectionConfig):
-    """Configuration of the baseline: always the same number."""
-
-    strategy: Literal["fixed_k"] = "fixed_k"
-    k: Size = Field(default=5, description="Items to keep")
-    min_score: Number | None = Field(default=None, description="Absolute minimum score; none when absent")
+def _model(name: str) -> type[SelectionConfig]:
+    """Return the configuration of the strategy called ``name``: its parameters, with the bounds that they have in files."""
+    strategy: Any = strategy_class(name)
+    hints = get_type_hints(strategy)
+    declared: dict[str, Any] = {"strategy": (Literal[name], name)}
+    for parameter in fields(strategy):
+        hint, default, told = hints[parameter.name], parameter.default, parameter.metadata
+        plain: Any = float(default) if isinstance(default, SimilarityDefault) else default
+        described = Field(default=plain, description=told.get("description"), **told.get("bounds", {}))
+        declared[parameter.name] = (_CHECKED.get(hint, hint), described)
+    del declared["scale"]  # the base class has it, first
+    return create_model(
+        strategy.__name__.replace("Strategy", "Config"),
+        __base__=SelectionConfig,
+        __module__=__name__,
+        __doc__=f"Configuration of {name}. {strategy.__doc__.partition(chr(10))[0]}",
+        **declared,
+    )
 
 
-class OtsuSelectionConfig(SelectionConfig):
-    """Configuration of the natural break: where the two sides differ most."""
+CONFIGS: Final[Mapping[str, type[SelectionConfig]]] = MappingProxyType({name: _model(name) for name in STRATEGIES})
+"""Every strategy's configuration by the strategy's name. The module has each under its own name too: ``ElbowSelectionConfig``."""
 
-    strategy: Literal["otsu"] = "otsu"
-    min_score: Number | None = Field(default=None, description="Absolute minimum score; none when absent")
+globals().update({model.__name__: model for model in CONFIGS.values()})
 
+if TYPE_CHECKING:
 
-class LargestGapSelectionConfig(SelectionConfig):
-    """Configuration of the largest gap, with a floor for weak tops."""
+    def __getattr__(name: str) -> Any: ...
 
-    strategy: Literal["largest_gap"] = "largest_gap"
-    min_top: Number | None = Field(default=None, description="With a best score below it, only min_k is kept")
-    min_score: Number | None = Field(default=None, description="Absolute minimum score; none when absent")
-
-
-class RatioToTopSelectionConfig(SelectionConfig):
-    """Configuration of a share of the best score."""
-
-    strategy: Literal["ratio_to_top"] = "ratio_to_top"
-    ratio: Number = Field(default=0.7, gt=0, lt=1, description="Smallest share of the best score that is kept")
-    min_score: Number | None = Field(default=None, description="Absolute minimum score; none when absent")
-
-
-class ScoreThresholdSelectionConfig(SelectionConfig):
-    """Configuration of a plain threshold."""
-
-    strategy: Literal["score_threshold"] = "score_threshold"
-    threshold: Number = Field(default=0.5, description="Score from which on items are kept; of distances, up to which")
-
-
-class NormalizedEntropySelectionConfig(SelectionConfig):
-    """Configuration of the evenness, 0 to 1: one of three sizes; low ≤ high, and the sizes low ≤ medium ≤ high."""
-
-    strategy: Literal["entropy_normalized"] = "entropy_normalized"
-    low_entropy_k: Size = Field(default=3, description="Items below an evenness of low")
-    medium_entropy_k: Size = Field(default=8, description="Items from low to high")
-    high_entropy_k: Size = Field(default=12, description="Items from high up")
-    low: Number = Field(default=0.75, ge=0, le=1, description="Evenness below which the scores point at few")
-    high: Number = Field(default=0.9, ge=0, le=1, description="Evenness from which on the scores are all alike")
-    min_score: Number | None = Field(default=None, description="Absolute minimum score; none when absent")
-
-
-class ConformalSelectionConfig(SelectionConfig):
-    """Configuration of a recall target: a threshold that was fitted on labelled queries."""
-
-    strategy: Literal["conformal"] = "conformal"
-    threshold: Number | None = Field(default=None, description="The fitted threshold; up to max_k are kept without one")
-    recall: Number = Field(default=0.9, gt=0, lt=1, description="Mean recall that the threshold was fitted for")
-    on: Literal["score", "ratio"] = Field(default="score", description="What is compared: the score, or its share of the best")
-    queries: Annotated[int, Field(ge=0, strict=True)] = Field(default=0, description="Labelled queries it was fitted on")
-
-
-class ExpectedF1SelectionConfig(SelectionConfig):
-    """Configuration of the largest expected F: how a score becomes a probability."""
-
-    strategy: Literal["expected_f1"] = "expected_f1"
-    slope: Number = Field(default=8.0, description="Weight of the score in the logit")
-    intercept: Number = Field(default=-4.0, description="The logit's constant")
-    rank_slope: Number = Field(default=-0.5, description="Weight of ln(rank) in the logit")
-    unseen: Number = Field(default=0.0, ge=0, description="Relevant items expected beyond those given")
-    beta: Number = Field(default=1.0, gt=0, description="Above 1, recall weighs more than precision")
-    min_score: Number | None = Field(default=None, description="Absolute minimum score; none when absent")
-
-
-SelectionStrategyConfig = Annotated[
-    ElbowSelectionConfig
-    | AdaptiveKSelectionConfig
-    | EntropySelectionConfig
-    | ClusterSelectionConfig
-    | FixedKSelectionConfig
-    | OtsuSelectionConfig
-    | LargestGapSelectionConfig
-    | RatioToTopSelectionConfig
-    | ScoreThresholdSelectionConfig
-    | NormalizedEntropySelectionConfig
-    | ConformalSelectionConfig
-    | ExpectedF1SelectionConfig,
-    Field(discriminator="strategy"),
-]
+    SelectionStrategyConfig = SelectionConfig
+else:
+    SelectionStrategyConfig = Annotated[Union[tuple(CONFIGS.values())], Field(discriminator="strategy")]  # noqa: UP007 - at run time
 """The configuration of any strategy; the key ``strategy`` says which."""
-
-CONFIGS: Final[Mapping[str, type[SelectionConfig]]] = MappingProxyType(
-    {
-        "adaptive_k": AdaptiveKSelectionConfig,
-        "clustering": ClusterSelectionConfig,
-        "conformal": ConformalSelectionConfig,
-        "elbow": ElbowSelectionConfig,
-        "entropy": EntropySelectionConfig,
-        "entropy_normalized": NormalizedEntropySelectionConfig,
-        "expected_f1": ExpectedF1SelectionConfig,
-        "fixed_k": FixedKSelectionConfig,
-        "largest_gap": LargestGapSelectionConfig,
-        "otsu": OtsuSelectionConfig,
-        "ratio_to_top": RatioToTopSelectionConfig,
-        "score_threshold": ScoreThresholdSelectionConfig,
-    }
-)
-"""Every strategy's configuration by the strategy's name."""
 
 
 def _rules() -> SelectionStrategyConfig:
-    return AdaptiveKSelectionConfig()  # with the 0.5 of the seed's file, the list that it opens with would lose its third rule
+    return CONFIGS["adaptive_k"]()  # with the 0.5 of the seed's file, the list that it opens with would lose its third rule
 
 
 def _scenarios() -> SelectionStrategyConfig:
-    return EntropySelectionConfig(low_entropy_k=1, medium_entropy_k=2, high_entropy_k=3, min_score=0.6)
+    sizes = {"low_entropy_k": 1, "medium_entropy_k": 2, "high_entropy_k": 3}
+    return CONFIGS["entropy"].model_validate({**sizes, "min_score": 0.6})
 
 
 def _memory() -> SelectionStrategyConfig:
-    return ClusterSelectionConfig()
+    return CONFIGS["clustering"]()
 
 
 def _as_many_as_kept(data: dict[str, Any]) -> int:
