@@ -22,26 +22,33 @@ if TYPE_CHECKING:
 __all__ = ["block", "render_page"]
 
 
-def render_page(template: str, page: Mapping[str, Any], *, styles: tuple[str, ...] = ("report.css",)) -> str:
+SHARED = "jumar.core.rendering"
+
+
+def render_page(
+    template: str, page: Mapping[str, Any], *, package: str = SHARED, styles: tuple[str, ...] = ("report.css",)
+) -> str:
     """Return ``template`` filled with ``page``; it reads the same from a file, a server or an e-mail attachment.
 
-    ``styles`` become one style sheet. Everything in ``page`` is escaped, and its control characters are shown.
+    ``package`` is the one whose folder ``templates`` holds the template and styles of its own; what is not there is one that all
+    reports share. ``styles`` become one style sheet. Everything in ``page`` is escaped, and its control characters are shown.
     """
     from markupsafe import Markup
 
-    css = "".join(_style(name) for name in styles)
+    css = "".join(_style(package, name) for name in styles)
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode("ascii")
-    return _environment().get_template(template).render(page=page, css=Markup(css), style_hash=f"sha256-{digest}")  # noqa: S704 - our own style sheet
+    return _environment(package).get_template(template).render(page=page, css=Markup(css), style_hash=f"sha256-{digest}")  # noqa: S704 - our own style sheet
 
 
 @functools.cache
-def _style(name: str) -> str:
-    return files("jumar.core.rendering").joinpath("templates", name).read_text("utf-8")
+def _style(package: str, name: str) -> str:
+    own = files(package).joinpath("templates", name)
+    return (own if own.is_file() else files(SHARED).joinpath("templates", name)).read_text("utf-8")
 
 
 @functools.cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def _environment(package: str) -> Environment:
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     def visible(value: object) -> object:
@@ -49,7 +56,7 @@ def _environment() -> Environment:
         return escape(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     return Environment(
-        loader=PackageLoader("jumar.core.rendering", "templates"),
+        loader=ChoiceLoader([PackageLoader(one, "templates") for one in dict.fromkeys((package, SHARED))]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=visible,

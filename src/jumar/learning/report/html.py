@@ -43,7 +43,7 @@ _CODE: Final = re.compile(r"`([^`]+)`")
 
 def render_html(report: LearningReport) -> str:
     """Return the page as HTML."""
-    return render_page("learning.html.j2", _page(report), styles=("report.css", "learning.css"))
+    return render_page("learning.html.j2", _page(report), package="jumar.learning.report", styles=("report.css", "learning.css"))
 
 
 def _page(report: LearningReport) -> Mapping[str, Any]:
