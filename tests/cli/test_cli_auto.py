@@ -14,10 +14,10 @@ from auto_kit import EFFECTS, calibrated, proven_folder
 from commands import call
 from learning_kit import set_of
 
-from jumar.app.evaluate.auto_proof import Basis, trust_of
 from jumar.judging.auto import AutoRules, fit_intervals
 from jumar.judging.patterns.storage import serialised
 from jumar.judging.proofs import read_proof
+from jumar.learning.run.auto_proof import Basis, trust_of
 
 
 @pytest.fixture(scope="module")

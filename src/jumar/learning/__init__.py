@@ -9,9 +9,9 @@ from jumar.core.lazy import loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from jumar.app.calls import evaluate_auto, learn, prove, verify_proof
     from jumar.judging.history import analyze_gap_increase, check_convergence, check_for_regression, detect_divergence, is_stable
     from jumar.judging.patterns.keywords import extract_keywords
+    from jumar.learning.calls import evaluate_auto, learn, prove, verify_proof
     from jumar.learning.proposals.asking import Asked, ask_for_proposals
     from jumar.learning.proposals.candidates import GapItem, gap_items, propose
     from jumar.learning.proposals.from_gap import learn_from_gap
@@ -69,16 +69,16 @@ _ELSEWHERE = {
     "check_convergence": "jumar.judging.history",
     "check_for_regression": "jumar.judging.history",
     "detect_divergence": "jumar.judging.history",
-    "evaluate_auto": "jumar.app.calls",
+    "evaluate_auto": "calls",
     "execute_recovery": "recovery",
     "extract_keywords": "jumar.judging.patterns.keywords",
     "gap_items": "proposals.candidates",
     "is_stable": "jumar.judging.history",
-    "learn": "jumar.app.calls",
+    "learn": "calls",
     "learn_from_gap": "proposals.from_gap",
     "propose": "proposals.candidates",
-    "prove": "jumar.app.calls",
-    "verify_proof": "jumar.app.calls",
+    "prove": "calls",
+    "verify_proof": "calls",
 }
 """Where a name is defined, below this package."""
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from jumar.app.config.evaluator import JudgeOptions
-from jumar.app.evaluate.auto import Ask, decide
-from jumar.app.evaluate.auto_proof import read_basis, trust_of
 from jumar.core.text import escape
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.auto import AutoRules
@@ -18,6 +16,8 @@ from jumar.judging.auto.escalation import AUDIT, CONFIDENCE
 from jumar.judging.items.item import Item
 from jumar.judging.results.auto_model import AutoEvaluation
 from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric
+from jumar.learning.run.auto import Ask, decide
+from jumar.learning.run.auto_proof import read_basis, trust_of
 from jumar.model.judges import Judge
 
 __all__ = ["LoopAuto", "gaming_warnings"]
@@ -26,7 +26,7 @@ _RESULT = "result.json"
 
 
 class LoopAuto:
-    """A set with its proof and the rules of escalation. Errors: those of :func:`jumar.app.evaluate.auto_proof.read_basis`.
+    """A set with its proof and the rules of escalation. Errors: those of :func:`jumar.learning.run.auto_proof.read_basis`.
 
     ``rubric`` None is the built-in one of the kind that was proven.
     """

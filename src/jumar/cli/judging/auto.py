@@ -80,8 +80,8 @@ def refuse_auto_options(options: Mapping[str, Any]) -> None:
 def run_auto(items: Path, fields: Mapping[str, str], options: Mapping[str, Any], *, as_json: bool, quiet: bool) -> int:
     """Evaluate in mode ``auto``, print what came of it, and return the exit code."""
     request = _request(items, fields, options)
-    from jumar.app.evaluate.auto import evaluate_auto
     from jumar.judging.results.learned_from import learned_from_words
+    from jumar.learning.run.auto import evaluate_auto
 
     with warned(), judge_progress(shown=not (as_json or quiet)) as hear:
         found = evaluate_auto(request, datetime.now(UTC), hear)

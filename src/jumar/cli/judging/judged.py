@@ -130,7 +130,7 @@ def run_judged(
     items: Path, mode: str, fields: Mapping[str, str], options: Mapping[str, Any], *, as_json: bool, quiet: bool
 ) -> int:
     """Evaluate in expensive or dual mode, print what came of it, and return the exit code."""
-    from jumar.app.evaluate.judged import evaluate_judged
+    from jumar.judging.expensive import evaluate_judged
     from jumar.judging.results.learned_from import learned_from_words
 
     request = judged_request(items, mode, fields, options)

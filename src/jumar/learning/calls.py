@@ -195,10 +195,10 @@ def evaluate_auto(
 
     ``outcome`` of the result has each item's decision, the corrected average and the guarantee; ``document()`` is what
     ``--json`` prints. Not to be called where an event loop is running. Errors: those of
-    :func:`jumar.app.evaluate.auto.evaluate_auto`, :class:`jumar.errors.ConfigError` for a line or share that is out of range.
+    :func:`jumar.learning.run.auto.evaluate_auto`, :class:`jumar.errors.ConfigError` for a line or share that is out of range.
     """
-    from jumar.app.evaluate.auto import evaluate_auto as run
     from jumar.judging.auto import AutoRules
+    from jumar.learning.run.auto import evaluate_auto as run
 
     settings, prices = _settings(asking, explain=reasons)
     judged = JudgedRequest(

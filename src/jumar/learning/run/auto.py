@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from jumar.app.evaluate.auto_proof import Basis, read_basis, trust_of
-from jumar.app.evaluate.judged import Hear, call_log, cut_short, interruptible
 from jumar.core.text import escape
 from jumar.errors import ItemError
 from jumar.judging.asking.cache import reply_cache
@@ -18,6 +16,7 @@ from jumar.judging.asking.evaluate import judge_items
 from jumar.judging.asking.summary import Evaluation, Result, Tally
 from jumar.judging.auto import AutoRules, outcome, plan
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
+from jumar.judging.expensive import Hear, call_log, cut_short, interruptible
 from jumar.judging.items.item import Item
 from jumar.judging.items.records import read_items
 from jumar.judging.judges.spec import make_judge
@@ -29,6 +28,7 @@ from jumar.judging.results.evaluation_files import check_per_item, claimed
 from jumar.judging.results.judged_files import check_outputs
 from jumar.judging.results.learned_from import learned_from
 from jumar.judging.rubric_files import kind_of_items, load_rubric
+from jumar.learning.run.auto_proof import Basis, read_basis, trust_of
 from jumar.learning.run.prove import rubric_of_items
 
 __all__ = ["Ask", "decide", "evaluate_auto"]
@@ -40,8 +40,8 @@ Ask = Callable[[Sequence[Item]], Awaitable[Evaluation]]
 def evaluate_auto(request: AutoRequest, now: datetime, hear: Hear | None = None) -> AutoEvaluation:
     """Score every item of a file cheaply, and ask the expensive judge where that is not certain, or drawn for an audit.
 
-    Errors: those of the proof (:func:`jumar.app.evaluate.auto_proof.read_basis`) and of
-    :func:`jumar.app.evaluate.judged.evaluate_judged`, all that can be known before anything is asked.
+    Errors: those of the proof (:func:`jumar.learning.run.auto_proof.read_basis`) and of
+    :func:`jumar.judging.expensive.evaluate_judged`, all that can be known before anything is asked.
     """
     judged = request.judged
     chosen = load_rubric(judged.rubric)
