@@ -117,3 +117,19 @@ def test_what_an_apply_replaced_cannot_be_brought_back_once_it_is_set_aside(plac
     jumar(place, "repair", "-y", check=0)
     refused = jumar(place, "apply", "--undo", check=2)
     assert "what the apply of iteration 2 replaced was damaged and is set aside: it cannot be undone" in refused.stderr
+
+
+@pytest.mark.parametrize("gone", [(0,), (3,), (0, 3), (0, 1, 2, 3)])
+def test_without_iterations_the_loop_goes_on_after_a_repair_and_pays_on(place: Path, gone: tuple[int, ...]) -> None:
+    loop = place / ".jumar/loops/t"
+    for number in gone:
+        shutil.rmtree(loop / f"iterations/iteration-{number:03d}")
+    if len(gone) == 4:
+        refused = jumar(place, "run", "--no-input", "-n", "5", check=2)
+        assert "After `jumar repair t -y` this loop goes on without it" in " ".join(refused.stderr.split())
+    before = len(list((loop / "attempts").glob("*.start.json")))
+    jumar(place, "repair", "t", "-y", check=0)
+    jumar(place, "run", "--no-input", "-n", "5", check=0)
+    jumar(place, "verify", "t", check=0)
+    assert (place / "a.txt").read_text() == "9\n"
+    assert len(list((loop / "attempts").glob("*.start.json"))) > before

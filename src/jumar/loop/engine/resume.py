@@ -18,7 +18,9 @@ from jumar.loop.snapshots.restore import RestorePlan
 from jumar.loop.store.current_selection import last_applied
 from jumar.loop.store.evidence import evidence_of
 from jumar.loop.store.integrity.misplaced import open_to_owner
+from jumar.loop.store.layout import iteration_name
 from jumar.loop.store.loop_store import Pending
+from jumar.loop.store.reading import given_up
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
@@ -139,7 +141,7 @@ def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> boo
     found = False
     numbers = run.store.iteration_numbers()
     recorded = {*numbers, *run.store.pending_numbers()}
-    attempts = _last_of_each(run.store.attempts())
+    attempts, accepted = _last_of_each(run.store.attempts()), given_up(run.store.decisions())
     for attempt in attempts:
         start, end = attempt.start, attempt.end
         if numbers and start.iteration < numbers[-1] and (start.batch is None or start.batch != attempts[-1].start.batch):
@@ -149,10 +151,14 @@ def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> boo
             continue
         if end.outcome in LEFT_NOTHING and not run.settings.retries.killed_too_often(killed):
             continue
+        places = (f"iterations/{iteration_name(each)}" for each in (start.iteration, start.parent))
+        if any(start.number <= accepted.get(place, 0) for place in places):
+            continue  # it is missing for good, or what it began from is
         if start.parent not in numbers:
             raise ArtifactError(
-                f"iteration {start.parent}, from which iteration {start.iteration} began, is gone: this loop cannot go on. "
-                "`jumar run --new` begins another, from the working directory as it is"
+                f"iteration {start.parent}, from which iteration {start.iteration} began, is gone. After `jumar repair "
+                f"{run.store.loop_id} -y` this loop goes on without it, from the working directory as it is; "
+                "`jumar run --new` begins another"
             )
         step = trees.step(start.candidate)
         if not ends and step.is_tried_again(start.iteration, end):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -26,6 +26,7 @@ from jumar.model.records import IterationRecord, IterationView
 
 __all__ = [
     "ACCEPTED",
+    "ACCEPTED_AT",
     "CLEANED",
     "Listing",
     "Read",
@@ -33,6 +34,7 @@ __all__ = [
     "attempt_names",
     "cleaned_iterations",
     "decision_number",
+    "given_up",
     "iteration_numbers",
     "light",
     "lost_iterations",
@@ -48,6 +50,9 @@ CLEANED: Final = "iterations"
 
 ACCEPTED: Final = "accepted"
 """The key of a repair's data: what is missing for good, as objects with ``path`` and ``what``."""
+
+ACCEPTED_AT: Final = "attempts"
+"""The key beside it: the number of the last attempt at that time."""
 
 _SETTLED_NS: Final = 2_000_000_000
 _START: Final = ".start.json"
@@ -170,6 +175,11 @@ def _named_by(decisions: Iterable[Decision], *kinds: str) -> frozenset[int]:
 def accepted_paths(decision: Decision) -> Iterable[str]:
     """Return what a repair accepted as missing for good, as paths in the loop; nothing of any other decision."""
     return [item["path"] for item in decision.data.get(ACCEPTED, ())] if decision.kind == "repair" else []
+
+
+def given_up(decisions: Iterable[Decision]) -> Mapping[str, int]:
+    """Return what repairs accepted as missing, as paths in the loop, each with the number of the last attempt at that time."""
+    return {path: decision.data.get(ACCEPTED_AT, 0) for decision in decisions for path in accepted_paths(decision)}
 
 
 def read_decision(path: Path, number: int, read: Read = read_store_file) -> Decision:

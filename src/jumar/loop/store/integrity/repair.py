@@ -27,7 +27,7 @@ from jumar.loop.store.integrity.trust import place_of
 from jumar.loop.store.integrity.verify import NEWER, NOT_OURS, UNLIKE, verify
 from jumar.loop.store.layout import iteration_name, iteration_number
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.reading import ACCEPTED, CLEANED, cleaned_iterations, decision_number, read_record
+from jumar.loop.store.reading import ACCEPTED, ACCEPTED_AT, CLEANED, cleaned_iterations, decision_number, read_record
 from jumar.loop.store.staging import ARTIFACTS, MANIFEST, METRICS, QUARANTINE, STAGE
 from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision
@@ -103,9 +103,10 @@ class _Round:
         gone = [problem for problem in self._problems if problem.missing == problem.place]
         items = [{"path": problem.path, "what": problem.what} for problem in gone]
         for problem in gone if not found else ():  # all of them in one decision
-            data, items = {ACCEPTED: items}, []
-            paths = ", ".join(item["path"] for item in data[ACCEPTED])
-            act = partial(self._decide, f"accepted as missing: {paths}", data) if data[ACCEPTED] else int
+            paths = ", ".join(item["path"] for item in items)
+            data = {ACCEPTED: items, ACCEPTED_AT: max((each.start.number for each in self._store.attempts()), default=0)}
+            act = partial(self._decide, f"accepted as missing: {paths}", data) if items else int
+            items = []
             yield Mending(problem.path, problem.what, "is accepted, and on record", act)
 
     def _unit(self, place: Path) -> Path:

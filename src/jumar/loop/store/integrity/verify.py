@@ -26,6 +26,7 @@ from jumar.loop.store.reading import (
     attempt_names,
     cleaned_iterations,
     decision_number,
+    given_up,
     iteration_numbers,
     light,
     read_attempt,
@@ -179,7 +180,7 @@ class _Loop:
             if record is not None:
                 records[number] = record
         pending = self._pending(set(records))
-        self._claims(attempts, records, pending)
+        self._claims(attempts, decisions, records, pending)
         self._lost(attempts, decisions, records, pending)
         self._seals()
         for directory in (self._paths.undo, self._paths.set_aside, self._paths.checks):
@@ -266,13 +267,20 @@ class _Loop:
     def _gap(self, path: Path, what: str) -> None:
         self._check.gone(path, f"is missing: {what} are numbered without gaps")
 
-    def _claims(self, attempts: dict[int, Attempt], records: dict[int, IterationRecord], pending: list[Pending]) -> None:
-        """Check that what was paid for and what was recorded belong together."""
+    def _claims(
+        self,
+        attempts: dict[int, Attempt],
+        decisions: list[Decision],
+        records: dict[int, IterationRecord],
+        pending: list[Pending],
+    ) -> None:
+        """Check that what was paid for and what was recorded belong together. What is missing for good is made again."""
+        accepted = given_up(decisions)
         claimed: dict[int, int] = {}
         generated = {number: attempt for number, attempt in attempts.items() if attempt.start.purpose == "generate"}
         for number, attempt in generated.items():
             before = claimed.get(attempt.start.iteration)
-            if before is not None:
+            if before is not None and before > accepted.get(self._check.shown(self._paths.iteration(attempt.start.iteration)), 0):
                 end = attempts[before].end
                 if end is not None and end.outcome not in _UNPAID:
                     what = f"is for iteration {attempt.start.iteration}, which attempt {before} completed"
@@ -312,6 +320,8 @@ class _Loop:
             waits = number == last or (attempt.start.batch is not None and attempt.start.batch == open_batch)
             if recorded and not waits:  # those snapshots are taken by the next run
                 named.setdefault(attempt.start.iteration, f"attempt {number} ended and was paid for")
+            if attempt.start.parent is not None and attempt.start.iteration not in there:
+                named.setdefault(attempt.start.parent, f"attempt {number} began from it")
         for number in sorted(set(named) - there):
             self._check.gone(self._paths.iteration(number), f"is missing: {named[number]}")
 
