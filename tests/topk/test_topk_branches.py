@@ -15,13 +15,13 @@ from jumar.errors import ScoreError
 from jumar.testing.topk import check_strategy
 from jumar.topk import ScoredItem, SelectionStrategy, create_selection_strategy, select_batch
 from jumar.topk.base import RuleStrategy, parameters
-from jumar.topk.retrieval.exact_search import NumpyVectorStore
-from jumar.topk.retrieval.retrieval import JsonFormatter, retrieve_sync
+from jumar.topk.retrieval import JsonFormatter, retrieve_sync
 from jumar.topk.strategies.clustering import ClusterSelectionStrategy
 from jumar.topk.strategies.conformal import ConformalSelectionStrategy
 from jumar.topk.tuning.calibrate import fit_probabilities
 from jumar.topk.tuning.labelled import LabelledQuery
 from jumar.topk.tuning.tune import space
+from jumar.topk.vector_store import NumpyVectorStore
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.errors import StrategyError
-from jumar.topk.tuning.drift import LEAST, Reading, _pettitt, _ranks, find_drift
+from jumar.topk.tuning.drift import LEAST, LoggedSelection, _pettitt, _ranks, find_drift
 
 
-def readings(values: list[float], stream: str = "rules · elbow", kept: int = 3) -> list[Reading]:
-    return [Reading(stream, value, kept, str(number)) for number, value in enumerate(values)]
+def readings(values: list[float], stream: str = "rules · elbow", kept: int = 3) -> list[LoggedSelection]:
+    return [LoggedSelection(stream, value, kept, str(number)) for number, value in enumerate(values)]
 
 
 @given(st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.7]), min_size=1, max_size=12))
@@ -66,7 +66,7 @@ def test_small_changes_of_long_logs_are_let_be():
 
 
 def test_empty_answers_have_no_cutoff_but_are_counted():
-    rows = [Reading("s", 0.7 - 0.001 * (number % 7), 2) for number in range(40)] + [Reading("s", 0.0, 0)] * 30
+    rows = [LoggedSelection("s", 0.7 - 0.001 * (number % 7), 2) for number in range(40)] + [LoggedSelection("s", 0.0, 0)] * 30
     changes = {change.measure: change for change in find_drift(rows)[0].changes}
     assert not changes["cutoff"].drifted
     assert (True, 0.0, 1.0, 41) == (
@@ -114,7 +114,7 @@ def test_a_log_of_ours_among_other_lines(fresh_place: Path):
 
 def test_what_the_formatter_writes_is_read(fresh_place: Path):
     from jumar.topk.result import SelectionResult
-    from jumar.topk.retrieval.retrieval import JsonFormatter, TurnLog
+    from jumar.topk.retrieval import JsonFormatter, TurnLog
 
     log = logging.getLogger("jumar.topk")
     handler = logging.FileHandler("app.log")

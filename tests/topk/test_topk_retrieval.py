@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from jumar.errors import ScoreError, StrategyError, UsageError
 from jumar.topk import OtsuSelectionStrategy, ScoredItem
 from jumar.topk.config import ElbowSelectionConfig, FixedKSelectionConfig, RetrievalConfig
-from jumar.topk.retrieval.exact_search import NumpyVectorStore
-from jumar.topk.retrieval.retrieval import (
+from jumar.topk.retrieval import (
+    AsyncVectorStore,
     JsonFormatter,
     TurnLog,
+    VectorStore,
     log_selection,
     retrieve,
     retrieve_memory,
@@ -34,7 +35,7 @@ from jumar.topk.retrieval.retrieval import (
     retrieve_sync,
     select_candidates,
 )
-from jumar.topk.retrieval.vectors import AsyncVectorStore, VectorStore
+from jumar.topk.vector_store import NumpyVectorStore
 
 PROBLEM = [
     ("Customer wants refund", 0.92),

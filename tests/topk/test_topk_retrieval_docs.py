@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jumar.topk import ScoredItem
 from jumar.topk.config import CONFIGS, RetrievalConfig
-from jumar.topk.retrieval.retrieval import EVENT, select_candidates
+from jumar.topk.retrieval import EVENT, select_candidates
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "retrieval.md").read_text(encoding="utf-8")
 

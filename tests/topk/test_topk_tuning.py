@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import jumar.topk
 from jumar.errors import ScoreError, StrategyError
-from jumar.topk.files.chosen import Selection, read_selection, render_selection
+from jumar.topk.files.selection_file import Selection, read_selection, render_selection
 from jumar.topk.registry import STRATEGIES
 from jumar.topk.result import Scale
 from jumar.topk.tuning.calibrate import calibrate_conformal, calibrate_expected_f1, fit_probabilities

@@ -25,7 +25,7 @@ from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import shown
 from jumar.topk.registry import DEFAULT_STRATEGY, create_selection_strategy
 from jumar.topk.result import ScoredItem
-from jumar.topk.retrieval.retrieval import log_selection
+from jumar.topk.retrieval import log_selection
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import Callbacks
@@ -49,7 +49,7 @@ class TopkCompressor(BaseDocumentCompressor):
     ``model_dump_json`` gives the same again; embeddings cannot be written, nor a strategy of your own, which has no name to be
     found by.
 
-    Each selection is logged as ``jumar.topk_selected`` (:mod:`jumar.topk.retrieval.retrieval`), its kind ``log_as``, its
+    Each selection is logged as ``jumar.topk_selected`` (:mod:`jumar.topk.retrieval`), its kind ``log_as``, its
     ``logical_turn_id`` the id of the run that the callbacks belong to, if there is one.
     """
 

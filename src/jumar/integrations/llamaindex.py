@@ -25,7 +25,7 @@ from jumar.integrations._selection import check_pair, refuse_parameters, written
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.registry import DEFAULT_STRATEGY, create_selection_strategy
 from jumar.topk.result import ScoredItem
-from jumar.topk.retrieval.retrieval import log_selection
+from jumar.topk.retrieval import log_selection
 
 if TYPE_CHECKING:
     from llama_index.core.schema import NodeWithScore, QueryBundle
@@ -45,7 +45,7 @@ class TopkPostprocessor(BaseNodePostprocessor):
     What is built or set is checked at once: pydantic's ``ValidationError``, a ValueError. ``from_dict`` of ``to_dict``, and the
     same as JSON, gives the same again; a strategy of your own, which has no name to be found by, cannot be written.
 
-    Each selection is logged as ``jumar.topk_selected`` (:mod:`jumar.topk.retrieval.retrieval`), its kind ``log_as``;
+    Each selection is logged as ``jumar.topk_selected`` (:mod:`jumar.topk.retrieval`), its kind ``log_as``;
     LlamaIndex does not say whose turn it is.
     """
 

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from jumar.topk.batch import select_batch
     from jumar.topk.registry import STRATEGIES, create_selection_strategy
     from jumar.topk.result import Explanation, ScoredItem, SelectionResult
-    from jumar.topk.retrieval.exact_search import NumpyVectorStore
-    from jumar.topk.retrieval.retrieval import (
+    from jumar.topk.retrieval import (
+        AsyncVectorStore,
         JsonFormatter,
         Session,
         TurnLog,
+        VectorStore,
         retrieve,
         retrieve_memory,
         retrieve_memory_sync,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
         retrieve_sync,
         select_candidates,
     )
-    from jumar.topk.retrieval.vectors import AsyncVectorStore, VectorStore
     from jumar.topk.stages import Gate, StagedSelection, TokenBudget
     from jumar.topk.strategies.adaptive_k import AdaptiveKSelectionStrategy
     from jumar.topk.strategies.clustering import ClusterSelectionStrategy
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from jumar.topk.strategies.score_threshold import ScoreThresholdSelectionStrategy
     from jumar.topk.tuning.comparison import compare
     from jumar.topk.tuning.tune import tune
+    from jumar.topk.vector_store import NumpyVectorStore
 
 __all__ = [
     "STRATEGIES",
@@ -91,7 +92,7 @@ __all__ = [
 _ELSEWHERE = {
     "STRATEGIES": "registry",
     "AdaptiveKSelectionStrategy": "strategies.adaptive_k",
-    "AsyncVectorStore": "retrieval.vectors",
+    "AsyncVectorStore": "retrieval",
     "ClusterSelectionStrategy": "strategies.clustering",
     "ConformalSelectionStrategy": "strategies.conformal",
     "ElbowSelectionStrategy": "strategies.elbow",
@@ -100,10 +101,10 @@ _ELSEWHERE = {
     "Explanation": "result",
     "FixedKSelectionStrategy": "strategies.fixed_k",
     "Gate": "stages",
-    "JsonFormatter": "retrieval.retrieval",
+    "JsonFormatter": "retrieval",
     "LargestGapSelectionStrategy": "strategies.largest_gap",
     "NormalizedEntropySelectionStrategy": "strategies.entropy_normalized",
-    "NumpyVectorStore": "retrieval.exact_search",
+    "NumpyVectorStore": "vector_store",
     "OtsuSelectionStrategy": "strategies.otsu",
     "RatioToTopSelectionStrategy": "strategies.ratio_to_top",
     "RuleStrategy": "base",
@@ -111,23 +112,23 @@ _ELSEWHERE = {
     "ScoredItem": "result",
     "SelectionResult": "result",
     "SelectionStrategy": "base",
-    "Session": "retrieval.retrieval",
+    "Session": "retrieval",
     "StagedSelection": "stages",
     "TokenBudget": "stages",
-    "TurnLog": "retrieval.retrieval",
-    "VectorStore": "retrieval.vectors",
+    "TurnLog": "retrieval",
+    "VectorStore": "retrieval",
     "compare": "tuning.comparison",
     "create_selection_strategy": "registry",
-    "retrieve": "retrieval.retrieval",
-    "retrieve_memory": "retrieval.retrieval",
-    "retrieve_memory_sync": "retrieval.retrieval",
-    "retrieve_rules": "retrieval.retrieval",
-    "retrieve_rules_sync": "retrieval.retrieval",
-    "retrieve_scenarios": "retrieval.retrieval",
-    "retrieve_scenarios_sync": "retrieval.retrieval",
-    "retrieve_sync": "retrieval.retrieval",
+    "retrieve": "retrieval",
+    "retrieve_memory": "retrieval",
+    "retrieve_memory_sync": "retrieval",
+    "retrieve_rules": "retrieval",
+    "retrieve_rules_sync": "retrieval",
+    "retrieve_scenarios": "retrieval",
+    "retrieve_scenarios_sync": "retrieval",
+    "retrieve_sync": "retrieval",
     "select_batch": "batch",
-    "select_candidates": "retrieval.retrieval",
+    "select_candidates": "retrieval",
     "tune": "tuning.tune",
 }
 """Where a name is defined, below this package."""

@@ -100,7 +100,7 @@ if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...
 
-    SelectionStrategyConfig = SelectionConfig
+    SelectionStrategyConfig = Any
 else:
     SelectionStrategyConfig = Annotated[Union[tuple(CONFIGS.values())], Field(discriminator="strategy")]  # noqa: UP007 - at run time
 """The configuration of any strategy; the key ``strategy`` says which."""

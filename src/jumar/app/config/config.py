@@ -295,9 +295,9 @@ class MemoryConfig(_Section):
     @classmethod
     def _a_strategy(cls, value: dict[str, Any]) -> dict[str, Any]:
         if value:
-            from jumar.topk.files.settings import read_selection
+            from jumar.topk.files.settings import check_selection
 
-            read_selection({"strategy": "otsu", **value})
+            check_selection({"strategy": "otsu", **value})
         return value
 
     @model_validator(mode="after")
@@ -311,11 +311,11 @@ class MemoryConfig(_Section):
     def retrieval(self) -> RetrievalConfig:
         """Return the settings of the pipeline. Without a selection: the natural break among scores of 0.15 and more."""
         from jumar.topk.config import RetrievalConfig
-        from jumar.topk.files.settings import read_selection
+        from jumar.topk.files.settings import check_selection
 
         selection = {"strategy": "otsu", **self.selection} if self.selection else {"strategy": "otsu", "min_score": 0.15}
         return RetrievalConfig(
-            max_k=self.max_k, min_k=self.min_k, candidate_k=self.candidate_k, memory_selection=read_selection(selection)
+            max_k=self.max_k, min_k=self.min_k, candidate_k=self.candidate_k, memory_selection=check_selection(selection)
         )
 
 

@@ -54,8 +54,8 @@ class NoteMemory:
 
     def recall(self, query: str, notes: Sequence[Note], *, turn: str) -> Sequence[Note]:
         """Return the notes that fit, best first; none without notes, and none that the embedder knows nothing of."""
-        from jumar.topk.retrieval.exact_search import NumpyVectorStore
-        from jumar.topk.retrieval.retrieval import retrieve_sync
+        from jumar.topk.retrieval import retrieve_sync
+        from jumar.topk.vector_store import NumpyVectorStore
 
         if not notes:
             return []

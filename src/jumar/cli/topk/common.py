@@ -1,4 +1,4 @@
-"""What the commands for selection share: limits, scales, parameters, labelled queries."""
+"""What the commands for selection share: limits, scales, parameters, labelled queries, figures with their intervals."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ from jumar.core.extras import need_extra
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, ScoreError, UsageError
 from jumar.topk.contract import SCALES, check_limits
-from jumar.topk.files.environment import plain_value
+from jumar.topk.files.settings import plain_value
 
 if TYPE_CHECKING:
     from jumar.topk.result import Scale
     from jumar.topk.tuning.labelled import LabelledQuery
+    from jumar.topk.tuning.metrics import Estimate
 
 __all__ = [
     "Labelled",
     "as_options",
     "check_output",
+    "estimated",
+    "figure",
+    "interval",
     "labelled_options",
     "limit_options",
     "parameters",
@@ -196,3 +200,22 @@ def check_output(output: Path | None, *read: Path | None) -> None:
     for one in read:
         if one is not None and one.exists() and output.exists() and output.samefile(one):
             raise UsageError(f"-o {escape(str(output))}: this is what is read, and would be lost; write to another file")
+
+
+# ----------------------------------------------------------------------------------------- figures with their intervals
+
+
+def estimated(name: str, estimate: Estimate) -> dict[str, Any]:
+    """Return a figure and its interval as ``NAME`` and ``NAME_interval``; both null without queries to take it from."""
+    interval = None if estimate.value is None else [estimate.low, estimate.high]
+    return {name: estimate.value, f"{name}_interval": interval}
+
+
+def figure(estimate: Estimate, form: str = "{:.3f}") -> str:
+    """Return a figure for people, a dash when there is none."""
+    return "—" if estimate.value is None else form.format(estimate.value)
+
+
+def interval(estimate: Estimate, form: str = "{:.3f}") -> str:
+    """Return an interval for people, nothing when there is none."""
+    return "" if estimate.low is None or estimate.high is None else f"{form.format(estimate.low)} to {form.format(estimate.high)}"

@@ -12,8 +12,7 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
 from jumar.cli.terminal.tabular import Column, Row, print_table
-from jumar.cli.topk.common import labelled_options, read_labelled, runs_argument
-from jumar.cli.topk.figures import estimated, figure, interval
+from jumar.cli.topk.common import estimated, figure, interval, labelled_options, read_labelled, runs_argument
 from jumar.core.text import cell_width
 
 if TYPE_CHECKING:

@@ -9,12 +9,20 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
 from jumar.cli.terminal.tabular import Column, Row, print_table
-from jumar.cli.topk.common import Labelled, check_output, labelled_options, read_labelled, runs_argument
-from jumar.cli.topk.figures import estimated, figure, interval
+from jumar.cli.topk.common import (
+    Labelled,
+    check_output,
+    estimated,
+    figure,
+    interval,
+    labelled_options,
+    read_labelled,
+    runs_argument,
+)
 from jumar.core.text import escape
 from jumar.errors import StoreWriteError, UsageError
-from jumar.topk.files.chosen import Selection, check_replaceable, render_selection
-from jumar.topk.files.environment import SELECTIONS
+from jumar.topk.files.selection_file import Selection, check_replaceable, render_selection
+from jumar.topk.files.settings import SELECTIONS
 
 if TYPE_CHECKING:
     from jumar.topk.base import SelectionStrategy

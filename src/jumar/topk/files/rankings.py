@@ -1,4 +1,7 @@
-"""Rankings from files: JSON Lines, TREC run and qrels, tables. What comes out is checked and names its line when it is wrong."""
+"""Rankings from files, and selections from logs. What comes out is checked and names its line when it is wrong.
+
+Rankings are JSON Lines, TREC run and qrels, or tables.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,18 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from jumar.core.text import escape, nearest, once, plural
 from jumar.errors import ConfigError, JumarError, NotFoundError, ScoreError
-from jumar.topk.contract import shown
+from jumar.topk.contract import as_float, shown
 from jumar.topk.result import Scale
+from jumar.topk.tuning.drift import LoggedSelection
 from jumar.topk.tuning.labelled import LabelledQuery, graded, labelled
 
-__all__ = ["FORMATS", "Ranking", "lines", "read_rankings", "read_runs"]
+__all__ = ["FORMATS", "Ranking", "SelectionLog", "read_log", "read_rankings", "read_runs"]
 
 FORMATS = ("jsonl", "trec", "csv")
 
@@ -152,7 +157,7 @@ def _form(path: Path, qrels: Path | None) -> str:
 # ------------------------------------------------------------------------------------------------------------ lines
 
 
-def lines(path: Path) -> Iterator[tuple[str, str]]:
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the lines of a file (``-``: stdin) that are not blank, each with the words that name it.
 
     Errors: :class:`jumar.errors.NotFoundError`, :class:`jumar.errors.ScoreError` for what is not UTF-8.
@@ -181,7 +186,7 @@ def _named(path: Path) -> str:
 
 
 def _rows(path: Path) -> Iterator[tuple[Mapping[str, Any], str]]:
-    for line, where in lines(path):
+    for line, where in _lines(path):
         try:
             row = json.loads(line, object_pairs_hook=once)
         except (ValueError, RecursionError) as error:
@@ -206,7 +211,7 @@ def _other_form(line: str) -> str:
 
 def _table(path: Path, scale: Scale) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield the queries of a table, in the order in which they first occur; rows of one query need not be together."""
-    found = list(lines(path))
+    found = list(_lines(path))
     tabs = path.suffix.lower() == ".tsv"
     reader = csv.reader((line for line, _ in found), delimiter="\t" if tabs else ",", strict=True)
     header: list[str] | None = None
@@ -355,8 +360,69 @@ def _judged(
 
 
 def _fields(path: Path, count: int) -> Iterator[tuple[list[str], str]]:
-    for line, where in lines(path):
+    for line, where in _lines(path):
         fields = line.split()
         if len(fields) != count:
             raise ScoreError(f"{where}: {len(fields)} fields; a TREC {'run' if count == 6 else 'qrels file'} has {count} a line")
         yield fields, where
+
+
+# ------------------------------------------------------------------------------------------------------------- logs
+
+
+class SelectionLog(NamedTuple):
+    """The selections of a log in its order, and how many lines held none."""
+
+    readings: tuple[LoggedSelection, ...]
+    skipped: int
+
+
+def read_log(path: Path) -> SelectionLog:
+    """Return the selections in a log, one JSON object a line, ``-`` for stdin; lines of others are skipped and counted.
+
+    Errors: :class:`jumar.errors.NotFoundError`; :class:`jumar.errors.ScoreError` when there is no selection in it.
+    """
+    found: list[LoggedSelection] = []
+    skipped = 0
+    for line, _ in _lines(path):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        readings = list(_readings(row)) if isinstance(row, dict) else []  # pyright: ignore[reportUnknownArgumentType]
+        found += readings
+        skipped += not readings
+    if not found:
+        raise ScoreError(
+            f"{escape(str(path))}: no selection in it; it takes lines with 'retrieval', as jumar.topk.JsonFormatter "
+            "writes them, or the output of `jumar topk select --json`"
+        )
+    return SelectionLog(tuple(found), skipped)
+
+
+def _readings(row: Mapping[str, Any]) -> Iterator[LoggedSelection]:
+    if isinstance(row.get("retrieval"), dict):
+        kinds: dict[str, Any] = row["retrieval"]
+        where = _time(row.get("time")) or str(row.get("logical_turn_id") or "")
+        for kind, one in kinds.items():
+            if isinstance(one, dict):
+                selection = cast("dict[str, Any]", one)
+                yield from _reading(f"{kind} · {selection.get('strategy')}", selection, "output_count", where)
+    elif "method" in row:
+        yield from _reading(str(row["method"]), row, "kept", f"query {row.get('query_id')}")
+
+
+def _reading(stream: str, row: Mapping[str, Any], counted: str, where: str) -> Iterator[LoggedSelection]:
+    cutoff, kept = as_float(row.get("cutoff_score")), row.get(counted)
+    if cutoff - cutoff == 0.0 and isinstance(kept, int) and not isinstance(kept, bool) and kept >= 0:
+        yield LoggedSelection(stream, cutoff, kept, where)
+
+
+def _time(value: Any) -> str:
+    """Return seconds since 1970 as a time for people, and a text as it is."""
+    if isinstance(value, str):
+        return value
+    seconds = as_float(value)
+    if not 0 <= seconds < 253_402_300_800:  # the year 10000
+        return ""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

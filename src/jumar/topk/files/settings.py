@@ -6,6 +6,7 @@ names another strategy than the one below takes over only the keys that the new 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import warnings
@@ -18,18 +19,31 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from jumar.core.text import escape, nearest
 from jumar.core.toml import read_toml
 from jumar.errors import ConfigError
-from jumar.topk.files.environment import SELECTIONS, plain_value, read_environment
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from jumar.topk.config import RetrievalConfig, SelectionStrategyConfig, Settings
 
-__all__ = ["LoadedSelection", "SettingsWarning", "load_retrieval", "load_selection", "load_settings", "read_selection"]
+__all__ = [
+    "SELECTIONS",
+    "LoadedSelection",
+    "SettingsWarning",
+    "check_selection",
+    "load_retrieval",
+    "load_selection",
+    "load_settings",
+    "plain_value",
+]
 
 Place = tuple[str, ...]
 
+SELECTIONS: Final = ("rule_selection", "scenario_selection", "memory_selection")
+"""The tables of ``[pipeline.retrieval]`` that name a strategy."""
+
 _RETRIEVAL: Final[Place] = ("pipeline", "retrieval")
+_PREFIX: Final = "JUMAR_"
+_TEXTS: Final = frozenset({"embedding_provider", "strategy", "scale", "on"})
 
 
 class SettingsWarning(UserWarning):
@@ -70,17 +84,18 @@ def load_settings(*files: str | os.PathLike[str], environ: Mapping[str, str] | N
     """
     from jumar.topk.config import PipelineConfig, Settings
 
-    config, said, _ = _load(files, os.environ if environ is None else environ)
-    for message in said:
-        warnings.warn(message, SettingsWarning, stacklevel=2)
-    return Settings(pipeline=PipelineConfig(retrieval=config))
+    return Settings(pipeline=PipelineConfig(retrieval=_load_and_warn(files, environ)))
 
 
 def load_retrieval(*files: str | os.PathLike[str], environ: Mapping[str, str] | None = None) -> RetrievalConfig:
-    """Return ``load_settings(…).pipeline.retrieval``: what the functions of :mod:`jumar.topk.retrieval.retrieval` take."""
-    config, said, _ = _load(files, os.environ if environ is None else environ)
-    for message in said:
-        warnings.warn(message, SettingsWarning, stacklevel=2)
+    """Return ``load_settings(…).pipeline.retrieval``: what the functions of :mod:`jumar.topk.retrieval` take."""
+    return _load_and_warn(files, environ)
+
+
+def _load_and_warn(files: Sequence[str | os.PathLike[str]], environ: Mapping[str, str] | None) -> RetrievalConfig:
+    config, messages, _ = _load(files, os.environ if environ is None else environ)
+    for message in messages:
+        warnings.warn(message, SettingsWarning, stacklevel=3)
     return config
 
 
@@ -152,7 +167,7 @@ def _file_layer(path: Path) -> _Layer:
 
 
 def _environment_layer(environ: Mapping[str, str]) -> tuple[_Layer, list[str]]:
-    found, unread = read_environment(environ)
+    found, unread = _read_environment(environ)
     keys: dict[str, _Value] = {}
     selections: dict[str, dict[str, _Value]] = {}
     for setting in found:
@@ -194,6 +209,109 @@ def _lines(text: str) -> dict[Place, int]:
 
 def _parts(dotted: str) -> Place:
     return tuple(part.strip().strip("\"'") for part in dotted.split("."))
+
+
+# ------------------------------------------------------------------------------------------------------- environment
+
+
+class _Variable(NamedTuple):
+    """One variable: its name, the place of its key below ``[pipeline.retrieval]``, one part or two, and its value."""
+
+    variable: str
+    place: tuple[str, ...]
+    value: Any
+
+
+def _read_environment(environ: Mapping[str, str]) -> tuple[list[_Variable], list[str]]:
+    """Return what ``environ`` sets, tables before their keys, and a sentence on each variable that nobody reads.
+
+    Names are read without regard to case. An empty variable sets nothing. A value is a number, ``true``, ``none`` or text; that
+    of a table is a JSON object. Other tables of ``[pipeline]`` are passed over, as in a file. Errors:
+    :class:`jumar.errors.ConfigError` for names that mean no place, with the way to write it, for two that differ in case alone
+    and have different values, and for a table that is no JSON object.
+    """
+    found: list[_Variable] = []
+    unread: list[str] = []
+    spelt: dict[str, str] = {}
+    for variable in sorted(environ, key=lambda name: (name.count("__"), name)):
+        upper = variable.upper()
+        if not upper.startswith(_PREFIX) or not environ[variable].strip():
+            continue
+        other = spelt.setdefault(upper, variable)
+        if "__" in upper and environ[other].strip() != environ[variable].strip():
+            raise ConfigError(f"{escape(other)} and {escape(variable)} are one setting with two values: unset one of them")
+        parts = upper[len(_PREFIX) :].lower().split("__")
+        if parts[0] == _RETRIEVAL[0] and len(parts) > 1:
+            found.extend(_set_by(variable, parts, environ[variable].strip()))
+        elif parts[0] == _RETRIEVAL[0] or parts[0].startswith("pipeline_"):
+            raise ConfigError(f"{escape(variable)}: {_way()}")
+        elif len(parts) > 1:
+            hint = nearest(parts[0], (*_RETRIEVAL, *SELECTIONS))
+            if hint:
+                raise ConfigError(f"{escape(variable)}: {_way()}")
+            unread.append(f"{escape(variable)} is read by nobody; {_way()}")
+    return found, unread
+
+
+def _way() -> str:
+    return f"settings are written {_PREFIX}PIPELINE__RETRIEVAL__KEY, with two underscores between the levels"
+
+
+def _set_by(variable: str, parts: list[str], text: str) -> list[_Variable]:
+    """Return what one variable sets. ``parts`` start with ``pipeline``."""
+    if parts[1] != _RETRIEVAL[1]:
+        if not _misspelt(parts):
+            return []
+        raise ConfigError(
+            f"{escape(variable)}: [pipeline] has no '{escape(parts[1])}'{nearest(parts[1], _RETRIEVAL[1:])}; {_way()}"
+        )
+    place = tuple(parts[2:])
+    if not place:
+        return [_Variable(variable, (key,), value) for key, value in _table(variable, text).items()]
+    if len(place) == 1:
+        return [_Variable(variable, place, _table(variable, text) if place[0] in SELECTIONS else _parsed(place[0], text))]
+    if len(place) == 2 and place[0] in SELECTIONS:
+        return [_Variable(variable, place, _parsed(place[1], text))]
+    hint = nearest(place[0], sorted(SELECTIONS)) if place[0] not in SELECTIONS else ""
+    raise ConfigError(f"{escape(variable)}: there is no table '{escape('.'.join(parts[:-1]))}'{hint}; {_way()}")
+
+
+def _misspelt(parts: list[str]) -> bool:
+    """Return whether a table of ``[pipeline]`` is likelier ours than somebody else's: nearly its name, or one of its keys."""
+    from jumar.topk.config import RetrievalConfig
+
+    return parts[1] in RetrievalConfig.model_fields or SequenceMatcher(None, parts[1], _RETRIEVAL[1]).ratio() > 0.8
+
+
+def _table(variable: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{escape(variable)}: this is a table; give a JSON object, or set its keys: {escape(variable)}__KEY")
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _parsed(key: str, text: str) -> Any:
+    """Return what ``text`` means: JSON where it is some, None for ``none``, else itself; the keys that are texts stay texts."""
+    if key in _TEXTS:
+        return text
+    if text.lower() in {"none", "null"}:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else float(text)  # +5, 05; .5, 1e-1
+    except ValueError:
+        return text
+
+
+def plain_value(value: Any) -> Any:
+    """Return None for the text ``none`` or ``null``, in any case, since TOML has no word for it; any other value as it is."""
+    return None if isinstance(value, str) and value.strip().lower() in {"none", "null"} else value
 
 
 # ---------------------------------------------------------------------------------------------------------------- merging
@@ -266,7 +384,7 @@ def _complete(name: str, found: dict[str, _Value], environment: dict[str, _Value
 # --------------------------------------------------------------------------------------------------------------- checking
 
 
-def read_selection(values: Mapping[str, Any]) -> SelectionStrategyConfig:
+def check_selection(values: Mapping[str, Any]) -> SelectionStrategyConfig:
     """Return the configuration of one strategy. Errors: ValueError that says for each wrong key what is allowed."""
     from pydantic import TypeAdapter, ValidationError
 

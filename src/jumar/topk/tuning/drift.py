@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from jumar.topk.contract import check_number
 
-__all__ = ["LEAST", "Change", "Measure", "Reading", "Stream", "find_drift"]
+__all__ = ["LEAST", "Change", "LoggedSelection", "Measure", "Stream", "find_drift"]
 
 Measure = Literal["cutoff", "kept", "abstained"]
 
@@ -22,7 +22,7 @@ LEAST: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LoggedSelection:
     """One logged selection. ``stream`` is what it belongs to, such as ``rules · elbow``; ``where`` is shown, such as a time."""
 
     stream: str
@@ -65,7 +65,7 @@ class Stream:
         return any(change.drifted for change in self.changes)
 
 
-def find_drift(readings: Iterable[Reading], *, level: float = 0.01, effect: float = 0.2) -> tuple[Stream, ...]:
+def find_drift(readings: Iterable[LoggedSelection], *, level: float = 0.01, effect: float = 0.2) -> tuple[Stream, ...]:
     """Return every stream with its changes, in the order in which the streams begin.
 
     A change counts when ``p`` is below ``level`` shared among all that is tested, and ``effect`` is reached: in a long log
@@ -75,7 +75,7 @@ def find_drift(readings: Iterable[Reading], *, level: float = 0.01, effect: floa
     """
     check_number("level", level, above=0, below=1)
     check_number("effect", effect, above=0, below=1)
-    streams: dict[str, list[Reading]] = {}
+    streams: dict[str, list[LoggedSelection]] = {}
     for reading in readings:
         streams.setdefault(reading.stream, []).append(reading)
     columns = {name: _columns(rows) for name, rows in streams.items()}
@@ -93,7 +93,7 @@ def find_drift(readings: Iterable[Reading], *, level: float = 0.01, effect: floa
 _Column = tuple[Measure, list[tuple[int, float]]]
 
 
-def _columns(rows: Sequence[Reading]) -> list[_Column]:
+def _columns(rows: Sequence[LoggedSelection]) -> list[_Column]:
     """Return what is tested of a stream: number and value of each selection; an empty one has no cutoff."""
     every: list[_Column] = [
         ("cutoff", [(number, row.cutoff) for number, row in enumerate(rows) if row.kept]),
@@ -103,7 +103,9 @@ def _columns(rows: Sequence[Reading]) -> list[_Column]:
     return [(measure, column) for measure, column in every if len(column) >= LEAST]
 
 
-def _change(measure: Measure, column: list[tuple[int, float]], rows: Sequence[Reading], level: float, least: float) -> Change:
+def _change(
+    measure: Measure, column: list[tuple[int, float]], rows: Sequence[LoggedSelection], level: float, least: float
+) -> Change:
     values = [value for _, value in column]
     split, statistic = _pettitt(values)
     size = len(values)

@@ -25,17 +25,18 @@ from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import shown
 from jumar.topk.registry import create_selection_strategy
 from jumar.topk.result import ScoredItem, SelectionResult
-from jumar.topk.retrieval.vectors import AsyncVectorStore, VectorStore
 
 if TYPE_CHECKING:
     from jumar.topk.config import RetrievalConfig
 
 __all__ = [
     "EVENT",
+    "AsyncVectorStore",
     "JsonFormatter",
     "Kind",
     "Session",
     "TurnLog",
+    "VectorStore",
     "log_selection",
     "retrieve",
     "retrieve_memory",
@@ -63,6 +64,45 @@ _SELECTION: Final[dict[Kind, str]] = {
 _log = logging.getLogger("jumar.topk")
 
 
+# ---------------------------------------------------------------------------------------------- where candidates come from
+
+
+class VectorStore(Protocol[T]):
+    """Finds items by embedding."""
+
+    def search(
+        self,
+        query_embedding: Sequence[float],
+        *,
+        limit: int,
+        tenant_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+    ) -> Sequence[ScoredItem[T]]:
+        """Return at most ``limit`` items with their scores, best first.
+
+        Only items that were stored with the same ``tenant_id``, ``agent_id`` and ``group_id`` are looked at; None does not
+        filter, so that None for all of them finds the items of every tenant. Nothing that fits is an empty sequence.
+        """
+        ...
+
+
+class AsyncVectorStore(Protocol[T]):
+    """Finds items by embedding, and is awaited."""
+
+    async def search(
+        self,
+        query_embedding: Sequence[float],
+        *,
+        limit: int,
+        tenant_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+    ) -> Sequence[ScoredItem[T]]:
+        """Return as :meth:`VectorStore.search`."""
+        ...
+
+
 class Session(Protocol):
     """Whose turn it is: what rules and scenarios are filtered by."""
 
@@ -71,6 +111,9 @@ class Session(Protocol):
 
     @property
     def agent_id(self) -> str | None: ...
+
+
+# ------------------------------------------------------------------------------------------------------------- the log
 
 
 class TurnLog:

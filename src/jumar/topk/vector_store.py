@@ -27,7 +27,7 @@ _FIRST_ROOM = 64
 
 
 class NumpyVectorStore(Generic[T]):
-    """A vector store in memory, by cosine similarity; a :class:`jumar.topk.retrieval.vectors.VectorStore`.
+    """A vector store in memory, by cosine similarity; a :class:`jumar.topk.retrieval.VectorStore`.
 
     Exact, and fast enough up to some 100,000 embeddings; nothing is persisted. Equal scores keep the order in which the items
     were added. Items are never looked at. Not for several threads that add at the same time.

@@ -30,7 +30,7 @@ from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, ExistsError, FormatTooNewError, JumarError, NotFoundError
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import check_limits, shown
-from jumar.topk.files.environment import plain_value
+from jumar.topk.files.settings import plain_value
 from jumar.topk.registry import create_selection_strategy
 
 __all__ = ["FORMAT", "Selection", "check_replaceable", "read_selection", "render_selection"]
@@ -153,10 +153,10 @@ def render_selection(selection: Selection, evidence: Mapping[str, Any], comment:
     if table is None:
         lines = [*head, f"format = {FORMAT}", *limits, "[selection]"]
     else:
-        from jumar.topk.files.settings import read_selection as check
+        from jumar.topk.files.settings import check_selection
 
         try:
-            check(params)
+            check_selection(params)
         except ValueError as error:
             raise ConfigError(
                 f"[pipeline.retrieval.{table}] cannot hold what was found: {error}; write without --table"

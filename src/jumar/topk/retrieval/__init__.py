@@ -1,1 +1,0 @@
-"""Fetching candidates, and how many of them to keep."""
