@@ -103,10 +103,10 @@ def test_settings_of_another_scale_lose_the_built_in_minimum_and_nothing_that_is
     Path("b.toml").write_text(start + 'scale = "rrf"\nmin_score = 0.02')
     Path("c.toml").write_text('[pipeline.retrieval.memory_selection]\nscale = "bm25"')
     assert (None, 3) == (
-        (found := load_retrieval("a.toml", environ={}).scenario_selection).min_score,  # pyright: ignore[reportAttributeAccessIssue]
-        found.high_entropy_k,  # pyright: ignore[reportAttributeAccessIssue]
+        (found := load_retrieval("a.toml", environ={}).scenario_selection).min_score,
+        found.high_entropy_k,
     )
-    assert 0.02 == load_retrieval("b.toml", environ={}).scenario_selection.min_score  # pyright: ignore[reportAttributeAccessIssue]
+    assert 0.02 == load_retrieval("b.toml", environ={}).scenario_selection.min_score
     with pytest.raises(ConfigError, match="clustering has no default eps for scale 'bm25'"):
         load_retrieval("c.toml", environ={})
 
@@ -135,7 +135,7 @@ def test_no_minimum_can_be_asked_for_everywhere():
     Path("settings.toml").write_text('[pipeline.retrieval.rule_selection]\nstrategy = "adaptive_k"\nmin_score = "none"\n')
     assert 3 == configured("settings.toml")
     place = "JUMAR_PIPELINE__RETRIEVAL__RULE_SELECTION__MIN_SCORE"
-    assert load_retrieval(environ={place: "none"}).rule_selection.min_score is None  # pyright: ignore[reportAttributeAccessIssue]
+    assert load_retrieval(environ={place: "none"}).rule_selection.min_score is None
 
 
 @pytest.mark.parametrize("table", [None, "rule_selection"])
