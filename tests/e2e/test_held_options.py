@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from commands import Called, call, call_json
 
-from jumar.app.run.limits import OPTIONS
+from jumar.app.run.given import LIMITS
 from jumar.cli.loop.run import run_command
 
 USED = """echo '{"tokens_used": 5}' > $JUMAR_USAGE_FILE; echo $JUMAR_ITERATION >> made.txt"""
@@ -106,7 +106,7 @@ def test_what_is_proposed_resumes_with_the_option_the_loop_began_with(option: st
     assert f"up to {most} iterations" in again.out
     after = call_json("show")
     assert len(after["iterations"]) > len(shown["iterations"])
-    held = option not in {key.removesuffix("_usd") for key in OPTIONS}
+    held = option not in LIMITS.values()
     assert not held or f"still in force: {spelled(option) if spelled(option) != '--max-iterations' else '-n'}" in again.words
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from jumar.app.config.workspace import Option
 from jumar.model.budget.limits import Budget, OnUnknownCost
 
 __all__ = ["BudgetConfig", "PriceConfig", "check_one_time_limit"]
@@ -35,11 +36,11 @@ class BudgetConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_iterations: Count | None = None
-    max_seconds: Seconds | None = None
-    max_tokens: Tokens | None = None
-    max_cost_usd: Dollars | None = None
+    max_seconds: Annotated[Seconds | None, Option("max_seconds")] = None
+    max_tokens: Annotated[Tokens | None, Option("max_tokens")] = None
+    max_cost_usd: Annotated[Dollars | None, Option("max_cost")] = None
     max_calls_per_hour: Count | None = None
-    reserve_cost_usd: Dollars | None = None
+    reserve_cost_usd: Annotated[Dollars | None, Option("reserve_cost")] = None
     reserve_tokens: Tokens | None = None
     on_unknown_cost: OnUnknownCost = "charge_reserve"
     model: Name | None = None

@@ -17,7 +17,7 @@ from jumar.app.config.noise import NoiseConfig
 from jumar.app.config.redact import RedactConfig
 from jumar.app.config.retry import RetryConfig
 from jumar.app.config.telemetry import HooksConfig, TelemetryConfig
-from jumar.app.config.workspace import Command, PlaceConfig, Seconds, check_protect
+from jumar.app.config.workspace import Command, Option, PlaceConfig, Seconds, check_protect
 from jumar.loop.ranking.stopping import (
     DEFAULT_DECLINE,
     DEFAULT_DIMINISHING,
@@ -69,17 +69,17 @@ class _Section(BaseModel):
 class LoopConfig(PlaceConfig):
     """``[loop]``: what is to be done, and where."""
 
-    id: str | None = None
+    id: Annotated[str | None, Option("loop_id")] = None
     objective: str = ""
     objective_file: str | None = None
     max_iterations: Count | None = None
-    continue_from: Literal["previous", "best"] = "best"
+    continue_from: Annotated[Literal["previous", "best"], Option("continue_from")] = "best"
     apply: Literal["auto", "never"] | None = None
     workdir: str = "."
-    env: list[str] = Field(default_factory=list)
-    protect: Annotated[list[str], AfterValidator(check_protect)] = Field(default_factory=list[str])
-    candidates: Annotated[int, Field(ge=1, le=64, strict=True)] = 1
-    workers: Count | None = None
+    env: Annotated[list[str], Option("environment")] = Field(default_factory=list[str])
+    protect: Annotated[list[str], AfterValidator(check_protect), Option("protect")] = Field(default_factory=list[str])
+    candidates: Annotated[int, Field(ge=1, le=64, strict=True), Option("candidates")] = 1
+    workers: Annotated[Count | None, Option("workers")] = None
     seed: Annotated[int, Field(ge=0, strict=True)] = 0
 
     @model_validator(mode="after")
@@ -92,8 +92,8 @@ class LoopConfig(PlaceConfig):
 class ArtifactsConfig(_Section):
     """``[artifacts]``: what is snapshotted, in gitignore syntax."""
 
-    include: list[str] = Field(default_factory=list)
-    exclude: list[str] = Field(default_factory=list)
+    include: Annotated[list[str], Option("include")] = Field(default_factory=list[str])
+    exclude: Annotated[list[str], Option("exclude")] = Field(default_factory=list[str])
     max_files: Count | None = None
     max_file_mb: Megabytes | None = None
     max_total_mb: Megabytes | None = None
@@ -115,7 +115,7 @@ class GeneratorConfig(_Section):
 
     command: Command | None = None
     python: PythonName | None = None
-    timeout: Seconds = 1800
+    timeout: Annotated[Seconds, Option("timeout")] = 1800
     session: Literal["fresh", "resume"] = "fresh"
     resume_command: Command | None = None
     stdin: Literal["none", "prompt"] = "none"
@@ -200,8 +200,10 @@ class HoldoutConfig(_Section):
 class SelectionConfig(_Section):
     """``[selection]``: which iteration is selected. Without a threshold there is no gate."""
 
-    mode: Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"] = "highest_quality_verified"
-    threshold: Score | None = None
+    mode: Annotated[Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"], Option("mode")] = (
+        "highest_quality_verified"
+    )
+    threshold: Annotated[Score | None, Option("threshold")] = None
     require_verification: bool = True
 
     def criteria(self) -> SelectionCriteria:
@@ -234,7 +236,7 @@ def _trend(value: Trend, default: TrendRule) -> TrendRule | None:
 class StopConfig(_Section):
     """``[stop]``: when the loop ends. A trend rule is ``true``, a number of steps, or ``{window, delta}``."""
 
-    target: Score | None = None
+    target: Annotated[Score | None, Option("target")] = None
     keep_going: Annotated[bool, Field(strict=True)] = False
     max_iterations: Count | None = None
     max_seconds: Seconds | None = None

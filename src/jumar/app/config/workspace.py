@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from jumar.loop.hooks import Hook
 
-__all__ = ["Command", "PlaceConfig", "Seconds", "check_protect"]
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+__all__ = ["Command", "Option", "PlaceConfig", "Seconds", "check_protect", "option_of"]
 
 Command = str | Annotated[list[str], Field(min_length=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Option(NamedTuple):
+    """Marks a key that an option of ``jumar run`` sets, or adds to where it is a list; ``name`` is the option as a keyword."""
+
+    name: str
+
+
+def option_of(key: FieldInfo) -> str | None:
+    """Return the name of the option that sets ``key``; None where there is none."""
+    return next((each.name for each in key.metadata if isinstance(each, Option)), None)
 
 
 class PlaceConfig(BaseModel):
@@ -19,7 +33,7 @@ class PlaceConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    isolation: Literal["none", "copy", "worktree", "sandbox"] = "none"
+    isolation: Annotated[Literal["none", "copy", "worktree", "sandbox"], Option("isolation")] = "none"
     final_output: Literal["auto", "full", "changed"] = "auto"
     network: bool = True
     sandbox_writable: list[str] = Field(default_factory=list)

@@ -9,15 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from jumar.app.config.config import JumarConfig
+from jumar.app.config.config import JumarConfig, LoopConfig
 from jumar.app.config.guard import as_recorded, changed_checks, guard_rules
 from jumar.app.config.redact import install_redaction
 from jumar.app.config.telemetry import load_listeners
 from jumar.app.run.defaults import config_with, defaults_of, said_otherwise
 from jumar.app.run.differences import told_differences
 from jumar.app.run.earlier import earlier_passes
-from jumar.app.run.held_options import GivenOptions, recorded_options, words_of
-from jumar.app.run.limits import LimitsInForce, limits_in_force, refuse_unseen
+from jumar.app.run.given import Given, LimitsInForce, held, limits_in_force, recorded, refuse_unseen, words_of
 from jumar.app.run.naming import LoopChoice, choose_loop
 from jumar.app.run.own_files import own_files
 from jumar.app.run.parts import build_parts, evaluator_warnings, sandbox_of
@@ -64,6 +63,14 @@ _FREE = (
 """Keys that a resume may change freely: the limit, the name by which the loop was found, and how a judge is asked. So is all of
 ``[stop]``, ``[budget]``, ``[retry]`` and ``[redact]``: none of them changes a score."""
 
+_ALIKE = (LoopConfig.model_fields.keys() & LoopSettings.__dataclass_fields__.keys()) - {
+    "objective",
+    "workdir",
+    "apply",
+    "workers",
+}
+"""Keys of ``[loop]`` that are settings of the engine as they stand; a new one needs no line here."""
+
 _FREE_TABLES = ("stop.", "budget.", "retry.", "redact.", "hooks.", "telemetry.")
 
 
@@ -104,11 +111,10 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
     refuse_stop_file(LoopPaths(loops_directory(request.root) / loop_id).stop_files())
     artifacts, said = _artifacts(request, config, loop_id)
     settings = LoopSettings(
+        **{key: getattr(config.loop, key) for key in _ALIKE},
         loop_id=loop_id,
         workdir=workdir,
         objective=_objective(config, request.base),
-        continue_from=config.loop.continue_from,
-        isolation=config.loop.isolation,
         apply=config.apply,
         artifacts=artifacts,
         weights=config.weights,
@@ -121,14 +127,11 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
         recorded=_recorded(config, defaults),
         defaults=defaults,
         guard=guard_rules(config, workdir=workdir, base=request.base, path=request.path),
-        candidates=config.loop.candidates,
         workers=config.loop.workers or config.loop.candidates,
-        seed=config.loop.seed,
         retries=config.retry.retries(),
         budget=config.budget.limits(),
         holdout_weights={} if config.holdout is None else config.holdout.weights,
         allow_broken_start=request.allow_broken_start,
-        recheck=config.loop.recheck,
         own=own_files(workdir, request.path, config.reply_directories(request.base)),
         notices=(*request.told, *said, *limits.notices, *evaluator_warnings(parts)),
     )
@@ -147,20 +150,20 @@ def in_force(request: RunRequest) -> tuple[RunRequest, LoopChoice]:
     """
     choice = _choice(request)
     store = None if choice.fresh else _reader(request, choice.loop_id)
-    held = {} if store is None or request.lay is None else request.options.held(store)
-    if request.refused is not None and "agent" not in held:
+    kept = {} if store is None or request.lay is None else held(request.options, store)
+    if request.refused is not None and "agent" not in kept:
         raise request.refused
     if store is None or request.lay is None:
         return request, choice
+    options = replace(request.options, said={**kept, **request.options.said})
     if not request.accept_changes:
-        _refuse_more_iterations(store, request.options.after(held))
-    told = (f"given when the loop was begun, and still in force: {words_of(held)}",) if held and request.path else ()
-    config = request.lay(held) if held else request.config
-    return replace(request, config=config, options=request.options.after(held), told=told), choice
+        _refuse_more_iterations(store, options)
+    told = (f"given when the loop was begun, and still in force: {words_of(kept)}",) if kept and request.path else ()
+    return replace(request, config=request.lay(kept) if kept else request.config, options=options, told=told), choice
 
 
-def _refuse_more_iterations(store: LoopReader, options: GivenOptions) -> None:
-    before, default = recorded_options(store), DEFAULT_MAX_ITERATIONS
+def _refuse_more_iterations(store: LoopReader, options: Given) -> None:
+    before, default = recorded(store, "options"), DEFAULT_MAX_ITERATIONS
     if before is None or "max_iterations" in options.said:
         return
     was, now = (each.file.get("max_iterations", default) for each in (before, options))
@@ -291,9 +294,9 @@ def _begun_again(
     return LoopStore.begin_again(directory, document, workdir=settings.workdir, created_at=at), settings
 
 
-def _record_limits(store: LoopStore, limits: LimitsInForce, options: GivenOptions) -> None:
-    changes, before = limits_in_force(limits.config, limits.given, store, accepting=True).changes, recorded_options(store)
-    if before is not None and before.to_json() != options.to_json():
+def _record_limits(store: LoopStore, limits: LimitsInForce, options: Given) -> None:
+    changes, before = limits_in_force(limits.config, limits.given, store, accepting=True).changes, recorded(store, "options")
+    if before is not None and before.document("options") != options.document("options"):
         changes = (*changes, f"options in force: {words_of(options.said) or 'none'}")
     if changes:
         with store.lock():
@@ -302,11 +305,14 @@ def _record_limits(store: LoopStore, limits: LimitsInForce, options: GivenOption
                 reason="; ".join(changes),
                 by=current_user(),
                 at=SystemClock().now(),
-                data={"limits": limits.given.to_json(), **({} if before is None else {"options": options.to_json()})},
+                data={
+                    "limits": limits.given.document("limits"),
+                    **({} if before is None else {"options": options.document("options")}),
+                },
             )
 
 
-def _document(settings: LoopSettings, limits: LimitsInForce, options: GivenOptions) -> dict[str, Any]:
+def _document(settings: LoopSettings, limits: LimitsInForce, options: Given) -> dict[str, Any]:
     """Return what ``loop.json`` keeps: the tracker's keys, so that a tracker can open the loop, and the whole configuration."""
     rules, config = settings.artifacts, limits.config
     return {
@@ -328,8 +334,8 @@ def _document(settings: LoopSettings, limits: LimitsInForce, options: GivenOptio
         "run": dict(settings.recorded),
         "defaults": dict(settings.defaults),
         "checks": settings.guard.recorded(),
-        "limits": limits.given.to_json(),
-        "options": options.to_json(),
+        "limits": limits.given.document("limits"),
+        "options": options.document("options"),
     }
 
 

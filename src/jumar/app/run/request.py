@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import re
 import shlex
@@ -10,17 +11,17 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_origin
 
 from jumar.app.config.config import JumarConfig
 from jumar.app.config.load import find_config, load_config, parse_config
+from jumar.app.config.workspace import option_of
 from jumar.app.doctor.agents import AGENTS, Agent, agent_called, cannot_run, installed_agents
 from jumar.app.doctor.suites import likely_check
-from jumar.app.run.held_options import GivenOptions
-from jumar.app.run.limits import OPTIONS, GivenLimits, limits_in
+from jumar.app.run.given import LIMITS, Given, held, limits_in
 from jumar.core.rendering.figures import dollars
 from jumar.core.text import escape, nearest
-from jumar.core.toml import read_toml
+from jumar.core.toml import model_in, read_toml
 from jumar.errors import ConfigError
 from jumar.loop.generators.generators import PLACEHOLDER
 from jumar.loop.store.config_in_force import config_now, is_made_up
@@ -44,32 +45,22 @@ __all__ = [
 Resume = Literal["auto", "never", "require"]
 
 
-_PLACES = {
-    "loop_id": ("loop", "id"),
-    "isolation": ("loop", "isolation"),
-    "continue_from": ("loop", "continue_from"),
-    "candidates": ("loop", "candidates"),
-    "workers": ("loop", "workers"),
-    "target": ("stop", "target"),
-    "threshold": ("selection", "threshold"),
-    "mode": ("selection", "mode"),
-    "timeout": ("generator", "timeout"),
-    "max_cost": ("budget", "max_cost_usd"),
-    "reserve_cost": ("budget", "reserve_cost_usd"),
-    "max_tokens": ("budget", "max_tokens"),
-    "max_seconds": ("budget", "max_seconds"),
-}
 _OF_THE_ITERATION = ("timeout", "prompt", "completion_promise")
-_LISTS = {
-    "include": ("artifacts", "include"),
-    "exclude": ("artifacts", "exclude"),
-    "environment": ("loop", "env"),
-    "protect": ("loop", "protect"),
-}
-
 _STAND_IN = ": ;"  # a command for a file that has none
 _MAX_ITERATIONS = ("loop", "stop")  # the tables that may say it
 _HELD_ALIKE = ("agent", "objective", "checks", "scores", "keep_going", "max_iterations")
+
+
+@functools.cache
+def _places(*, lists: bool) -> Mapping[str, tuple[str, str]]:
+    """Return the table and key that an option sets by itself, or of ``lists`` adds to, by option."""
+    places: dict[str, tuple[str, str]] = {}
+    for table, section in ((table, model_in(info.annotation)) for table, info in JumarConfig.model_fields.items()):
+        for key, info in () if section is None else section.model_fields.items():
+            if (option := option_of(info)) is not None and (get_origin(info.annotation) is list) is lists:
+                places[option] = (table, key)
+    return places
+
 
 _DIMENSION = re.compile(r"\s*([a-z][a-z0-9_-]*)=(?=\s*\S)")
 
@@ -213,26 +204,25 @@ def _with_generator(path: Path, generator: Mapping[str, Any]) -> JumarConfig:
     return parse_config({**data, "generator": {**kept, **generator}}, str(path), text)
 
 
-def given_limits(given: Mapping[str, Any], path: Path | None, config: JumarConfig) -> GivenLimits:
+def given_limits(given: Mapping[str, Any], path: Path | None, config: JumarConfig) -> Given:
     """Return which limits the options gave, and which the configuration in ``path`` says without them.
 
     What ``--agent`` sets aside beside a ``--max-cost`` counts as given with it, and stays when the loop is resumed without both.
     """
-    options = {key: given.get(option.removeprefix("--").replace("-", "_")) for key, option in OPTIONS.items()}
+    options = {key: given.get(option) for key, option in LIMITS.items()}
     in_file = {} if path is None else limits_in(read_toml(path, "jumar init")[0])
     if agent_called(given.get("agent") or "") is not None and given.get("max_cost") is not None:
         options["reserve_cost_usd"] = None if "reserve_cost_usd" in in_file else config.budget.reserve_cost_usd
-    return GivenLimits(command_line={key: value for key, value in options.items() if value is not None}, file=in_file)
+    return Given(said={key: value for key, value in options.items() if value is not None}, file=in_file)
 
 
-def given_options(given: Mapping[str, Any], path: Path | None) -> GivenOptions:
+def given_options(given: Mapping[str, Any], path: Path | None) -> Given:
     """Return what the options said of the configuration, and what the file in ``path`` says in their places.
 
     The limits are apart: :func:`given_limits`.
     """
-    places = {option: place for option, place in _PLACES.items() if f"--{option.replace('_', '-')}" not in OPTIONS.values()}
-    del places["loop_id"]
-    options = {option: given.get(option) for option in (*places, *_LISTS, *_HELD_ALIKE)}
+    places = {option: place for option, place in _places(lists=False).items() if option not in {"loop_id", *LIMITS.values()}}
+    options = {option: given.get(option) for option in (*places, *_places(lists=True), *_HELD_ALIKE)}
     said: dict[str, Any] = {option: _as_json(value) for option, value in options.items() if _is_given(value)}
     objective = str(said.get("objective", ""))
     if objective.startswith("@"):
@@ -242,7 +232,7 @@ def given_options(given: Mapping[str, Any], path: Path | None) -> GivenOptions:
     file["max_iterations"] = next(
         (each for table in _MAX_ITERATIONS if (each := data.get(table, {}).get("max_iterations"))), None
     )
-    return GivenOptions(said=said, file={option: value for option, value in file.items() if value is not None})
+    return Given(said=said, file={option: value for option, value in file.items() if value is not None})
 
 
 def _is_given(value: object) -> bool:
@@ -273,10 +263,10 @@ def objective_notice(given: Mapping[str, Any], config: JumarConfig) -> str | Non
 
 def _overlaid(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     merged: dict[str, Any] = copy.deepcopy(dict(data))
-    for option, (table, key) in _PLACES.items():
+    for option, (table, key) in _places(lists=False).items():
         if given.get(option) is not None:
             merged.setdefault(table, {})[key] = given[option]
-    for option, (table, key) in _LISTS.items():
+    for option, (table, key) in _places(lists=True).items():
         if given.get(option):
             section: dict[str, Any] = merged.setdefault(table, {})
             section[key] = list(dict.fromkeys([*section.get(key, []), *given[option]]))
@@ -377,13 +367,13 @@ class RunRequest:
     accept_size: bool = False
     ask: Callable[[str], bool] | None = None
     resume: Resume = "auto"
-    limits: GivenLimits = field(default_factory=GivenLimits)
-    options: GivenOptions = field(default_factory=GivenOptions)
+    limits: Given = field(default_factory=Given)
+    options: Given = field(default_factory=Given)
     lay: Callable[[Mapping[str, Any]], JumarConfig] | None = None
     refused: ConfigError | None = None
     told: tuple[str, ...] = ()
 
     def config_for(self, store: LoopReader) -> JumarConfig:
         """Return the configuration that a resume of the loop in ``store`` has."""
-        held = {} if self.lay is None else self.options.held(store)
-        return self.config if self.lay is None or not held else self.lay(held)
+        kept = {} if self.lay is None else held(self.options, store)
+        return self.config if self.lay is None or not kept else self.lay(kept)
