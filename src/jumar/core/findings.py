@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from jumar.core.record import Record, stored
 from jumar.core.text import escape
 
 __all__ = ["BACKUP", "Findings", "Planted", "Problem", "VerifyReport"]
@@ -30,14 +31,11 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Planted:
+class Planted(Record):
     """A file of a snapshot that holds known secrets: its path, and the names of their variables. No damage."""
 
     path: str
-    names: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"path": self.path, "values_of": list(self.names)}
+    names: tuple[str, ...] = field(metadata=stored("values_of"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping
@@ -20,7 +21,7 @@ from typing import Any, Final, Literal, NamedTuple, Self, TypeVar, Union, cast
 
 from jumar.core.codec import FORMAT, Fields, is_finite
 
-__all__ = ["FileRecord", "Record", "dump", "load", "plain", "stored"]
+__all__ = ["FileRecord", "Record", "dump", "load", "octal", "plain", "read_octal", "stored"]
 
 T = TypeVar("T")
 _STORED: Final = "jumar.stored"
@@ -295,3 +296,16 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(each) for each in cast("list[Any]", value)]
     return dump(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+
+
+def octal(mode: int) -> str:
+    """Return permission bits as JSON has them: ``"0644"``."""
+    return f"{mode:04o}"
+
+
+def read_octal(fields: Fields, key: str) -> int:
+    """Return permission bits from JSON. Errors: :class:`jumar.errors.StoreDamagedError`."""
+    digits = fields.text(key)
+    if not re.fullmatch("[0-7]{1,7}", digits):
+        raise fields.wrong(key, "an octal number")
+    return int(digits, 8)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import fmean, variance
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+from jumar.core.record import Record
 from jumar.judging.items.item import Item
 from jumar.judging.models import DualModeResult
 from jumar.judging.patterns.matcher import PatternMatcher
@@ -26,7 +27,7 @@ _ERRORS: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class PhraseSupport:
+class PhraseSupport(Record):
     """A phrase on which a pattern would fire on ``items`` items of ``groups`` groups.
 
     The expensive judge's mean score of these is ``with_it``, of all others ``without_it``; ``gap`` is the mean of expensive -
@@ -42,10 +43,6 @@ class PhraseSupport:
     without_it: float
     gap: float
     errors: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return asdict(self)
 
     @property
     def says(self) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
-from jumar.core.record import FileRecord, stored
+from jumar.core.record import FileRecord, Record, stored
 from jumar.model.records import FailureKind, Usage
 
 __all__ = [
@@ -97,7 +97,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spend:
+class Spend(Record):
     """What a loop used over all its resumes.
 
     ``iterations`` counts the runs of the generator that began. ``tokens`` and ``cost_usd`` are None when an attempt that ended
@@ -130,6 +130,3 @@ class Spend:
     def charged_tokens(self) -> int:
         """Tokens that count against a limit: known and assumed."""
         return self.known_tokens + self.assumed_tokens
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)

@@ -5,14 +5,12 @@ Field names are those of seed 2's IterationRecord; ``None`` always means *unknow
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, get_args
 
-from jumar.core.codec import Fields
-from jumar.core.record import FileRecord, Record, stored
+from jumar.core.record import FileRecord, Record, octal, read_octal, stored
 from jumar.model.checks import CheckResult
 from jumar.model.judgement import Judgement
 
@@ -77,13 +75,6 @@ def _empty() -> Mapping[str, float]:
     return MappingProxyType({})
 
 
-def _octal(fields: Fields, key: str) -> int:
-    digits = fields.text(key)
-    if not re.fullmatch("[0-7]{1,7}", digits):
-        raise fields.wrong(key, "an octal number")
-    return int(digits, 8)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactDetail(Record):
     """One path of a snapshot. ``skipped`` says why a path was recorded but not stored (a FIFO, a device, a socket).
@@ -95,7 +86,7 @@ class ArtifactDetail(Record):
     path: str
     kind: Literal["file", "symlink", "special"] = "file"
     content_hash: str | None = None
-    mode: int = field(default=0o644, metadata=stored(write="{:04o}".format, read=_octal))
+    mode: int = field(default=0o644, metadata=stored(write=octal, read=read_octal))
     size: int = 0
     target: str | None = None
     skipped: str | None = None

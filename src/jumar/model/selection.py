@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
 from jumar.core.codec import is_finite
+from jumar.core.record import Record
 
 __all__ = [
     "DEFAULT_CRITERIA",
@@ -24,7 +25,7 @@ MODES: Final[tuple[str, ...]] = ("highest_quality", "highest_quality_verified", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionCriteria:
+class SelectionCriteria(Record):
     """Seed 2's selection options. ``threshold`` is on 0–100 and inclusive; None asks for none.
 
     The mode decides about verification: ``highest_quality`` ignores it, ``highest_quality_verified`` wants it whatever
@@ -34,9 +35,6 @@ class SelectionCriteria:
     mode: Mode = "highest_quality_verified"
     threshold: float | None = 70
     require_verification: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 DEFAULT_CRITERIA: Final = SelectionCriteria()
@@ -65,7 +63,7 @@ class NoiseRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionResult:
+class SelectionResult(Record):
     """The selected iteration and why. Scores are 0–100.
 
     ``meets_threshold`` is True when the selected one satisfies every rule of its mode, and None when no threshold was asked for.
@@ -93,9 +91,6 @@ class SelectionResult:
         """The iteration that is reported, applied and compared with: the selected one, or what is kept in its place."""
         return self.selected_iteration if self.kept is None else self.kept
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiminishingReturns:
@@ -106,7 +101,7 @@ class DiminishingReturns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Degradation:
+class Degradation(Record):
     """Seed 1's triggers that fired, the iteration where the first did, and what seed 1 says to do about it.
 
     ``triggers`` is a subset of ``quality_drop``, ``consecutive_decreases``, ``validation_failures_increased``; ``actions`` of
@@ -120,13 +115,3 @@ class Degradation:
     best_before: int | None = None
     actions: tuple[str, ...] = ()
     causes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "detected": self.detected,
-            "triggers": list(self.triggers),
-            "iterations": list(self.iterations),
-            "best_before": self.best_before,
-            "actions": list(self.actions),
-            "causes": list(self.causes),
-        }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, get_args
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from jumar.core.record import Record
 
 __all__ = [
     "DONE_REASONS",
@@ -65,7 +67,7 @@ class TrendRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StopRules:
+class StopRules(Record):
     """Every rule but ``max_iterations`` and ``consecutive_failures`` is off by default. Invalid scores are passed over.
 
     target               stop once a valid score of an iteration that no check refused reaches it (0–100)
@@ -90,9 +92,6 @@ class StopRules:
     oscillation: TrendRule | None = None
     consecutive_failures: int = 3
     converged: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

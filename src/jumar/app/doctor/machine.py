@@ -10,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from jumar.core.files import free_bytes, fsync_directory, remove_tree, rename_new, write_once
+from jumar.core.record import Record
 from jumar.core.rendering.figures import size
 
 __all__ = ["Row", "State", "disk_row", "git_row", "machine_rows", "python_row", "root_rows", "terminal_row"]
@@ -27,16 +28,13 @@ _PASSES: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Record):
     """One line of the check. A red one says in ``fix`` what to do; a yellow one what is missing without it."""
 
     name: str
     state: State
     detail: str
     fix: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def machine_rows(root: Path, *, encoding: str | None) -> Iterator[Row]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
+from jumar.core.record import Record
 from jumar.errors import ConfigError
 
 __all__ = ["MAX_UNSCORED", "JudgeSettings"]
@@ -15,7 +16,7 @@ MAX_UNSCORED: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSettings:
+class JudgeSettings(Record):
     """Settings of one evaluation. Errors: :class:`jumar.errors.ConfigError` for one that is out of range.
 
     ``concurrency``: calls in flight at most. ``max_retries``: how often a call that failed for a passing reason is made again,
@@ -64,9 +65,6 @@ class JudgeSettings:
             "≥ 0",
         )
         _check("max_unscored", self.max_unscored, 0 <= self.max_unscored <= 1, "from 0 to 1")
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "scale": list(self.scale)}
 
 
 def _finite(value: float) -> bool:

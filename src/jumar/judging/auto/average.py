@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
+
+from jumar.core.record import Record
 
 __all__ = ["FEWEST_AUDITS", "CorrectedAverage", "corrected_average"]
 
@@ -30,7 +32,7 @@ _LOWEST, _HIGHEST = 1.0, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectedAverage:
+class CorrectedAverage(Record):
     """An average from 1 to 5 and its interval, of ``level``, by ``groups``; ``cheap`` is the plain average of the cheap scores.
 
     ``asked`` items were judged; ``drawn`` of them, of ``drawn_groups``, had a probability below 1. The interval is None where
@@ -46,10 +48,6 @@ class CorrectedAverage:
     asked: int
     drawn: int
     drawn_groups: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return {**asdict(self), "interval": None if self.interval is None else list(self.interval)}
 
 
 def corrected_average(

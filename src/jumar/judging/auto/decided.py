@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
+from jumar.core.record import Record
 from jumar.judging.auto.average import CorrectedAverage, corrected_average
 from jumar.judging.auto.escalation import AutoRules, Planned, Why, side_of
 from jumar.judging.auto.promise import Guarantee, guarantee
@@ -14,7 +15,7 @@ __all__ = ["AutoOutcome", "Decided", "outcome"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class Decided(Record):
     """What became of an item: its ``score``, from 1 to 5, of the judge that decided it, and why that one.
 
     ``wrong``: the cheap score of an audited item was on the other side of the line; None where nobody looked. ``why`` is
@@ -28,11 +29,6 @@ class Decided:
     decision: Literal["above", "below"] | None
     interval: tuple[float, float] | None
     wrong: bool | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        found = asdict(self)
-        return {**found, "interval": None if self.interval is None else list(self.interval)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

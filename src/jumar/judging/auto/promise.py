@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
+
+from jumar.core.record import Record
 
 __all__ = ["LEVEL", "Guarantee", "guarantee", "guarantee_by_group"]
 
@@ -14,7 +16,7 @@ LEVEL: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guarantee:
+class Guarantee(Record):
     """The share of decisions on the wrong side of the line among those not escalated: at most ``promised``.
 
     ``wrong`` of ``audited`` decisions were. ``lower`` and ``upper`` are bounds of the share, each of ``level`` (Clopper and
@@ -30,10 +32,6 @@ class Guarantee:
     upper: float
     level: float
     held: bool | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return asdict(self)
 
 
 def guarantee(wrong: int, audited: int, promised: float, *, level: float = LEVEL) -> Guarantee:

@@ -7,10 +7,11 @@ stays itself; so nothing is merged over a chain of small differences. Why each w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from jumar.core.extras import need_extra
+from jumar.core.record import Record
 from jumar.judging.patterns.matcher import PatternMatcher, literals
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
@@ -23,7 +24,7 @@ _MOST_WEIGHT: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(Record):
     """One pattern that went, the one that stays for it, and why; ``similarity`` is from 0 to 1."""
 
     merged: str
@@ -31,9 +32,6 @@ class Merge:
     by: Likeness
     similarity: float
     explanation: str
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jumar.core.record import Record
 
 __all__ = ["HALF", "Agreement", "agreement", "kendall", "off_by_more_than_half", "quadratic_kappa", "spearman"]
 
@@ -19,7 +21,7 @@ HALF: Final = 0.5 + 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Record):
     """``mae`` and ``bias`` (cheap - expensive) in points of the scale; ``off_by_more_than_half`` is a share.
 
     The ranks and kappa are None where they do not exist: fewer than two items, or a judge without variance.
@@ -31,9 +33,6 @@ class Agreement:
     kendall: float | None
     quadratic_kappa: float | None
     off_by_more_than_half: float
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def agreement(expensive: Scores, cheap: Scores) -> Agreement:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from jumar.core.codec import Fields
 from jumar.core.files import check_names
+from jumar.core.record import Record, load, octal, read_octal, stored
 from jumar.core.text import escape, plural
 from jumar.errors import ConflictError
 from jumar.loop.snapshots.tree import Tree, same
@@ -24,12 +25,26 @@ __all__ = ["Change", "Directories", "Moves", "conflict_message", "directories", 
 _SHOWN = 20
 
 
+def _modes_to_json(modes: Mapping[str, int | None]) -> list[dict[str, Any]]:
+    return [{"path": path, "mode": None if mode is None else octal(mode)} for path, mode in modes.items()]
+
+
+def _modes_from_json(fields: Fields, key: str) -> Mapping[str, int | None]:
+    items = fields.sections(key)
+    return MappingProxyType(
+        {item.text("path"): None if item.data.get("mode") is None else read_octal(item, "mode") for item in items}
+    )
+
+
 def _no_directories() -> Mapping[str, int | None]:
     return MappingProxyType({})
 
 
+_MODES: Final = stored(write=_modes_to_json, read=_modes_from_json)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Record):
     """One path. None means that neither a file nor a link stands there; ``before`` and ``after`` differ."""
 
     path: str
@@ -43,33 +58,17 @@ class Change:
             return "remove"
         return "add" if self.before is None else "replace"
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "path": self.path,
-            "before": self.before and self.before.to_json(),
-            "after": self.after and self.after.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, fields: Fields) -> Change:
-        before, after = fields.section_or_none("before"), fields.section_or_none("after")
-        return cls(
-            path=fields.text("path"),
-            before=before and ArtifactDetail.from_json(before),
-            after=after and ArtifactDetail.from_json(after),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moves:
+class Moves(Record):
     """Changes sorted by path, the directories to remove once they are empty, and those to create.
 
     The directories' permission bits are kept so that the inverse can give them back; None leaves them to the umask.
     """
 
     changes: tuple[Change, ...]
-    drop: Mapping[str, int | None] = field(default_factory=_no_directories)
-    make: Mapping[str, int | None] = field(default_factory=_no_directories)
+    drop: Mapping[str, int | None] = field(default_factory=_no_directories, metadata=_MODES)
+    make: Mapping[str, int | None] = field(default_factory=_no_directories, metadata=_MODES)
 
     @classmethod
     def of(cls, changes: Iterable[Change], *, drop: Mapping[str, int | None], make: Mapping[str, int | None]) -> Moves:
@@ -80,19 +79,12 @@ class Moves:
             make=MappingProxyType(dict(sorted(make.items()))),
         )
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "changes": [change.to_json() for change in self.changes],
-            "drop": _modes_to_json(self.drop),
-            "make": _modes_to_json(self.make),
-        }
-
     @classmethod
     def from_json(cls, fields: Fields) -> Moves:
-        changes = tuple(Change.from_json(item) for item in fields.sections("changes"))
-        drop, make = (_modes_from_json(fields.sections(name)) for name in ("drop", "make"))
-        check_names([*(change.path for change in changes), *drop, *make])
-        return cls(changes=changes, drop=drop, make=make)
+        """Return the moves. Errors: :class:`StoreDamagedError`, also for a path that leaves the tree."""
+        moves = load(cls, fields)
+        check_names([*(change.path for change in moves.changes), *moves.drop, *moves.make])
+        return moves
 
     def remaining(self, tree: Tree, *, resumed: bool) -> dict[str, tuple[int, ...] | None]:
         """Return the paths that are still to be moved, each with the stamp of what stands there.
@@ -114,18 +106,6 @@ class Moves:
         if obstacles:
             raise ConflictError(conflict_message(obstacles, "appeared in the way since the plan was made"))
         return todo
-
-
-def _modes_to_json(modes: Mapping[str, int | None]) -> list[dict[str, Any]]:
-    return [{"path": path, "mode": None if mode is None else f"{mode:04o}"} for path, mode in modes.items()]
-
-
-def _modes_from_json(items: Iterable[Fields]) -> Mapping[str, int | None]:
-    found: dict[str, int | None] = {}
-    for item in items:
-        mode = item.text_or_none("mode")
-        found[item.text("path")] = None if mode is None else int(mode, 8)
-    return MappingProxyType(found)
 
 
 def listed(paths: Iterable[str]) -> str:

@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from jumar.core.codec import Fields
+from jumar.core.record import Record, stored
 from jumar.loop.engine.run_context import LoopRun
 from jumar.loop.store.loop_store import Pending
-from jumar.loop.workspace.guard import Finding, findings_from_json
+from jumar.loop.workspace.guard import Finding
 from jumar.model import CheckResult, ScoreReading
 
 __all__ = ["Answers", "kept_answers"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Record):
     """What the programs said of one snapshot. ``full`` is why that is none of it: the disk was full for them."""
 
     checks: tuple[CheckResult, ...] = ()
     readings: tuple[ScoreReading, ...] = ()
     seconds: float = 0.0
-    found: tuple[Finding, ...] = ()
-    full: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "checks": [check.to_json() for check in self.checks],
-            "readings": [reading.to_json() for reading in self.readings],
-            "seconds": self.seconds,
-            "guard": [finding.to_json() for finding in self.found],
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], source: str) -> Answers:
-        """Read what :meth:`to_json` wrote. Errors: :class:`jumar.errors.StoreDamagedError` that names ``source``."""
-        fields = Fields(data, source)
-        return cls(
-            checks=tuple(CheckResult.from_json(item) for item in fields.sections("checks")),
-            readings=tuple(ScoreReading.from_json(item) for item in fields.sections("readings")),
-            seconds=fields.number("seconds"),
-            found=findings_from_json(fields.data.get("guard")),
-        )
+    found: tuple[Finding, ...] = field(default=(), metadata=stored("guard"))
+    full: str | None = field(default=None, metadata=stored(omit=True))
 
 
 def kept_answers(run: LoopRun, pending: Pending) -> tuple[bool, Answers | None]:
@@ -60,7 +40,7 @@ def kept_answers(run: LoopRun, pending: Pending) -> tuple[bool, Answers | None]:
         said = attempt.end and attempt.end.answers
         if said is None:
             break
-        kept.append(Answers.from_json(said, str(run.store.paths.attempt_end(attempt.start.number))))
+        kept.append(Answers.from_json(Fields(said, str(run.store.paths.attempt_end(attempt.start.number)))))
     if not kept:
         return bool(ended), None
     return True, replace(kept[0], found=tuple(finding for answers in reversed(kept) for finding in answers.found))

@@ -34,7 +34,7 @@ from jumar.loop.store.staging import LOGS
 from jumar.loop.workspace.bytecode import clear_bytecode
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.disk_space import disk_is_full, with_room
-from jumar.loop.workspace.guard import Finding, findings_from_json
+from jumar.loop.workspace.guard import Finding
 from jumar.loop.workspace.workspace import Workspace, changed_paths
 from jumar.model import CheckResult, IterationRecord, ScoreReading, StepContext, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, Outcome
@@ -99,7 +99,7 @@ class Evaluation:
         else:
             noted = (f"thrown away, as it cannot be kept: {failed[1]}",) if failed[0] == "snapshot_failed" else ()
             judged = Verdict(verification="skipped", status=failed[0], status_reason=failed[1], reflections=noted)
-        found = tuple(dict.fromkeys((*findings_from_json(pending.stage.get("guard")), *answers.found)))
+        found = tuple(dict.fromkeys((*_findings(pending.stage), *answers.found)))
         return with_findings(judged, found), found
 
     def _answers(self, pending: Pending, ended: AttemptEnd | None) -> Way[Answers | None]:
@@ -381,6 +381,10 @@ def ended_of(stage: Mapping[str, Any]) -> AttemptEnd | None:
     """Return how the attempt of a staged snapshot ended; None for the start state."""
     section = Fields(stage, "stage.json").section_or_none("ended")
     return None if section is None else AttemptEnd.from_json(section)
+
+
+def _findings(stage: Mapping[str, Any]) -> list[Finding]:
+    return [Finding.from_json(item) for item in Fields(stage, "stage.json").sections("guard")]
 
 
 def _failed(pending: Pending, ended: AttemptEnd | None) -> tuple[Status, str] | None:

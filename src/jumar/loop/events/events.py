@@ -12,6 +12,7 @@ from dataclasses import FrozenInstanceError, dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, get_args
 
+from jumar.core.record import dump
 from jumar.model import IterationRecord, StopRules, Usage
 from jumar.model.attempts import Purpose, Spend
 from jumar.model.budget.limits import Budget
@@ -40,6 +41,17 @@ LATEST: Final = 31
 
 def _nothing() -> Mapping[str, Any]:
     return MappingProxyType({})
+
+
+class _Told:
+    """An event whose JSON is its type and its fields."""
+
+    __slots__ = ()
+    type: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the event."""
+        return {"type": self.type, **dump(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +89,7 @@ class LoopStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptStarted:
+class AttemptStarted(_Told):
     """The start of a paid step is durable. The reservation is None where nothing is known."""
 
     type: ClassVar[str] = "attempt_started"
@@ -88,18 +100,6 @@ class AttemptStarted:
     purpose: Purpose = "generate"
     reserve_cost_usd: float | None = None
     reserve_tokens: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the event."""
-        return {
-            "type": self.type,
-            "attempt": self.attempt,
-            "iteration": self.iteration,
-            "candidate": self.candidate,
-            "purpose": self.purpose,
-            "reserve_cost_usd": self.reserve_cost_usd,
-            "reserve_tokens": self.reserve_tokens,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,18 +144,14 @@ class AttemptEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseStarted:
+class PhaseStarted(_Told):
     """A step of iteration ``iteration`` begins."""
 
     type: ClassVar[str] = "phase_started"
 
     iteration: int
-    phase: Literal["generate", "verify", "score"]
     candidate: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the event."""
-        return {"type": self.type, "iteration": self.iteration, "candidate": self.candidate, "phase": self.phase}
+    phase: Literal["generate", "verify", "score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +183,7 @@ class IterationRecorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(_Told):
     """The loop waits up to ``seconds`` before it goes on, and pays for nothing meanwhile."""
 
     type: ClassVar[str] = "waiting"
@@ -197,32 +193,18 @@ class Waiting:
     iteration: int | None = None
     detail: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the event."""
-        return {
-            "type": self.type,
-            "why": self.why,
-            "seconds": self.seconds,
-            "iteration": self.iteration,
-            "detail": self.detail,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(_Told):
     """Something that the person should know, and what to do about it."""
 
     type: ClassVar[str] = "notice"
 
     message: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the event."""
-        return {"type": self.type, "message": self.message}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StopDecided:
+class StopDecided(_Told):
     """No further iteration begins; what belongs to the end follows. ``reason`` is one of the stop reasons."""
 
     type: ClassVar[str] = "stop_decided"
@@ -230,22 +212,14 @@ class StopDecided:
     reason: str
     detail: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the event."""
-        return {"type": self.type, "reason": self.reason, "detail": self.detail}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopEnded:
+class LoopEnded(_Told):
     """This run of the loop is over. ``outcome`` is the document of ``jumar run --json``."""
 
     type: ClassVar[str] = "loop_ended"
 
     outcome: Mapping[str, Any] = field(default_factory=_nothing)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the event."""
-        return {"type": self.type, "outcome": dict(self.outcome)}
 
 
 Event = (

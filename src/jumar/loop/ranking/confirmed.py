@@ -8,9 +8,10 @@ loop's own. The last iteration and the first are selected by their number, so th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
 
+from jumar.core.record import Record, stored
 from jumar.loop.ranking.noise import Evidence, Finals, answers_of, finals, merged, reading_answers
 from jumar.model.readings import Reading, ReadingKind
 from jumar.model.records import IterationView
@@ -24,19 +25,16 @@ _BOTH_SIDES: Final = 0.975
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmed:
+class Confirmed(Record):
     """The selected iteration read again: ``score`` is 0–100 by the hold-out's scorers or by the loop's own (``by``)."""
 
     iteration: int
     score: float
     by: By
 
-    def to_json(self) -> dict[str, Any]:
-        return {"iteration": self.iteration, "score": self.score, "by": self.by}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finalist:
+class Finalist(Record):
     """One that was scored again or should be: its score in the loop, the later ones, and their mean over single answers.
 
     ``standard_error`` is that of ``mean``, else that of ``score``, in points.
@@ -48,18 +46,9 @@ class Finalist:
     mean: float | None
     standard_error: float
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "iteration": self.iteration,
-            "score": self.score,
-            "later": list(self.later),
-            "mean": self.mean,
-            "standard_error": self.standard_error,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Compared(Record):
     """The best, the last or the first for the same spend. ``score`` is the loop's, ``fair`` the one that no choice made too high.
 
     ``by`` says what gave ``fair``; "loop" is the iteration's own, which is fair for one that was not selected by it.
@@ -71,12 +60,9 @@ class Compared:
     fair: float | None
     by: Literal["holdout", "confirm", "loop"] | None
 
-    def to_json(self) -> dict[str, Any]:
-        return {"which": self.which, "iteration": self.iteration, "score": self.score, "fair": self.fair, "by": self.by}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Certainty:
+class Certainty(Record):
     """How sure a choice is. Scores and errors are in points of 0–100.
 
     ``standard_error`` is that of the selected one's score in the loop, with ``degrees`` of freedom; None when nothing was asked
@@ -90,7 +76,7 @@ class Certainty:
     finalists: tuple[Finalist, ...]
     rescored: bool
     tied: tuple[int, ...]
-    width: float
+    width: float = field(metadata=stored("tie_width"))
     chosen: int
     won: float
     confirmed: Confirmed | None
@@ -103,23 +89,6 @@ class Certainty:
     def known(self) -> bool:
         """Whether there is anything to tell: noise, or a later reading."""
         return self.standard_error is not None or self.confirmed is not None or bool(self.problems)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "standard_error": self.standard_error,
-            "degrees": self.degrees,
-            "finalists": [each.to_json() for each in self.finalists],
-            "rescored": self.rescored,
-            "tied": list(self.tied),
-            "tie_width": self.width,
-            "chosen": self.chosen,
-            "won": self.won,
-            "confirmed": None if self.confirmed is None else self.confirmed.to_json(),
-            "optimism": self.optimism,
-            "optimism_width": self.optimism_width,
-            "compared": [each.to_json() for each in self.compared],
-            "problems": list(self.problems),
-        }
 
 
 def certainty(evidence: Evidence, criteria: SelectionCriteria, selection: SelectionResult) -> Certainty | None:

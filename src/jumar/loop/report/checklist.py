@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
+from jumar.core.record import Record
 from jumar.core.rendering.figures import iteration_label, listing, point_text
 from jumar.core.text import percent, plural
 from jumar.loop.report.read import LoopReport
@@ -16,15 +17,12 @@ __all__ = ["CheckLine", "checklist"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckLine:
+class CheckLine(Record):
     """One line: what should be true, whether it is, and the fact behind the answer."""
 
     text: str
     done: bool
     fact: str
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def checklist(report: LoopReport) -> tuple[CheckLine, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from jumar.core.record import Record
 from jumar.core.redaction import current
 from jumar.core.rendering.figures import UNKNOWN, size
 from jumar.core.text import escape, escape_block, plural, points
@@ -37,7 +38,7 @@ _LIMITS: Final = DiffLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathChange:
+class PathChange(Record):
     """One path that differs.
 
     ``before`` is None for an added path, ``after`` for a removed one. ``what`` names what changed of a path that is on both
@@ -51,16 +52,6 @@ class PathChange:
     what: tuple[What, ...] = ()
     text: str | None = None
     note: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "path": self.path,
-            "what": list(self.what),
-            "before": None if self.before is None else self.before.to_json(),
-            "after": None if self.after is None else self.after.to_json(),
-            "text": self.text,
-            "note": self.note,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

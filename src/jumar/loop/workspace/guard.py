@@ -12,12 +12,13 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from jumar.core import files
+from jumar.core.record import Record
 from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError
@@ -37,7 +38,7 @@ from jumar.model.records import ArtifactDetail
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["Finding", "Guard", "findings_from_json", "history_findings"]
+__all__ = ["Finding", "Guard", "history_findings"]
 
 _KEPT: Final = "protected"  # directory of the logs with what the generator made of protected files
 _KEPT_FILE: Final = 1 << 20
@@ -50,7 +51,7 @@ _OURS: Final = ("check-", "score-", "evaluation", _KEPT)  # names in the logs th
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Record):
     """Something that the generator did to what decides or to what was recorded.
 
     ``fails``: the iteration is not verified. ``distrust``: what decides could not be put back, or was changed while it decided,
@@ -60,22 +61,6 @@ class Finding:
     message: str
     fails: bool = True
     distrust: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        return {"message": self.message, "fails": self.fails, "distrust": self.distrust}
-
-
-def findings_from_json(data: object) -> tuple[Finding, ...]:
-    """Return the findings that a stage file holds; what is none is left out."""
-    if not isinstance(data, list):
-        return ()
-    found: list[Finding] = []
-    for item in cast("list[object]", data):
-        if isinstance(item, Mapping):
-            held = cast("Mapping[str, object]", item)
-            fails, distrust = bool(held.get("fails")), bool(held.get("distrust"))
-            found.append(Finding(message=str(held.get("message", "")), fails=fails, distrust=distrust))
-    return tuple(found)
 
 
 def history_findings(workspace: Workspace, head: str | None, commits: tuple[str, ...]) -> tuple[Finding, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
+from jumar.core.record import Record
 from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget.ledger import cost_of, tokens_of
 from jumar.model.budget.limits import Budget
@@ -56,15 +57,12 @@ class EstimateRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(Record):
     """Iterations that all limits together leave, and the limit that is reached first in the typical case (else at best)."""
 
     passes: Range
     limited_by: str | None
     rows: tuple[EstimateRow, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def passes_of(attempts: Iterable[Attempt]) -> tuple[PassUse, ...]:

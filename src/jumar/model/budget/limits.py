@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from jumar.core.record import Record
 
 __all__ = ["DEFAULT_MAX_ITERATIONS", "Budget", "OnUnknownCost", "Reservation"]
 
@@ -13,7 +15,7 @@ OnUnknownCost = Literal["charge_reserve", "stop", "allow"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(Record):
     """Limits over all resumes of one loop; None is no limit.
 
     max_iterations       runs of the generator, failed, rate-limited and lost ones too
@@ -36,9 +38,6 @@ class Budget:
     reserve_cost_usd: float | None = None
     reserve_tokens: int | None = None
     on_unknown_cost: OnUnknownCost = "charge_reserve"
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def from_recorded(cls, values: Mapping[str, Any]) -> Budget:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
+from jumar.core.record import Record
 from jumar.errors import ConfigError
 from jumar.model.records import Usage
 
@@ -13,7 +13,7 @@ __all__ = ["Prices"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class Prices(Record):
     """USD for a million tokens, as the provider's price list has them. Errors: :class:`jumar.errors.ConfigError`.
 
     ``cached_per_million`` is for input that was read from a cache; None: as all input.
@@ -41,6 +41,3 @@ class Prices:
         cached = min(usage.cached_tokens, usage.input_tokens)
         fresh = (usage.input_tokens - cached) * self.input_per_million + cached * self.cached_per_million
         return (fresh + usage.output_tokens * self.output_per_million) / 1e6
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
