@@ -47,9 +47,9 @@ class PathChange(Record):
     """
 
     path: str
+    what: tuple[What, ...] = ()
     before: ArtifactDetail | None
     after: ArtifactDetail | None
-    what: tuple[What, ...] = ()
     text: str | None = None
     note: str = ""
 
