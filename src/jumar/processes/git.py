@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +15,7 @@ from types import MappingProxyType
 from jumar.core.text import escape, escape_block
 from jumar.errors import UsageError
 
-__all__ = ["Git", "find_repository", "records"]
+__all__ = ["Git", "find_repository", "records", "run_git"]
 
 # What a person says about themselves or their machine stays; what points git at another repository, index or object store goes.
 _KEPT = frozenset(
@@ -81,16 +83,9 @@ class Git:
         if program is None:
             raise UsageError("git was not found on PATH; install it, or run `jumar apply` without --branch, --commit and --patch")
         options = [part for setting in (*_SETTINGS, *self.settings) for part in ("-c", setting)]
+        command = [program, *options, *arguments]
         try:
-            return subprocess.run(
-                [program, *options, *arguments],
-                cwd=self.directory,
-                env=self._surroundings(),
-                input=stdin,
-                capture_output=True,
-                timeout=_TIMEOUT,
-                check=False,
-            )
+            return run_git(command, cwd=self.directory, environment=self._surroundings(), timeout=_TIMEOUT, stdin=stdin)
         except subprocess.TimeoutExpired as error:
             raise UsageError(f"git {arguments[0]} did not end within {_TIMEOUT} s in {escape(str(self.directory))}") from error
 
@@ -107,6 +102,26 @@ class Git:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
         kept |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1"}
         return kept | dict(self.environment)
+
+
+def run_git(
+    command: Sequence[str], *, cwd: Path, environment: Mapping[str, str], timeout: float, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command of git's; one that takes longer ends with all that it started, such as a filter that waits.
+
+    Errors: ``subprocess.TimeoutExpired``, ``OSError``.
+    """
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=cwd, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+    ) as process:
+        try:
+            out, err = process.communicate(stdin, timeout)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def find_repository(workdir: Path) -> Git | None:

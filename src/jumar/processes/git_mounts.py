@@ -16,6 +16,7 @@ from typing import Final
 from jumar.core.files import content_of
 from jumar.core.text import escape
 from jumar.errors import ConfigError
+from jumar.processes.git import run_git
 
 __all__ = ["git_mounts", "refuse_links"]
 
@@ -94,15 +95,7 @@ def _configured(work: str) -> Iterator[tuple[str, bool]]:
         return
     try:
         command = ["git", "config", "--null", "--show-origin", "--includes", "--list"]
-        done = subprocess.run(
-            command,
-            cwd=work,
-            env={**os.environ, **_NO_PROMPT},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
-        )
+        done = run_git(command, cwd=Path(work), environment={**os.environ, **_NO_PROMPT}, timeout=_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired):
         return
     parts = os.fsdecode(done.stdout).split("\0")

@@ -11,6 +11,7 @@ from damage import DAMAGE, READING, edit, rewrite, sample
 from dying import Killed, changing_calls, dying, not_waiting
 from store_kit import AT, end, memory_place, put, stored_tree, unmarked
 
+from jumar.loop.store.integrity.misplaced import open_to_owner
 from jumar.loop.store.integrity.repair import plan_repair, repair
 from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_store import LoopStore
@@ -171,3 +172,13 @@ def test_killed_anywhere_a_second_repair_completes_it(case: str) -> None:
             repaired(directory)
             os.chdir(place)
             shutil.rmtree(place / f"{at}")
+
+
+def test_folders_that_were_closed_are_opened_without_a_look_at_every_file(store: LoopStore) -> None:
+    folder, file = store.paths.iterations, store.paths.attempt_start(1)
+    for each in (folder, file):
+        each.chmod(0)
+    open_to_owner(store.paths, folders_only=True)
+    assert [0o700, 0] == [each.stat().st_mode & 0o777 for each in (folder, file)]
+    open_to_owner(store.paths)
+    assert 0o600 == file.stat().st_mode & 0o777

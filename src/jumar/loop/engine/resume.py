@@ -40,7 +40,7 @@ def recover(run: LoopRun, trees: Trees) -> None:
     the recorded parent's is set aside and restored.
     """
     store = run.store
-    open_to_owner(store.paths)
+    open_to_owner(store.paths, folders_only=True)
     for attempt in [attempt for attempt in store.attempts() if attempt.end is None]:
         _write_off(run, attempt)
     completed = _complete_pending(run, trees)

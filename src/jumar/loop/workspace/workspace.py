@@ -28,12 +28,14 @@ from jumar.loop.store.staging import QUARANTINE
 from jumar.loop.workspace.clearing import move_out, occupied, open_folders, readable, shallow, why_of_the_tree
 from jumar.loop.workspace.worktrees import discard_worktree, is_whole, make_worktree, place_in_repository, unlock
 from jumar.model.records import ArtifactDetail
+from jumar.processes.git import run_git
 
 __all__ = ["Workspace", "changed_paths", "discard_slots", "discard_trees", "remove_trees", "trees_of"]
 
 _WORK: Final = "work"
 _GIT: Final = ".git"
 _LINKED: Final = "worktrees"  # of a repository: a copy of it must not reach the person's other trees
+_IGNORES: Final = ".gitignore"
 _TIMEOUT: Final = 30
 
 
@@ -270,7 +272,10 @@ class Workspace:
         try:
             if self.gone() is None:
                 self.unlock()
-                self.carry_out(self.difference(number))
+                plan = self.difference(number)
+                self.carry_out(plan)
+                if any(path.rpartition("/")[2] == _IGNORES for path in (*(each.path for each in plan.write), *plan.delete)):
+                    self.carry_out(self.difference(number))  # what only the other ignore file kept out of sight
                 return
         except (JumarError, OSError, RecursionError) as error:
             if why_of_the_tree(error) is None or not self._store.has_snapshot(number):
@@ -359,22 +364,14 @@ class Workspace:
             return None
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | self.variables()
         try:
-            done = subprocess.run(
-                ["git", *arguments],
-                cwd=self.directory,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=_TIMEOUT,
-                check=False,
-            )
+            done = run_git(["git", *arguments], cwd=self.directory, environment=environment, timeout=_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._tell(f"git did not answer within {_TIMEOUT} s in {escape(str(self.directory))}, and is not asked again")
             self._git_waits = True
             return None
         except OSError:
             return None
-        return done.stdout.strip() or None if done.returncode == 0 else None
+        return os.fsdecode(done.stdout).strip() or None if done.returncode == 0 else None
 
 
 def _identity(path: Path) -> tuple[int, int]:

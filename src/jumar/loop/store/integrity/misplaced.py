@@ -32,8 +32,11 @@ def replaced(paths: LoopPaths) -> list[str]:
     return told + [f"{place.name} was no directory of jumar's: it lies in {move_aside(paths, place)} now" for place in wrong]
 
 
-def open_to_owner(paths: LoopPaths, *, snapshots: bool = False) -> None:
-    """Give the owner of a loop the rights back that somebody took away; with ``snapshots`` those to what they hold, too."""
+def open_to_owner(paths: LoopPaths, *, snapshots: bool = False, folders_only: bool = False) -> None:
+    """Give the owner of a loop the rights back that somebody took away; with ``snapshots`` those to what they hold, too.
+
+    ``folders_only`` looks at no file in them, which costs a large loop little.
+    """
     for place in _around(paths):
         give_rights(place)
     for directory, folders, names in os.walk(paths.directory):
@@ -42,7 +45,7 @@ def open_to_owner(paths: LoopPaths, *, snapshots: bool = False) -> None:
         if directory.endswith(f"/{ARTIFACTS}") and not snapshots:
             folders.clear()
             continue
-        for name in names:
+        for name in () if folders_only else names:
             give_rights(f"{directory}/{name}", write=f"/{ARTIFACTS}" not in directory)
 
 

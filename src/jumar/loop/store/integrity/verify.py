@@ -306,6 +306,7 @@ class _Loop:
         generated = {number: attempt for number, attempt in attempts.items() if attempt.start.purpose == "generate"}
         open_batch = max((attempt.start.batch or 0 for attempt in generated.values()), default=0)
         last = max(generated, default=0)
+        begun = any(attempt.start.iteration == 0 for attempt in attempts.values())
         named: dict[int, str] = {}
         for record in records.values():
             if record.parent is not None:
@@ -320,7 +321,7 @@ class _Loop:
             waits = number == last or (attempt.start.batch is not None and attempt.start.batch == open_batch)
             if recorded and not waits:  # those snapshots are taken by the next run
                 named.setdefault(attempt.start.iteration, f"attempt {number} ended and was paid for")
-            if attempt.start.parent is not None and attempt.start.iteration not in there:
+            if begun and recorded and attempt.start.parent is not None and attempt.start.iteration not in there:
                 named.setdefault(attempt.start.parent, f"attempt {number} began from it")
         for number in sorted(set(named) - there):
             self._check.gone(self._paths.iteration(number), f"is missing: {named[number]}")
