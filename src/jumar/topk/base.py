@@ -265,16 +265,17 @@ class RuleStrategy(SelectionStrategy):
 
     def _selected(self, ready: _Ready[T], ties: Ties) -> SelectionResult[T]:
         scores, max_k, min_k = ready.scores, ready.max_k, ready.min_k
+        positions, metadata = self._positions(scores, max_k, min_k, ties)
+        worst = scores[positions[-1]] if positions else 0.0
+        cutoff = float(-worst if self.scale == "distance" and positions else worst)
+        selected = [ready.items[position] for position in positions]
+        basis = (self, scores, max_k, min_k, ties, positions)
+        return SelectionResult(selected, cutoff, self.NAME, _with_dropped(metadata, ready.dropped), basis)
+
+    def _positions(self, scores: list[float], max_k: int, min_k: int, ties: Ties) -> tuple[Sequence[int], dict[str, Any]]:
         kept, metadata = self.cut(scores, max_k, min_k)
         kept = min(max(min(kept, max_k), min_k), len(scores))
-        if ties == "keep":
-            kept = _with_ties(scores, kept, max_k)
-        cutoff = self._shown(scores[kept - 1]) if kept else 0.0
-        basis = (self, scores, max_k, min_k, ties)
-        return SelectionResult(list(ready.items[:kept]), cutoff, self.NAME, _with_dropped(metadata, ready.dropped), basis)
-
-    def _shown(self, score: float) -> float:
-        return float(-score if self.scale == "distance" else score)
+        return range(_with_ties(scores, kept, max_k) if ties == "keep" else kept), metadata
 
 
 class PositionStrategy(RuleStrategy):
@@ -297,15 +298,9 @@ class PositionStrategy(RuleStrategy):
         chosen = [items[position] for position in positions]
         return SelectionResult(chosen, cutoff, self.NAME, metadata, (self, scores, max_k, min_k, "split", positions))
 
-    def _selected(self, ready: _Ready[T], ties: Ties) -> SelectionResult[T]:
-        scores, max_k, min_k = ready.scores, ready.max_k, ready.min_k
+    def _positions(self, scores: list[float], max_k: int, min_k: int, ties: Ties) -> tuple[Sequence[int], dict[str, Any]]:
         positions, metadata = self.pick(scores, max_k, min_k)
-        if ties == "keep":
-            positions = _positions_with_ties(scores, positions, max_k)
-        cutoff = self._shown(scores[positions[-1]]) if positions else 0.0
-        chosen = [ready.items[position] for position in positions]
-        basis = (self, scores, max_k, min_k, ties, positions)
-        return SelectionResult(chosen, cutoff, self.NAME, _with_dropped(metadata, ready.dropped), basis)
+        return _positions_with_ties(scores, positions, max_k) if ties == "keep" else positions, metadata
 
 
 class _Ready(NamedTuple, Generic[T]):

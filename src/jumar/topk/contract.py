@@ -82,7 +82,7 @@ def check_limits(max_k: object, min_k: object) -> tuple[int, int]:
     Errors: :class:`jumar.errors.StrategyError` (a ValueError) unless they are whole numbers with 0 ≤ ``min_k`` ≤ ``max_k`` and
     1 ≤ ``max_k``.
     """
-    most, least = _whole("max_k", max_k, 1), _whole("min_k", min_k, 0)
+    most, least = check_size("max_k", max_k), check_size("min_k", min_k, least=0)
     if least > most:
         raise StrategyError(f"min_k is {least} and max_k {most}: at least min_k and at most max_k are kept, so min_k ≤ max_k")
     return most, least
@@ -95,18 +95,17 @@ def check_modes(ties: object, on_invalid: object) -> None:
             raise StrategyError(f"{name} is {shown(value)}: choose {' or '.join(map(repr, known))}")
 
 
-def _whole(name: str, value: object, least: int) -> int:
+def check_size(name: str, value: object, *, least: int = 1) -> int:
+    """Return ``value`` as ``int``.
+
+    Errors: :class:`jumar.errors.StrategyError` unless it is a whole number of at least ``least``.
+    """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise StrategyError(f"{name} is {shown(value)}: give a whole number, {least} or more")
     number = int(value.__index__())  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
     if number < least:
         raise StrategyError(f"{name} is {number}: give {least} or more")
     return number
-
-
-def check_size(name: str, value: object, *, least: int = 1) -> None:
-    """Refuse a parameter that is not a whole number of at least ``least``. Errors: :class:`jumar.errors.StrategyError`."""
-    _whole(name, value, least)
 
 
 def check_number(name: str, value: object, *, above: float = -math.inf, below: float = math.inf, closed: bool = False) -> None:
@@ -118,14 +117,9 @@ def check_number(name: str, value: object, *, above: float = -math.inf, below: f
     inside = above <= number <= below if closed else above < number < below
     if inside and math.isfinite(number):
         return
-    words = [
-        f"{word}{bound:g}" for word, bound in zip(_words(closed=closed), (above, below), strict=True) if math.isfinite(bound)
-    ]
+    bounds = (("from" if closed else "above", above), ("at most" if closed else "below", below))
+    words = [f"{word} {bound:g}" for word, bound in bounds if math.isfinite(bound)]
     raise StrategyError(f"{name} is {shown(value)}: give a number{' ' if words else ''}{' and '.join(words)}")
-
-
-def _words(*, closed: bool) -> tuple[str, str]:
-    return ("from ", "at most ") if closed else ("above ", "below ")
 
 
 def as_float(value: object) -> float:
@@ -169,7 +163,7 @@ def plain_field(
     default: T,
     description: str,
     *,
-    check: Callable[[str, Any, Scale], None] | None = None,
+    check: Callable[[str, Any, Scale], object] | None = None,
     bounds: Mapping[str, float] | None = None,
 ) -> T:
     """Return a field of a strategy's dataclass. The strategy checks itself by it, and its settings are made from it.

@@ -27,6 +27,7 @@ __all__ = [
     "Labelled",
     "as_options",
     "check_output",
+    "document",
     "estimated",
     "figure",
     "interval",
@@ -209,6 +210,17 @@ def estimated(name: str, estimate: Estimate) -> dict[str, Any]:
     """Return a figure and its interval as ``NAME`` and ``NAME_interval``; both null without queries to take it from."""
     interval = None if estimate.value is None else [estimate.low, estimate.high]
     return {name: estimate.value, f"{name}_interval": interval}
+
+
+def document(record: object, *names: str) -> dict[str, Any]:
+    """Return the fields ``names`` of a record, figures with their intervals as :func:`estimated` has them."""
+    from jumar.topk.tuning.metrics import Estimate
+
+    found: dict[str, Any] = {}
+    for name in names:
+        value = getattr(record, name)
+        found.update(estimated(name, value) if isinstance(value, Estimate) else {name: value})
+    return found
 
 
 def figure(estimate: Estimate, form: str = "{:.3f}") -> str:

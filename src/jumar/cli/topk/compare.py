@@ -12,7 +12,7 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
 from jumar.cli.terminal.tabular import Column, Row, print_table
-from jumar.cli.topk.common import estimated, figure, interval, labelled_options, read_labelled, runs_argument
+from jumar.cli.topk.common import document, estimated, figure, interval, labelled_options, read_labelled, runs_argument
 from jumar.core.text import cell_width
 
 if TYPE_CHECKING:
@@ -77,23 +77,10 @@ def compare_command(
 
 
 def _document(found: Comparison) -> dict[str, Any]:
-    return {
-        "queries": found.queries,
-        "in_scope": found.in_scope,
-        "max_k": found.max_k,
-        "min_k": found.min_k,
-        "scale": found.scale,
-        **estimated("oracle_f1", found.oracle_f1),
-        "rows": [_row(found, row) for row in found.rows],
-        "refused": dict(found.refused),
-    }
-
-
-def _row(found: Comparison, row: ComparisonRow) -> dict[str, Any]:
-    document: dict[str, Any] = {"strategy": row.strategy, "params": dict(row.params), **estimated("oracle_f1", found.oracle_f1)}
-    for name in _FIGURES:
-        document.update(estimated(name, getattr(row, name)))
-    return document
+    oracle = estimated("oracle_f1", found.oracle_f1)
+    rows = [{"strategy": row.strategy, "params": dict(row.params), **oracle, **document(row, *_FIGURES)} for row in found.rows]
+    shared = document(found, "queries", "in_scope", "max_k", "min_k", "scale", "oracle_f1")
+    return {**shared, "rows": rows, "refused": dict(found.refused)}
 
 
 def _print(found: Comparison, *, quiet: bool) -> None:

@@ -12,6 +12,7 @@ from jumar.cli.terminal.tabular import Column, Row, print_table
 from jumar.cli.topk.common import (
     Labelled,
     check_output,
+    document,
     estimated,
     figure,
     interval,
@@ -194,21 +195,14 @@ def _evidence(found: Tuning) -> dict[str, Any]:
     return {name: document[name] for name in names}
 
 
+_SHARED = ("metric", "max_k", "min_k", "scale", "queries", "in_scope", "folds", "repeats")
+
+
 def _document(found: Tuning) -> dict[str, Any]:
     return {
         "strategy": found.strategy.name,
         "params": found.params,
-        "metric": found.metric,
-        "max_k": found.max_k,
-        "min_k": found.min_k,
-        "scale": found.scale,
-        "queries": found.queries,
-        "in_scope": found.in_scope,
-        "folds": found.folds,
-        "repeats": found.repeats,
-        **estimated("quality", found.quality),
-        **estimated("in_scope_quality", found.in_scope_quality),
-        **estimated("wrongly_answered", found.wrongly_answered),
+        **document(found, *_SHARED, "quality", "in_scope_quality", "wrongly_answered"),
         "fixed_k": found.fixed_k.strategy.params()["k"],
         **estimated("fixed_k_quality", found.fixed_k.quality),
         **estimated("gain_over_fixed_k", found.gain),
@@ -219,12 +213,11 @@ def _document(found: Tuning) -> dict[str, Any]:
         **estimated("oracle", found.oracle),
         "alternatives": [
             {
-                "strategy": one.strategy.name,
-                "params": one.strategy.params(),
-                **estimated("quality", one.quality),
-                **estimated("in_scope_quality", one.in_scope_quality),
+                "strategy": tuned.strategy.name,
+                "params": tuned.strategy.params(),
+                **document(tuned, "quality", "in_scope_quality"),
             }
-            for one in found.alternatives
+            for tuned in found.alternatives
         ],
     }
 

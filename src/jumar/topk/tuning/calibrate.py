@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from jumar.core.extras import need_extra
 from jumar.errors import ScoreError, StrategyError
 from jumar.topk.contract import check_limits, check_number
 from jumar.topk.result import Scale
@@ -13,11 +14,12 @@ from jumar.topk.strategies.conformal import ConformalSelectionStrategy
 from jumar.topk.strategies.expected_f1 import ExpectedF1SelectionStrategy
 from jumar.topk.tuning.labelled import LabelledQuery, labelled
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+need_extra("topk", "what is fitted to labelled queries", "numpy")
 
-    Floats = NDArray[np.float64]
+import numpy as np  # noqa: E402 - after the check that says how to get it
+from numpy.typing import NDArray  # noqa: E402
+
+Floats = NDArray[np.float64]
 
 __all__ = ["Points", "Realised", "calibrate_conformal", "calibrate_expected_f1", "fit_probabilities", "realised_recall"]
 
@@ -36,8 +38,6 @@ class Points(NamedTuple):
     @classmethod
     def of(cls, queries: Sequence[LabelledQuery], scale: Scale) -> Points:
         """Return the items of ``queries``; distances are negated, as the strategy sees them."""
-        import numpy as np
-
         sign = -1.0 if scale == "distance" else 1.0
         rows = [(sign * score, math.log(rank)) for query in queries for rank, score in enumerate(query.scores, 1)]
         return cls(
@@ -55,8 +55,6 @@ def fit_probabilities(features: Floats, relevant: Floats) -> tuple[float, float,
     all, have finite coefficients; without any items all three are 0. Never a positive weight of rank or a negative one of score:
     a score that speaks against relevance within these labels is noise or a wrong ``scale``, and its slope is 0.
     """
-    import numpy as np
-
     if not len(relevant):
         return 0.0, 0.0, 0.0
     centre, spread = features.mean(axis=0), features.std(axis=0)
@@ -77,8 +75,6 @@ def fit_probabilities(features: Floats, relevant: Floats) -> tuple[float, float,
 
 
 def _newton(columns: Floats, relevant: Floats, *, slopes: int) -> Floats:
-    import numpy as np
-
     weights = np.zeros(columns.shape[1])
     ridge = np.array([_RIDGE] * slopes + [1e-3])
     for _ in range(_STEPS):
@@ -125,8 +121,6 @@ def calibrate_conformal(
     :class:`jumar.errors.ScoreError` for labels that do not fit. Source: Angelopoulos et al., "Conformal Risk Control", ICLR 2024
     (arXiv 2208.02814), equation 4.
     """
-    import numpy as np
-
     check_number("recall", recall, above=0, below=1)
     queries = [query for query in labelled(runs, scale=scale) if any(query.relevant)]
     needed = math.ceil(recall / (1.0 - recall) - 1e-9)
@@ -144,10 +138,8 @@ def calibrate_conformal(
     before = np.concatenate([[0.0], lost])[np.searchsorted(steps, steps, side="left")]
     fits = (before + 1.0) / (len(queries) + 1.0) <= 1.0 - recall + 1e-12
     best = float(steps[fits].max())
-    strategy = ConformalSelectionStrategy(recall=recall, on=on, queries=len(queries), scale=scale)
-    return type(strategy)(
-        threshold=-best if scale == "distance" else best, recall=recall, on=on, queries=len(queries), scale=scale
-    )
+    threshold = -best if scale == "distance" else best
+    return ConformalSelectionStrategy(threshold=threshold, recall=recall, on=on, queries=len(queries), scale=scale)
 
 
 class Realised(NamedTuple):
@@ -167,8 +159,6 @@ def realised_recall(
     Errors: :class:`jumar.errors.ScoreError` for labels that do not fit, and when nothing relevant was retrieved for any query;
     :class:`jumar.errors.StrategyError` for the limits.
     """
-    import numpy as np
-
     max_k, min_k = check_limits(max_k, min_k)
     queries = [query for query in labelled(runs, scale=strategy.scale) if any(query.relevant)]
     if not queries:

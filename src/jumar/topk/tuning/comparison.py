@@ -14,8 +14,11 @@ from jumar.topk.result import Scale
 from jumar.topk.tuning.labelled import LabelledQuery, labelled
 from jumar.topk.tuning.metrics import NO_ESTIMATE, Estimate, Labels, Resamples, choose
 
+# without numpy, the import of what is above has said how to get it
+# isort: split
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
@@ -127,8 +130,6 @@ class _Frame:
         self.oracle = self._in.means(self._best[:, None])[0]
 
     def row(self, strategy: SelectionStrategy) -> ComparisonRow:
-        import numpy as np
-
         mask = choose(self.labels, strategy, min_k=self.min_k)
         kept: NDArray[np.int64] = mask.sum(axis=1)
         inside = self.inside

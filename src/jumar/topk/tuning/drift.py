@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean, median
 from typing import Final, Literal
 
 from jumar.topk.contract import check_number
@@ -111,7 +112,7 @@ def _change(
     size = len(values)
     p = min(1.0, 2.0 * math.exp(-6.0 * statistic**2 / (size**3 + size**2)))
     effect = statistic / (split * (size - split)) if 0 < split < size else 0.0
-    middle = _mean if measure == "abstained" else _median
+    middle = fmean if measure == "abstained" else median
     number = column[split][0] if 0 < split < size else None
     return Change(
         measure=measure,
@@ -149,13 +150,3 @@ def _ranks(values: Sequence[float]) -> list[float]:
             ranks[place] = (start + 1 + end) / 2
         start = end
     return ranks
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from jumar.errors import StrategyError
 from jumar.topk.batch import select_batch
 from jumar.topk.contract import check_number, check_size, shown
 from jumar.topk.tuning.labelled import LabelledQuery
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+# without numpy, the import of what is above has said how to get it
+# isort: split
+import numpy as np
+from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 __all__ = ["METRICS", "NO_ESTIMATE", "Estimate", "Labels", "Resamples", "check_metric", "choose"]
 
@@ -60,8 +61,6 @@ class Labels:
     @classmethod
     def of(cls, queries: Sequence[LabelledQuery], max_k: int) -> Labels:
         """Return the labels of ``queries``; none are fine."""
-        import numpy as np
-
         width = max([max_k, *(len(query.relevant) for query in queries)])
         relevant = np.zeros((len(queries), width), dtype=np.float64)
         for row, query in enumerate(queries):
@@ -95,8 +94,6 @@ class Labels:
 
         Beyond its list a query keeps all it has. Queries out of scope have 0 everywhere.
         """
-        import numpy as np
-
         ranks = np.minimum(np.arange(self.max_k + 1), self.lengths[:, None])
         rows = np.arange(len(self.queries))[:, None]
         if metric == "ndcg":
@@ -105,8 +102,6 @@ class Labels:
 
     def mask_quality(self, metric: str, mask: NDArray[np.bool_]) -> Floats:
         """Return the metric of what ``mask`` (queries × longest ranking) keeps, for each query."""
-        import numpy as np
-
         if metric == "ndcg":  # ranks count as they are after the others were left out
             ranks = np.maximum(mask.cumsum(axis=1), 1)
             return (self.worth * mask / np.log2(ranks + 1.0)).sum(axis=1) / self.ideal
@@ -114,8 +109,6 @@ class Labels:
 
 
 def _of_sets(metric: str, kept: Ints, hits: Floats, totals: Ints) -> Floats:
-    import numpy as np
-
     if metric == "precision":
         return hits / np.maximum(kept, 1)
     if metric == "recall":
@@ -124,15 +117,11 @@ def _of_sets(metric: str, kept: Ints, hits: Floats, totals: Ints) -> Floats:
 
 
 def _discounts(max_k: int) -> Floats:
-    import numpy as np
-
     return np.log2(np.arange(2.0, max_k + 2.0))
 
 
 def _ideal(queries: Sequence[LabelledQuery], max_k: int) -> Floats:
     """Return the discounted gain of the best ``max_k`` items of each query, those that were not retrieved among them."""
-    import numpy as np
-
     table = _cumulated(1.0 / _discounts(max_k)[None, :])[0]
     found = table[[min(query.relevant_total, max_k) for query in queries]]
     for row, query in enumerate(queries):
@@ -146,8 +135,6 @@ def _ideal(queries: Sequence[LabelledQuery], max_k: int) -> Floats:
 
 
 def _cumulated(values: Floats) -> Floats:
-    import numpy as np
-
     found = np.zeros((values.shape[0], values.shape[1] + 1), dtype=np.float64)
     np.cumsum(values, axis=1, out=found[:, 1:])
     return found
@@ -164,8 +151,6 @@ def choose(labels: Labels, strategy: object, *, min_k: int = 1) -> NDArray[np.bo
 
     Errors: those of ``select_batch``.
     """
-    import numpy as np
-
     mask = np.zeros(labels.relevant.shape, dtype=np.bool_)
     for rows, scores in labels.alike:
         found = select_batch(scores, strategy, labels.max_k, min_k, return_mask=True)
@@ -174,8 +159,6 @@ def choose(labels: Labels, strategy: object, *, min_k: int = 1) -> NDArray[np.bo
 
 
 def _alike(queries: Sequence[LabelledQuery]) -> tuple[tuple[Ints, Floats], ...]:
-    import numpy as np
-
     groups: dict[int, list[int]] = {}
     for row, query in enumerate(queries):
         groups.setdefault(len(query.scores), []).append(row)
@@ -211,8 +194,6 @@ class Resamples:
         yield self._kept
 
     def _drawn(self) -> Iterator[Floats]:
-        import numpy as np
-
         random = np.random.default_rng(self._seed)
         shares = np.full(self.size, 1.0 / self.size)
         block = max(1, _CELLS // self.size)
@@ -233,8 +214,6 @@ class Resamples:
         (queries × max_k + 1). The mean over all shuffles is exact: that of every query with every query's number. It is 0 for a
         strategy that keeps the same number everywhere, and None without queries.
         """
-        import numpy as np
-
         if not self.size:
             return NO_ESTIMATE
         numbers: Ints = np.arange(table.shape[1], dtype=np.int64)
@@ -248,8 +227,6 @@ class Resamples:
         return self._estimates(np.array([value]), resampled)[0]
 
     def _estimates(self, values: Floats, resampled: Callable[[Floats], Floats]) -> list[Estimate]:
-        import numpy as np
-
         found = np.concatenate([resampled(weights) for weights in self._weights()])
         tail = 50.0 * (1.0 - self._level)
         lows, highs = np.percentile(found, [tail, 100.0 - tail], axis=0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from jumar.errors import ScoreError, StrategyError
 from jumar.topk.base import RuleStrategy, SeenScores, SelectionStrategy, three_digits
@@ -22,12 +22,13 @@ from jumar.topk.tuning.calibrate import Points, fit_probabilities
 from jumar.topk.tuning.labelled import LabelledQuery, labelled
 from jumar.topk.tuning.metrics import Estimate, Labels, Resamples, check_metric, choose
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+# without numpy, the import of what is above has said how to get it
+# isort: split
+import numpy as np
+from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 __all__ = ["LEAST", "SIMPLEST_FIRST", "Tuned", "Tuning", "default", "space", "tune"]
 
@@ -200,8 +201,6 @@ def _built(name: str, row: dict[str, Any], scale: Scale) -> SelectionStrategy | 
 
 
 def _seen(queries: Sequence[LabelledQuery], max_k: int, scale: Scale) -> SeenScores:
-    import numpy as np
-
     pooled = np.array([score for query in queries for score in query.scores[:max_k]] or [0.0])
     tops = np.array([query.scores[0] for query in queries if query.scores] or [0.0])
     shares = np.arange(0.1, 0.95, 0.1)
@@ -216,8 +215,6 @@ def _seen(queries: Sequence[LabelledQuery], max_k: int, scale: Scale) -> SeenSco
 
 
 def _stacked(columns: Sequence[Floats]) -> Floats:
-    import numpy as np
-
     return np.stack(columns, axis=1)
 
 
@@ -251,8 +248,6 @@ class _FittedFamily(_Family):
         self._known: dict[bytes, _Scored] = {}
 
     def scored(self, train: Rows) -> _Scored:
-        import numpy as np
-
         key = train.tobytes()
         if key not in self._known:
             mine = np.isin(self._points.query, train)
@@ -274,8 +269,6 @@ class _Search:
     """The candidates on the queries, and what is best on some of them."""
 
     def __init__(self, labels: Labels, metric: str, min_k: int, scale: Scale, seed: int) -> None:
-        import numpy as np
-
         self.labels, self._metric, self._min_k, self._seed = labels, metric, min_k, seed
         size = len(labels.queries)
         self.everything: Rows = np.arange(size, dtype=np.int64)
@@ -290,15 +283,11 @@ class _Search:
 
     def quality(self, strategy: SelectionStrategy) -> Floats:
         """Return what ``strategy`` reaches on every query."""
-        import numpy as np
-
         mask = choose(self.labels, strategy, min_k=self._min_k)
         return np.where(self.labels.in_scope, self.labels.mask_quality(self._metric, mask), ~mask.any(axis=1))
 
     def oracle(self) -> Floats:
         """Return what the best number for each query reaches."""
-        import numpy as np
-
         table = self.labels.prefix_quality(self._metric)[:, self._min_k :].max(axis=1)
         return np.where(self.labels.in_scope, table, float(self._min_k == 0))
 
@@ -309,8 +298,6 @@ class _Search:
 
     def splits(self, rows: Rows, repeat: int) -> list[tuple[Rows, Rows]]:
         """Return training and held-out queries of each fold."""
-        import numpy as np
-
         shuffled = np.random.default_rng([self._seed, repeat]).permutation(rows)
         parts = np.array_split(shuffled, min(_FOLDS, len(rows)))
         return [(np.sort(np.setdiff1d(rows, part)), np.sort(part)) for part in parts]
@@ -341,8 +328,6 @@ class _Search:
 
     def _mean_reached(self, name: str, splits: Sequence[tuple[Rows, Rows]]) -> Floats:
         """Return what a strategy reaches on each query that some split holds out, mean over those splits; 0 elsewhere."""
-        import numpy as np
-
         found, times = np.zeros(len(self.everything)), np.zeros(len(self.everything))
         for train, test in splits:
             found[test] += self.reached(name, train, test)
@@ -357,8 +342,6 @@ class _Search:
 
     def held_out(self) -> Floats:
         """Return what choosing a strategy and tuning it reaches on every query when it is held out, mean over the repeats."""
-        import numpy as np
-
         found = np.zeros(len(self.everything))
         for repeat in range(self.repeats):
             for train, test in self.splits(self.everything, repeat):
