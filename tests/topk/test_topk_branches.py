@@ -15,6 +15,7 @@ from jumar.errors import ScoreError
 from jumar.testing.topk import check_strategy
 from jumar.topk import ScoredItem, SelectionStrategy, create_selection_strategy, select_batch
 from jumar.topk.base import RuleStrategy, parameters
+from jumar.topk.batch import BatchCuts
 from jumar.topk.retrieval import JsonFormatter, retrieve_sync
 from jumar.topk.strategies.clustering import ClusterSelectionStrategy
 from jumar.topk.strategies.conformal import ConformalSelectionStrategy
@@ -55,6 +56,38 @@ def kept(strategy: SelectionStrategy, scores: list[float]) -> list[int]:
 def test_a_rule_of_ones_own_keeps_the_contract_whatever_it_says_about_prefixes(strategy: RuleStrategy):
     assert [0, 1] == kept(strategy, [0.9, 0.8, 0.7, 0.6])
     assert 0 < check_strategy(strategy, count=40)
+
+
+class Quick(EveryOther):
+    """Half of the ranking, for many queries at once too."""
+
+    asked: ClassVar[list[int]] = []
+
+    def keep_many(self, table: Any, max_k: int, min_k: int) -> BatchCuts:  # noqa: ARG002
+        self.asked.append(table.shape[1])
+        return BatchCuts(np.full(table.shape[1], len(table) // 2))
+
+
+class Quarter(Quick):
+    """Another rule, which is not that of the class it derives from for many queries."""
+
+    def cut(self, scores: list[float], max_k: int, min_k: int) -> tuple[int, dict[str, Any]]:  # noqa: ARG002
+        return len(scores) // 4, {}
+
+
+def test_a_rule_for_many_queries_is_asked_once_and_is_not_inherited():
+    Quick.asked.clear()
+    table = [[0.9, 0.8, 0.7, 0.6]] * 3
+    assert [2, 2, 2] == select_batch(table, Quick()).tolist()
+    assert [3] == Quick.asked
+    assert [1, 1, 1] == select_batch(table, Quarter()).tolist()
+    assert [3] == Quick.asked
+
+
+def test_without_a_fitted_share_of_the_best_score_everything_is_kept():
+    strategy = ConformalSelectionStrategy(on="ratio")
+    assert [0, 1, 2] == kept(strategy, [0.9, 0.2, 0.1])
+    assert [3] == select_batch([[0.9, 0.2, 0.1]], strategy).tolist()
 
 
 def test_without_evidence_the_explanation_has_the_cut_and_no_runner_up():

@@ -277,10 +277,21 @@ def test_a_batch_asks_a_strategy_without_a_kernel_query_by_query():
 def test_one_query_loads_neither_numpy_nor_pydantic():
     code = (
         "import sys, jumar.topk as t\n"
-        "t.create_selection_strategy('clustering').select([t.ScoredItem(1, 0.5)]).explain()\n"
+        "for name in t.STRATEGIES: t.STRATEGIES[name]().select([t.ScoredItem(k, 0.5 - k / 9) for k in range(4)]).explain()\n"
         "print(sorted({'numpy', 'pydantic', 'scipy'} & set(sys.modules)))"
     )
     assert "[]\n" == subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_the_table_of_strategies_loads_a_class_when_it_is_asked_for_and_none_of_the_others():
+    code = (
+        "import sys, jumar.topk as t\n"
+        "print(len(t.STRATEGIES), t.STRATEGIES['otsu'].__name__, t.STRATEGIES.get('otus'))\n"
+        "print([name for name in t.STRATEGIES if f'jumar.topk.strategies.{name}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert ["12 OtsuSelectionStrategy None", "['otsu']"] == done.stdout.splitlines()
+    assert "elbow" in repr(STRATEGIES)
 
 
 def test_every_public_name_is_found():

@@ -58,9 +58,8 @@ STRATEGIES: Final[Mapping[str, type[SelectionStrategy]]] = _Strategies()
 def strategy_class(name: object) -> type[SelectionStrategy]:
     """Return the class of a name. Errors: :class:`jumar.errors.StrategyError`, a ValueError, that says which name is nearest."""
     if not isinstance(name, str) or name not in _CLASSES:
-        known = ", ".join(sorted(_CLASSES))
         close = nearest(name, sorted(_CLASSES)) if isinstance(name, str) else ""
-        raise StrategyError(f"unknown strategy {shown(name)}{close}; there are: {known}")
+        raise StrategyError(f"unknown strategy {shown(name)}{close}; there are: {', '.join(sorted(_CLASSES))}")
     return STRATEGIES[name]
 
 
@@ -94,8 +93,8 @@ def _changed(strategy: SelectionStrategy, params: dict[str, Any]) -> SelectionSt
         raise StrategyError(f"{type(strategy).__name__} takes no parameters here: build it with those that you want")
     _check_names(strategy.name, type(strategy), params)
     if strategy.scale == "similarity" != params.get("scale", "similarity"):  # a default is none on another scale
-        left = {name: value for name, value in similarity_defaults(type(strategy)).items() if getattr(strategy, name) == value}
-        params = {**left, **params}
+        unset = {name: value for name, value in similarity_defaults(type(strategy)).items() if getattr(strategy, name) == value}
+        params = {**unset, **params}
     return replace(strategy, **params)
 
 
@@ -106,18 +105,18 @@ def _settings(config: Any) -> dict[str, Any]:
     if hasattr(config, "model_dump"):
         return dict(config.model_dump())
     if is_dataclass(config) and not isinstance(config, type):
-        return {one.name: getattr(config, one.name) for one in fields(config)}
+        return {field.name: getattr(config, field.name) for field in fields(config)}
     return dict(vars(config)) if hasattr(config, "__dict__") else {}
 
 
 def _built(name: object, params: dict[str, Any]) -> SelectionStrategy:
-    found = strategy_class(name)
-    _check_names(str(name), found, params)
-    return found(**params)
+    strategy = strategy_class(name)
+    _check_names(str(name), strategy, params)
+    return strategy(**params)
 
 
-def _check_names(name: str, found: type[SelectionStrategy], params: dict[str, Any]) -> None:
-    known = parameters(found)
+def _check_names(name: str, strategy: type[SelectionStrategy], params: dict[str, Any]) -> None:
+    names = parameters(strategy)
     for given in params:
-        if given not in known:
-            raise StrategyError(f"{name} has no parameter {shown(given)}{nearest(given, known)}; it has: {', '.join(known)}")
+        if given not in names:
+            raise StrategyError(f"{name} has no parameter {shown(given)}{nearest(given, names)}; it has: {', '.join(names)}")

@@ -184,13 +184,13 @@ def retrieve_sync(
     candidates whose scores are no finite numbers.
     """
     _check_kind(kind)
-    settings = _settings(config)
-    found = _search(store, query_embedding, settings, tenant_id, agent_id, group_id)
-    if inspect.isawaitable(found):
-        if inspect.iscoroutine(found):
-            found.close()
+    settings = config or _built_in()
+    candidates = _search(store, query_embedding, settings, tenant_id, agent_id, group_id)
+    if inspect.isawaitable(candidates):
+        if inspect.iscoroutine(candidates):
+            candidates.close()
         raise TypeError(f"{type(store).__name__}.search must be awaited: use the form without _sync")
-    return select_candidates(kind, found, settings, turn=turn)
+    return select_candidates(kind, candidates, settings, turn=turn)
 
 
 async def retrieve(
@@ -206,11 +206,11 @@ async def retrieve(
 ) -> SelectionResult[T]:
     """Do what :func:`retrieve_sync` does, and await the store; a store that blocks may be given, too, and then blocks."""
     _check_kind(kind)
-    settings = _settings(config)
-    found = _search(store, query_embedding, settings, tenant_id, agent_id, group_id)
-    if inspect.isawaitable(found):
-        found = await found
-    return select_candidates(kind, found, settings, turn=turn)
+    settings = config or _built_in()
+    candidates = _search(store, query_embedding, settings, tenant_id, agent_id, group_id)
+    if inspect.isawaitable(candidates):
+        candidates = await candidates
+    return select_candidates(kind, candidates, settings, turn=turn)
 
 
 def select_candidates(
@@ -225,7 +225,7 @@ def select_candidates(
     Errors: :class:`jumar.errors.StrategyError` and :class:`jumar.errors.ScoreError`, as :func:`retrieve_sync`.
     """
     _check_kind(kind)
-    settings = _settings(config)
+    settings = config or _built_in()
     strategy = _strategy(getattr(settings, _SELECTION[kind]))
     result = strategy.select(candidates, max_k=settings.max_k, min_k=settings.min_k, assume_sorted=False)
     log_selection(kind, len(candidates), result, turn=turn)
@@ -261,10 +261,6 @@ def _search(
 ) -> Any:
     """Return what the store gives: the candidates, or what is to be awaited for them."""
     return store.search(query_embedding, limit=settings.candidate_k, tenant_id=tenant_id, agent_id=agent_id, group_id=group_id)
-
-
-def _settings(config: RetrievalConfig | None) -> RetrievalConfig:
-    return _built_in() if config is None else config
 
 
 @lru_cache(maxsize=1)

@@ -216,11 +216,11 @@ def document(record: object, *names: str) -> dict[str, Any]:
     """Return the fields ``names`` of a record, figures with their intervals as :func:`estimated` has them."""
     from jumar.topk.tuning.metrics import Estimate
 
-    found: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
     for name in names:
         value = getattr(record, name)
-        found.update(estimated(name, value) if isinstance(value, Estimate) else {name: value})
-    return found
+        shown.update(estimated(name, value) if isinstance(value, Estimate) else {name: value})
+    return shown
 
 
 def figure(estimate: Estimate, form: str = "{:.3f}") -> str:

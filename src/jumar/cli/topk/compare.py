@@ -68,40 +68,42 @@ def compare_command(
     given = read_labelled("compare", runs, max_k=max_k, min_k=min_k, scale=scale, qrels=qrels, grade=grade)
     from jumar.topk.tuning.comparison import compare
 
-    found = compare(given.queries, strategies or None, max_k=given.max_k, min_k=given.min_k, scale=given.scale, seed=seed)
+    comparison = compare(given.queries, strategies or None, max_k=given.max_k, min_k=given.min_k, scale=given.scale, seed=seed)
     if as_json:
-        print_json(_document(found))
+        print_json(_document(comparison))
     else:
-        _print(found, quiet=quiet)
+        _print(comparison, quiet=quiet)
     return 0
 
 
-def _document(found: Comparison) -> dict[str, Any]:
-    oracle = estimated("oracle_f1", found.oracle_f1)
-    rows = [{"strategy": row.strategy, "params": dict(row.params), **oracle, **document(row, *_FIGURES)} for row in found.rows]
-    shared = document(found, "queries", "in_scope", "max_k", "min_k", "scale", "oracle_f1")
-    return {**shared, "rows": rows, "refused": dict(found.refused)}
+def _document(comparison: Comparison) -> dict[str, Any]:
+    oracle = estimated("oracle_f1", comparison.oracle_f1)
+    rows = [
+        {"strategy": row.strategy, "params": dict(row.params), **oracle, **document(row, *_FIGURES)} for row in comparison.rows
+    ]
+    shared = document(comparison, "queries", "in_scope", "max_k", "min_k", "scale", "oracle_f1")
+    return {**shared, "rows": rows, "refused": dict(comparison.refused)}
 
 
-def _print(found: Comparison, *, quiet: bool) -> None:
-    abstaining = found.min_k == 0 or found.in_scope < found.queries
+def _print(comparison: Comparison, *, quiet: bool) -> None:
+    abstaining = comparison.min_k == 0 or comparison.in_scope < comparison.queries
     names = ("strategy", "F1", "95 %", "precision", "recall", "nDCG", "mean k", "skill", "95 %", "gap")
     names += ("wrongly empty", "wrongly answered") if abstaining else ()
     columns = [Column(name=name, right=bool(place), fold=name.startswith("wrongly")) for place, name in enumerate(names)]
-    _print_parts(columns, [_cells(row, abstaining=abstaining) for row in found.rows])
+    _print_parts(columns, [_cells(row, abstaining=abstaining) for row in comparison.rows])
     if quiet:
         return
-    outside = found.queries - found.in_scope
+    outside = comparison.queries - comparison.in_scope
     beside = f", {outside:,} of them out of scope" if outside else ""
-    print_line("queries", f"{found.queries:,}{beside}; max_k {found.max_k}, min_k {found.min_k}")
+    print_line("queries", f"{comparison.queries:,}{beside}; max_k {comparison.max_k}, min_k {comparison.min_k}")
     if outside:
         print_line("", "F1, precision, recall, nDCG, skill and gap are of the others, `wrongly answered` of those")
-    if outside and found.min_k:
-        print_line("note", f"with min_k {found.min_k} every query gets something: --min-k 0 allows an empty answer")
-    if found.oracle_f1.value is not None:
-        best = f"F1 {figure(found.oracle_f1)} {interval(found.oracle_f1)}"
+    if outside and comparison.min_k:
+        print_line("note", f"with min_k {comparison.min_k} every query gets something: --min-k 0 allows an empty answer")
+    if comparison.oracle_f1.value is not None:
+        best = f"F1 {figure(comparison.oracle_f1)} {interval(comparison.oracle_f1)}"
         print_line("oracle", f"{best}: the best number for each query, in hindsight")
-    for name, reason in found.refused.items():
+    for name, reason in comparison.refused.items():
         print_line("without", f"{name}: {reason}")
 
 

@@ -101,12 +101,12 @@ def tune_command(
         return 0
     from jumar.topk.tuning.tune import tune
 
-    found = tune(given.queries, metric or "f1", given.max_k, given.min_k, scale=given.scale, seed=seed)
-    target.write(found.strategy, _evidence(found), f"tuned on {runs}\n{_verdict(found)}{_beside(found)}")
+    tuning = tune(given.queries, metric or "f1", given.max_k, given.min_k, scale=given.scale, seed=seed)
+    target.write(tuning.strategy, _evidence(tuning), f"tuned on {runs}\n{_verdict(tuning)}{_beside(tuning)}")
     if as_json:
-        print_json({**_document(found), "output": target.shown()})
+        print_json({**_document(tuning), "output": target.shown()})
     else:
-        _print(found, quiet=quiet)
+        _print(tuning, quiet=quiet)
         _say_where(output, quiet=quiet)
     return 0
 
@@ -185,105 +185,107 @@ def _typed(value: object) -> str:
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _evidence(found: Tuning) -> dict[str, Any]:
+def _evidence(tuning: Tuning) -> dict[str, Any]:
     """Return the figures for the file: what a person asks who finds it a year later."""
-    document = _document(found)
+    figures = _document(tuning)
     names = ["metric", "queries", "in_scope", "quality", "quality_interval"]
-    if found.in_scope < found.queries:
+    if tuning.in_scope < tuning.queries:
         names += ["in_scope_quality", "in_scope_quality_interval", "wrongly_answered"]
     names += ["fixed_k", "gain_over_fixed_k", "gain_over_fixed_k_interval", "fixed_k_as_good", "best_default"]
-    return {name: document[name] for name in names}
+    return {name: figures[name] for name in names}
 
 
 _SHARED = ("metric", "max_k", "min_k", "scale", "queries", "in_scope", "folds", "repeats")
 
 
-def _document(found: Tuning) -> dict[str, Any]:
+def _document(tuning: Tuning) -> dict[str, Any]:
     return {
-        "strategy": found.strategy.name,
-        "params": found.params,
-        **document(found, *_SHARED, "quality", "in_scope_quality", "wrongly_answered"),
-        "fixed_k": found.fixed_k.strategy.params()["k"],
-        **estimated("fixed_k_quality", found.fixed_k.quality),
-        **estimated("gain_over_fixed_k", found.gain),
-        "fixed_k_as_good": found.fixed_k_as_good,
-        "best_default": found.default.strategy.name,
-        **estimated("best_default_quality", found.default.quality),
-        **estimated("gain_over_best_default", found.over_default),
-        **estimated("oracle", found.oracle),
+        "strategy": tuning.strategy.name,
+        "params": tuning.params,
+        **document(tuning, *_SHARED, "quality", "in_scope_quality", "wrongly_answered"),
+        "fixed_k": tuning.fixed_k.strategy.params()["k"],
+        **estimated("fixed_k_quality", tuning.fixed_k.quality),
+        **estimated("gain_over_fixed_k", tuning.gain),
+        "fixed_k_as_good": tuning.fixed_k_as_good,
+        "best_default": tuning.default.strategy.name,
+        **estimated("best_default_quality", tuning.default.quality),
+        **estimated("gain_over_best_default", tuning.over_default),
+        **estimated("oracle", tuning.oracle),
         "alternatives": [
             {
                 "strategy": tuned.strategy.name,
                 "params": tuned.strategy.params(),
                 **document(tuned, "quality", "in_scope_quality"),
             }
-            for tuned in found.alternatives
+            for tuned in tuning.alternatives
         ],
     }
 
 
-def _verdict(found: Tuning) -> str:
-    fixed = found.fixed_k.strategy.params()["k"]
-    if found.strategy.name == "fixed_k":
-        return f"a fixed number, {fixed}, is as good as anything that looks at the scores, as far as {found.queries} queries tell"
-    change = f"{figure(found.gain, '{:+.3f}')} ({interval(found.gain, '{:+.3f}')})"
-    if found.fixed_k_as_good:
-        return f"{found.strategy.name} over a fixed number, {fixed}: {change}, which may be chance"
-    return f"{found.strategy.name} over a fixed number, {fixed}: {change}"
+def _verdict(tuning: Tuning) -> str:
+    fixed = tuning.fixed_k.strategy.params()["k"]
+    if tuning.strategy.name == "fixed_k":
+        return (
+            f"a fixed number, {fixed}, is as good as anything that looks at the scores, as far as {tuning.queries} queries tell"
+        )
+    change = f"{figure(tuning.gain, '{:+.3f}')} ({interval(tuning.gain, '{:+.3f}')})"
+    if tuning.fixed_k_as_good:
+        return f"{tuning.strategy.name} over a fixed number, {fixed}: {change}, which may be chance"
+    return f"{tuning.strategy.name} over a fixed number, {fixed}: {change}"
 
 
-def _beside(found: Tuning) -> str:
+def _beside(tuning: Tuning) -> str:
     """Return the fixed number as TOML, below the reason to take it or not; empty where there is no choice to be made."""
-    if found.strategy.name == "fixed_k" or not found.fixed_k_as_good:
+    if tuning.strategy.name == "fixed_k" or not tuning.fixed_k_as_good:
         return ""
     return (
-        f"\nUse {found.strategy.name}: it is ahead by more than one standard error. If you would rather have a constant, nothing "
-        "in these queries\nspeaks against the fixed number; label more of them to know. In place of the above:\n"
-        f'\n    strategy = "fixed_k"\n    k = {found.fixed_k.strategy.params()["k"]}'
+        f"\nUse {tuning.strategy.name}: it is ahead by more than one standard error. If you would rather have a constant, "
+        "nothing in these queries\nspeaks against the fixed number; label more of them to know. In place of the above:\n"
+        f'\n    strategy = "fixed_k"\n    k = {tuning.fixed_k.strategy.params()["k"]}'
     )
 
 
-def _print(found: Tuning, *, quiet: bool) -> None:
-    print_line("keep", _described(found.strategy))
-    print_line("gain", _verdict(found))
+def _print(tuning: Tuning, *, quiet: bool) -> None:
+    print_line("keep", _described(tuning.strategy))
+    print_line("gain", _verdict(tuning))
     if quiet:
         return
-    outside = found.queries - found.in_scope
-    title = "score" if outside else found.metric
+    outside = tuning.queries - tuning.in_scope
+    title = "score" if outside else tuning.metric
     columns = [Column(name=""), Column(name=title, right=True), Column(name="95 %", right=True)]
-    columns += [Column(name=found.metric, right=True)] if outside else []
+    columns += [Column(name=tuning.metric, right=True)] if outside else []
     columns += [Column(name="", fold=True)]
 
     def row(name: str, score: Estimate, inside: Estimate, remark: str) -> Row:
         return Row(cells=(name, figure(score), interval(score), *([figure(inside)] if outside else []), remark))
 
-    fixed, easiest = found.fixed_k, found.default
+    fixed, easiest = tuning.fixed_k, tuning.default
     print_table(
         columns,
         [
-            row("chosen so, held out", found.quality, found.in_scope_quality, f"{found.folds} folds, {found.repeats}×"),
+            row("chosen so, held out", tuning.quality, tuning.in_scope_quality, f"{tuning.folds} folds, {tuning.repeats}×"),
             row("best fixed number, held out", fixed.quality, fixed.in_scope_quality, ""),
             row("best default, in hindsight", easiest.quality, easiest.in_scope_quality, easiest.strategy.name),
-            row("best number for each query", found.oracle, found.in_scope_oracle, "nobody reaches it"),
+            row("best number for each query", tuning.oracle, tuning.in_scope_oracle, "nobody reaches it"),
         ],
     )
     print_text("")
-    others = [(one, _described(one.strategy, all_of_it=False)) for one in found.alternatives]
+    others = [(one, _described(one.strategy, all_of_it=False)) for one in tuning.alternatives]
     columns[0] = Column(name="each one tuned, held out")
     print_table(columns, [row(one.strategy.name, one.quality, one.in_scope_quality, what) for one, what in others])
     if outside:
-        _print_scope(found, outside)
-    if beside := _beside(found):
+        _print_scope(tuning, outside)
+    if beside := _beside(tuning):
         print_text(beside.lstrip("\n").replace("In place of the above", "In place of what is kept"))
 
 
-def _print_scope(found: Tuning, outside: int) -> None:
-    share = figure(found.wrongly_answered, "{:.1%}")
+def _print_scope(tuning: Tuning, outside: int) -> None:
+    share = figure(tuning.wrongly_answered, "{:.1%}")
     print_line(
         "scope",
-        f"{outside:,} of {found.queries:,} queries are out of scope, and {share} of these got something. {found.metric} is of "
-        f"the others, as in `jumar topk compare`; score is of all, and is what was tuned: {found.metric} in scope, out of "
+        f"{outside:,} of {tuning.queries:,} queries are out of scope, and {share} of these got something. {tuning.metric} is of "
+        f"the others, as in `jumar topk compare`; score is of all, and is what was tuned: {tuning.metric} in scope, out of "
         "scope 1 for an empty answer and else 0",
     )
-    if found.min_k:
-        print_line("note", f"with min_k {found.min_k} every query gets something: --min-k 0 allows an empty answer")
+    if tuning.min_k:
+        print_line("note", f"with min_k {tuning.min_k} every query gets something: --min-k 0 allows an empty answer")

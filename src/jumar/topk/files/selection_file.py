@@ -22,7 +22,6 @@ import json
 import stat
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, ExistsError, FormatTooNewError, JumarError, NotFoundError
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.contract import check_limits, shown
-from jumar.topk.files.settings import plain_value
+from jumar.topk.files.settings import Selection, check_selection, load_selection, plain_value
 from jumar.topk.registry import create_selection_strategy
 
 __all__ = ["FORMAT", "Selection", "check_replaceable", "read_selection", "render_selection"]
@@ -41,16 +40,6 @@ FORMAT = 1
 _KEYS = ("format", "max_k", "min_k", "selection", "evidence")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """A strategy with its limits; ``warnings`` are about settings without effect."""
-
-    strategy: SelectionStrategy
-    max_k: int
-    min_k: int
-    warnings: tuple[str, ...] = ()
-
-
 def read_selection(path: Path, use: str | None = None) -> Selection:
     """Return what a ``topk.toml`` says, or the selection ``use`` of a file of settings with the environment over it.
 
@@ -59,42 +48,34 @@ def read_selection(path: Path, use: str | None = None) -> Selection:
     """
     where = escape(str(path))
     try:
-        found = tomllib.loads(path.read_bytes().decode("utf-8"))
+        document = tomllib.loads(path.read_bytes().decode("utf-8"))
     except (FileNotFoundError, IsADirectoryError) as error:
         raise NotFoundError(f"there is no file {where}; `jumar topk tune RUNS -o {where}` writes one") from error
     except OSError as error:
         raise NotFoundError(f"{where} cannot be read ({error.strerror}); name a file that can be") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{where}: not TOML ({error})") from error
-    if "pipeline" in found and "selection" not in found:
-        return _from_settings(path, use)
+    if "pipeline" in document and "selection" not in document:
+        return load_selection(path, use)
     if use is not None:
         raise ConfigError(f"{where}: --use chooses among the selections of [pipeline.retrieval]; there is no such table in it")
-    version = found.get("format", FORMAT)
+    version = document.get("format", FORMAT)
     if isinstance(version, int) and version > FORMAT:
         raise FormatTooNewError(f"{where}: format {version} was written by a newer jumar; this one reads up to {FORMAT}")
-    if "pipeline" in found:
+    if "pipeline" in document:
         raise ConfigError(f"{where}: both [selection] and [pipeline] in one file: keep the one that is meant")
-    for key in found:
+    for key in document:
         if key not in _KEYS:
-            known = (*_KEYS, "pipeline")
-            raise ConfigError(f"{where}: unknown key '{escape(key)}'{nearest(key, known)}; there are {', '.join(known)}")
-    if not isinstance(found.get("selection"), dict) or "strategy" not in found["selection"]:
+            keys = (*_KEYS, "pipeline")
+            raise ConfigError(f"{where}: unknown key '{escape(key)}'{nearest(key, keys)}; there are {', '.join(keys)}")
+    if not isinstance(document.get("selection"), dict) or "strategy" not in document["selection"]:
         raise ConfigError(f"{where}: a table [selection] with a key 'strategy' is needed, or one of [pipeline.retrieval]")
-    table: dict[str, Any] = {key: plain_value(value) for key, value in found["selection"].items()}
+    table: dict[str, Any] = {key: plain_value(value) for key, value in document["selection"].items()}
     try:
-        max_k, min_k = check_limits(found.get("max_k", 20), found.get("min_k", 1))
+        max_k, min_k = check_limits(document.get("max_k", 20), document.get("min_k", 1))
         return Selection(strategy=create_selection_strategy(table), max_k=max_k, min_k=min_k)
     except JumarError as error:
         raise ConfigError(f"{where}: {error}") from error
-
-
-def _from_settings(path: Path, use: str | None) -> Selection:
-    from jumar.topk.files.settings import load_selection
-
-    found = load_selection(path, use)
-    strategy = create_selection_strategy(found.config)
-    return Selection(strategy=strategy, max_k=found.max_k, min_k=found.min_k, warnings=found.said)
 
 
 def check_replaceable(path: Path, table: str | None) -> None:
@@ -104,25 +85,24 @@ def check_replaceable(path: Path, table: str | None) -> None:
     """
     try:
         mode = path.lstat().st_mode
-        ours = (
-            stat.S_ISREG(mode) and mode & 0o222
-        )  # a link would be replaced by a file, and what is write-protected is meant to stay
-        found: Any = tomllib.loads(path.read_bytes().decode("utf-8")) if ours else {}
+        # a link would be replaced by a file, and what is write-protected is meant to stay
+        ours = stat.S_ISREG(mode) and mode & 0o222
+        document: Any = tomllib.loads(path.read_bytes().decode("utf-8")) if ours else {}
     except FileNotFoundError:
         return
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
-        found = {}
+        document = {}
     if table is None:
-        if _more(found, _KEYS, "") or found.get("format") != FORMAT or not isinstance(found.get("selection"), dict):
+        if _more(document, _KEYS, "") or document.get("format") != FORMAT or not isinstance(document.get("selection"), dict):
             raise ExistsError(
                 f"-o {escape(str(path))}: exists already, and is no file that `jumar topk tune` wrote, or none to write to; it "
                 "would be lost: write to another file, or delete this one first"
             )
         return
-    more = _more(found, ("format", "pipeline", "evidence"), "")
-    more += _more(found.get("pipeline"), ("retrieval",), "pipeline.")
-    more += _more(_below(found, "pipeline", "retrieval"), ("max_k", "min_k", table), "pipeline.retrieval.")
-    if more or not found:
+    more = _more(document, ("format", "pipeline", "evidence"), "")
+    more += _more(document.get("pipeline"), ("retrieval",), "pipeline.")
+    more += _more(_below(document, "pipeline", "retrieval"), ("max_k", "min_k", table), "pipeline.retrieval.")
+    if more or not document:
         lost = f" and holds {', '.join(map(escape, more))}" if more else ""
         raise ExistsError(
             f"{escape(str(path))}: exists already{lost}, which would be lost; write to another file: settings are loaded from "
@@ -130,10 +110,10 @@ def check_replaceable(path: Path, table: str | None) -> None:
         )
 
 
-def _below(found: Any, *names: str) -> Any:
+def _below(document: Any, *names: str) -> Any:
     for name in names:
-        found = found.get(name) if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    return found  # pyright: ignore[reportUnknownVariableType]
+        document = document.get(name) if isinstance(document, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return document  # pyright: ignore[reportUnknownVariableType]
 
 
 def _more(table: Any, known: tuple[str, ...], before: str) -> list[str]:
@@ -153,8 +133,6 @@ def render_selection(selection: Selection, evidence: Mapping[str, Any], comment:
     if table is None:
         lines = [*head, f"format = {FORMAT}", *limits, "[selection]"]
     else:
-        from jumar.topk.files.settings import check_selection
-
         try:
             check_selection(params)
         except ValueError as error:

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from jumar.core.text import escape, nearest
 from jumar.core.toml import read_toml
 from jumar.errors import ConfigError
+from jumar.topk.base import SelectionStrategy, parameters, similarity_defaults
+from jumar.topk.registry import STRATEGIES, create_selection_strategy
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SELECTIONS",
-    "LoadedSelection",
+    "Selection",
     "SettingsWarning",
     "check_selection",
     "load_retrieval",
@@ -50,14 +52,14 @@ class SettingsWarning(UserWarning):
     """A setting has no effect: it belongs to another strategy than the one that is in force."""
 
 
-class LoadedSelection(NamedTuple):
-    """One selection of the settings: which, its configuration, the limits that it shares with the others, and warnings."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """A strategy with its limits; ``warnings`` are about settings without effect."""
 
-    name: str
-    config: SelectionStrategyConfig
+    strategy: SelectionStrategy
     max_k: int
     min_k: int
-    said: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 class _Value(NamedTuple):
@@ -101,12 +103,12 @@ def _load_and_warn(files: Sequence[str | os.PathLike[str]], environ: Mapping[str
 
 def load_selection(
     file: str | os.PathLike[str], use: str | None = None, *, environ: Mapping[str, str] | None = None
-) -> LoadedSelection:
+) -> Selection:
     """Return one selection of ``file`` with ``environ`` over it: that called ``use``, else the only one that they name.
 
     Errors: those of :func:`load_settings`; :class:`jumar.errors.ConfigError` that names the choices where there are several.
     """
-    config, said, given = _load([file], os.environ if environ is None else environ)
+    config, messages, given = _load([file], os.environ if environ is None else environ)
     where = escape(os.fspath(file))
     if use is not None and use not in SELECTIONS:
         raise ConfigError(f"--use {escape(use)}: no such selection{nearest(use, SELECTIONS)}; there are {', '.join(SELECTIONS)}")
@@ -115,23 +117,24 @@ def load_selection(
         choices = " or ".join(f"--use {name}" for name in given or SELECTIONS)
         raise ConfigError(f"{where}: [pipeline.retrieval] has {what}: say which with {choices}")
     name = given[0] if use is None else use
-    return LoadedSelection(name, getattr(config, name), config.max_k, config.min_k, tuple(said))
+    strategy = create_selection_strategy(getattr(config, name))
+    return Selection(strategy=strategy, max_k=config.max_k, min_k=config.min_k, warnings=tuple(messages))
 
 
 def _load(
     files: Sequence[str | os.PathLike[str]], environ: Mapping[str, str]
 ) -> tuple[RetrievalConfig, list[str], tuple[str, ...]]:
-    """Return the settings, what is to be said about values without effect, and the selections that anything is said of."""
-    layers = [_file_layer(Path(one)) for one in files]
-    environment, said = _environment_layer(environ)
+    """Return the settings, messages about values without effect, and the selections that some layer names."""
+    layers = [_file_layer(Path(file)) for file in files]
+    environment, messages = _environment_layer(environ)
     merged = _Layer()
     for layer in (*layers, environment):
         merged.keys.update(layer.keys)
         for name, upper in layer.selections.items():
-            merged.selections[name] = _over(name, merged.selections.get(name, {}), upper, said)
-    for name, found in merged.selections.items():
-        merged.selections[name] = _complete(name, found, environment.selections.get(name, {}), said)
-    return _checked(merged), said, tuple(name for name in SELECTIONS if name in merged.selections)
+            merged.selections[name] = _over(name, merged.selections.get(name, {}), upper, messages)
+    for name, values in merged.selections.items():
+        merged.selections[name] = _complete(name, values, environment.selections.get(name, {}), messages)
+    return _checked(merged), messages, tuple(name for name in SELECTIONS if name in merged.selections)
 
 
 # ---------------------------------------------------------------------------------------------------------------- layers
@@ -167,10 +170,10 @@ def _file_layer(path: Path) -> _Layer:
 
 
 def _environment_layer(environ: Mapping[str, str]) -> tuple[_Layer, list[str]]:
-    found, unread = _read_environment(environ)
+    variables, unread = _read_environment(environ)
     keys: dict[str, _Value] = {}
     selections: dict[str, dict[str, _Value]] = {}
-    for setting in found:
+    for setting in variables:
         origin = escape(setting.variable)
         if len(setting.place) == 2 and setting.place[0] in SELECTIONS:
             selections.setdefault(setting.place[0], {})[setting.place[1]] = _Value(setting.value, origin)
@@ -193,18 +196,18 @@ def _layer(values: dict[str, _Value], origin: Any) -> _Layer:
 
 def _lines(text: str) -> dict[Place, int]:
     """Return the line of every table and key, as far as they stand at the beginning of a line."""
-    found: dict[Place, int] = {}
+    lines: dict[Place, int] = {}
     table: Place = ()
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"^\s*\[([^\[\]]+)\]", line)
         if header:
             table = _parts(header[1])
-            found.setdefault(table, number)
+            lines.setdefault(table, number)
             continue
         key = re.match(r"^\s*([\w.\"' -]+?)\s*=", line)
         if key:
-            found.setdefault((*table, *_parts(key[1])), number)
-    return found
+            lines.setdefault((*table, *_parts(key[1])), number)
+    return lines
 
 
 def _parts(dotted: str) -> Place:
@@ -230,7 +233,7 @@ def _read_environment(environ: Mapping[str, str]) -> tuple[list[_Variable], list
     :class:`jumar.errors.ConfigError` for names that mean no place, with the way to write it, for two that differ in case alone
     and have different values, and for a table that is no JSON object.
     """
-    found: list[_Variable] = []
+    variables: list[_Variable] = []
     unread: list[str] = []
     spelt: dict[str, str] = {}
     for variable in sorted(environ, key=lambda name: (name.count("__"), name)):
@@ -242,7 +245,7 @@ def _read_environment(environ: Mapping[str, str]) -> tuple[list[_Variable], list
             raise ConfigError(f"{escape(other)} and {escape(variable)} are one setting with two values: unset one of them")
         parts = upper[len(_PREFIX) :].lower().split("__")
         if parts[0] == _RETRIEVAL[0] and len(parts) > 1:
-            found.extend(_set_by(variable, parts, environ[variable].strip()))
+            variables.extend(_set_by(variable, parts, environ[variable].strip()))
         elif parts[0] == _RETRIEVAL[0] or parts[0].startswith("pipeline_"):
             raise ConfigError(f"{escape(variable)}: {_way()}")
         elif len(parts) > 1:
@@ -250,7 +253,7 @@ def _read_environment(environ: Mapping[str, str]) -> tuple[list[_Variable], list
             if hint:
                 raise ConfigError(f"{escape(variable)}: {_way()}")
             unread.append(f"{escape(variable)} is read by nobody; {_way()}")
-    return found, unread
+    return variables, unread
 
 
 def _way() -> str:
@@ -317,35 +320,21 @@ def plain_value(value: Any) -> Any:
 # ---------------------------------------------------------------------------------------------------------------- merging
 
 
-def _known(strategy: object) -> set[str]:
-    from jumar.topk.config import CONFIGS
-
-    return set(CONFIGS[strategy].model_fields) if isinstance(strategy, str) and strategy in CONFIGS else set()
-
-
-def _known_to_some() -> set[str]:
-    from jumar.topk.config import CONFIGS
-
-    return {key for config in CONFIGS.values() for key in config.model_fields}
+def _keys_of(strategy: object) -> set[str]:
+    """Return the keys of a selection by ``strategy``; none for one that there is not."""
+    return {"strategy", *parameters(STRATEGIES[strategy])} if isinstance(strategy, str) and strategy in STRATEGIES else set()
 
 
-def _in_unit_of_scores(strategy: str) -> set[str]:
-    from jumar.topk.base import similarity_defaults
-    from jumar.topk.registry import strategy_class
-
-    return set(similarity_defaults(strategy_class(strategy)))
-
-
-def _over(name: str, lower: dict[str, _Value], upper: dict[str, _Value], said: list[str]) -> dict[str, _Value]:
+def _over(name: str, lower: dict[str, _Value], upper: dict[str, _Value], messages: list[str]) -> dict[str, _Value]:
     """Return ``lower`` with ``upper`` over it; when the strategy changes, without the keys that the new one does not know."""
     new = upper.get("strategy")
     if new is not None and lower and ("strategy" not in lower or lower["strategy"].value != new.value):
-        known = _known(new.value)
-        kept = {key: value for key, value in lower.items() if key in known}
-        dropped = [key for key in lower if known and key not in known]
+        keys = _keys_of(new.value)
+        kept = {key: value for key, value in lower.items() if key in keys}
+        dropped = [key for key in lower if keys and key not in keys]
         if dropped:
             still = [key for key in kept if key not in {"strategy", *upper}]
-            said.append(_dropped(name, new, {key: lower[key] for key in dropped}, still))
+            messages.append(_dropped(name, new, {key: lower[key] for key in dropped}, still))
         lower = kept
     return {**lower, **upper}
 
@@ -356,29 +345,32 @@ def _dropped(name: str, new: _Value, dropped: dict[str, _Value], kept: list[str]
     return f"{new.origin}: the strategy of {name} is now '{new.value}', which has no {what}: dropped{still}"
 
 
-def _complete(name: str, found: dict[str, _Value], environment: dict[str, _Value], said: list[str]) -> dict[str, _Value]:
-    """Return ``found`` with the built-in settings below it when nobody named a strategy, and without variables of other ones.
+def _complete(name: str, values: dict[str, _Value], environment: dict[str, _Value], messages: list[str]) -> dict[str, _Value]:
+    """Return ``values`` with the built-in settings below it when nobody named a strategy, and without variables of other ones.
 
     A variable that the strategy does not know is ignored with a warning when the strategy comes from the environment, too, or
     when another strategy knows it; else it is a mistake, and left to be reported.
     """
     from jumar.topk.config import RetrievalConfig
 
-    if "strategy" not in found:
+    if "strategy" not in values:
         built_in = getattr(RetrievalConfig(), name).model_dump()
-        if "scale" in found and found["scale"].value != built_in["scale"]:  # what is in the unit of similarities holds for them
-            built_in = {key: value for key, value in built_in.items() if key not in _in_unit_of_scores(built_in["strategy"])}
-        found = {**{key: _Value(value, "built in") for key, value in built_in.items()}, **found}
-    strategy = found["strategy"].value
-    known = _known(strategy)
+        if "scale" in values and values["scale"].value != built_in["scale"]:
+            for key in similarity_defaults(STRATEGIES[built_in["strategy"]]):
+                del built_in[key]
+        values = {**{key: _Value(value, "built in") for key, value in built_in.items()}, **values}
+    strategy = values["strategy"].value
+    keys = _keys_of(strategy)
     for key, value in environment.items():
-        if not known or key in known or found.get(key) != value:
+        if not keys or key in keys or values.get(key) != value:
             continue
-        if "strategy" in environment or key in _known_to_some():
-            hint = nearest(key, sorted(known))
-            said.append(f"{value.origin} is ignored: {name} has the strategy '{strategy}', which has no '{escape(key)}'{hint}")
-            del found[key]
-    return found
+        if "strategy" in environment or any(key in _keys_of(other) for other in STRATEGIES):
+            hint = nearest(key, sorted(keys))
+            messages.append(
+                f"{value.origin} is ignored: {name} has the strategy '{strategy}', which has no '{escape(key)}'{hint}"
+            )
+            del values[key]
+    return values
 
 
 # --------------------------------------------------------------------------------------------------------------- checking
@@ -397,12 +389,12 @@ def check_selection(values: Mapping[str, Any]) -> SelectionStrategyConfig:
     except ValidationError as error:
         strategy = str(values.get("strategy"))
         whose = f" for the strategy '{escape(strategy)}'"
-        said: list[str] = []
+        messages: list[str] = []
         for detail in error.errors(include_url=False):
             key = str(detail["loc"][1]) if len(detail["loc"]) > 1 else ""
             name = "strategy" if detail["type"] == "union_tag_invalid" else escape(key)
-            said.append(f"{name}{_said(detail, key, CONFIGS.get(strategy), whose)}".removeprefix(": "))
-        raise ValueError("; ".join(said)) from None
+            messages.append(f"{name}{_problem(detail, key, CONFIGS.get(strategy), whose)}".removeprefix(": "))
+        raise ValueError("; ".join(messages)) from None
 
 
 def _checked(merged: _Layer) -> RetrievalConfig:
@@ -417,8 +409,8 @@ def _checked(merged: _Layer) -> RetrievalConfig:
     try:
         return RetrievalConfig.model_validate(data)
     except ValidationError as error:
-        details = [one for one in error.errors(include_url=False) if one["type"] != "default_factory_not_called"]
-        raise ConfigError("\n".join(_explain(one, merged) for one in details)) from None
+        details = [detail for detail in error.errors(include_url=False) if detail["type"] != "default_factory_not_called"]
+        raise ConfigError("\n".join(_explain(detail, merged) for detail in details)) from None
 
 
 def _explain(detail: ErrorDetails, merged: _Layer) -> str:
@@ -437,10 +429,10 @@ def _explain(detail: ErrorDetails, merged: _Layer) -> str:
         key, model, whose = first, RetrievalConfig, ""
         place = (*_RETRIEVAL, key)
         origin = merged.keys[key].origin if key in merged.keys else _origins(merged.keys)
-    return f"{origin}: {escape('.'.join(place))}{_said(detail, key, model, whose)}"
+    return f"{origin}: {escape('.'.join(place))}{_problem(detail, key, model, whose)}"
 
 
-def _said(detail: ErrorDetails, key: str, model: Any, whose: str) -> str:
+def _problem(detail: ErrorDetails, key: str, model: Any, whose: str) -> str:
     """Return what is wrong with a key and what is allowed, to be put after its name."""
     from jumar.topk.config import CONFIGS
 
@@ -449,8 +441,8 @@ def _said(detail: ErrorDetails, key: str, model: Any, whose: str) -> str:
         name = str(detail["input"].get("strategy"))
         return f": unknown strategy '{escape(name)}'{nearest(name, sorted(CONFIGS))}; there are: {', '.join(sorted(CONFIGS))}"
     if detail["type"] == "extra_forbidden":
-        known = sorted(model.model_fields)
-        return f": unknown key{whose}{nearest(key, known)}; known here: {', '.join(known)}"
+        keys = sorted(model.model_fields)
+        return f": unknown key{whose}{nearest(key, keys)}; known here: {', '.join(keys)}"
     if detail["type"] == "value_error":
         message = detail["msg"].removeprefix("Value error, ")
         return f" is {given}: {message}" if key else f": {message}"
@@ -473,8 +465,8 @@ def _allowed(model: Any, key: str) -> str:
 
 def _described(schema: dict[str, Any]) -> Iterator[str]:
     if "anyOf" in schema:
-        for one in schema["anyOf"]:
-            yield from _described(one)
+        for choice in schema["anyOf"]:
+            yield from _described(choice)
     elif "enum" in schema:
         yield ", ".join(f"'{value}'" for value in schema["enum"])
     elif schema.get("type") in {"number", "integer"}:
