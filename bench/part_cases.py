@@ -18,8 +18,7 @@ from timing import Row, milliseconds
 
 from jumar.cases.chain import run_chain
 from jumar.cases.dry_run import DRY_STEPS
-from jumar.cases.events import CaseEnded, CaseEvent
-from jumar.cases.records import CaseLimits
+from jumar.cases.records import CaseEnded, CaseEvent, CaseLimits
 from jumar.cases.settings import ChainSettings, DryRun
 from jumar.cases.store.run_store import CaseSource
 from jumar.model.ordering import parse_order
@@ -72,7 +71,7 @@ def settings(directory: Path, name: str, cases: int, steps: Sequence[Step], **mo
 def flat(directory: Path) -> Iterator[Row]:
     """A dry run of 1,000 cases with one iteration each, everything carried; beside its end, in turns, the begin of another."""
     # no entity is added, so that what is carried stays as small as it was and only the chain can grow
-    scores = {None: ({"accuracy": 5, "overall": 5, "chain": 5, "diff": 0},)}
+    scores: dict[int | None, tuple[dict[str, int], ...]] = {None: ({"accuracy": 5, "overall": 5, "chain": 5, "diff": 0},)}
     dry = DryRun(scores=MappingProxyType(scores))
     long, short = (Chain(settings(directory, name, CASES, DRY_STEPS, dry_run=dry)) for name in ("long", "short"))
     times = [long.next() for _ in range(CASES - WINDOW)]

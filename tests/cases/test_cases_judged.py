@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from jumar.cases.feedback import write_feedback
+from jumar.cases.judgement import check_expression, diff_size, read_judgement, write_feedback
 from jumar.cases.records import CaseLimits
-from jumar.cases.store.judged import check_expression, diff_size, read_judgement
 from jumar.core.codec import Fields
 from jumar.errors import ConfigError, StoreDamagedError
 from jumar.model.pipeline import DEFAULT_KEYS, CaseStepContext

@@ -13,11 +13,10 @@ from typing import Any
 
 from jumar.app.config.cases import CasesConfig, RoleConfig, StepConfig
 from jumar.app.init.templates import AGENT
-from jumar.cases.case_file import read_case_file
 from jumar.cases.config import dry_run_of, new_run_id
 from jumar.cases.dry_run import DRY_STEPS
 from jumar.cases.records import CaseLimits
-from jumar.cases.settings import ChainSettings
+from jumar.cases.settings import ChainSettings, read_case_file
 from jumar.cases.store.layout import list_runs
 from jumar.cases.store.run_store import CaseSource, RunReader
 from jumar.core.text import escape, nearest

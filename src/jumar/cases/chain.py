@@ -1,21 +1,38 @@
-"""A whole run: cases one after the other, each from the best of the one before; or side by side, when nothing is carried."""
+"""A whole run: cases one after the other, each from the best of the one before; or side by side, when nothing is carried.
+
+A case is iterations until a limit, then the best bundle and the end.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-from jumar.cases.case import case_seconds, run_case, run_seconds
 from jumar.cases.dry_run import dry_keys
-from jumar.cases.events import CaseEnded, CaseListener, CaseNotice, tell
-from jumar.cases.records import CaseStop
+from jumar.cases.iteration import IterationRunner
+from jumar.cases.ranking import case_parent, rank_case, stop_case
+from jumar.cases.records import (
+    CaseBest,
+    CaseEnd,
+    CaseEnded,
+    CaseIteration,
+    CaseLimits,
+    CaseListener,
+    CaseNotice,
+    CaseStarted,
+    CaseStop,
+    IterationMade,
+    TieBreak,
+    tell,
+)
 from jumar.cases.settings import ChainSettings, check_chain, starting_roles
+from jumar.cases.store.case_store import CaseStore
 from jumar.cases.store.layout import RunPaths
 from jumar.cases.store.run_store import RunReader, RunStore, create_run
 from jumar.core.clock import SystemClock
@@ -26,7 +43,143 @@ from jumar.model.pipeline import RunPlan
 from jumar.model.protocols import Clock
 from jumar.processes.control import StopSwitch
 
-__all__ = ["ChainOutcome", "open_run", "run_chain"]
+__all__ = ["ChainOutcome", "open_run", "run_case", "run_chain"]
+
+
+def _run_seconds(run: RunReader) -> float:
+    """Return what all recorded steps of a run took, in seconds. Reads every record of the run."""
+    return sum(_seconds(run.case(number).iterations()) for number in run.case_ids)
+
+
+def run_case(
+    settings: ChainSettings,
+    number: int,
+    *,
+    clock: Clock | None = None,
+    switch: StopSwitch | None = None,
+    listener: CaseListener | None = None,
+    elsewhere: float | None = None,
+) -> CaseStop | None:
+    """Run one case of a run that exists, or resume it; return why it was stopped early, None when it has ended.
+
+    ``elsewhere`` are the seconds of the run's other cases, where the caller knows them (None: they are read). Running an ended
+    case again does nothing, so that a task whose worker died can simply be run a second time. Errors:
+    :class:`jumar.errors.LockedError` when another process runs this case, :class:`jumar.errors.StoreWriteError`,
+    :class:`jumar.errors.StoreDamagedError`; what was acknowledged stays.
+    """
+    run = RunStore(settings.output_root / f"run_{settings.run_id}")
+    clock, switch = clock or SystemClock(), switch or StopSwitch()
+    case = run.store(number)
+    if case.tidy:
+        return None
+    with case.lock() as store:
+        if store.end() is not None:
+            store.remove_leftovers()
+            return None
+        store.refuse_foreign_best()
+        store.clear_scratch()
+        inputs = run.begin_case(number, settings.roles, carry=settings.carry_forward)
+        known = store.iterations()
+        best = rank_case(known, settings.order).best
+        started = CaseStarted(
+            case=number,
+            case_id=inputs.case_id,
+            carried_from=inputs.carried_from,
+            recorded=known,
+            best=None if best is None else best.number,
+        )
+        tell(started, listener)
+        runner = IterationRunner(store=store, settings=settings, inputs=inputs, clock=clock, switch=switch, listener=listener)
+        if elsewhere is None and settings.limits.max_seconds is not None:
+            elsewhere = _run_seconds(run) - _seconds(store.iterations())
+        stop = _iterate(store, settings, runner, elsewhere or 0.0)
+        if stop.stopped_by in {"interrupted", "terminated"}:
+            return stop
+        end = _finish(store, settings, stop, at=clock.now())
+        chosen = store.best()
+    tell(CaseEnded(end=end, best=chosen), listener)
+    return None
+
+
+def _iterate(store: CaseStore, settings: ChainSettings, runner: IterationRunner, elsewhere: float) -> CaseStop:
+    while True:
+        known = store.iterations()
+        waiting = store.pending()
+        seconds, most = elsewhere + _seconds(known), settings.limits.max_seconds
+        if waiting is None:
+            stop = _stopped(store, known, settings.limits, seconds)
+            if stop is not None:
+                return stop
+        if runner.switch.requested:
+            return CaseStop(stopped_by=runner.switch.reason, detail="stopped on request")
+        parent = case_parent(known, settings.continue_from, settings.order)
+        number = waiting or (known[-1].number + 1 if known else 1)
+        record = runner.make(number, parent, left=None if most is None else most - seconds)
+        if record is not None:
+            best = rank_case(store.iterations(), settings.order).best
+            tell(IterationMade(record=record, best=None if best is None else best.number), runner.listener)
+
+
+def _stopped(store: CaseStore, known: Sequence[CaseIteration], limits: CaseLimits, seconds: float) -> CaseStop | None:
+    """Return why the case ends. One whose best bundle is written is decided, also when a resume has raised a limit meanwhile."""
+    stop = stop_case(known, limits, seconds=seconds)
+    if stop is None and store.best() is not None:
+        return stop_case(known, replace(limits, max_iters=len(known)), seconds=seconds)
+    return stop
+
+
+def _seconds(iterations: Sequence[CaseIteration]) -> float:
+    """Return what all recorded steps took, in seconds; those that were lost up to their last heartbeat."""
+    return sum(step.seconds or 0.0 for record in iterations for step in record.steps)
+
+
+def _finish(store: CaseStore, settings: ChainSettings, stop: CaseStop, *, at: str) -> CaseEnd:
+    """Write the best bundle, unless it is there from before an interruption, then the end."""
+    iterations = store.iterations()
+    wanted = choose_bundle(iterations, settings)
+    found = store.best()
+    if wanted is not None and (found is None or found.best_iter != wanted.best_iter):
+        store.write_best(wanted, settings.roles)
+    end = CaseEnd(
+        case=store.number,
+        stopped_by=stop.stopped_by,
+        detail=stop.detail,
+        iterations=len(iterations),
+        best_iter=None if wanted is None else wanted.best_iter,
+        ended_at=at,
+    )
+    store.write_end(end)
+    return end
+
+
+def choose_bundle(iterations: Sequence[CaseIteration], settings: ChainSettings) -> CaseBest | None:
+    """Return what goes into ``best/``: the best by the order, or the last complete one when the last is asked for.
+
+    None when there is no such iteration.
+    """
+    ranking = rank_case(iterations, settings.order)
+    last = next((each for each in reversed(iterations) if each.complete), None)
+    chosen = ranking.best if settings.select_best else last
+    if chosen is None or last is None:
+        return None
+    ties = settings.order.tie_breaks
+    best = settings.select_best
+    return CaseBest(
+        case=chosen.case,
+        best_iter=chosen.number,
+        selected_by="best" if best else "last",
+        values=chosen.values,
+        tie_break=TieBreak(prefer_earlier_iter="earlier_iter" in ties, prefer_smaller_diff="smaller_diff" in ties),
+        files=MappingProxyType(dict(chosen.outputs)),
+        order=settings.order.words,
+        runner_up=ranking.runner_up if best else None,
+        margin=ranking.margin if best else None,
+        decided_by=ranking.decided_by if best else None,
+        explanation=ranking.explanation if best else "the last complete iteration, as was asked for",
+        last_iter=last.number,
+        last_values=last.values,
+    )
+
 
 _POLL_SECONDS: Final = 0.2
 
@@ -110,7 +263,7 @@ def run_chain(
     switch: StopSwitch | None = None,
     listener: CaseListener | None = None,
 ) -> ChainOutcome:
-    """Run all cases and return where the run is. Errors: as :func:`open_run` and :func:`jumar.cases.case.run_case`.
+    """Run all cases and return where the run is. Errors: as :func:`open_run` and :func:`run_case`.
 
     With ``executor`` the cases run side by side, each as a task of its own that may be run again; that needs
     ``carry_forward = False``, and events are told of ended cases only.
@@ -138,16 +291,16 @@ def _in_order(
     run: RunStore, settings: ChainSettings, clock: Clock | None, switch: StopSwitch, listener: CaseListener | None
 ) -> CaseStop | None:
     limited = settings.limits.max_seconds is not None
-    spent = run_seconds(run) if limited else 0.0
+    spent = _run_seconds(run) if limited else 0.0
     for case in settings.cases:
-        before = case_seconds(run.case(case.number)) if limited else 0.0
+        before = _seconds(run.case(case.number).iterations()) if limited else 0.0
         stopped = run_case(
             settings, case.number, clock=clock, switch=switch, listener=listener, elsewhere=spent - before if limited else None
         )
         if stopped is not None:
             return stopped
         # added up: reading every record again before each case would make a long run slower with every case
-        spent += case_seconds(run.case(case.number)) - before if limited else 0.0
+        spent += _seconds(run.case(case.number).iterations()) - before if limited else 0.0
     return None
 
 

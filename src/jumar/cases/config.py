@@ -12,12 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
-from jumar.cases.case_file import read_case_file
 from jumar.cases.chain import run_chain
 from jumar.cases.dry_run import DRY_STEPS, parse_scores
-from jumar.cases.events import CaseListener
-from jumar.cases.records import CaseLimits
-from jumar.cases.settings import ChainSettings, DryRun
+from jumar.cases.records import CaseLimits, CaseListener
+from jumar.cases.settings import ChainSettings, DryRun, read_case_file
 from jumar.cases.store.run_store import CaseSource
 from jumar.core.files import sha256_file
 from jumar.core.text import escape, once

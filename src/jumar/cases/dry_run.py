@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from jumar.cases.feedback import write_feedback
+from jumar.cases.judgement import write_feedback
 from jumar.cases.settings import ChainSettings, DryRun
 from jumar.core.text import escape
 from jumar.errors import ConfigError

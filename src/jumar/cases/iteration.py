@@ -10,13 +10,21 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jumar.cases.dry_run import dry_keys, run_dry
-from jumar.cases.events import CaseListener, CaseNotice, CaseStepStarted, tell
-from jumar.cases.feedback import write_feedback
+from jumar.cases.judgement import diff_size, read_judgement, write_feedback
 from jumar.cases.programs import run_program, step_environment
-from jumar.cases.records import CaseInputs, CaseIteration, CaseStatus, RoleFile, StepRecord
+from jumar.cases.records import (
+    CaseInputs,
+    CaseIteration,
+    CaseListener,
+    CaseNotice,
+    CaseStatus,
+    CaseStepStarted,
+    RoleFile,
+    StepRecord,
+    tell,
+)
 from jumar.cases.settings import JUDGE, ChainSettings, input_name
 from jumar.cases.store.case_store import CaseStore, role_file
-from jumar.cases.store.judged import diff_size, read_judgement
 from jumar.cases.store.recorded import unusable
 from jumar.core.files import as_write_error, copy_file, make_directory, remove_any, remove_tree
 from jumar.core.text import escape, last_line

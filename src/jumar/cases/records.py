@@ -1,11 +1,12 @@
-"""What is known of a chain of cases: inputs, iterations, choices, ends; and how they stand on disk.
+"""The records of a chain of cases: inputs, iterations, choices, ends, as they stand on disk; and the events that a run emits.
 
 ``None`` means unknown or not there, never zero. Paths in records are POSIX and relative to the run's directory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal, get_args
@@ -21,17 +22,28 @@ __all__ = [
     "CarriedFrom",
     "CaseBest",
     "CaseEnd",
+    "CaseEnded",
+    "CaseEvent",
     "CaseInputs",
     "CaseIteration",
     "CaseLimits",
+    "CaseListener",
+    "CaseNotice",
+    "CaseStarted",
     "CaseStatus",
+    "CaseStepStarted",
     "CaseStop",
+    "IterationMade",
     "RoleFile",
     "StepRecord",
+    "StepStart",
     "StoppedBy",
     "TieBreak",
     "shown_ranking",
+    "tell",
 ]
+
+_log = logging.getLogger("jumar.cases")
 
 CaseStatus = Literal["ok", "step_failed", "step_timeout", "missing_output", "invalid_score"]
 CASE_STATUSES: Final[tuple[str, ...]] = get_args(CaseStatus)
@@ -66,6 +78,17 @@ class StepRecord(Record):
     usage: Usage = field(default_factory=Usage)
     outputs: Mapping[str, RoleFile] = field(default_factory=lambda: MappingProxyType(dict[str, RoleFile]()))
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStart(FileRecord):
+    """The reservation of one run of a step: written before it is paid for. ``nonce`` marks its processes."""
+
+    attempt: int
+    step: str
+    nonce: str
+    started_at: str = ""
+    pid: int = 0
 
 
 def shown_ranking(values: Mapping[str, float | None]) -> dict[str, float | None]:
@@ -207,3 +230,62 @@ class CaseEnd(FileRecord):
     iterations: int
     best_iter: int | None
     ended_at: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseStarted:
+    """A case is about to run. ``recorded`` are the iterations that it has already, ``best`` the number of the best of them."""
+
+    case: int
+    case_id: str
+    carried_from: CarriedFrom | None
+    recorded: tuple[CaseIteration, ...]
+    best: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseStepStarted:
+    """A step of an iteration begins."""
+
+    case: int
+    iteration: int
+    step: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationMade:
+    """An iteration is acknowledged. ``best`` is the number of the best so far, None when none is valid."""
+
+    record: CaseIteration
+    best: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseEnded:
+    """A case has ended, its best bundle is written: ``best``, None when no iteration is valid."""
+
+    end: CaseEnd
+    best: CaseBest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseNotice:
+    """Something that the person should know."""
+
+    message: str
+
+
+CaseEvent = CaseStarted | CaseStepStarted | IterationMade | CaseEnded | CaseNotice
+CaseListener = Callable[[CaseEvent], None]
+
+
+def tell(event: CaseEvent, listener: CaseListener | None) -> None:
+    """Hand ``event`` to ``listener``; an exception there is logged and dropped."""
+    if isinstance(event, CaseNotice):
+        _log.info("jumar.case_notice: %s", event.message)
+    if listener is None:
+        return
+    try:
+        listener(event)
+    except Exception:  # noqa: BLE001 - whatever a listener raises, it is not the run's
+        _log.exception("jumar.listener_failed")

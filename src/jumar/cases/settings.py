@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import copyreg
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
+from jumar.cases.judgement import check_expression
 from jumar.cases.ranking import check_limits
 from jumar.cases.records import CHAIN_NAME, CaseLimits
-from jumar.cases.store.judged import check_expression
 from jumar.cases.store.run_store import CaseSource
-from jumar.core.text import escape, nearest
+from jumar.core.text import escape, nearest, plural
 from jumar.errors import ConfigError
 from jumar.model.ordering import LexicographicOrder
 from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ROLES, GIVEN, Role, Step
@@ -22,7 +23,19 @@ from jumar.processes.environment import check_patterns
 from jumar.processes.functions import check_reference
 from jumar.processes.process import check_command, check_timeout
 
-__all__ = ["BUILTINS", "JUDGE", "ChainSettings", "DryRun", "check_chain", "input_name", "starting_roles"]
+__all__ = [
+    "BUILTINS",
+    "JUDGE",
+    "MARKER",
+    "SEPARATOR",
+    "CaseText",
+    "ChainSettings",
+    "DryRun",
+    "check_chain",
+    "input_name",
+    "read_case_file",
+    "starting_roles",
+]
 
 
 def _frozen(items: dict[Any, Any]) -> Mapping[Any, Any]:
@@ -36,8 +49,11 @@ def _thawed(mapping: Mapping[Any, Any]) -> tuple[Any, tuple[dict[Any, Any]]]:
 # A chain's settings go to the workers of an executor, and frozen mappings are the one thing in them that pickle does not know.
 copyreg.pickle(MappingProxyType, _thawed)
 
+MARKER: Final = "E2E Test Query"
+SEPARATOR: Final = "---"
 JUDGE: Final = "judge"
 BUILTINS: Final = ("feedback",)
+_LARGEST: Final = 16 << 20
 _OWN_FOLDERS: Final = frozenset({"steps", "logs", "iteration.json"})
 _TAKEN: Final[Mapping[str, str]] = MappingProxyType(
     {CHAIN_NAME: "it is how the key chain is called there", "diff": "the size of the augmentation"}
@@ -250,3 +266,47 @@ def _known(what: str, name: str, known: Sequence[str] | Mapping[str, Any]) -> No
     if name not in known:
         names = tuple(known)
         raise ConfigError(f"{what}: unknown name '{escape(name)}'{nearest(name, names)}; known are: {', '.join(names)}")
+
+
+class CaseText(NamedTuple):
+    """The two texts of a case, without the blank lines around them; neither is empty."""
+
+    report: str
+    prompt: str
+
+
+def read_case_file(path: Path, *, marker: str = MARKER, separator: str = SEPARATOR) -> CaseText:
+    """Read a case. The first line that contains ``marker`` begins the query; the last ``separator`` before it ends the report.
+
+    Without a separator the report goes up to the marker. Errors: :class:`jumar.errors.ConfigError` that names file and line.
+    """
+    shown = escape(os.fspath(path))
+    lines = _text(path, shown).replace("\r\n", "\n").split("\n")
+    at = next((index for index, line in enumerate(lines) if marker in line), None)
+    if at is None:
+        raise ConfigError(
+            f"{shown}: no line with the marker {escape(repr(marker))} in {plural(sum(map(bool, lines)), 'line')} of text; "
+            f"a case is the expert's report, a line '{escape(separator)}', a line with the marker, and the query below it"
+        )
+    end = next((index for index in range(at - 1, -1, -1) if lines[index].strip() == separator), at)
+    report = "\n".join(lines[:end]).strip()
+    prompt = "\n".join(lines[at + 1 :]).strip()
+    if not report:
+        raise ConfigError(f"{shown}:{end + 1}: the expert's report is empty: there is nothing above this line")
+    if not prompt:
+        raise ConfigError(f"{shown}:{at + 1}: the query is empty: there is nothing below the marker in this line")
+    return CaseText(report=report, prompt=prompt)
+
+
+def _text(path: Path, shown: str) -> str:
+    try:
+        if not path.is_file():
+            problem = "is a directory; name a file" if path.is_dir() else "there is no such file"
+            raise ConfigError(f"{shown}: {problem}")
+        if path.stat().st_size > _LARGEST:
+            raise ConfigError(f"{shown}: larger than {_LARGEST >> 20} MB; that is no case file")
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{shown}: not UTF-8 at byte {error.start}") from None
+    except OSError as error:
+        raise ConfigError(f"{shown}: cannot be read: {os.strerror(error.errno or 0)}") from None

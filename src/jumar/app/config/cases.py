@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from jumar.app.config.config import Count, PythonName
 from jumar.app.config.workspace import Seconds
-from jumar.cases.case_file import MARKER, SEPARATOR
+from jumar.cases.settings import MARKER, SEPARATOR
 from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_ORDER
 
 __all__ = [

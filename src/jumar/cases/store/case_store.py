@@ -1,28 +1,109 @@
-"""Writing one case: steps, iterations, the best bundle, the end. Each is durable when its method returns."""
+"""One case of a run: read without a lock or a write, and written step by step, each durable when its method returns."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import stat
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Self
+from typing import Final, Self
 
-from jumar.cases.records import CaseBest, CaseEnd, CaseIteration, RoleFile, StepRecord
-from jumar.cases.store.case_reader import ITERATION, STEPS, CaseReader, decoded
-from jumar.cases.store.layout import case_name, iter_name
+from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord, StepStart
+from jumar.cases.store.layout import CasePaths, RunPaths, case_name, iter_name, iter_number
 from jumar.core import files
-from jumar.core.codec import FORMAT, broken_seal, encode
+from jumar.core.codec import FORMAT, Fields, broken_seal, decode, encode
+from jumar.core.files import read_store_file
 from jumar.core.lock import LoopLock
 from jumar.core.text import escape
 from jumar.errors import ExistsError, StoreDamagedError
 from jumar.model.pipeline import Role
 
-__all__ = ["CaseStore", "role_file"]
+__all__ = ["ITERATION", "STEPS", "CaseReader", "CaseStore", "decoded", "role_file"]
+
+ITERATION: Final = "iteration.json"
+STEPS: Final = "steps"
+_START: Final = re.compile(r"(\d{4})-([a-z0-9_-]+)\.start\.json")
+
+
+class CaseReader:
+    """One case of a run."""
+
+    def __init__(self, run: Path, number: int) -> None:
+        self.paths = CasePaths(Path(os.path.abspath(run)), number)
+        self.number = number
+        self._read_before: dict[int, CaseIteration] = {}
+
+    def iterations(self) -> tuple[CaseIteration, ...]:
+        """Return the acknowledged iterations by number. Errors: :class:`StoreDamagedError` that names the file."""
+        found = self._numbers(self.paths.iterations)
+        for number in found:
+            if number not in self._read_before:
+                self._read_before[number] = self._read(number)
+        return tuple(self._read_before[number] for number in found)
+
+    def _read(self, number: int) -> CaseIteration:
+        path = self.paths.iteration(number) / ITERATION
+        record = CaseIteration.from_json(decoded(path))
+        if (record.case, record.number) != (self.number, number):
+            raise StoreDamagedError(f"{path}: holds iteration {record.number} of case {record.case}; was it renamed by hand?")
+        return record
+
+    def pending(self) -> int | None:
+        """Return the number of the iteration that is being made, None when there is none."""
+        return min(self._numbers(self.paths.pending), default=None)
+
+    def inputs(self) -> CaseInputs | None:
+        """Return what the case started from; None before it began."""
+        path = RunPaths(self.paths.run).case_inputs(self.number)
+        return CaseInputs.from_json(decoded(path)) if path.exists() else None
+
+    def best(self) -> CaseBest | None:
+        """Return ``best.json``; None before the case's end, and for a case without a valid iteration."""
+        return CaseBest.from_json(decoded(self.paths.best_json)) if self.paths.best_json.exists() else None
+
+    def end(self) -> CaseEnd | None:
+        """Return how the case ended; None while it goes on."""
+        return CaseEnd.from_json(decoded(self.paths.end)) if self.paths.end.exists() else None
+
+    def steps(self, directory: Path) -> tuple[tuple[StepStart, StepRecord | None], ...]:
+        """Return every run of a step in an iteration's directory, in the order in which they began; no end is None."""
+        folder = directory / STEPS
+        try:
+            names = sorted(name for name in os.listdir(folder) if _START.fullmatch(name))
+        except FileNotFoundError:
+            return ()
+        found: list[tuple[StepStart, StepRecord | None]] = []
+        for name in names:
+            end = folder / name.replace(".start.", ".end.")
+            record = StepRecord.from_json(decoded(end)) if end.exists() else None
+            found.append((StepStart.from_json(decoded(folder / name)), record))
+        return tuple(found)
+
+    @staticmethod
+    def last_step(directory: Path) -> int:
+        """Return the number of the last run of a step in an iteration's directory, 0 when there is none. Reads names only."""
+        return max((int(found[1]) for found in map(_START.fullmatch, os.listdir(directory / STEPS)) if found), default=0)
+
+    @staticmethod
+    def _numbers(directory: Path) -> list[int]:
+        try:
+            names = os.listdir(directory)
+        except FileNotFoundError:
+            return []
+        return sorted(number for name in names if (number := iter_number(name)) is not None)
+
+
+def decoded(path: Path) -> Fields:
+    """Read one JSON file of a run. Errors: :class:`StoreDamagedError` and its kinds, which name the command for runs of cases."""
+    try:
+        return decode(read_store_file(path), os.fspath(path))
+    except StoreDamagedError as error:
+        raise type(error)(str(error).replace("`jumar verify`", "`jumar cases verify RUN`")) from error
 
 
 def role_file(path: Path, shown: str) -> RoleFile | None:
@@ -67,12 +148,11 @@ class CaseStore(CaseReader):
     def begin_step(self, directory: Path, step: str, at: str) -> tuple[int, str]:
         """Reserve a run of ``step`` and return its number and nonce: durable, so that it may be paid for."""
         attempt = self.last_step(directory) + 1
-        nonce = secrets.token_hex(8)
-        document = {"format": FORMAT, "attempt": attempt, "step": step, "nonce": nonce, "started_at": at, "pid": os.getpid()}
+        start = StepStart(attempt=attempt, step=step, nonce=secrets.token_hex(8), started_at=at, pid=os.getpid())
         path = directory / STEPS / f"{attempt:04d}-{step}.start.json"
         with files.as_write_error("write", path):
-            files.write_once(path, encode(document, sealed=True), temporary_in=self.paths.scratch)
-        return attempt, nonce
+            files.write_once(path, encode(start.to_json(), sealed=True), temporary_in=self.paths.scratch)
+        return attempt, start.nonce
 
     def end_step(self, directory: Path, record: StepRecord) -> None:
         """Write how a step ended, once; what it wrote is durable before that."""

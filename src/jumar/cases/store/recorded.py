@@ -14,8 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from jumar.cases.judgement import Judgement, diff_size, read_judgement
 from jumar.cases.records import CaseIteration, RoleFile
-from jumar.cases.store.judged import Judgement, diff_size, read_judgement
 from jumar.cases.store.layout import case_number
 from jumar.core.files import TEMPORARY, sha256_file
 from jumar.core.text import escape

@@ -12,8 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jumar.cases.records import CarriedFrom, CaseInputs, RoleFile
-from jumar.cases.store.case_reader import CaseReader, decoded
-from jumar.cases.store.case_store import CaseStore, role_file
+from jumar.cases.store.case_store import CaseReader, CaseStore, decoded, role_file
 from jumar.cases.store.layout import RunPaths, case_name
 from jumar.core import files
 from jumar.core.codec import FORMAT, encode

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord
-from jumar.cases.store.case_reader import ITERATION, STEPS
+from jumar.cases.store.case_store import ITERATION, STEPS
 from jumar.cases.store.layout import CasePaths, RunPaths, case_name, case_number, iter_name, iter_number
 from jumar.core import files
 from jumar.core.codec import Fields, broken_seal, decode

@@ -5,26 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
+from jumar.cases.judgement import check_expression
+from jumar.cases.records import CaseIteration
+from jumar.cases.report.read import ChainReport, load_recording, run_order
 from jumar.cases.store.layout import list_runs
+from jumar.cases.store.run_store import RunReader
 from jumar.cli.common import DEFAULT_ROOT, print_text
+from jumar.core.rendering.figures import UNKNOWN
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, NotFoundError
 from jumar.loop.store.layout import runs_directory
 from jumar.model.ordering import TIE_BREAKS, parse_order
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-    from jumar.cases.report.read import ChainReport
-    from jumar.cases.store.run_store import RunReader
+from jumar.model.pipeline import RunPlan
 
 __all__ = [
     "complete_directory",
     "complete_run",
+    "iteration_number",
     "open_run",
     "order_options",
     "run_argument",
@@ -45,8 +47,6 @@ def complete_run(ctx: click.Context, _param: click.Parameter, incomplete: str) -
 
 def complete_directory(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the runs that exist, and leave directories to the shell."""
-    from click.shell_completion import CompletionItem
-
     return [*map(CompletionItem, complete_run(ctx, param, incomplete)), CompletionItem(incomplete, type="dir")]
 
 
@@ -88,9 +88,12 @@ def _listed(names: list[str] | tuple[str, ...]) -> str:
 
 def open_run(root: Path, run: str) -> RunReader:
     """Open the run that ``run`` names. Errors: :class:`NotFoundError`, :class:`jumar.errors.StoreDamagedError`."""
-    from jumar.cases.store.run_store import RunReader
-
     return RunReader(run_directory(root, run))
+
+
+def iteration_number(iteration: CaseIteration | None) -> str:
+    """Return the number of an iteration as a table has it, ``—`` when there is none."""
+    return UNKNOWN if iteration is None else str(iteration.number)
 
 
 # ------------------------------------------------------------------------------------------------------- recordings
@@ -131,10 +134,6 @@ def selection(
     Of a run of ours the order and the keys are those that it was made with, where the options say nothing else. A tie-break that
     can never decide is said on stderr. Errors: :class:`jumar.errors.ConfigError`.
     """
-    from jumar.cases.report.read import load_recording, run_order
-    from jumar.cases.store.run_store import RunReader
-    from jumar.model.pipeline import RunPlan
-
     reader = RunReader(directory) if (directory / "run.json").exists() else None
     plan = RunPlan() if reader is None else reader.plan
     known = _keys(keys, plan.keys)
@@ -151,8 +150,6 @@ def selection(
 
 
 def _keys(given: tuple[str, ...], before: Mapping[str, str]) -> Mapping[str, str]:
-    from jumar.cases.store.judged import check_expression
-
     keys = dict(before)
     for item in given:
         name, equals, expression = item.partition("=")

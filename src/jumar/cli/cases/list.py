@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from jumar.cases.store.layout import list_runs
+from jumar.cases.store.run_store import RunReader
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
 from jumar.cli.terminal.tabular import Column, Row, print_table
 from jumar.core.text import escape
@@ -42,8 +43,6 @@ def list_command(root: Path, *, as_json: bool, quiet: bool) -> None:
 
 
 def _summary(directory: Path, run_id: str) -> dict[str, Any]:
-    from jumar.cases.store.run_store import RunReader
-
     path = directory / f"run_{run_id}"
     found: dict[str, Any] = {"run_id": run_id, "run_dir": str(path.absolute()), "created_at": "", "cases": 0, "ended": 0}
     try:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from jumar.cli.cases.common import complete_directory, order_options, run_directory, selection
+from jumar.cases.report.document import replay_document
+from jumar.cases.report.read import ChainReport
+from jumar.cases.report.words import case_lines, handover_sentence, origin_text, value_text
+from jumar.cli.cases.common import complete_directory, iteration_number, order_options, run_directory, selection
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option
+from jumar.cli.terminal.tabular import Column, Row, print_table
 from jumar.core.text import escape
 from jumar.errors import NothingEvaluatedError
-
-if TYPE_CHECKING:
-    from jumar.cases.report.read import ChainReport
 
 __all__ = ["replay_command"]
 
@@ -50,8 +50,6 @@ def replay_command(
     named = Path(directory) if Path(directory).is_dir() else run_directory(root, directory)
     report = selection(named, best_order, best_tiebreak, keys)()
     if as_json:
-        from jumar.cases.report.document import replay_document
-
         print_json(replay_document(report))
     else:
         _print(report, quiet=quiet)
@@ -62,10 +60,7 @@ def replay_command(
 
 
 def _print(report: ChainReport, *, quiet: bool) -> None:
-    from jumar.cases.report.words import case_lines, handover_sentence
-    from jumar.cli.cases.rows import print_choices
-
-    print_choices(report)
+    _print_choices(report)
     if quiet:
         return
     print_text("")
@@ -76,3 +71,21 @@ def _print(report: ChainReport, *, quiet: bool) -> None:
     for handed in report.handovers:
         if handed.poisoned:
             print_line("carried", escape(handover_sentence(report, handed)))
+
+
+def _print_choices(report: ChainReport) -> None:
+    """Print a line a case: best, last, and what the best scored; what the last scored is said below the table."""
+    columns = [Column(name="case", right=True), Column(name="best", right=True), Column(name="last", right=True)]
+    columns += [Column(name=name, right=True) for name in report.keys]
+    columns += [Column(name="started from", fold=True)]
+    rows: list[Row] = []
+    for case in report.cases:
+        cells = (
+            f"{case.number}",
+            iteration_number(case.best),
+            iteration_number(case.last),
+            *(value_text(None if case.best is None else case.best.values.get(name)) for name in report.keys),
+            origin_text(case.origin),
+        )
+        rows.append(Row(cells=cells, style="red" if case.best is None else ""))
+    print_table(columns, rows)

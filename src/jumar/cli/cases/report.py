@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from jumar.cases.report.document import render_json
+from jumar.cases.report.html import render_html
+from jumar.cases.report.markdown import render_markdown
+from jumar.cases.report.read import ChainReport, load_run
+from jumar.cases.store.run_store import RunReader
 from jumar.cli.cases.common import order_options, run_argument, run_directory, selection
 from jumar.cli.common import json_option, quiet_option, root_option
 from jumar.cli.terminal.documents import choose_format, write_document
 from jumar.core.text import escape
 from jumar.errors import UsageError
 
-if TYPE_CHECKING:
-    from jumar.cases.report.read import ChainReport
-
 __all__ = ["FORMATS", "report_command"]
 
-FORMATS = ("markdown", "html", "json")
+_RENDERERS = {"markdown": render_markdown, "html": render_html, "json": render_json}
+FORMATS = tuple(_RENDERERS)
 _SUFFIXES = {".md": "markdown", ".html": "html", ".htm": "html", ".json": "json"}
 
 _EPILOG = """\b
@@ -59,7 +60,7 @@ def report_command(
     --json is --format json; with -o, stdout then says in JSON what was written.
     """
     chosen = choose_format(form, output, _SUFFIXES, default="markdown", as_json=as_json)
-    text = _renderer(chosen)(_report(run_directory(root, run), best_order, best_tiebreak, keys))
+    text = _RENDERERS[chosen](_report(run_directory(root, run), best_order, best_tiebreak, keys))
     write_document(text, output, chosen, of={"run": run}, for_people="markdown", as_json=as_json, quiet=quiet)
     return 0
 
@@ -74,23 +75,5 @@ def _report(directory: Path, best_order: str | None, best_tiebreak: str | None, 
                 f"{' and '.join(given)}: a run is reported by the order that it was made with; "
                 f"`jumar cases replay {escape(str(directory))}` shows what another one would choose"
             )
-        from jumar.cases.report.read import load_run
-        from jumar.cases.store.run_store import RunReader
-
         return load_run(RunReader(directory))
     return selection(directory, best_order, best_tiebreak, keys)()
-
-
-def _renderer(form: str) -> Callable[[ChainReport], str]:
-    """Return the function that renders a report as ``form``; only that one is imported."""
-    if form == "json":
-        from jumar.cases.report.document import render_json
-
-        return render_json
-    if form == "html":
-        from jumar.cases.report.html import render_html
-
-        return render_html
-    from jumar.cases.report.markdown import render_markdown
-
-    return render_markdown

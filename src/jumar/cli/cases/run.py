@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from jumar.cli.common import DEFAULT_ROOT, json_option, print_json, quiet_option
+from jumar.cases.records import CarriedFrom, CaseEnded, CaseEvent, CaseIteration, CaseNotice, CaseStarted, IterationMade
+from jumar.cli.common import DEFAULT_ROOT, json_option, print_json, quiet_option, room, writable
 from jumar.cli.loop.run import signals_handled
 from jumar.cli.terminal.numbers import DecimalRange
-from jumar.core.text import escape
+from jumar.core.text import escape, escape_block, plural, wrapped
 from jumar.errors import ConfigError, NothingEvaluatedError
 
 if TYPE_CHECKING:
     from jumar.cases.chain import ChainOutcome
     from jumar.cases.settings import ChainSettings
 
-__all__ = ["run_command"]
+__all__ = ["CaseProgress", "run_command"]
 
+_WIDTH = 12  # of a column of scores
 _EPILOG = """\b
 Examples:
   jumar cases run cases.toml
@@ -95,12 +97,11 @@ def run_command(**given: Any) -> int:
     from jumar.app.evaluate.executors import open_executor
     from jumar.app.run_cases import chain_of
     from jumar.cases.chain import run_chain
-    from jumar.cli.cases.progress import CaseProgress, cases_line
     from jumar.processes.control import StopSwitch
 
     settings = chain_of(_request(given))
     stream = None if given["quiet"] else (sys.stderr if given["as_json"] else sys.stdout)
-    count = cases_line(len(settings.cases), settings.limits.max_iters)
+    count = f"{plural(len(settings.cases), 'case')}, at most {plural(settings.limits.max_iters, 'iteration')} each"
     heading = f"jumar cases run · {settings.run_id} · {count}{' · dry run' if settings.dry_run else ''}"
     progress = CaseProgress(stream, heading=heading, keys=[key.name for key in settings.order.keys])
     switch = StopSwitch()
@@ -219,3 +220,78 @@ def _exit_code(document: Mapping[str, Any], outcome: ChainOutcome) -> int:
     if all(found):
         return 0
     return 1 if any(found) else NothingEvaluatedError.exit_code
+
+
+class CaseProgress:
+    """Prints events to ``stream``, or to nobody when it is None.
+
+    ``heading`` comes before the first event: what is refused before that begins nothing. ``keys`` are the columns, those of the
+    order first.
+    """
+
+    def __init__(self, stream: TextIO | None, *, heading: str = "", keys: Sequence[str] = ()) -> None:
+        self._stream = stream
+        self._heading = heading
+        self._keys = tuple(keys)
+        self._headed = False
+
+    def say(self, text: str) -> None:
+        """Print one line; control characters are shown, not obeyed."""
+        if self._stream is not None:
+            self._stream.write(writable(escape_block(text), self._stream.encoding) + "\n")
+            self._stream.flush()
+
+    def hear(self, event: CaseEvent) -> None:
+        """Print what is worth a line."""
+        if self._heading:
+            heading, self._heading = self._heading, ""
+            self.say(heading)
+        if isinstance(event, CaseNotice):
+            self.say("\n".join(wrapped(f"note      {event.message}", room(), 10)))
+        elif isinstance(event, CaseStarted):
+            self._start(event)
+        elif isinstance(event, IterationMade):
+            self._row(event.record, mark="★ best so far" if event.record.number == event.best else "")
+        elif isinstance(event, CaseEnded):
+            self._end(event)
+
+    def _start(self, event: CaseStarted) -> None:
+        self._headed = False
+        self.say(f"case {event.case} · {escape(event.case_id)} · {_origin(event.carried_from)}")
+        for record in event.recorded:
+            self._row(record, mark="made before" + (", ★ best so far" if record.number == event.best else ""))
+
+    def _row(self, record: CaseIteration, *, mark: str) -> None:
+        names = tuple(dict.fromkeys((*(name for name in self._keys if name in record.values), *record.values)))
+        if not self._headed:
+            self.say("  it  " + "".join(f"{escape(name)[:_WIDTH]:>{_WIDTH}}" for name in names) + f"{'diff':>8}{'time':>9}")
+            self._headed = True
+        cells = "".join(f"{_number(record.values[name]):>{_WIDTH}}" for name in names)
+        seconds = sum(step.seconds or 0.0 for step in record.steps)
+        if record.status != "ok":
+            mark = f"✗ {record.status.replace('_', ' ')}: {record.reason}"
+        self.say(f"{record.number:>4}  {cells}{_number(record.diff):>8}{seconds:>8.1f}s  {mark}".rstrip())
+
+    def _end(self, event: CaseEnded) -> None:
+        end = event.end
+        kept = "no iteration is valid, nothing is carried from here"
+        if event.best is not None:
+            kept = f"iteration {event.best.best_iter}: {_scores(event.best.values, self._keys)}"
+        lead = "  " if self._headed else f"case {end.case}  "
+        self.say(f"{lead}stopped   {end.stopped_by}: {end.detail}")
+        self.say(f"{' ' * len(lead)}kept      {kept}")
+
+
+def _scores(values: Mapping[str, float | None], keys: Sequence[str]) -> str:
+    named = [name for name in (keys or tuple(values)) if name in values]
+    return ", ".join(f"{escape(name)} {_number(values[name])}" for name in named)
+
+
+def _number(value: float | None) -> str:
+    return "—" if value is None else f"{value:g}"
+
+
+def _origin(carried: CarriedFrom | None) -> str:
+    if carried is None:
+        return "from the start of the run"
+    return f"from case {carried.case}, its {carried.selected_by} iteration {carried.iteration}"

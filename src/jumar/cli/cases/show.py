@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from jumar.cli.cases.common import open_run, run_argument
+from jumar.cases.report.document import to_json
+from jumar.cases.report.read import CaseReport, ChainReport, load_run
+from jumar.cases.report.words import (
+    STATE_WORDS,
+    case_lines,
+    cell_state,
+    cost_text,
+    failure_lines,
+    handover_sentence,
+    origin_text,
+    stopped_text,
+    value_text,
+)
+from jumar.cli.cases.common import iteration_number, open_run, run_argument
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option, shown_path
-from jumar.cli.terminal.tabular import print_title
+from jumar.cli.terminal.tabular import Column, Row, print_table, print_title
+from jumar.core.rendering.figures import UNKNOWN, duration
 from jumar.core.text import escape, plural
-
-if TYPE_CHECKING:
-    from jumar.cases.report.read import ChainReport
 
 __all__ = ["show_command"]
 
@@ -35,8 +46,6 @@ def show_command(run: str, root: Path, *, as_json: bool, quiet: bool) -> int:
 
     An iteration that was never made is a dot; one that failed says so.
     """
-    from jumar.cases.report.read import load_run
-
     report = load_run(open_run(root, run))
     if as_json:
         print_json(_document(report))
@@ -46,8 +55,6 @@ def show_command(run: str, root: Path, *, as_json: bool, quiet: bool) -> int:
 
 
 def _document(report: ChainReport) -> dict[str, Any]:
-    from jumar.cases.report.document import to_json
-
     whole = to_json(report)
     return {
         name: whole[name] for name in ("run_id", "run_dir", "created_at", "order", "tie_breaks", "max_iters", "spend", "cases")
@@ -55,16 +62,12 @@ def _document(report: ChainReport) -> dict[str, Any]:
 
 
 def _print(report: ChainReport, *, quiet: bool) -> None:
-    from jumar.cases.report.words import case_lines, cost_text, failure_lines, handover_sentence
-    from jumar.cli.cases.rows import print_cases
-    from jumar.core.rendering.figures import UNKNOWN, duration
-
     if not quiet:
         made = sum(len(case.iterations) for case in report.cases)
         spent = [plural(len(report.cases), "case"), plural(made, "iteration"), duration(report.paid.seconds)]
         cost = cost_text(report.paid)
         print_title(f"jumar cases show · {report.run_id}", " · ".join([*spent, *([] if cost == UNKNOWN else [cost])]))
-    print_cases(report)
+    _print_cases(report)
     if quiet:
         return
     print_text("")
@@ -75,3 +78,40 @@ def _print(report: ChainReport, *, quiet: bool) -> None:
     for handed in report.handovers:
         print_line("carried", escape(handover_sentence(report, handed)))
     print_line("run", shown_path(Path(report.directory)))
+
+
+_WIDEST = 20  # iterations across; beyond that only the best and the last are shown
+
+
+def _print_cases(report: ChainReport) -> None:
+    """Print the matrix of cases and iterations by the first key of the order, with what each started from and how it ended."""
+    across = range(1, report.columns + 1) if report.columns <= _WIDEST else ()
+    columns = [Column(name="case"), *(Column(name=f"it {number}") for number in across)]
+    columns += [Column(name="best", right=True), Column(name="last", right=True)]
+    columns += [Column(name="ended"), Column(name="started from", fold=True)]
+    rows = [_row(report, case, across) for case in report.cases]
+    print_table(columns, rows)
+
+
+def _row(report: ChainReport, case: CaseReport, across: range | tuple[()]) -> Row:
+    cells = (
+        f"{case.number} {case.case_id}" if case.case_id != f"case{case.number}" else f"{case.number}",
+        *(_cell(report, case, number) for number in across),
+        iteration_number(case.best),
+        iteration_number(case.last),
+        stopped_text(case),
+        origin_text(case.origin),
+    )
+    return Row(cells=cells, style="red" if case.iterations and case.best is None else "")
+
+
+def _cell(report: ChainReport, case: CaseReport, number: int) -> str:
+    state, found = cell_state(case, number), case.iteration(number)
+    if state == "absent":
+        return "·"
+    if found is None or state != "ok":
+        return STATE_WORDS[state]
+    marks = ("★" if case.best is not None and case.best.number == number else "") + (
+        "→" if any(one.source == case.number and one.carried == number for one in report.handovers) else ""
+    )
+    return f"{marks}{value_text(found.values.get(report.keys[0]))}"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from jumar.cases.store.layout import RunPaths, list_runs
+from jumar.cases.store.verify import verify_run
 from jumar.cli.cases.common import complete_run, run_directory
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
+from jumar.core.findings import VerifyReport
+from jumar.core.rendering.figures import size
 from jumar.core.text import escape, plural
 from jumar.errors import NotFoundError, StoreDamagedError
 from jumar.loop.store.layout import runs_directory
-
-if TYPE_CHECKING:
-    from jumar.core.findings import VerifyReport
 
 __all__ = ["verify_command"]
 
@@ -48,8 +48,6 @@ def verify_command(run: str | None, root: Path, *, as_json: bool, quiet: bool) -
 
     Nothing is changed. Each problem says what can be done about it.
     """
-    from jumar.cases.store.verify import verify_run
-
     if run is None:
         directories = [RunPaths.of(runs_directory(root), found).directory for found in list_runs(runs_directory(root))]
     else:
@@ -66,8 +64,6 @@ def verify_command(run: str | None, root: Path, *, as_json: bool, quiet: bool) -
 
 
 def _print(results: list[_Verified], *, quiet: bool) -> None:
-    from jumar.core.rendering.figures import size
-
     for result in results:
         report = result.report
         for problem in report.problems:

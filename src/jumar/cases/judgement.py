@@ -1,12 +1,14 @@
-"""Reading what a judge wrote: scores by JMESPath, and the size of a diff. Whatever is wrong with the file is said, not raised.
+"""What a judge wrote: scores by JMESPath, the size of a diff, and the built-in step ``feedback`` that is made from them.
 
-A disk that refuses to read it says nothing about the judge: that is raised, as ``OSError``, and the file is read again later.
+Whatever is wrong with the file is a problem in the result, not an error. A disk that refuses to read it says nothing about the
+judge: that is raised, as ``OSError``, and the file is read again later.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,21 +16,25 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from jumar.core.codec import is_finite
+from jumar.cases.ranking import thresholds_reached
+from jumar.cases.records import CaseLimits
+from jumar.core.codec import FORMAT, is_finite
 from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import ConfigError
-from jumar.model.pipeline import DEFAULT_DIFF
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, CaseStepContext
 from jumar.model.views import shown
 
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult
 
-__all__ = ["Judgement", "check_expression", "diff_size", "read_judgement"]
+__all__ = ["Judgement", "check_expression", "diff_size", "read_judgement", "write_feedback"]
 
-_SHOWN: Final = 60
+_LONGEST_REASON: Final = 60
 _NAMED: Final = 8
 _LARGEST: Final = 64 << 20
+_OVERALL: Final = ("composite_score", "grade", "summary")
+_DIMENSION: Final = ("name", "score", "weight", "explanation", "matched_elements", "missing_elements")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +101,11 @@ def diff_size(path: Path | None, expressions: Sequence[str] = DEFAULT_DIFF) -> f
 def _document(path: Path) -> tuple[Any, str | None]:
     name = escape(path.name)
     try:
-        if os.path.getsize(path) > _LARGEST:
+        if path.stat().st_size > _LARGEST:
             return None, f"{name} is larger than {_LARGEST >> 20} MB"
         content = path.read_bytes()
     except OSError as error:
-        if is_of_the_machine(error) and not os.path.islink(path):  # /proc has files that refuse every reader
+        if is_of_the_machine(error) and not path.is_symlink():  # /proc has files that refuse every reader
             raise
         return None, f"{name} cannot be read: {os.strerror(error.errno or 0)}"
     try:
@@ -121,7 +127,7 @@ def _evaluated(document: Any, expression: str, name: str) -> tuple[float | None,
     try:
         found: object = _compiled(expression).search(document)
     except JMESPathError as error:
-        return None, f"{where} cannot be evaluated: {escape(' '.join(str(error).split()))[:_SHOWN]}"
+        return None, f"{where} cannot be evaluated: {escape(' '.join(str(error).split()))[:_LONGEST_REASON]}"
     if found is None:
         return None, f"there is no {where}{_there(document, expression)}"
     if isinstance(found, bool) or not isinstance(found, int | float):
@@ -140,3 +146,53 @@ def _there(document: Any, expression: str) -> str:
     if any(name in expression for name in names):
         return ""
     return f" (its dimensions are called {escape(', '.join(names[:_NAMED]))})" if names else ""
+
+
+def write_feedback(context: CaseStepContext, limits: CaseLimits, *, keys: Mapping[str, str] = DEFAULT_KEYS) -> None:
+    """Write the role ``feedback`` from the role ``judge``, in the original orchestrator's fields.
+
+    ``stop_reached`` says whether every threshold holds. A judge's file that cannot be used is said under ``problems``, and its
+    scores are null: that is for the iteration's record to judge, and no failure of this step.
+    """
+    judgement = read_judgement(context.inputs["judge"], keys)
+    document, _ = _document(context.inputs["judge"])
+    judged = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+    listed = judged.get("dimensions")
+    items = cast("list[object]", listed) if isinstance(listed, list) else []
+    dimensions = [_picked(cast("dict[str, Any]", item), _DIMENSION) for item in items if isinstance(item, dict)]
+    feedback = {
+        "format": FORMAT,
+        "run_id": context.run_id,
+        "iter_num": context.iteration,
+        "average_score": judgement.values.get("overall"),
+        "accuracy_score": judgement.values.get("accuracy"),
+        "scores": dict(judgement.values),
+        "problems": sorted(set(judgement.problems.values())),
+        "per_case": {context.case_id: {**_picked(judged, _OVERALL), "dimensions": dimensions}},
+        "stop_reached": thresholds_reached(judgement.values, limits.thresholds, limits.at_most),
+        "stop": {f"{'max' if name in limits.at_most else 'min'}_{name}": limit for name, limit in limits.thresholds.items()},
+    }
+    context.outputs["feedback"].write_bytes(_encoded(_finite(feedback)))
+
+
+def _encoded(document: Any) -> bytes:
+    """Return JSON that people can read, whatever their language; a text that is no Unicode is escaped instead."""
+    try:
+        return (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    except UnicodeEncodeError:
+        return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode("ascii")
+
+
+def _finite(value: Any) -> Any:
+    """Return a document in which NaN and infinities are null: JSON has neither, and ``1e999`` is read as an infinity."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _picked(item: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: item[name] for name in names if name in item}
