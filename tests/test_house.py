@@ -79,6 +79,11 @@ PUBLIC = [
     "UsageError",
     "Validator",
     "__version__",
+    "evaluate",
+    "learn",
+    "prove",
+    "run",
+    "run_cases",
 ]
 
 EXIT_CODES = {

@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from jumar import topk as topk
+    from jumar.app.calls import evaluate, run, run_cases
     from jumar.core.version import __version__
     from jumar.errors import (
         ArtifactError,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         StrategyError,
         UsageError,
     )
+    from jumar.learning.calls import learn, prove
     from jumar.loop.tracker import BestOutputTracker
     from jumar.model import (
         CheckResult,
@@ -100,8 +103,14 @@ __all__ = [
     "UsageError",
     "Validator",
     "__version__",
+    "evaluate",
+    "learn",
+    "prove",
+    "run",
+    "run_cases",
 ]
 
+_CALLS: Final = "jumar.app.calls"
 _MODEL: Final = "jumar.model"
 _ELSEWHERE: Final = {
     "BestOutputTracker": "jumar.loop.tracker",
@@ -125,6 +134,11 @@ _ELSEWHERE: Final = {
     "Usage": _MODEL,
     "Validator": _MODEL,
     "__version__": "jumar.core.version",
+    "evaluate": _CALLS,
+    "learn": "jumar.learning.calls",
+    "prove": "jumar.learning.calls",
+    "run": _CALLS,
+    "run_cases": _CALLS,
 }
 """Where a name is defined; those that are not here are errors."""
 
@@ -133,6 +147,8 @@ if not TYPE_CHECKING:  # pragma: no branch - a type checker that saw this would 
 
     def __getattr__(name: str) -> object:
         """Load a public name when it is first used, and keep it."""
+        if name == "topk":  # a package, which becomes an attribute where it is imported
+            return import_module("jumar.topk")
         if name not in __all__:
             raise AttributeError(f"module 'jumar' has no attribute {name!r}")
         value = getattr(import_module(_ELSEWHERE.get(name, "jumar.errors")), name)

@@ -7,15 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 from numpy.typing import NDArray
 
 import jumar
 from jumar import topk
+from jumar.app.evaluate.evaluation import CheapEvaluation
+from jumar.app.run_cases import CasesResult
+from jumar.judging.results.judged_model import JudgedEvaluation
+from jumar.learning.run.model import LearnResult
+from jumar.learning.run.prove import Proving
 from jumar.loop import ranking
+from jumar.loop.engine.outcome import LoopOutcome
 from jumar.topk.config import ElbowSelectionConfig
+
+
+def the_commands_are_functions(directory: Path) -> None:
+    outcome = jumar.run(directory, checks=["pytest -q"], max_iterations=5, isolation="copy", include=["*.md"])
+    assert_type(outcome, LoopOutcome)
+    assert_type(outcome.selection, jumar.SelectionResult | None)
+    assert_type(outcome.exit_code, int)
+    assert_type(jumar.evaluate("items.jsonl", mode="cheap", jobs=2), CheapEvaluation)
+    assert_type(jumar.evaluate(directory / "items.jsonl", "openai:MODEL", max_cost=1.0), JudgedEvaluation)
+    assert_type(jumar.learn("items.jsonl", "openai:MODEL", "outputs", group="author"), LearnResult)
+    assert_type(jumar.prove("outputs", max_cost=1.0), Proving)
+    assert_type(jumar.run_cases("cases.toml", cases=[1, 2], dry_run=True), CasesResult)
+    assert_type(jumar.run_cases().cases[0]["best_iter"], Any)
+    jumar.run(directory, isolation="docker")  # type: ignore[arg-type]
+    jumar.run(directory, iterations=5)  # type: ignore[call-arg]
+    jumar.evaluate("items.jsonl", mode="dual")  # type: ignore[call-overload]
+
+
+def topk_is_an_attribute(items: list[topk.ScoredItem[str]]) -> None:
+    assert_type(jumar.topk.create_selection_strategy("elbow").select(items), topk.SelectionResult[str])
 
 
 def errors_have_exit_codes(error: jumar.JumarError) -> None:

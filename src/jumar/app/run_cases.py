@@ -12,19 +12,28 @@ from types import MappingProxyType
 from typing import Any
 
 from jumar.app.config.cases import CasesConfig, RoleConfig, StepConfig
+from jumar.app.config.load import load_cases_config
+from jumar.app.evaluate.executors import open_executor
 from jumar.app.init.templates import AGENT
+from jumar.app.run.request import DEFAULT_ROOT
+from jumar.cases.chain import run_chain
 from jumar.cases.config import dry_run_of, new_run_id
 from jumar.cases.dry_run import DRY_STEPS
-from jumar.cases.records import CaseLimits
+from jumar.cases.records import CaseLimits, CaseListener, CaseStop, shown_ranking
 from jumar.cases.settings import ChainSettings, read_case_file
 from jumar.cases.store.layout import list_runs
 from jumar.cases.store.run_store import CaseSource, RunReader
 from jumar.core.text import escape, nearest
-from jumar.errors import ConfigError, NotFoundError, StoreDamagedError
+from jumar.errors import ConfigError, NotFoundError, NothingEvaluatedError, StoreDamagedError
+from jumar.loop.store.layout import prepare_root, runs_directory
 from jumar.model.ordering import LexicographicOrder, parse_order
 from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, Role, Step
+from jumar.processes.control import StopSwitch
 
-__all__ = ["CasesRequest", "chain_of"]
+__all__ = ["CasesRequest", "CasesResult", "cases_request", "chain_of", "run_cases"]
+
+_DEFAULT = "cases.toml"
+_SIGNALS = {"interrupted": 130, "terminated": 143}
 
 _SHOWN = 5
 
@@ -57,6 +66,88 @@ class CasesRequest:
     dry_run: bool = False
     dry_run_stop_iter: int | None = None
     dry_run_scores: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CasesResult:
+    """How a run of cases ended: each case's best, and why the run was ``stopped`` early, None when every case has ended."""
+
+    run_id: str
+    run_dir: Path
+    stopped: CaseStop | None
+    cases: tuple[Mapping[str, Any], ...]
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of ``jumar cases run``, as documented."""
+        if self.stopped is not None:
+            return _SIGNALS.get(self.stopped.stopped_by, 1)
+        selected = [case["best_iter"] is not None for case in self.cases]
+        return 0 if all(selected) else 1 if any(selected) else NothingEvaluatedError.exit_code
+
+    def document(self) -> dict[str, Any]:
+        """Return the document of ``jumar cases run --json``."""
+        stopped = None if self.stopped is None else self.stopped.stopped_by
+        return {
+            "run_id": self.run_id,
+            "run_dir": str(self.run_dir),
+            "stopped_by": stopped,
+            "cases": [dict(case) for case in self.cases],
+        }
+
+
+def cases_request(config: Path | None, *, output_root: Path | None, root: Path | None, **options: Any) -> CasesRequest:
+    """Return the request for the file ``config`` (default: ``cases.toml``) with further fields of :class:`CasesRequest`.
+
+    Runs go to ``output_root``, else to the file's own, else below ``root``: the folder of all of them is made ignored by git, as
+    that of loops is. Errors: :class:`ConfigError`.
+    """
+    path = config or Path(_DEFAULT)
+    path = path / _DEFAULT if path.is_dir() else path
+    loaded = load_cases_config(path)
+    configured = loaded.run.output_root
+    if output_root is None and configured is None:
+        root = root or path.parent / DEFAULT_ROOT
+        prepare_root(root)
+        output_root = runs_directory(root.absolute())
+    output_root = Path(path.parent / (configured or "") if output_root is None else output_root).absolute()
+    return CasesRequest(config=loaded, base=path.parent, output_root=output_root, **options)
+
+
+def run_cases(
+    settings: ChainSettings,
+    *,
+    resume: bool = False,
+    executor: str | None = None,
+    switch: StopSwitch | None = None,
+    listener: CaseListener | None = None,
+) -> CasesResult:
+    """Run or ``resume`` a chain of cases: the use case of ``jumar cases run``.
+
+    ``executor`` says where cases run side by side: ``threads:N``, ``processes:N`` or ``dask://HOST:PORT``. Errors: those of
+    :func:`jumar.cases.chain.open_run`.
+    """
+    with open_executor(executor) as opened:
+        outcome = run_chain(settings, resume=resume, executor=opened, switch=switch, listener=listener)
+    run = RunReader(outcome.run_dir)
+    cases = tuple(_case_result(run, source) for source in settings.cases)
+    return CasesResult(run_id=run.run_id, run_dir=outcome.run_dir, stopped=outcome.stopped, cases=cases)
+
+
+def _case_result(run: RunReader, source: CaseSource) -> dict[str, Any]:
+    case = run.case(source.number)
+    best, end, inputs = case.best(), case.end(), case.inputs()
+    return {
+        "case": source.number,
+        "case_id": source.case_id,
+        "best_iter": None if best is None else best.best_iter,
+        "ranking": None if best is None else shown_ranking(best.values),
+        "selected_by": None if best is None else best.selected_by,
+        "stopped_by": None if end is None else end.stopped_by,
+        "stop_detail": None if end is None else end.detail,
+        "iterations": len(case.iterations()),
+        "carried_from": None if inputs is None or inputs.carried_from is None else inputs.carried_from.to_json(),
+    }
 
 
 def chain_of(request: CasesRequest) -> ChainSettings:

@@ -6,25 +6,21 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Final, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, Literal, TypedDict, Unpack
 
 from jumar.core.text import escape
 from jumar.errors import ConfigError, UsageError
-from jumar.judging.asking.settings import JudgeSettings
-from jumar.judging.history import FEWEST_ITERATIONS
-from jumar.judging.items.records import field_map
-from jumar.judging.judges.spec import judge_settings
-from jumar.judging.proofs import Proof
-from jumar.judging.results.auto_model import AutoEvaluation, AutoRequest
-from jumar.judging.results.judged_model import JudgedRequest
-from jumar.learning.proof.make import Verification
-from jumar.learning.run.model import LearnRequest, LearnResult, Proposer
-from jumar.learning.run.prove import Proving
-from jumar.learning.run.prove_request import ProveRequest, recall
-from jumar.model.budget.prices import Prices
-from jumar.processes.control import StopSwitch
 
-__all__ = ["Asking", "evaluate_auto", "learn", "prove", "verify_proof"]
+if TYPE_CHECKING:
+    from jumar.judging.asking.settings import JudgeSettings
+    from jumar.judging.proofs import Proof
+    from jumar.judging.results.auto_model import AutoEvaluation
+    from jumar.learning.proof.make import Verification
+    from jumar.learning.run.model import LearnResult, Proposer
+    from jumar.learning.run.prove import Proving
+    from jumar.model.budget.prices import Prices
+
+__all__ = ["AnyPath", "Asking", "asking_settings", "evaluate_auto", "learn", "named_fields", "prove", "verify_proof"]
 
 AnyPath = str | PathLike[str]
 
@@ -68,7 +64,7 @@ def learn(
     heldout: float = 0.4,
     seed: int = 0,
     max_iterations: int = 10,
-    min_iterations: int = FEWEST_ITERATIONS,
+    min_iterations: int = 2,
     profile: Literal["evidence", "seed"] = "evidence",
     propose: Proposer = "terms",
     reasons: bool = True,
@@ -86,23 +82,23 @@ def learn(
     :class:`jumar.errors.ConfigError` for an option that is out of range.
     """
     from jumar.learning.run.learn import learn as run
+    from jumar.learning.run.model import LearnRequest
+    from jumar.processes.control import StopSwitch
 
-    settings, prices = _settings(asking, explain=reasons)
+    settings, prices = asking_settings(asking, explain=reasons)
     _refuse("profile", profile, allowed=profile in {"evidence", "seed"}, wanted="'evidence' or 'seed'")
     _refuse("propose", propose, allowed=propose in {"terms", "judge"}, wanted="'terms' or 'judge'")
     _refuse("propose", propose, allowed=reasons or propose == "terms", wanted="'terms' where the judge gives no reasons")
     _refuse("heldout", heldout, allowed=0.1 <= heldout <= 0.9, wanted="a share from 0.1 to 0.9")
     _refuse("max_iterations", max_iterations, allowed=max_iterations >= 1, wanted="1 or more")
-    most = max(FEWEST_ITERATIONS, max_iterations)
-    fits = FEWEST_ITERATIONS <= min_iterations <= most
-    _refuse("min_iterations", min_iterations, allowed=fits, wanted=f"from {FEWEST_ITERATIONS} to max_iterations")
-    named = [f"{name}={key}" for name, key in (fields or {}).items()]
+    fits = 2 <= min_iterations <= max(2, max_iterations)
+    _refuse("min_iterations", min_iterations, allowed=fits, wanted="from 2 to max_iterations")
     request = LearnRequest(
         items=Path(items),
         output=Path(output),
         judge=judge,
         settings=settings,
-        fields=field_map([*named, *([] if group is None else [f"group={group}"])]),
+        fields=named_fields({**(fields or {}), **({} if group is None else {"group": group})}),
         patterns=None if patterns is None else Path(patterns),
         rubric=rubric,
         heldout=heldout,
@@ -126,13 +122,14 @@ def prove(output: AnyPath, *, max_cost: float | None = None, extra_look: bool = 
     something else.
     """
     from jumar.learning.run.prove import prove as run
+    from jumar.learning.run.prove_request import ProveRequest, recall
 
     known = recall(Path(output))
     if not known:
         raise UsageError(f"{escape(str(output))} does not say what it was learned from; name the folder that learn() wrote")
     low, high = known["judge_scale"]
     asked: Asking = {"repeat": known.get("repeat"), "judge_scale": (low, high), "max_cost": max_cost}
-    settings, prices = _settings(asked, explain=bool(known["explain"]))
+    settings, prices = asking_settings(asked, explain=bool(known["explain"]))
     cache = known.get("cache")
     request = ProveRequest(
         output=Path(output),
@@ -198,15 +195,17 @@ def evaluate_auto(
     :func:`jumar.learning.run.auto.evaluate_auto`, :class:`jumar.errors.ConfigError` for a line or share that is out of range.
     """
     from jumar.judging.auto import AutoRules
+    from jumar.judging.results.auto_model import AutoRequest
+    from jumar.judging.results.judged_model import JudgedRequest
     from jumar.learning.run.auto import evaluate_auto as run
 
-    settings, prices = _settings(asking, explain=reasons)
+    settings, prices = asking_settings(asking, explain=reasons)
     judged = JudgedRequest(
         items=Path(items),
         mode="expensive",
         judge=judge,
         settings=settings,
-        fields=field_map([f"{name}={key}" for name, key in (fields or {}).items()]),
+        fields=named_fields(fields),
         patterns=Path(patterns),
         rubric=rubric,
         cache=None if cache is None else Path(cache),
@@ -219,12 +218,22 @@ def evaluate_auto(
     return run(request, datetime.now(UTC))
 
 
+def named_fields(fields: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Return our names to the records' keys, checked. Errors: :class:`ConfigError`."""
+    from jumar.judging.items.records import field_map
+
+    return field_map([f"{name}={key}" for name, key in (fields or {}).items()])
+
+
 def _refuse(name: str, value: object, *, allowed: bool, wanted: str) -> None:
     if not allowed:
         raise ConfigError(f"{name} = {value!r} should be {wanted}")
 
 
-def _settings(given: Asking, *, explain: bool) -> tuple[JudgeSettings, Prices | None]:
+def asking_settings(given: Asking, *, explain: bool) -> tuple[JudgeSettings, Prices | None]:
+    """Return how the judge is asked, and its prices. Errors: ``TypeError`` for another keyword, :class:`ConfigError`."""
+    from jumar.judging.judges.spec import judge_settings
+
     unknown = [name for name in given if name not in _ASKING]
     if unknown:
         raise TypeError(f"there is no keyword '{unknown[0]}'; of the judge there are {', '.join(_ASKING)}")

@@ -33,16 +33,11 @@ __all__ = [
     "RunRequest",
     "agent_generator",
     "configured",
-    "configured_or_refused",
-    "cost_notice",
-    "given_limits",
-    "given_options",
-    "layer",
-    "objective_notice",
-    "recorded_config",
+    "request_of",
 ]
 
 Resume = Literal["auto", "never", "require"]
+DEFAULT_ROOT = ".jumar"
 
 
 _OF_THE_ITERATION = ("timeout", "prompt", "completion_promise")
@@ -92,7 +87,7 @@ def configured(given: Mapping[str, Any], command: Sequence[str] | None = None) -
     return (config if changed == data else parse_config(changed, where)), path
 
 
-def configured_or_refused(
+def _configured_or_refused(
     given: Mapping[str, Any], command: Sequence[str] | None
 ) -> tuple[JumarConfig, Path | None, ConfigError | None]:
     """Return what :func:`configured` does, and why it does not do where only an earlier ``--agent`` makes the file whole.
@@ -110,7 +105,7 @@ def configured_or_refused(
         return *configured({**given, "agent": _STAND_IN}, command), error
 
 
-def layer(
+def _layer(
     given: Mapping[str, Any], command: Sequence[str] | None, path: Path | None, known: tuple[JumarConfig, Path] | None
 ) -> Callable[[Mapping[str, Any]], JumarConfig] | None:
     """Return what lays options of earlier command lines below those ``given``; None for a command line that says it all."""
@@ -123,7 +118,7 @@ def layer(
     return lambda held: parse_config(_overlaid(data, {**held, "agent": None}), where)
 
 
-def recorded_config(given: Mapping[str, Any], root: Path) -> tuple[JumarConfig, Path] | None:
+def _recorded_config(given: Mapping[str, Any], root: Path) -> tuple[JumarConfig, Path] | None:
     """Return the configuration that the loop called ``--id`` was begun with, the options laid over it, and where it runs.
 
     So a loop of a command line is resumed by its name alone. None where a configuration file speaks for it, or no such loop is
@@ -204,7 +199,7 @@ def _with_generator(path: Path, generator: Mapping[str, Any]) -> JumarConfig:
     return parse_config({**data, "generator": {**kept, **generator}}, str(path), text)
 
 
-def given_limits(given: Mapping[str, Any], path: Path | None, config: JumarConfig) -> Given:
+def _given_limits(given: Mapping[str, Any], path: Path | None, config: JumarConfig) -> Given:
     """Return which limits the options gave, and which the configuration in ``path`` says without them.
 
     What ``--agent`` sets aside beside a ``--max-cost`` counts as given with it, and stays when the loop is resumed without both.
@@ -216,10 +211,10 @@ def given_limits(given: Mapping[str, Any], path: Path | None, config: JumarConfi
     return Given(said={key: value for key, value in options.items() if value is not None}, file=in_file)
 
 
-def given_options(given: Mapping[str, Any], path: Path | None) -> Given:
+def _given_options(given: Mapping[str, Any], path: Path | None) -> Given:
     """Return what the options said of the configuration, and what the file in ``path`` says in their places.
 
-    The limits are apart: :func:`given_limits`.
+    The limits are apart: :func:`_given_limits`.
     """
     places = {option: place for option, place in _places(lists=False).items() if option not in {"loop_id", *LIMITS.values()}}
     options = {option: given.get(option) for option in (*places, *_places(lists=True), *_HELD_ALIKE)}
@@ -243,7 +238,7 @@ def _as_json(value: object) -> object:
     return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
 
 
-def cost_notice(given: Mapping[str, Any], config: JumarConfig) -> str | None:
+def _cost_notice(given: Mapping[str, Any], config: JumarConfig) -> str | None:
     """Return what a limit in dollars means for an ``--agent`` that reports tokens alone; None for any other."""
     agent, reserve = agent_called(given.get("agent") or ""), config.budget.reserve_cost_usd
     if agent is None or agent.reports_cost or config.budget.max_cost_usd is None or reserve is None:
@@ -254,7 +249,7 @@ def cost_notice(given: Mapping[str, Any], config: JumarConfig) -> str | None:
     )
 
 
-def objective_notice(given: Mapping[str, Any], config: JumarConfig) -> str | None:
+def _objective_notice(given: Mapping[str, Any], config: JumarConfig) -> str | None:
     """Return what to say of an ``--agent`` that nobody gave anything to do; None for any other."""
     if not given.get("agent") or config.loop.objective.strip() or config.loop.objective_file is not None:
         return None
@@ -352,6 +347,7 @@ class RunRequest:
     to resume a loop that is there, "require" to start one where none is. ``limits`` says which limits come from where.
     ``options`` is what the command line said of the configuration, ``lay`` returns the one with further options of earlier
     command lines; without them it is ``config``, which is ``refused`` where only they could make it whole.
+    ``notices`` are what the person should know before anything runs, ``told`` what the loop says of them.
     ``ask`` puts a question to the person and returns whether the answer is yes; None where nobody is there to answer.
     """
 
@@ -372,8 +368,44 @@ class RunRequest:
     lay: Callable[[Mapping[str, Any]], JumarConfig] | None = None
     refused: ConfigError | None = None
     told: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
     def config_for(self, store: LoopReader) -> JumarConfig:
         """Return the configuration that a resume of the loop in ``store`` has."""
         kept = {} if self.lay is None else held(self.options, store)
         return self.config if self.lay is None or not kept else self.lay(kept)
+
+
+def request_of(
+    given: Mapping[str, Any], command: Sequence[str] | None = None, *, ask: Callable[[str], bool] | None = None
+) -> RunRequest:
+    """Return what the options ``given`` ask for, by their names as keywords, a ``command`` standing for the generator.
+
+    Errors: :class:`ConfigError` where they and the configuration do not say what to run.
+    """
+    known = _recorded_config(given, given["root"] or Path(DEFAULT_ROOT)) if command is None else None
+    refused = None
+    if known is not None:
+        (config, base), path = known, None
+    else:
+        config, path, refused = _configured_or_refused(given, command)
+        base = Path.cwd() if path is None else path.parent
+    return RunRequest(
+        config=config,
+        base=base,
+        root=given["root"] or (Path.cwd() if path is None else base) / DEFAULT_ROOT,
+        path=path,
+        named=path is not None or given["loop_id"] is not None,
+        exact=given["loop_id"] is not None,
+        new=given["new"],
+        accept_changes=given["accept_changes"],
+        allow_broken_start=given["allow_broken_start"],
+        accept_size=given["accept_size"],
+        ask=ask,
+        resume=given["resume"],
+        limits=_given_limits(given, path, config),
+        options=_given_options(given, path),
+        lay=_layer(given, command, path, known),
+        refused=refused,
+        notices=tuple(notice for notice in (_objective_notice(given, config), _cost_notice(given, config)) if notice is not None),
+    )

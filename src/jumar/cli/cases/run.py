@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from jumar.cases.records import CarriedFrom, CaseEnded, CaseEvent, CaseIteration, CaseNotice, CaseStarted, IterationMade
-from jumar.cli.common import DEFAULT_ROOT, json_option, print_json, quiet_option, room, writable
+from jumar.cli.common import json_option, print_json, quiet_option, room, writable
 from jumar.cli.loop.run import signals_handled
 from jumar.cli.terminal.numbers import DecimalRange
 from jumar.core.text import escape, escape_block, plural, wrapped
-from jumar.errors import ConfigError, NothingEvaluatedError
+from jumar.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jumar.cases.chain import ChainOutcome
-    from jumar.cases.settings import ChainSettings
+    from jumar.app.run_cases import CasesRequest
 
 __all__ = ["CaseProgress", "run_command"]
 
@@ -34,9 +33,6 @@ Examples:
 Ctrl-C once finishes the running step and stops; twice stops now. Both can be resumed with --resume.
 Exit codes: 0 every case has a best, 1 a case has none, 2 usage, 12 no case has one, 13 locked, 14 damaged,
 130/143 interrupted."""
-
-_SIGNALS = {"interrupted": 130, "terminated": 143}
-_DEFAULT = "cases.toml"
 
 
 class _Assignments(click.ParamType[Any]):
@@ -94,9 +90,7 @@ class _Assignments(click.ParamType[Any]):
 @quiet_option
 def run_command(**given: Any) -> int:
     """Run all cases of CONFIG (default: cases.toml) in order; the best iteration of each is carried into the next."""
-    from jumar.app.evaluate.executors import open_executor
-    from jumar.app.run_cases import chain_of
-    from jumar.cases.chain import run_chain
+    from jumar.app.run_cases import chain_of, run_cases
     from jumar.processes.control import StopSwitch
 
     settings = chain_of(_request(given))
@@ -105,28 +99,22 @@ def run_command(**given: Any) -> int:
     heading = f"jumar cases run · {settings.run_id} · {count}{' · dry run' if settings.dry_run else ''}"
     progress = CaseProgress(stream, heading=heading, keys=[key.name for key in settings.order.keys])
     switch = StopSwitch()
-    with signals_handled(switch, quiet=given["quiet"]), open_executor(given["executor"]) as executor:
-        outcome = run_chain(settings, resume=given["resume"], executor=executor, switch=switch, listener=progress.hear)
-    document = _document(settings, outcome)
+    with signals_handled(switch, quiet=given["quiet"]):
+        result = run_cases(settings, resume=given["resume"], executor=given["executor"], switch=switch, listener=progress.hear)
     if given["as_json"]:
-        print_json(document)
-    if outcome.stopped is not None:
+        print_json(result.document())
+    if result.stopped is not None:
         config = f" {given['config']}" if given["config"] else ""
-        progress.say(f"stopped   {outcome.stopped.detail}")
+        progress.say(f"stopped   {result.stopped.detail}")
         progress.say(f"resume    jumar cases run{escape(config)} --resume --run-id {settings.run_id}")
-    progress.say(f"run       {outcome.run_dir}")
-    progress.say(f"report    jumar cases report {escape(_named(outcome.run_dir))}")
-    return _exit_code(document, outcome)
+    progress.say(f"run       {result.run_dir}")
+    progress.say(f"report    jumar cases report {escape(_named(result.run_dir))}")
+    return result.exit_code
 
 
-def _request(given: Mapping[str, Any]) -> Any:
-    from jumar.app.config.load import load_cases_config
-    from jumar.app.run_cases import CasesRequest
+def _request(given: Mapping[str, Any]) -> CasesRequest:
+    from jumar.app.run_cases import cases_request
 
-    path = given["config"] or Path(_DEFAULT)
-    if path.is_dir():
-        path = path / _DEFAULT
-    config = load_cases_config(path)
     bases = dict(given["bases"])
     for role, option in (("ckg", "base_ckg"), ("fix_db", "base_fix_db")):
         if given[option] is None:
@@ -138,26 +126,27 @@ def _request(given: Mapping[str, Any]) -> Any:
     for name in ("accuracy", "overall", "chain"):
         if given[f"stop_{name}"] is not None:
             thresholds[name] = given[f"stop_{name}"]
-    return CasesRequest(
-        config=config,
-        base=path.parent,
-        output_root=_output_root(given, config.run.output_root, path.parent),
-        run_id=given["run_id"],
-        resume=given["resume"],
+    taken = (
+        "run_id",
+        "resume",
+        "start_from_scratch",
+        "max_iters",
+        "max_seconds",
+        "select_best",
+        "carry_forward",
+        "continue_from",
+    )
+    dry = ("dry_run", "dry_run_stop_iter", "dry_run_scores")
+    return cases_request(
+        given["config"],
+        output_root=given["output_root"],
+        root=given["root"],
         cases=tuple(sorted(set(given["cases"]))),
-        start_from_scratch=given["start_from_scratch"],
         base_paths={role: Path(file) for role, file in bases.items()},
-        max_iters=given["max_iters"],
-        max_seconds=given["max_seconds"],
         thresholds=thresholds,
         order=given["best_order"],
         tiebreak=given["best_tiebreak"],
-        select_best=given["select_best"],
-        carry_forward=given["carry_forward"],
-        continue_from=given["continue_from"],
-        dry_run=given["dry_run"],
-        dry_run_stop_iter=given["dry_run_stop_iter"],
-        dry_run_scores=given["dry_run_scores"],
+        **{name: given[name] for name in (*taken, *dry)},
     )
 
 
@@ -168,58 +157,9 @@ def _score(name: str, text: str) -> float:
         raise ConfigError(f"--stop {escape(name)}={escape(text)}: the threshold should be a number") from None
 
 
-def _output_root(given: Mapping[str, Any], configured: str | None, base: Path) -> Path:
-    """Return where runs go; the folder of all of them is made ignored by git, as that of loops is."""
-    from jumar.loop.store.layout import prepare_root, runs_directory
-
-    if given["output_root"] is not None:
-        return Path(given["output_root"]).absolute()
-    if configured is not None:
-        return Path(base / configured).absolute()
-    root = given["root"] or base / DEFAULT_ROOT
-    prepare_root(root)
-    return runs_directory(root.absolute())
-
-
 def _named(run_dir: Path) -> str:
     here = Path.cwd()
     return str(run_dir.relative_to(here) if run_dir.is_relative_to(here) else run_dir)
-
-
-def _document(settings: ChainSettings, outcome: ChainOutcome) -> dict[str, Any]:
-    from jumar.cases.records import shown_ranking
-    from jumar.cases.store.run_store import RunReader
-
-    run = RunReader(outcome.run_dir)
-    cases: list[dict[str, Any]] = []
-    for source in settings.cases:
-        case = run.case(source.number)
-        best, end, inputs = case.best(), case.end(), case.inputs()
-        carried = None if inputs is None or inputs.carried_from is None else inputs.carried_from.to_json()
-        cases.append(
-            {
-                "case": source.number,
-                "case_id": source.case_id,
-                "best_iter": None if best is None else best.best_iter,
-                "ranking": None if best is None else shown_ranking(best.values),
-                "selected_by": None if best is None else best.selected_by,
-                "stopped_by": None if end is None else end.stopped_by,
-                "stop_detail": None if end is None else end.detail,
-                "iterations": len(case.iterations()),
-                "carried_from": carried,
-            }
-        )
-    stopped = None if outcome.stopped is None else outcome.stopped.stopped_by
-    return {"run_id": run.run_id, "run_dir": str(outcome.run_dir), "stopped_by": stopped, "cases": cases}
-
-
-def _exit_code(document: Mapping[str, Any], outcome: ChainOutcome) -> int:
-    if outcome.stopped is not None:
-        return _SIGNALS.get(outcome.stopped.stopped_by, 1)
-    found = [case["best_iter"] is not None for case in document["cases"]]
-    if all(found):
-        return 0
-    return 1 if any(found) else NothingEvaluatedError.exit_code
 
 
 class CaseProgress:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import signal
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jumar.app.doctor.agents import AGENTS
-from jumar.cli.common import DEFAULT_ROOT, json_option, print_error, print_json, print_line, print_text, quiet_option
+from jumar.cli.common import json_option, print_error, print_json, print_line, print_text, quiet_option
 from jumar.cli.terminal.display import choose_display
 from jumar.cli.terminal.ending import ending_of_run, way_to_resume
 from jumar.cli.terminal.numbers import DecimalRange
 from jumar.cli.terminal.rows import agent_name
 from jumar.loop.engine.outcome import LoopOutcome
 from jumar.processes.control import StopSwitch
+
+if TYPE_CHECKING:
+    from jumar.app.run.request import RunRequest
+    from jumar.loop.engine.engine import Loop
 
 __all__ = ["RunCommand", "run_command", "run_loop", "signals_handled"]
 
@@ -134,50 +139,17 @@ def run_command(ctx: click.Context, **given: Any) -> int:
         raise click.UsageError("--new starts a loop and --resume require resumes one; give one of them", ctx)
     if given["keep_going"] and given["target"] is not None:
         raise click.UsageError("--target ends the loop at a score and --keep-going doesn't; give one of them", ctx)
-    from jumar.app.run.request import (
-        RunRequest,
-        configured_or_refused,
-        cost_notice,
-        given_limits,
-        given_options,
-        layer,
-        objective_notice,
-        recorded_config,
-    )
-
     if any(not check.strip() for check in given["checks"]):
         raise click.UsageError("--check is empty: give it a shell command", ctx)
     if any(re.fullmatch(r"\s*([a-z][a-z0-9_-]*=)?\s*", score) for score in given["scores"]):
         raise click.UsageError("--score is empty: give it a shell command that prints a number from 0 to 1", ctx)
     _check_sources(ctx, given, command)
-    known = recorded_config(given, given["root"] or Path(DEFAULT_ROOT)) if command is None else None
-    refused = None
-    if known is not None:
-        (config, base), path = known, None
-    else:
-        config, path, refused = configured_or_refused(given, command)
-        base = Path.cwd() if path is None else path.parent
-    for notice in (objective_notice(given, config), cost_notice(given, config)):
-        if notice is not None and not given["quiet"]:
-            print_line("note", notice, err=True)
-    request = RunRequest(
-        config=config,
-        base=base,
-        root=given["root"] or (Path.cwd() if path is None else base) / DEFAULT_ROOT,
-        path=path,
-        named=path is not None or given["loop_id"] is not None,
-        exact=given["loop_id"] is not None,
-        new=given["new"],
-        accept_changes=given["accept_changes"],
-        allow_broken_start=given["allow_broken_start"],
-        accept_size=given["accept_size"],
-        ask=None if given["no_input"] or given["as_json"] or given["quiet"] or not _on_a_terminal() else _ask,
-        resume=given["resume"],
-        limits=given_limits(given, path, config),
-        options=given_options(given, path),
-        lay=layer(given, command, path, known),
-        refused=refused,
-    )
+    from jumar.app.run.request import request_of
+
+    silent = given["no_input"] or given["as_json"] or given["quiet"]
+    request = request_of(given, command, ask=None if silent or not _on_a_terminal() else _ask)
+    for notice in () if given["quiet"] else request.notices:
+        print_line("note", notice, err=True)
     if given["estimate"]:
         from jumar.cli.loop.estimate import show_estimate
 
@@ -209,34 +181,28 @@ def _check_sources(ctx: click.Context, given: Mapping[str, Any], command: Sequen
         print_line("note", "jumar.toml is used; --agent stands in for its [generator]", err=True)
 
 
-def run_loop(request: Any, *, as_json: bool, quiet: bool, live: bool = True) -> int:
+def run_loop(request: RunRequest, *, as_json: bool, quiet: bool, live: bool = True) -> int:
     """Run the loop of ``request`` with a display and signal handling; return the exit code."""
-    from jumar.app.run.on_stop import tell_of_end
-    from jumar.app.run.prepare import prepare
-
-    def ended(outcome: LoopOutcome | BaseException) -> None:
-        failure = tell_of_end(request, loop, outcome)
-        if failure is not None and not quiet:
-            log = loop.store.paths.directory / "logs" / "on_stop.log"
-            print_line("note", f"{failure}; its output is in {log}", err=True)
+    from jumar.app.run.run import run
 
     switch = StopSwitch()
     display = choose_display(as_json=as_json, quiet=quiet, live=live)
-    loop = prepare(request, switch=switch, listener=display.hear)
-    display.introduce(agent=agent_name(loop.settings.recorded["generator"].get("command")), paths=loop.store.paths)
-    try:
+
+    def attended(loop: Loop) -> LoopOutcome:
+        display.introduce(agent=agent_name(loop.settings.recorded["generator"].get("command")), paths=loop.store.paths)
         with signals_handled(switch, quiet=quiet), display:
             outcome = loop.run()
             display.end(lambda width: ending_of_run(outcome, loop.store, config=request.path, width=width))
-    except BaseException as error:
-        ended(error)
-        raise
-    if as_json:
-        print_json(outcome.to_json())
-    if outcome.already_finished and (as_json or quiet):
-        _say_finished(outcome)
-    ended(outcome)
-    return outcome.exit_code
+        return outcome
+
+    def shown(outcome: LoopOutcome) -> None:
+        if as_json:
+            print_json(outcome.to_json())
+        if outcome.already_finished and (as_json or quiet):
+            _say_finished(outcome)
+
+    warn = None if quiet else functools.partial(print_line, "note", err=True)
+    return run(request, switch=switch, listener=display.hear, attended=attended, shown=shown, warn=warn).exit_code
 
 
 def _say_finished(outcome: LoopOutcome) -> None:
