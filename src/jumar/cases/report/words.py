@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from jumar.cases.records import CaseIteration
 from jumar.cases.report.read import CaseReport, ChainReport, Handover, Origin, Paid
@@ -13,6 +13,7 @@ from jumar.core.text import plural
 
 __all__ = [
     "STATE_WORDS",
+    "Cell",
     "CellState",
     "case_lines",
     "cell_state",
@@ -20,6 +21,7 @@ __all__ = [
     "failure_lines",
     "handover_sentence",
     "lead",
+    "matrix",
     "origin_text",
     "report_name",
     "signed_text",
@@ -27,6 +29,7 @@ __all__ = [
     "stopped_text",
     "value_text",
     "values_text",
+    "warning",
 ]
 
 CellState = Literal["ok", "invalid", "failed", "pending", "absent"]
@@ -38,6 +41,48 @@ STATE_WORDS: Final[Mapping[CellState, str]] = {
     "pending": "being made",
     "absent": "not evaluated",
 }
+_SIGNS: Final[Mapping[CellState, str]] = {"invalid": "!", "failed": "✗", "pending": "…"}
+
+
+class Cell(NamedTuple):
+    """What the matrix of a report has of one iteration; ``iteration`` is None where there is no record.
+
+    ``best`` says that it is the best of its case, ``handovers`` are those that carried it into a later case.
+    """
+
+    number: int
+    state: CellState
+    iteration: CaseIteration | None
+    best: bool
+    handovers: Sequence[Handover]
+
+    @property
+    def values(self) -> Mapping[str, float | None]:
+        """Its scores, empty where there are none."""
+        return {} if self.iteration is None else self.iteration.values
+
+    @property
+    def word(self) -> str:
+        """What became of it, in words."""
+        return STATE_WORDS[self.state]
+
+    @property
+    def sign(self) -> str:
+        """What became of it, in one sign; empty for an iteration with a score, or none at all."""
+        return _SIGNS.get(self.state, "")
+
+
+def matrix(report: ChainReport) -> list[tuple[CaseReport, list[Cell]]]:
+    """Return the cells of every case, as many as the report has columns."""
+    carried: dict[tuple[int, int], list[Handover]] = {}
+    for handover in report.handovers:
+        carried.setdefault((handover.source, handover.carried), []).append(handover)
+
+    def cell(case: CaseReport, number: int) -> Cell:
+        best = case.best is not None and case.best.number == number
+        return Cell(number, cell_state(case, number), case.iteration(number), best, carried.get((case.number, number), ()))
+
+    return [(case, [cell(case, number) for number in range(1, report.columns + 1)]) for case in report.cases]
 
 
 def value_text(value: float | None) -> str:
@@ -96,6 +141,12 @@ def lead(report: ChainReport) -> str:
         numbers = [str(case.best.number) for case in with_best if case.best is not None]
         return f"The best iterations of {plural(len(numbers), 'case')} are {', '.join(numbers[:-1])} and {numbers[-1]}."
     return f"{len(with_best):,} of {plural(len(report.cases), 'case')} have a best iteration."
+
+
+def warning(report: ChainReport) -> str:
+    """Return how many cases started from something worse than the best that was there; empty when none did."""
+    count = len(report.poisoned)
+    return f"{plural(count, 'case')} started from something worse than what was there." if count else ""
 
 
 def stopped_text(case: CaseReport) -> str:

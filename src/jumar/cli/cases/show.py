@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,12 @@ import click
 from jumar.cases.report.document import to_json
 from jumar.cases.report.read import CaseReport, ChainReport, load_run
 from jumar.cases.report.words import (
-    STATE_WORDS,
+    Cell,
     case_lines,
-    cell_state,
     cost_text,
     failure_lines,
     handover_sentence,
+    matrix,
     origin_text,
     stopped_text,
     value_text,
@@ -85,33 +86,26 @@ _WIDEST = 20  # iterations across; beyond that only the best and the last are sh
 
 def _print_cases(report: ChainReport) -> None:
     """Print the matrix of cases and iterations by the first key of the order, with what each started from and how it ended."""
-    across = range(1, report.columns + 1) if report.columns <= _WIDEST else ()
-    columns = [Column(name="case"), *(Column(name=f"it {number}") for number in across)]
+    across = report.columns if report.columns <= _WIDEST else 0
+    columns = [Column(name="case"), *(Column(name=f"it {number}") for number in range(1, across + 1))]
     columns += [Column(name="best", right=True), Column(name="last", right=True)]
     columns += [Column(name="ended"), Column(name="started from", fold=True)]
-    rows = [_row(report, case, across) for case in report.cases]
-    print_table(columns, rows)
+    print_table(columns, [_row(report, case, cells[:across]) for case, cells in matrix(report)])
 
 
-def _row(report: ChainReport, case: CaseReport, across: range | tuple[()]) -> Row:
-    cells = (
+def _row(report: ChainReport, case: CaseReport, cells: Sequence[Cell]) -> Row:
+    texts = (
         f"{case.number} {case.case_id}" if case.case_id != f"case{case.number}" else f"{case.number}",
-        *(_cell(report, case, number) for number in across),
+        *(_cell_text(report, cell) for cell in cells),
         iteration_number(case.best),
         iteration_number(case.last),
         stopped_text(case),
         origin_text(case.origin),
     )
-    return Row(cells=cells, style="red" if case.iterations and case.best is None else "")
+    return Row(cells=texts, style="red" if case.iterations and case.best is None else "")
 
 
-def _cell(report: ChainReport, case: CaseReport, number: int) -> str:
-    state, found = cell_state(case, number), case.iteration(number)
-    if state == "absent":
-        return "·"
-    if found is None or state != "ok":
-        return STATE_WORDS[state]
-    marks = ("★" if case.best is not None and case.best.number == number else "") + (
-        "→" if any(one.source == case.number and one.carried == number for one in report.handovers) else ""
-    )
-    return f"{marks}{value_text(found.values.get(report.keys[0]))}"
+def _cell_text(report: ChainReport, cell: Cell) -> str:
+    if cell.state != "ok":
+        return "·" if cell.state == "absent" else cell.word
+    return f"{'★' if cell.best else ''}{'→' if cell.handovers else ''}{value_text(cell.values.get(report.keys[0]))}"

@@ -1,4 +1,4 @@
-"""A self-contained page: one template, inline style, no script, nothing fetched from anywhere.
+"""Templates of reports: markdown, and self-contained pages with inline style, no script, nothing fetched from anywhere.
 
 A Content-Security-Policy in the page allows just that one style sheet, by its hash, so that not even a mistake in the escaping
 could run or load anything.
@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from jumar.core.text import escape, escape_block
+from jumar.core.rendering.markdown import inline
+from jumar.core.text import escape, escape_block, plural
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-__all__ = ["block", "render_page"]
-
+__all__ = ["block", "render_page", "render_text"]
 
 SHARED = "jumar.core.rendering"
 
@@ -37,7 +37,16 @@ def render_page(
 
     css = "".join(_style(package, name) for name in styles)
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode("ascii")
-    return _environment(package).get_template(template).render(page=page, css=Markup(css), style_hash=f"sha256-{digest}")  # noqa: S704 - our own style sheet
+    loaded = _environment(package, autoescape=True).get_template(template)
+    return loaded.render(page=page, css=Markup(css), style_hash=f"sha256-{digest}")  # noqa: S704 - our own style sheet
+
+
+def render_text(template: str, page: Mapping[str, Any], *, package: str) -> str:
+    """Return the markdown ``template`` in the folder ``templates`` of ``package``, filled with ``page``.
+
+    Nothing is escaped by itself: the filter ``inline`` is :func:`jumar.core.rendering.markdown.inline`.
+    """
+    return _environment(package, autoescape=False).get_template(template).render(page=page)
 
 
 @functools.cache
@@ -47,7 +56,7 @@ def _style(package: str, name: str) -> str:
 
 
 @functools.cache
-def _environment(package: str) -> Environment:
+def _environment(package: str, *, autoescape: bool) -> Environment:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -55,14 +64,18 @@ def _environment(package: str) -> Environment:
         """Show control characters in whatever text is printed; the markup of our own macros stays."""
         return escape(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
-    return Environment(
-        loader=ChoiceLoader([PackageLoader(one, "templates") for one in dict.fromkeys((package, SHARED))]),
-        autoescape=True,
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader(name, "templates") for name in dict.fromkeys((package, SHARED))]),
+        autoescape=autoescape,  # noqa: S701 - markdown escapes its names by the filter inline
         undefined=StrictUndefined,
-        finalize=visible,
+        finalize=visible if autoescape else None,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=not autoescape,
     )
+    filters: dict[str, Any] = made.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - jinja does not say what is in it
+    filters |= {"inline": inline, "plural": plural, "thousands": "{:,}".format}
+    return made
 
 
 def block(text: str) -> Markup:
