@@ -12,7 +12,7 @@ import pytest
 from jumar.app.config.config import GeneratorConfig
 from jumar.app.config.load import load_config
 from jumar.app.doctor.agents import AGENTS, Agent, agent_blocks
-from jumar.app.init.templates import template_text
+from jumar.app.init import template_text
 from jumar.loop.generators.failures import rate_limit
 from jumar.model import Usage
 from jumar.processes.usage import check_usage_map, usage_from_output

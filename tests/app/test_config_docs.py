@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from jumar.app.config import cases as cases_config
-from jumar.app.config import config
-from jumar.app.config import redact as redact_config
-from jumar.app.config import retry as retry_config
+from jumar.app.config import config, tables
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
 TABLES = {
@@ -22,7 +20,7 @@ TABLES = {
     "[selection]": config.SelectionConfig,
     "[stop]": config.StopConfig,
     "[budget]": config.BudgetConfig,
-    "[retry]": retry_config.RetryConfig,
+    "[retry]": tables.RetryConfig,
     "[noise]": config.NoiseConfig,
     "[holdout]": config.HoldoutConfig,
     "[hooks]": config.HooksConfig,
@@ -30,7 +28,7 @@ TABLES = {
     "[override]": config.OverrideConfig,
     "[memory]": config.MemoryConfig,
     "[evaluator]": config.EvaluatorConfig,
-    "[redact]": redact_config.RedactConfig,
+    "[redact]": tables.RedactConfig,
 }
 
 

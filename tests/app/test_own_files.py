@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loops import write_loop
 
-from jumar.app.run.own_files import own_files
+from jumar.app.run.preflight import own_files
 
 
 def test_the_configuration_is_named_when_it_lies_below_the_work_directory(tmp_path: Path) -> None:

@@ -21,8 +21,7 @@ from jumar.app.config.cases import CasesConfig
 from jumar.app.config.config import JumarConfig
 from jumar.app.config.load import load_cases_config, load_config
 from jumar.app.doctor.agents import agent_blocks
-from jumar.app.init.samples import SAMPLES
-from jumar.app.init.templates import AGENT, TEMPLATES, template_text
+from jumar.app.init import AGENT, SAMPLES, TEMPLATES, template_text
 from jumar.cli.init import NAMES
 from jumar.core.lock import LoopLock
 
@@ -74,7 +73,7 @@ def write_template(place: Path, name: str) -> Path:
 
 def test_the_templates_are_those_that_the_option_offers():
     assert (*TEMPLATES, *SAMPLES) == NAMES
-    shipped = Path(sys.modules["jumar.app.init.templates"].__file__ or "").with_suffix("")
+    shipped = Path(sys.modules["jumar.app.init"].__file__ or "").with_name("templates")
     used = {source for template in TEMPLATES.values() for source in (template.source, *(pair[1] for pair in template.companions))}
     assert used == {path.name for path in shipped.iterdir()}
 
@@ -618,7 +617,7 @@ def test_doctor_names_what_the_configuration_gets_wrong(fresh_place: Path, chang
 
 
 def test_doctor_tries_only_the_kept_files_of_a_huge_directory(fresh_place: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("jumar.app.doctor.rehearsal._COPY_LIMIT", 1000)
+    monkeypatch.setattr("jumar.app.doctor.preflight._COPY_LIMIT", 1000)
     agent(fresh_place, "raise SystemExit('not there')")
     config = fresh_place / "jumar.toml"
     config.write_text(config.read_text().replace('"score.txt", ', '"score.txt", "agent.py", '))

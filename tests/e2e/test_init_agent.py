@@ -11,7 +11,7 @@ from commands import call, call_json
 
 from jumar.app.config.load import load_config
 from jumar.app.doctor.agents import AGENTS, Agent
-from jumar.app.doctor.suites import FALLBACK, suites_in
+from jumar.app.doctor.machine import FALLBACK, suites_in
 
 TEST = "def test_it():\n    assert True\n"
 OLD_TEST = "import unittest\n"

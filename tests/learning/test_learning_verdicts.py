@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.app.config.redact import RedactConfig, install_redaction
+from jumar.app.config.tables import RedactConfig, install_redaction
 from jumar.errors import EvaluationUnreliableError, ItemError, StoreDamagedError
 from jumar.judging import Item, builtin_rubric
 from jumar.judging.asking.settings import JudgeSettings

@@ -55,7 +55,7 @@ def main() -> None:
         ),
         *(
             "jumar.app.run_cases",
-            "jumar.app.evaluate.executors",
+            "jumar.app.evaluate",
             "jumar.app.config.load",
             "jumar.cases.store.verify",
             "jmespath",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import jumar
 from jumar import topk
-from jumar.app.evaluate.evaluation import CheapEvaluation
+from jumar.app.evaluate import CheapEvaluation
 from jumar.app.run_cases import CasesResult
 from jumar.judging.results.judged_model import JudgedEvaluation
 from jumar.learning.run.model import LearnResult

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, overlo
 from jumar.learning.calls import AnyPath, Asking, asking_settings, named_fields
 
 if TYPE_CHECKING:
-    from jumar.app.evaluate.evaluation import CheapEvaluation
+    from jumar.app.evaluate import CheapEvaluation
     from jumar.app.run_cases import CasesResult
     from jumar.cases.records import CaseListener
     from jumar.judging.results.judged_model import JudgedEvaluation
@@ -162,7 +162,7 @@ def evaluate(
     Errors: :class:`jumar.errors.ConfigError`, :class:`jumar.errors.ItemError` for a record that cannot be read,
     :class:`jumar.errors.EvaluationUnreliableError` where too few items have a score.
     """
-    from jumar.app.evaluate.evaluation import CheapRequest, check_mode, evaluate_cheaply
+    from jumar.app.evaluate import CheapRequest, check_mode, evaluate_cheaply
     from jumar.judging.expensive import evaluate_judged
     from jumar.judging.results.judged_model import JudgedRequest
 

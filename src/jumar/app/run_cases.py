@@ -13,8 +13,8 @@ from typing import Any
 
 from jumar.app.config.cases import CasesConfig, RoleConfig, StepConfig
 from jumar.app.config.load import load_cases_config
-from jumar.app.evaluate.executors import open_executor
-from jumar.app.init.templates import AGENT
+from jumar.app.evaluate import open_executor
+from jumar.app.init import AGENT
 from jumar.app.run.request import DEFAULT_ROOT
 from jumar.cases.chain import run_chain
 from jumar.cases.config import dry_run_of, new_run_id

@@ -182,7 +182,7 @@ def _take_up_redaction(store: LoopStore) -> None:
         run = store.config.get("run")
     section = cast("Mapping[str, Any]", run).get("redact") if isinstance(run, Mapping) else None
     if isinstance(section, Mapping):
-        from jumar.app.config.redact import install_recorded
+        from jumar.app.config.tables import install_recorded
 
         install_recorded(cast("Mapping[str, Any]", section))
     else:

@@ -15,7 +15,7 @@ from jumar.core.text import escape
 from jumar.errors import UsageError
 
 if TYPE_CHECKING:
-    from jumar.app.doctor.suites import Suite
+    from jumar.app.doctor.machine import Suite
 
 __all__ = ["NAMES", "init_command"]
 
@@ -58,7 +58,7 @@ def init_command(directory: Path, name: str | None, agent: str | None, *, force:
     With --agent it runs as it stands. The template cases writes a cases.toml; topk, judge and learn write sample data and no
     configuration. An existing configuration is left alone without --force; an existing example file always is.
     """
-    from jumar.app.init.templates import TEMPLATES, agent_template, template_text
+    from jumar.app.init import TEMPLATES, agent_template, template_text
     from jumar.core.files import as_write_error, make_directory, replace_file, write_once
 
     known = agent_called(agent or "")
@@ -101,7 +101,7 @@ def init_command(directory: Path, name: str | None, agent: str | None, *, force:
 
 def _write_sample(name: str, directory: Path, *, as_json: bool, quiet: bool) -> int:
     """Write the files of a sample, unless others are there by these names, and say which commands work on them."""
-    from jumar.app.init.samples import SAMPLES
+    from jumar.app.init import SAMPLES
     from jumar.core.files import as_write_error, make_directory, write_once
 
     sample = SAMPLES[name]

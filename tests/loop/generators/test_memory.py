@@ -14,7 +14,7 @@ from loops import jumar, jumar_json, write_loop
 
 from jumar.app.config.config import MemoryConfig
 from jumar.app.config.load import parse_config
-from jumar.app.run.memory import NoteMemory, build_memory, embed_words
+from jumar.app.run.parts import NoteMemory, build_memory, embed_words
 from jumar.errors import ConfigError
 from jumar.loop.generators.memory import Note, Notebook, question
 from jumar.loop.generators.prompt import render_feedback, render_prompt

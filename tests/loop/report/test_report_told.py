@@ -10,7 +10,7 @@ import pytest
 from report_samples import record as recorded
 from report_samples import report_of
 
-from jumar.app.run.differences import told_differences
+from jumar.app.run.defaults import told_differences
 from jumar.core.rendering.figures import relaxed_text
 from jumar.core.text import cut
 from jumar.loop.ranking.degradation import detect_degradation, detect_diminishing_returns

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from jumar.app.config.config import Count, PythonName
-from jumar.app.config.workspace import Seconds
+from jumar.app.config.tables import Seconds
 from jumar.cases.settings import MARKER, SEPARATOR
 from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_ORDER
 

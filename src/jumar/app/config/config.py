@@ -13,11 +13,18 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from jumar.app.config.budget import BudgetConfig, check_one_time_limit
 from jumar.app.config.evaluator import EvaluatorConfig, JudgeOptions, check_judge_scorer
-from jumar.app.config.noise import NoiseConfig
-from jumar.app.config.redact import RedactConfig
-from jumar.app.config.retry import RetryConfig
-from jumar.app.config.telemetry import HooksConfig, TelemetryConfig
-from jumar.app.config.workspace import Command, Option, PlaceConfig, Seconds, check_protect
+from jumar.app.config.tables import (
+    Command,
+    HooksConfig,
+    NoiseConfig,
+    Option,
+    PlaceConfig,
+    RedactConfig,
+    RetryConfig,
+    Seconds,
+    TelemetryConfig,
+    check_protect,
+)
 from jumar.loop.ranking.stopping import (
     DEFAULT_DECLINE,
     DEFAULT_DIMINISHING,

@@ -29,8 +29,8 @@ from jumar.model.protocols import StepContext
 from jumar.processes.functions import describe_exception, described
 
 if TYPE_CHECKING:
-    from jumar.app.evaluator.auto import LoopAuto
     from jumar.app.evaluator.figures import Findings
+    from jumar.app.evaluator.learning import LoopAuto
     from jumar.judging.asking.cache import ReplyCache
     from jumar.judging.asking.call_log import CallLog
     from jumar.judging.asking.summary import Evaluation
@@ -160,7 +160,7 @@ class LoopEvaluator:
 
     def _proven(self, where: str) -> LoopAuto:
         """Return what mode auto decides by; the cheap judge is from now on the one that was proven."""
-        from jumar.app.evaluator.auto import LoopAuto
+        from jumar.app.evaluator.learning import LoopAuto
 
         options = self._options
         if self._judge is None or self._patterns is None or options.proof is None:
@@ -184,7 +184,7 @@ class LoopEvaluator:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a run or ``jumar doctor`` has to say before anything is paid for: what is so; what to do about it."""
-        from jumar.app.evaluator.auto import gaming_warnings
+        from jumar.app.evaluator.learning import gaming_warnings
 
         if self._auto is not None:
             return self._auto.warnings()
@@ -332,7 +332,7 @@ class LoopEvaluator:
         ``learned`` is a set that is compared with the expensive judge in place of the configured one. The parts stay those of
         the configured one: else the scores of two iterations would not compare.
         """
-        from jumar.app.evaluator.words import missing_overall, weaknesses_of
+        from jumar.app.evaluator.items import missing_overall, weaknesses_of
         from jumar.judging.models import CheapModeResult
 
         cheap = self._cheap

@@ -1,13 +1,14 @@
 """The defaults that a loop began with: they hold for it whenever it is resumed, also by a version that has others.
 
 ``loop.json`` names them all in ``defaults``, by key: ``loop.continue_from``, ``generator.timeout``, ``validators[].timeout`` for
-the entries of a list of tables. Its ``run`` is what the configuration says otherwise.
+the entries of a list of tables. Its ``run`` is what the configuration says otherwise;
+:func:`told_differences` says what of two recorded configurations differs.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -18,7 +19,13 @@ from jumar.loop.store.loop_reader import LoopReader
 if TYPE_CHECKING:
     from jumar.app.config.config import JumarConfig
 
-__all__ = ["FORMER", "config_with", "defaults_of", "said_otherwise"]
+__all__ = [
+    "FORMER",
+    "config_with",
+    "defaults_of",
+    "said_otherwise",
+    "told_differences",
+]
 
 FORMER: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -119,3 +126,59 @@ def _sections(data: dict[str, Any], key: str) -> Iterator[dict[str, Any]]:
 
 def _name(key: str) -> str:
     return key.rpartition(".")[2]
+
+
+_MISSING: Final = object()
+_NAMES: Final = ("name", "dimension", "id")
+
+
+def told_differences(key: str, before: Any, after: Any) -> list[str]:
+    """Return ``scorers[readability].weight: 1.0 → 2.0``, one line for each value that differs; ``before != after``.
+
+    Entries of a list of tables are told apart by their name or dimension, else by their place.
+    """
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        old, new = cast("Mapping[str, Any]", before), cast("Mapping[str, Any]", after)
+        return _members(old, new, lambda name: f"{key}.{name}")
+    tables = _tables(before), _tables(after)
+    if tables[0] is not None and tables[1] is not None:
+        return _members(tables[0], tables[1], lambda name: f"{key}[{name}]")
+    return [f"{key}: {_shown(before)} → {_shown(after)}"]
+
+
+def _members(old: Mapping[str, Any], new: Mapping[str, Any], path: Callable[[str], str]) -> list[str]:
+    found: list[str] = []
+    for name in dict.fromkeys([*old, *new]):
+        before, after = old.get(name, _MISSING), new.get(name, _MISSING)
+        if before is _MISSING or after is _MISSING:
+            table = isinstance(before if after is _MISSING else after, Mapping)
+            word = "removed" if after is _MISSING else "added"
+            found.append(f"{path(name)}: {word}" if table else f"{path(name)}: {_shown(before)} → {_shown(after)}")
+        elif before != after:
+            found += told_differences(path(name), before, after)
+    return found
+
+
+def _tables(value: Any) -> dict[str, Any] | None:
+    """Return a list of tables by their names; None for anything else. An empty list is one, too."""
+    if not isinstance(value, list | tuple):
+        return None
+    items = list(cast("list[Any]", value))
+    if not all(isinstance(item, Mapping) for item in items):
+        return None
+    found: dict[str, Any] = {}
+    for place, item in enumerate(items, 1):
+        name = next((str(item[one]) for one in _NAMES if item.get(one)), str(place))
+        found[name if name not in found else f"{name} {place}"] = item
+    return found
+
+
+def _shown(value: Any) -> str:
+    if value is _MISSING or value is None:
+        return "its default" if value is _MISSING else "none"
+    if isinstance(value, Mapping):
+        table = cast("Mapping[str, Any]", value)
+        return f"{{{', '.join(f'{name} = {_shown(one)}' for name, one in table.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_shown(one) for one in cast('list[Any]', value))}]"
+    return repr(value)

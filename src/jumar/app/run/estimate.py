@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jumar.app.config.prices import load_prices
-from jumar.app.run.earlier import earlier_passes
+from jumar.app.config.budget import load_prices
+from jumar.app.run.preflight import earlier_passes
 from jumar.app.run.prepare import in_force, limits_of_run, prompt_of
 from jumar.app.run.request import RunRequest
 from jumar.core.text import plural

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, cast
 from jumar.app.config.budget import BudgetConfig
 from jumar.app.config.config import JumarConfig
 from jumar.app.config.load import parse_config
-from jumar.app.config.workspace import option_of
+from jumar.app.config.tables import option_of
 from jumar.core.redaction import current, redacted_json
 from jumar.core.rendering.figures import dollars
 from jumar.core.text import escape

@@ -1,33 +1,50 @@
 """What is looked at before a loop is created: whether its agent is there, what it costs, and how much is kept.
 
-``jumar run`` refuses what is red here, and ``jumar doctor`` shows it as a row.
+``jumar run`` refuses what is red here, and ``jumar doctor`` shows it as a row. What is kept leaves out jumar's own files; what
+earlier loops below the same root say of a generator tells what its iterations take.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
+import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from jumar.app.config.config import JumarConfig
 from jumar.app.doctor.agents import AGENTS, cannot_run, installed_agents
 from jumar.app.doctor.machine import Row
-from jumar.app.doctor.shortfalls import found_by_passes, not_found_by_passes
-from jumar.app.init.templates import AGENT
+from jumar.app.doctor.preflight import found_by_passes, not_found_by_passes
+from jumar.app.init import AGENT
 from jumar.core.rendering.figures import dollars
-from jumar.errors import ArtifactError, ConfigError, UsageError
+from jumar.errors import ArtifactError, ConfigError, JumarError, UsageError
 from jumar.loop.checks.check_programs import simple_commands
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.tree_size import TreeSize
+from jumar.loop.store.layout import list_loops, loops_directory
+from jumar.loop.store.loop_reader import LoopReader
+from jumar.model.budget.estimate import PassUse, passes_of
 from jumar.processes.environment import build_environment
 
-__all__ = ["cost_row", "fitting_rules", "generator_row", "refuse_generator", "size_row"]
+if TYPE_CHECKING:
+    from jumar.app.config.config import JumarConfig
+
+__all__ = [
+    "cost_row",
+    "earlier_passes",
+    "fitting_rules",
+    "generator_row",
+    "own_files",
+    "refuse_generator",
+    "size_row",
+]
 
 _MANY_FILES: Final = 10_000
 _MUCH: Final = 200_000_000
@@ -221,3 +238,78 @@ def _said_of(size: TreeSize, exceeded: str) -> str:
     limit = f"; the limit is {exceeded}" if exceeded else ""
     lines = [f"the directory is large: {size.shown()} would be kept{limit}", *size.rows()]
     return "\n".join([*lines, f"to leave out what the loop is not about: [artifacts] exclude = [{written}], or {options}"])
+
+
+_LOOKED_AT: Final = 20  # earlier loops, the newest first
+
+
+def earlier_passes(config: JumarConfig, root: Path, *, besides: str) -> tuple[tuple[PassUse, ...], str]:
+    """Return the iterations of the newest loop with the same generator that made any, ``besides`` left out, and that loop's name.
+
+    Nothing and "" where there is none; a loop that cannot be read says nothing.
+    """
+    generator = config.generator.model_dump(mode="json", exclude_defaults=True)
+    found: list[LoopReader] = []
+    for name in list_loops(root):
+        directory = loops_directory(root) / name
+        if name == besides or not (directory / "loop.json").is_file():
+            continue
+        with contextlib.suppress(JumarError):
+            found.append(LoopReader(directory))
+    newest_first = sorted(found, key=lambda store: store.created_at, reverse=True)
+    for store in [store for store in newest_first if _generator(store) == generator][:_LOOKED_AT]:
+        with contextlib.suppress(JumarError):
+            used = passes_of(store.attempts())
+            if used:
+                return used, store.loop_id
+    return (), ""
+
+
+def _generator(store: LoopReader) -> object:
+    run = store.config.get("run")
+    return cast("Mapping[str, object]", run).get("generator") if isinstance(run, Mapping) else None
+
+
+_OUTPUTS = (1, 2)
+
+
+def own_files(workdir: Path, config: Path | None, others: Iterable[Path] = ()) -> tuple[str, ...]:
+    """Return sorted patterns, in gitignore syntax, for jumar's own files below ``workdir``.
+
+    They are the configuration in use, ``others`` such as judges' replies, and where output goes. None of them is the work of
+    an iteration. Were they artifacts, putting one back would undo an edit of the configuration, and would take away the log
+    that ``jumar run > run.log`` is writing at that moment.
+    """
+    known = [*([] if config is None else [config]), *others]
+    found = {_pattern(path, workdir) for path in (*_outputs(workdir), *(path.resolve() for path in known))}
+    return tuple(sorted(pattern for pattern in found if pattern is not None))
+
+
+def _outputs(workdir: Path) -> Iterable[Path]:
+    """Yield the regular files that standard output and standard error are, found by identity in the top directory."""
+    wanted: set[tuple[int, int]] = set()
+    for number in _OUTPUTS:
+        try:
+            status = os.fstat(number)
+        except OSError:
+            continue
+        if stat.S_ISREG(status.st_mode):
+            wanted.add((status.st_dev, status.st_ino))
+    if not wanted:
+        return
+    for number in _OUTPUTS:
+        try:
+            yield Path(f"/proc/self/fd/{number}").readlink()
+        except OSError:
+            continue
+    with os.scandir(workdir) as listing:  # where there is no /proc: the usual place is the directory itself
+        for entry in listing:
+            status = entry.stat(follow_symlinks=False)
+            if (status.st_dev, status.st_ino) in wanted:
+                yield Path(entry.path)
+
+
+def _pattern(path: Path, workdir: Path) -> str | None:
+    if not path.is_absolute() or not path.is_relative_to(workdir):
+        return None
+    return "/" + re.sub(r"([\\*?\[\]!# ])", r"\\\1", path.relative_to(workdir).as_posix())

@@ -11,16 +11,12 @@ from typing import Any
 
 from jumar.app.config.config import JumarConfig, LoopConfig
 from jumar.app.config.guard import as_recorded, changed_checks, guard_rules
-from jumar.app.config.redact import install_redaction
-from jumar.app.config.telemetry import load_listeners
-from jumar.app.run.defaults import config_with, defaults_of, said_otherwise
-from jumar.app.run.differences import told_differences
-from jumar.app.run.earlier import earlier_passes
+from jumar.app.config.tables import install_redaction, load_listeners
+from jumar.app.run.defaults import config_with, defaults_of, said_otherwise, told_differences
 from jumar.app.run.given import Given, LimitsInForce, held, limits_in_force, recorded, refuse_unseen, words_of
 from jumar.app.run.naming import LoopChoice, choose_loop
-from jumar.app.run.own_files import own_files
 from jumar.app.run.parts import build_parts, evaluator_warnings, sandbox_of
-from jumar.app.run.preflight import fitting_rules, refuse_generator
+from jumar.app.run.preflight import earlier_passes, fitting_rules, own_files, refuse_generator
 from jumar.app.run.request import RunRequest
 from jumar.core.clock import SystemClock
 from jumar.core.codec import flat

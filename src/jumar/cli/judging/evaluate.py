@@ -16,7 +16,7 @@ from jumar.cli.judging.judged import judge_options, run_judged
 from jumar.errors import NothingEvaluatedError
 
 if TYPE_CHECKING:
-    from jumar.app.evaluate.evaluation import Mode
+    from jumar.app.evaluate import Mode
 
 __all__ = ["evaluate_command"]
 
@@ -65,7 +65,7 @@ def evaluate_command(items: Path, mode: Mode, *, as_json: bool, quiet: bool, **o
 
     Ends with 0 when it ran, with 12 when nothing could be scored.
     """
-    from jumar.app.evaluate.evaluation import CheapRequest, check_mode, evaluate_cheaply
+    from jumar.app.evaluate import CheapRequest, check_mode, evaluate_cheaply
     from jumar.judging.items.records import field_map
 
     if mode == "auto":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from jumar.app.evaluate.evaluation import FEW, CheapEvaluation
+from jumar.app.evaluate import FEW, CheapEvaluation
 from jumar.cli.common import print_line, print_text, shown_path
 from jumar.cli.judging.scores import print_scores, score_text
 from jumar.cli.terminal.tabular import Column, Row, print_table

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from jumar.app.doctor.suites import likely_check
+from jumar.app.doctor.machine import likely_check
 from jumar.cli.common import json_option, listed_root, print_json, print_text, quiet_option, root_option
 from jumar.cli.terminal.state import LoopState, age_text, loop_state, seconds_since
 from jumar.cli.terminal.tabular import Column, Row, print_table

@@ -1,19 +1,23 @@
-"""``jumar evaluate``: items through the judges, in one iteration over the file, in as many processes as asked for."""
+"""``jumar evaluate``: items through the judges, in one iteration over the file, in as many processes or machines as asked for."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import json
+import os
 import pickle
+import re
+import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from jumar.core.text import escape
 from jumar.errors import ConfigError, ItemError, JumarError, UsageError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.component_health import check_patterns, every_component
@@ -30,7 +34,18 @@ from jumar.judging.results.iteration_folder import refuse_learning
 from jumar.judging.rubric import StoryRubric, TextRubric
 from jumar.judging.rubric_files import load_rubric
 
-__all__ = ["FEW", "CheapEvaluation", "CheapRequest", "ItemScore", "Mode", "Moved", "check_mode", "evaluate_cheaply"]
+__all__ = [
+    "FEW",
+    "CheapEvaluation",
+    "CheapRequest",
+    "ItemScore",
+    "Mode",
+    "Moved",
+    "check_mode",
+    "evaluate_cheaply",
+    "hear_no_interrupt",
+    "open_executor",
+]
 
 Mode = Literal["cheap", "expensive", "dual", "auto"]
 
@@ -327,7 +342,7 @@ def _executor(request: CheapRequest, setup: bytes) -> Generator[tuple[Executor, 
         with ProcessPoolExecutor(request.jobs, initializer=_remember, initargs=(setup,)) as pool:
             yield pool, 2 * request.jobs, None
         return
-    from jumar.app.evaluate.executors import open_executor
+    from jumar.app.evaluate import open_executor
 
     with open_executor(request.executor) as executor:
         if executor is None:
@@ -350,7 +365,7 @@ _setup: list[bytes] = []
 
 def _remember(setup: bytes) -> None:
     """Begin a process: Ctrl-C is for the one that the person started, and ends this one too by closing the pool."""
-    from jumar.app.evaluate.executors import hear_no_interrupt
+    from jumar.app.evaluate import hear_no_interrupt
 
     hear_no_interrupt()
     _setup[:] = [setup]
@@ -366,3 +381,39 @@ def _unpacked(setup: bytes) -> tuple[_Task, CheapModeEvaluator]:
     """Return what a worker works with; made once for all its chunks."""
     task: _Task = pickle.loads(setup)  # noqa: S301 - written by the process that started this one
     return task, CheapModeEvaluator(task.patterns, rubric=task.rubric)
+
+
+_LOCAL = re.compile(r"(threads|processes)(?::([1-9]\d{0,3}))?")
+_DASK = re.compile(r"dask://([^/\s]+:\d{1,5})")
+
+
+@contextlib.contextmanager
+def open_executor(spec: str | None) -> Generator[Executor | None]:
+    """Open the executor that ``spec`` names and close it again; None for None.
+
+    ``threads`` or ``threads:4``, ``processes:4``, ``dask://HOST:PORT``. The number defaults to that of the processors. Errors:
+    :class:`jumar.errors.ConfigError`, :class:`jumar.integrations.dask.DaskError`.
+    """
+    if spec is None:
+        yield None
+        return
+    remote = _DASK.fullmatch(spec)
+    if remote is not None:
+        from jumar.integrations.dask import dask_executor
+
+        with dask_executor(remote[1]) as executor:
+            yield executor
+        return
+    local = _LOCAL.fullmatch(spec)
+    if local is None:
+        raise ConfigError(f"--executor {escape(spec)}: write threads:N, processes:N or dask://HOST:PORT")
+    workers = int(local[2]) if local[2] else os.cpu_count() or 1
+    made = ThreadPoolExecutor(workers) if local[1] == "threads" else ProcessPoolExecutor(workers, initializer=hear_no_interrupt)
+    with made as executor:
+        yield executor
+
+
+def hear_no_interrupt() -> None:
+    """Leave Ctrl-C to the process that the person started. Not SIG_IGN, which the programs of steps would inherit."""
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda _number, _frame: None)
