@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from jumar.cases.config import CaseLoopConfig, chain_settings
 from jumar.cases.dry_run import DRY_STEPS, dry_scores, parse_scores
 from jumar.cases.programs import fill_words
 from jumar.cases.records import CaseLimits
@@ -202,3 +203,30 @@ def test_scores_by_case_and_iteration() -> None:
     ]
 
     assert [1, 2, 2, 4.5, 9] == found
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("data_path", 1, "data_path is 1: it should be a path"),
+        ("workdir", b"x", "workdir is b'x': it should be a path"),
+        ("max_iters", True, "max_iters is True: it should be a whole number from 1 to 9,999"),
+        ("case_num", 10_000, "case_num is 10000: it should be a whole number from 1 to 9,999"),
+        ("resume", 1, "resume is 1: it should be True or False"),
+        ("stop_overall", "8", "stop_overall is '8': it should be a number, or None"),
+        ("case_id", "a\nb", r"case_id is 'a\nb': it should be a text of one line, or None"),
+        ("continue_from", [], "continue_from is []: it should be 'previous' or 'best'"),
+        ("env", "PATH", "env is 'PATH': it should be a list of texts"),
+        ("best_order", [1], "best_order is [1]: it should be a list of texts, or one with commas"),
+        ("steps", ["judge"], "steps is ['judge']: it should be a list of Step"),
+        ("dry_run_judge_scores", [1], "dry_run_judge_scores is [1]: it should be a list of rows, or the path of a file"),
+        ("roles", None, "roles is None: it should be a mapping of roles by name"),
+        ("keys", "accuracy", "keys is 'accuracy': it should be a mapping of texts by name"),
+        ("base_paths", ["ckg"], "base_paths is ['ckg']: it should be a mapping of paths by role"),
+    ],
+)
+def test_an_option_of_another_type_is_refused_by_its_name(name: str, value: Any, message: str):
+    options: dict[str, Any] = {"data_path": "case.txt", "output_root": "runs", name: value}
+    with pytest.raises(ConfigError) as refused:
+        chain_settings(CaseLoopConfig(**options))
+    assert message == str(refused.value)

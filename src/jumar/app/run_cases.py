@@ -6,10 +6,10 @@ import contextlib
 import re
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from jumar.app.config.cases import CasesConfig, RoleConfig, StepConfig
 from jumar.app.config.load import load_cases_config
@@ -17,8 +17,8 @@ from jumar.app.evaluate import open_executor
 from jumar.app.init import AGENT
 from jumar.app.run.request import DEFAULT_ROOT
 from jumar.cases.chain import run_chain
-from jumar.cases.config import dry_run_of, new_run_id
-from jumar.cases.dry_run import DRY_STEPS
+from jumar.cases.config import new_run_id
+from jumar.cases.dry_run import DRY_STEPS, dry_run_of
 from jumar.cases.records import CaseLimits, CaseListener, CaseStop, shown_ranking
 from jumar.cases.settings import ChainSettings, read_case_file
 from jumar.cases.store.layout import list_runs
@@ -27,7 +27,7 @@ from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError, NotFoundError, NothingEvaluatedError, StoreDamagedError
 from jumar.loop.store.layout import prepare_root, runs_directory
 from jumar.model.ordering import LexicographicOrder, parse_order
-from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, Role, Step
+from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, ContinueFrom, Role, Step
 from jumar.processes.control import StopSwitch
 
 __all__ = ["CasesRequest", "CasesResult", "cases_request", "chain_of", "run_cases"]
@@ -36,6 +36,7 @@ _DEFAULT = "cases.toml"
 _SIGNALS = {"interrupted": 130, "terminated": 143}
 
 _SHOWN = 5
+_NOT_RECORDED = frozenset({"config", "base", "output_root", "run_id", "resume", "max_iters", "max_seconds"})
 
 _PLAIN_PATH = re.compile(r"\.{0,2}/?(?:[\w.-]+/)+[\w.-]+|\.{1,2}/[\w.-]+")
 
@@ -62,7 +63,7 @@ class CasesRequest:
     tiebreak: str | None = None
     select_best: bool | None = None
     carry_forward: bool | None = None
-    continue_from: str | None = None
+    continue_from: ContinueFrom | None = None
     dry_run: bool = False
     dry_run_stop_iter: int | None = None
     dry_run_scores: Path | None = None
@@ -165,9 +166,8 @@ def chain_of(request: CasesRequest) -> ChainSettings:
         config.ranking.tiebreak if request.tiebreak is None else request.tiebreak,
         known=tuple(keys),
     )
-    recorded = _recorded(request)
     settings = ChainSettings(
-        run_id="",
+        run_id=request.run_id or run.run_id or new_run_id(),
         output_root=request.output_root,
         cases=_cases(request),
         steps=tuple(_step(step) for step in config.steps) or (DRY_STEPS if request.dry_run else ()),
@@ -176,7 +176,7 @@ def chain_of(request: CasesRequest) -> ChainSettings:
         roles=MappingProxyType(_roles(config.roles)),
         keys=keys,
         diff=tuple(config.ranking.diff),
-        continue_from="best" if (request.continue_from or run.continue_from) == "best" else "previous",
+        continue_from=request.continue_from or run.continue_from,
         carry_forward=run.carry_forward if request.carry_forward is None else request.carry_forward,
         select_best=run.select_best if request.select_best is None else request.select_best,
         from_scratch=request.start_from_scratch or (config.start.from_scratch and not request.base_paths),
@@ -185,13 +185,13 @@ def chain_of(request: CasesRequest) -> ChainSettings:
         search=(base.resolve(),),
         environment=tuple(run.env),
         dry_run=_dry_run(request),
-        recorded=recorded,
+        recorded=_recorded(request),
     )
     if not settings.workdir.is_dir():
         raise ConfigError(f"the working directory {escape(str(settings.workdir))} does not exist; see [run] workdir")
     if settings.dry_run is None:
         _refuse_missing_programs(settings)
-    return replace(settings, run_id=request.run_id or config.run.run_id or new_run_id())
+    return settings
 
 
 def _refuse_missing_programs(settings: ChainSettings) -> None:
@@ -261,15 +261,14 @@ def _cases(request: CasesRequest) -> tuple[CaseSource, ...]:
     for wanted in request.cases:
         if wanted not in numbered:
             raise ConfigError(f"--case {wanted}: there is no such case; the configuration has {_listed(numbered)}")
-    found: list[CaseSource] = []
+    sources: list[CaseSource] = []
     for number, case in sorted(numbered.items()):
         if request.cases and number not in request.cases:
             continue
         path = request.base / case.file
         text = read_case_file(path, marker=config.case_file.marker, separator=config.case_file.separator)
-        case_id = case.id or f"case{number}"
-        found.append(CaseSource(number=number, case_id=case_id, report=text.report, prompt=text.prompt, source=case.file))
-    return tuple(found)
+        sources.append(CaseSource(number=number, case_id=case.id or f"case{number}", source=case.file, **text._asdict()))
+    return tuple(sources)
 
 
 def _keys(request: CasesRequest) -> dict[str, str]:
@@ -349,40 +348,29 @@ def _roles(given: Mapping[str, RoleConfig]) -> dict[str, Role]:
 
 
 def _step(config: StepConfig) -> Step:
-    command = config.command
-    if command is not None and not isinstance(command, str):
-        command = tuple(word if isinstance(word, str) else tuple(word) for word in command)
-    return Step(
-        name=config.name,
-        command=command,
-        python=config.python,
-        builtin=config.builtin,
-        inputs=tuple(config.inputs),
-        outputs=tuple(config.outputs),
-        timeout=config.timeout,
-    )
+    return Step(**{name: _as_tuples(value) for name, value in config})
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, cast("list[Any]", value))) if isinstance(value, list) else value
 
 
 def _recorded(request: CasesRequest) -> dict[str, Any]:
     """Return what ``run.json`` keeps: the file, and the options that change what comes out."""
-    options = {
-        "cases": list(request.cases),
-        "start_from_scratch": request.start_from_scratch,
-        "base_paths": {name: str(Path(path).absolute()) for name, path in (request.base_paths or {}).items()},
-        "thresholds": dict(request.thresholds or {}),
-        "order": request.order,
-        "tiebreak": request.tiebreak,
-        "select_best": request.select_best,
-        "carry_forward": request.carry_forward,
-        "continue_from": request.continue_from,
-        "dry_run": request.dry_run,
-        "dry_run_stop_iter": request.dry_run_stop_iter,
-        "dry_run_scores": None if request.dry_run_scores is None else str(request.dry_run_scores.absolute()),
-    }
+    options = {each.name: getattr(request, each.name) for each in fields(request) if each.name not in _NOT_RECORDED}
     file = request.config.model_dump(mode="json", exclude_defaults=True)
     file.get("run", {}).pop("max_iters", None)
     file.get("run", {}).pop("run_id", None)
     file.get("stop", {}).pop("max_seconds", None)
-    flags = ("start_from_scratch", "dry_run")
-    given = {name: value for name, value in options.items() if value not in (None, [], {}) and (value or name not in flags)}
-    return {"file": file, "options": given}
+    flags = {each.name for each in fields(request) if each.default is False}
+    given = {name: value for name, value in options.items() if value not in (None, (), {}) and (value or name not in flags)}
+    return {"file": file, "options": {name: _as_recorded(value) for name, value in given.items()}}
+
+
+def _as_recorded(value: Any) -> Any:
+    """Return an option as ``run.json`` keeps it: paths absolute, the rest as it is."""
+    if isinstance(value, Path):
+        return str(value.absolute())
+    if isinstance(value, Mapping):
+        return {name: _as_recorded(each) for name, each in cast("Mapping[str, Any]", value).items()}
+    return list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value

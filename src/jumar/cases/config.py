@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast, get_args
 
 from jumar.cases.chain import run_chain
-from jumar.cases.dry_run import DRY_STEPS, parse_scores
+from jumar.cases.dry_run import DRY_STEPS, dry_run_of
 from jumar.cases.records import CaseLimits, CaseListener
-from jumar.cases.settings import ChainSettings, DryRun, read_case_file
+from jumar.cases.settings import ChainSettings, read_case_file
 from jumar.cases.store.run_store import CaseSource
 from jumar.core.files import sha256_file
-from jumar.core.text import escape, once
+from jumar.core.record import plain
 from jumar.errors import ConfigError
 from jumar.model.ordering import DEFAULT_TIE_BREAKS, LexicographicOrder, parse_order
-from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ORDER, DEFAULT_ROLES, Role, Step
+from jumar.model.pipeline import (
+    DEFAULT_DIFF,
+    DEFAULT_FAILURES,
+    DEFAULT_KEYS,
+    DEFAULT_MAX_ITERS,
+    DEFAULT_ORDER,
+    DEFAULT_ROLES,
+    ContinueFrom,
+    Role,
+    Step,
+)
 from jumar.model.views import shown
 from jumar.processes.control import StopSwitch
 
-__all__ = [
-    "CaseLoopConfig",
-    "chain_settings",
-    "dry_run_of",
-    "new_run_id",
-    "read_scores",
-    "run_case_loop",
-    "step_to_json",
-]
+__all__ = ["CaseLoopConfig", "chain_settings", "new_run_id", "run_case_loop"]
 
-_PATHS: Final = ("data_path", "output_root")
-_OPTIONAL_PATHS: Final = ("base_ckg_path", "base_fix_db_path", "workdir")
-_WHOLE: Final = ("case_num", "max_iters", "dry_run_stop_iter", "consecutive_failures")
-_FLAGS: Final = ("start_from_scratch", "dry_run", "select_best", "resume")
-_NUMBERS: Final = ("stop_accuracy", "stop_overall", "stop_chain", "max_seconds")
-_TEXTS: Final = ("run_id", "case_id")
-_LISTS: Final = ("best_order", "best_tiebreak", "diff", "env")
 _LARGEST: Final = 9_999
 
 _Path = str | os.PathLike[str]
+_Scores = Sequence[Mapping[str, Any]] | _Path
 
 
 def _no_paths() -> Mapping[str, _Path]:
@@ -66,7 +61,7 @@ class CaseLoopConfig:
     run_id: str | None = None
     case_id: str | None = None
     case_num: int = 1
-    max_iters: int = 5
+    max_iters: int = DEFAULT_MAX_ITERS
     stop_accuracy: float | None = 9.0
     stop_overall: float | None = 8.0
     stop_chain: float | None = 8.0
@@ -75,7 +70,7 @@ class CaseLoopConfig:
     base_fix_db_path: _Path | None = None
     dry_run: bool = False
     dry_run_stop_iter: int = 1
-    dry_run_judge_scores: Sequence[Mapping[str, Any]] | _Path | None = None
+    dry_run_judge_scores: _Scores | None = None
     select_best: bool = True
     best_order: str | Iterable[str] = DEFAULT_ORDER
     best_tiebreak: str | Iterable[str] = DEFAULT_TIE_BREAKS
@@ -84,9 +79,9 @@ class CaseLoopConfig:
     keys: Mapping[str, str] = field(default_factory=lambda: DEFAULT_KEYS)
     diff: Sequence[str] = DEFAULT_DIFF
     base_paths: Mapping[str, _Path] = field(default_factory=_no_paths)
-    continue_from: Literal["previous", "best"] = "previous"
+    continue_from: ContinueFrom = "previous"
     max_seconds: float | None = None
-    consecutive_failures: int = 3
+    consecutive_failures: int = DEFAULT_FAILURES
     workdir: _Path | None = None
     env: Sequence[str] = ()
     resume: bool = False
@@ -110,23 +105,20 @@ def run_case_loop(cfg: CaseLoopConfig, *, switch: StopSwitch | None = None, list
 
 def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
     """Return the chain of one case. Errors: :class:`jumar.errors.ConfigError`."""
-    check_types(cfg)
+    _check_types(cfg)
     path = Path(cfg.data_path)
-    text = read_case_file(path)
     order = parse_order(cfg.best_order, cfg.best_tiebreak, known=tuple(cfg.keys))
     case = CaseSource(
         number=cfg.case_num,
         case_id=cfg.case_id or f"case{cfg.case_num}",
-        report=text.report,
-        prompt=text.prompt,
         source=os.fspath(path),
+        **read_case_file(path)._asdict(),
     )
     given = {"accuracy": cfg.stop_accuracy, "overall": cfg.stop_overall, "chain": cfg.stop_chain}
     thresholds = {name: least for name, least in given.items() if least is not None and name in cfg.keys}
-    base = {**cfg.base_paths, **({"ckg": cfg.base_ckg_path} if cfg.base_ckg_path is not None else {})}
-    if cfg.base_fix_db_path is not None:
-        base["fix_db"] = cfg.base_fix_db_path
-    dry = dry_run_of(cfg.dry_run_judge_scores, cfg.dry_run_stop_iter) if cfg.dry_run else None
+    named = {"ckg": cfg.base_ckg_path, "fix_db": cfg.base_fix_db_path}
+    base = {**cfg.base_paths, **{role: path for role, path in named.items() if path is not None}}
+    workdir = Path(cfg.workdir or "").absolute()
     return ChainSettings(
         run_id=cfg.run_id or new_run_id(),
         output_root=Path(cfg.output_root),
@@ -147,35 +139,12 @@ def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
         select_best=cfg.select_best,
         from_scratch=cfg.start_from_scratch,
         base=MappingProxyType({name: Path(given) for name, given in base.items()}),
-        workdir=Path.cwd() if cfg.workdir is None else Path(cfg.workdir).absolute(),
-        search=(Path.cwd() if cfg.workdir is None else Path(cfg.workdir).absolute(),),
+        workdir=workdir,
+        search=(workdir,),
         environment=tuple(cfg.env),
-        dry_run=dry,
+        dry_run=dry_run_of(cfg.dry_run_judge_scores, cfg.dry_run_stop_iter) if cfg.dry_run else None,
         recorded=_recorded(cfg, order),
     )
-
-
-def dry_run_of(scores: Sequence[Mapping[str, Any]] | _Path | None, stop_iter: int) -> DryRun:
-    """Return a dry run by rows, by a file of them, or rising to the thresholds. Errors: :class:`jumar.errors.ConfigError`."""
-    if stop_iter < 1:
-        raise ConfigError(f"dry_run_stop_iter is {stop_iter}: iterations start at 1")
-    if scores is None:
-        return DryRun(stop_iter=stop_iter)
-    if isinstance(scores, str | os.PathLike):
-        return DryRun(stop_iter=stop_iter, scores=read_scores(Path(scores)))
-    return DryRun(stop_iter=stop_iter, scores=parse_scores(list(scores), where="dry_run_judge_scores"))
-
-
-def read_scores(path: Path) -> Mapping[int | None, tuple[Mapping[str, Any], ...]]:
-    """Read a file of dry-run scores. Errors: :class:`jumar.errors.ConfigError` that names the file."""
-    shown = escape(os.fspath(path))
-    try:
-        data: object = json.loads(path.read_bytes(), object_pairs_hook=once)
-    except OSError as error:
-        raise ConfigError(f"{shown}: cannot be read: {os.strerror(error.errno or 0)}") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{shown}: not JSON: {error}") from None
-    return parse_scores(data, where=shown)
 
 
 def _recorded(cfg: CaseLoopConfig, order: LexicographicOrder) -> dict[str, Any]:
@@ -200,62 +169,26 @@ def _recorded(cfg: CaseLoopConfig, order: LexicographicOrder) -> dict[str, Any]:
         "tiebreak": list(order.tie_breaks),
         "continue_from": cfg.continue_from,
         "keys": dict(cfg.keys),
-        "steps": [step_to_json(step) for step in cfg.steps],
+        "steps": [_step_to_json(step) for step in cfg.steps],
     }
 
 
-def step_to_json(step: Step) -> dict[str, Any]:
-    """Return a step as ``run.json`` keeps it; a Python callable by its name."""
+def _step_to_json(step: Step) -> dict[str, Any]:
     call = None if step.call is None else getattr(step.call, "__qualname__", repr(step.call))
-    return {
-        "name": step.name,
-        "command": list(step.command) if isinstance(step.command, tuple) else step.command,
-        "python": step.python,
-        "builtin": step.builtin,
-        "call": call,
-        "inputs": list(step.inputs),
-        "outputs": list(step.outputs),
-        "timeout": step.timeout,
-    }
+    return {each.name: call if each.name == "call" else plain(getattr(step, each.name)) for each in fields(step)}
 
 
-def check_types(cfg: CaseLoopConfig) -> None:
-    """Raise :class:`jumar.errors.ConfigError` for the first field that is of another kind than it should be."""
-    for name in (*_PATHS, *_OPTIONAL_PATHS):
-        value: object = getattr(cfg, name)
-        if not (isinstance(value, str | os.PathLike) or (value is None and name in _OPTIONAL_PATHS)):
-            raise _wrong(name, value, "a path")
-    for name in _WHOLE:
-        value = getattr(cfg, name)
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _LARGEST:
-            raise _wrong(name, value, f"a whole number from 1 to {_LARGEST:,}")
-    for name in _FLAGS:
-        if not isinstance(getattr(cfg, name), bool):
-            raise _wrong(name, getattr(cfg, name), "True or False")
-    for name in _NUMBERS:
-        value = getattr(cfg, name)
-        if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
-            raise _wrong(name, value, "a number, or None")
-    for name in _TEXTS:
-        value = getattr(cfg, name)
-        if value is not None and not (isinstance(value, str) and value and value.isprintable()):
-            raise _wrong(name, value, "a text of one line, or None")
-    if cfg.continue_from not in {"previous", "best"}:
-        raise _wrong("continue_from", cfg.continue_from, "'previous' or 'best'")
-    _check_lists(cfg)
+def _check_types(cfg: CaseLoopConfig) -> None:
+    """Raise :class:`jumar.errors.ConfigError` for the first field whose value is of another type than the class declares."""
+    for declared in fields(cfg):
+        value: object = getattr(cfg, declared.name)
+        fits, wanted = _TYPES[str(declared.type)]
+        if not fits(value):
+            raise ConfigError(f"{declared.name} is {shown(value)}: it should be {wanted}")
 
 
-def _check_lists(cfg: CaseLoopConfig) -> None:
-    for name in _LISTS:
-        value: object = getattr(cfg, name)
-        comma = isinstance(value, str) and name.startswith("best_")
-        if not comma and not _is_list_of(value, str):
-            raise _wrong(name, value, "a list of texts" + (", or one with commas" if name.startswith("best_") else ""))
-    if not _is_list_of(cfg.steps, Step):
-        raise _wrong("steps", cfg.steps, "a list of Step")
-    scores: object = cfg.dry_run_judge_scores
-    if not (scores is None or isinstance(scores, str | os.PathLike) or _is_list_of(scores, Mapping)):
-        raise _wrong("dry_run_judge_scores", scores, "a list of rows, or the path of a file")
+def _is_path(value: object) -> bool:
+    return isinstance(value, str | os.PathLike)
 
 
 def _is_list_of(value: object, kind: Any) -> bool:
@@ -264,5 +197,42 @@ def _is_list_of(value: object, kind: Any) -> bool:
     return all(isinstance(item, kind) for item in cast("Sequence[object]", value))
 
 
-def _wrong(name: str, value: object, wanted: str) -> ConfigError:
-    return ConfigError(f"{name} is {shown(value)}: it should be {wanted}")
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _LARGEST
+
+
+def _is_number_or_none(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _is_line_or_none(value: object) -> bool:
+    return value is None or (isinstance(value, str) and bool(value) and value.isprintable())
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+_TYPES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
+    "_Path": (_is_path, "a path"),
+    "_Path | None": (lambda value: value is None or _is_path(value), "a path"),
+    "int": (_is_whole, f"a whole number from 1 to {_LARGEST:,}"),
+    "bool": (lambda value: isinstance(value, bool), "True or False"),
+    "float | None": (_is_number_or_none, "a number, or None"),
+    "str | None": (_is_line_or_none, "a text of one line, or None"),
+    "ContinueFrom": (lambda value: value in get_args(ContinueFrom), "'previous' or 'best'"),
+    "Sequence[str]": (lambda value: _is_list_of(value, str), "a list of texts"),
+    "str | Iterable[str]": (
+        lambda value: isinstance(value, str) or _is_list_of(value, str),
+        "a list of texts, or one with commas",
+    ),
+    "Sequence[Step]": (lambda value: _is_list_of(value, Step), "a list of Step"),
+    "_Scores | None": (
+        lambda value: value is None or _is_path(value) or _is_list_of(value, Mapping),
+        "a list of rows, or the path of a file",
+    ),
+    "Mapping[str, Role]": (_is_mapping, "a mapping of roles by name"),
+    "Mapping[str, str]": (_is_mapping, "a mapping of texts by name"),
+    "Mapping[str, _Path]": (_is_mapping, "a mapping of paths by role"),
+}
+"""What a value of each type that :class:`CaseLoopConfig` declares has to be, and how an error calls it."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
@@ -14,12 +15,12 @@ from typing import Any, Final, cast
 
 from jumar.cases.judgement import write_feedback
 from jumar.cases.settings import ChainSettings, DryRun
-from jumar.core.text import escape
+from jumar.core.text import escape, once
 from jumar.errors import ConfigError
 from jumar.model.pipeline import DEFAULT_KEYS, CaseStepContext, Step, StepResult
 from jumar.model.views import is_finite, shown
 
-__all__ = ["DRY_STEPS", "dry_keys", "dry_scores", "parse_scores", "run_dry"]
+__all__ = ["DRY_STEPS", "dry_keys", "dry_run_of", "dry_scores", "parse_scores", "run_dry"]
 
 DRY_STEPS: Final[tuple[Step, ...]] = (
     Step(
@@ -40,6 +41,28 @@ _DEFAULT_TOP: Final[Mapping[str, float]] = MappingProxyType({"accuracy": 9.0, "o
 def dry_keys(keys: Mapping[str, str]) -> dict[str, str]:
     """Return where the synthetic judge writes each key: the seed's three as ever, others under ``scores``."""
     return {name: DEFAULT_KEYS.get(name, f'scores."{name}"') for name in keys}
+
+
+def dry_run_of(scores: Sequence[Mapping[str, Any]] | str | os.PathLike[str] | None, stop_iter: int) -> DryRun:
+    """Return a dry run by rows, by a file of them, or rising to the thresholds. Errors: :class:`jumar.errors.ConfigError`."""
+    if stop_iter < 1:
+        raise ConfigError(f"dry_run_stop_iter is {stop_iter}: iterations start at 1")
+    if scores is None:
+        return DryRun(stop_iter=stop_iter)
+    if isinstance(scores, str | os.PathLike):
+        return DryRun(stop_iter=stop_iter, scores=_read_scores(Path(scores)))
+    return DryRun(stop_iter=stop_iter, scores=parse_scores(list(scores), where="dry_run_judge_scores"))
+
+
+def _read_scores(path: Path) -> Mapping[int | None, tuple[Mapping[str, Any], ...]]:
+    name = escape(os.fspath(path))
+    try:
+        data: object = json.loads(path.read_bytes(), object_pairs_hook=once)
+    except OSError as error:
+        raise ConfigError(f"{name}: cannot be read: {os.strerror(error.errno or 0)}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name}: not JSON: {error}") from None
+    return parse_scores(data, where=name)
 
 
 def parse_scores(data: object, *, where: str) -> Mapping[int | None, tuple[Mapping[str, Any], ...]]:

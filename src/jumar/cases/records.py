@@ -13,6 +13,7 @@ from typing import Final, Literal, get_args
 
 from jumar.core.codec import Fields
 from jumar.core.record import FileRecord, Record, stored
+from jumar.model.pipeline import DEFAULT_FAILURES, DEFAULT_MAX_ITERS
 from jumar.model.records import IterationView, Usage
 
 __all__ = [
@@ -206,9 +207,9 @@ class CaseLimits:
     """
 
     thresholds: Mapping[str, float]
-    max_iters: int = 5
+    max_iters: int = DEFAULT_MAX_ITERS
     max_seconds: float | None = None
-    consecutive_failures: int = 3
+    consecutive_failures: int = DEFAULT_FAILURES
     at_most: frozenset[str] = frozenset()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from jumar.cases.judgement import check_expression
 from jumar.cases.ranking import check_limits
@@ -18,7 +18,7 @@ from jumar.cases.store.run_store import CaseSource
 from jumar.core.text import escape, nearest, plural
 from jumar.errors import ConfigError
 from jumar.model.ordering import LexicographicOrder
-from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ROLES, GIVEN, Role, Step
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ROLES, GIVEN, ContinueFrom, Role, Step
 from jumar.processes.environment import check_patterns
 from jumar.processes.functions import check_reference
 from jumar.processes.process import check_command, check_timeout
@@ -95,7 +95,7 @@ class ChainSettings:
     roles: Mapping[str, Role] = field(default_factory=lambda: DEFAULT_ROLES)
     keys: Mapping[str, str] = field(default_factory=lambda: DEFAULT_KEYS)
     diff: tuple[str, ...] = DEFAULT_DIFF
-    continue_from: Literal["previous", "best"] = "previous"
+    continue_from: ContinueFrom = "previous"
     carry_forward: bool = True
     select_best: bool = True
     from_scratch: bool = False

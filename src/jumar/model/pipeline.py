@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from jumar.core.codec import Fields
 from jumar.core.record import Record, stored
@@ -14,11 +14,15 @@ from jumar.model.records import Usage
 
 __all__ = [
     "DEFAULT_DIFF",
+    "DEFAULT_FAILURES",
     "DEFAULT_KEYS",
+    "DEFAULT_MAX_ITERS",
     "DEFAULT_ORDER",
     "DEFAULT_ROLES",
+    "DEFAULT_TIMEOUT",
     "GIVEN",
     "CaseStepContext",
+    "ContinueFrom",
     "Role",
     "RunPlan",
     "Step",
@@ -42,6 +46,18 @@ DEFAULT_ORDER: Final[tuple[str, ...]] = ("accuracy", "overall", "chain")
 
 DEFAULT_DIFF: Final[tuple[str, ...]] = ("length(added_entities)", "length(added_relations)")
 """The size of an augmentation: entities and relations that it added, as JMESPath expressions whose sum it is."""
+
+DEFAULT_MAX_ITERS: Final = 5
+"""Iterations of a case, at most."""
+
+DEFAULT_FAILURES: Final = 3
+"""Iterations in a row without a usable score after which a case ends."""
+
+DEFAULT_TIMEOUT: Final = 1800.0
+"""Seconds that a step may take."""
+
+ContinueFrom = Literal["previous", "best"]
+"""What the next iteration of a case builds on."""
 
 Word = str | tuple[str, ...]
 """A word of an argv, or a group of words that is left out when an optional input in it is missing."""
@@ -158,7 +174,7 @@ class Step:
     call: Callable[[CaseStepContext], object] | None = None
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
-    timeout: float | None = 1800.0
+    timeout: float | None = DEFAULT_TIMEOUT
 
 
 def _listed(roles: Mapping[str, Role]) -> list[dict[str, Any]]:

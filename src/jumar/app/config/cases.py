@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from jumar.app.config.config import Count, PythonName
 from jumar.app.config.tables import Seconds
 from jumar.cases.settings import MARKER, SEPARATOR
-from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_ORDER
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_FAILURES, DEFAULT_MAX_ITERS, DEFAULT_ORDER, DEFAULT_TIMEOUT, ContinueFrom
 
 __all__ = [
     "CaseConfig",
@@ -40,8 +40,8 @@ class RunConfig(_Section):
 
     run_id: str | None = None
     output_root: str | None = None
-    max_iters: Count = 5
-    continue_from: Literal["previous", "best"] = "previous"
+    max_iters: Count = DEFAULT_MAX_ITERS
+    continue_from: ContinueFrom = "previous"
     carry_forward: bool = True
     select_best: bool = True
     workdir: str = "."
@@ -97,7 +97,7 @@ class StepConfig(_Section):
     builtin: str | None = None
     inputs: list[Text] = Field(default_factory=list)
     outputs: list[Text] = Field(default_factory=list)
-    timeout: Seconds = 1800
+    timeout: Seconds = DEFAULT_TIMEOUT
 
     @model_validator(mode="after")
     def _one_program(self) -> Self:
@@ -121,7 +121,7 @@ class StopConfig(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     max_seconds: Seconds | None = None
-    consecutive_failures: Count = 3
+    consecutive_failures: Count = DEFAULT_FAILURES
 
     @model_validator(mode="after")
     def _numbers(self) -> Self:

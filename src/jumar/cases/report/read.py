@@ -343,15 +343,17 @@ def _difference(best: CaseIteration | None, other: CaseIteration | None) -> Mapp
 
 def paid_for(steps: Sequence[StepRecord]) -> Paid:
     """Return what ``steps`` used."""
-    seconds = [step.seconds for step in steps if step.seconds is not None]
-    costs = [step.usage.token_cost_usd for step in steps if step.usage.token_cost_usd is not None]
-    tokens = [step.usage.tokens_used for step in steps if step.usage.tokens_used is not None]
-    return Paid(
-        step_runs=len(steps),
-        seconds=math.fsum(seconds) if seconds else None,
-        cost_usd=math.fsum(costs) if costs else None,
-        cost_reported=len(costs),
-        tokens=sum(tokens) if tokens else None,
+    return _sum(
+        [
+            Paid(
+                step_runs=1,
+                seconds=step.seconds,
+                cost_usd=step.usage.token_cost_usd,
+                cost_reported=int(step.usage.token_cost_usd is not None),
+                tokens=step.usage.tokens_used,
+            )
+            for step in steps
+        ]
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -113,7 +114,7 @@ def run_command(**given: Any) -> int:
 
 
 def _request(given: Mapping[str, Any]) -> CasesRequest:
-    from jumar.app.run_cases import cases_request
+    from jumar.app.run_cases import CasesRequest, cases_request
 
     bases = dict(given["bases"])
     for role, option in (("ckg", "base_ckg"), ("fix_db", "base_fix_db")):
@@ -126,28 +127,16 @@ def _request(given: Mapping[str, Any]) -> CasesRequest:
     for name in ("accuracy", "overall", "chain"):
         if given[f"stop_{name}"] is not None:
             thresholds[name] = given[f"stop_{name}"]
-    taken = (
-        "run_id",
-        "resume",
-        "start_from_scratch",
-        "max_iters",
-        "max_seconds",
-        "select_best",
-        "carry_forward",
-        "continue_from",
-    )
-    dry = ("dry_run", "dry_run_stop_iter", "dry_run_scores")
-    return cases_request(
-        given["config"],
-        output_root=given["output_root"],
-        root=given["root"],
-        cases=tuple(sorted(set(given["cases"]))),
-        base_paths={role: Path(file) for role, file in bases.items()},
-        thresholds=thresholds,
-        order=given["best_order"],
-        tiebreak=given["best_tiebreak"],
-        **{name: given[name] for name in (*taken, *dry)},
-    )
+    options = {each.name: given[each.name] for each in fields(CasesRequest) if each.name in given}
+    options |= {
+        "root": given["root"],
+        "cases": tuple(sorted(set(given["cases"]))),
+        "base_paths": {role: Path(file) for role, file in bases.items()},
+        "thresholds": thresholds,
+        "order": given["best_order"],
+        "tiebreak": given["best_tiebreak"],
+    }
+    return cases_request(**options)
 
 
 def _score(name: str, text: str) -> float:
