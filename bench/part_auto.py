@@ -21,7 +21,7 @@ from jumar.judging.auto.escalation import side_of
 from jumar.judging.cheap.scoring import Reading
 from jumar.learning.proof.evidence import evidence, fit_baselines
 from jumar.learning.proof.split import split_items
-from jumar.learning.scorecard import fit_scorecard
+from jumar.learning.scorecard.fit import fit_scorecard
 from jumar.learning.targets import Target
 
 SEEDS = int(os.environ.get("JUMAR_AUTO_SEEDS", "5"))

@@ -32,7 +32,7 @@ from jumar.learning.proof.controls import (
     shuffled,
     words_apart,
 )
-from jumar.learning.scorecard import fit_scorecard
+from jumar.learning.scorecard.fit import fit_scorecard
 from jumar.learning.targets import Target, targets_of
 
 SEEDS = int(os.environ.get("JUMAR_CONTROL_SEEDS", "20"))

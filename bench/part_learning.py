@@ -24,11 +24,12 @@ from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.storage import load_pattern_set
 from jumar.learning.learner import PATTERNS as PATTERNS_FILE
 from jumar.learning.learner import Learner, write_set
+from jumar.learning.proposals.proposing import by_terms
 from jumar.learning.run.data import LearnData, read_learning_items, split_of
 from jumar.learning.run.files import publish
-from jumar.learning.run.model import LearnRequest
-from jumar.learning.run.proposers import proposer_of
-from jumar.learning.scorecard import FitSettings, fit_scorecard
+from jumar.learning.run.request import LearnRequest
+from jumar.learning.scorecard.fit import fit_scorecard
+from jumar.learning.scorecard.pool import FitSettings
 from jumar.model.protocols import StepContext
 
 ITEMS, PATTERNS, AIM = 10_000, 2_000, 10.0
@@ -82,7 +83,7 @@ def _iteration(directory: Path, items: list[Item], scores: list[float], proposal
         split=split_of(request, read),
         judge=judge,
         made=MADE,
-        proposer=proposer_of(request, judge, read),
+        proposer=by_terms,
         stop=lambda: False,
         halt=lambda: None,
     )

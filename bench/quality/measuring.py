@@ -17,9 +17,10 @@ import numpy as np
 from jumar.judging import Item
 from jumar.judging.tracking.agreement import spearman
 from jumar.judging.tracking.intervals import bootstrap
-from jumar.learning.making import probe_set
 from jumar.learning.proof.probes import ProbeReport
-from jumar.learning.scorecard import FitSettings, ScorecardFit, fit_scorecard
+from jumar.learning.scorecard.fit import ScorecardFit, fit_scorecard
+from jumar.learning.scorecard.pool import FitSettings
+from jumar.learning.set_building import probe_set
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 SETS: Mapping[str, Callable[[list[float]], float]] = {

@@ -19,8 +19,8 @@ from jumar.core.codec import Fields
 from jumar.errors import StoreDamagedError
 from jumar.judging.items.item import Item
 from jumar.judging.models import ExpensiveModeResult
-from jumar.learning.known import read_known
 from jumar.learning.proof.split import FOLDS
+from jumar.learning.state import read_known
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import IterationView, Judgement, LearnedSoFar
 

@@ -16,7 +16,7 @@ from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.patterns.storage import serialised
 from jumar.learning.proof.split import split_items
 from jumar.learning.run.holdout_access import FILE, count_look, looks_made
-from jumar.learning.run.prove_request import ProveRequest, remember
+from jumar.learning.run.request import ProveRequest, remember
 from jumar.learning.targets import Target
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

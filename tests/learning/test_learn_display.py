@@ -10,7 +10,7 @@ from report_samples import record
 
 from jumar.cli.learn.display import LearningDisplay, SilentLearning, learning_words
 from jumar.judging.models import ExpensiveModeResult
-from jumar.learning.report.progress import Progress
+from jumar.learning.report.view import Progress
 from jumar.loop.events.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted
 from jumar.model import IterationRecord, ScoreReading, StopRules
 from jumar.model.attempts import Spend

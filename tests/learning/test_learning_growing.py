@@ -8,7 +8,7 @@ import pytest
 
 from jumar.judging.items.item import Item
 from jumar.judging.models import ExpensiveModeResult
-from jumar.learning.growing import Gathered, Seen, gather, shortened
+from jumar.learning.online import Gathered, Seen, gather, shortened
 from jumar.learning.proof.split import FOLDS, group_key
 
 

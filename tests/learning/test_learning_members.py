@@ -13,8 +13,8 @@ from learn_items import BAD, GOOD, WORDS, judged_items
 from jumar.judging import Item
 from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.proposed import as_pattern
-from jumar.learning.ledger import Ledger
-from jumar.learning.proof.members import members_of, sealed_tests
+from jumar.learning.proof.support import members_of, sealed_tests
+from jumar.learning.state import Ledger
 from jumar.learning.targets import Target
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

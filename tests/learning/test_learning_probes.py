@@ -12,10 +12,9 @@ from learning_kit import planted_targets, set_of
 from jumar.judging import CheapModeEvaluator, Item, Story, Unscored, builtin_rubric
 from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.models import PatternSet, PatternV2
-from jumar.learning.making import probe_set
 from jumar.learning.proof.attacks import ATTACKS, CHUNK, stuffings
-from jumar.learning.proof.probes import PROBES, Cheat, ProbeReport, cheat_of, good_phrases, probe, probed
-from jumar.learning.proposals.matching import text_that_fires
+from jumar.learning.proof.probes import PROBES, Cheat, ProbeReport, cheat_of, good_phrases, probe, probed, text_that_fires
+from jumar.learning.set_building import probe_set
 
 TEXT = "The user can pay by card. It saves a minute! Nobody has to wait?"
 ITEMS = [Item(f"i{number}", f"{TEXT} Number {number} is last.", group=f"g{number // 2}") for number in range(60)]

@@ -10,8 +10,7 @@ import pytest
 
 from jumar.judging.patterns import PatternProposal, PatternSet, PatternV2
 from jumar.learning import RECOVERY_ACTIONS, LearnParameters, LearnState, RecoveryMeans, detect_divergence, execute_recovery
-from jumar.learning.recovery import ACTIONS, NOT_OFFERED, recovery_key
-from jumar.learning.weights import correlated
+from jumar.learning.recovery import ACTIONS, NOT_OFFERED, correlated, recovery_key
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 TEXTS = ["saves time", "saves money", "quick hack", "nothing"]

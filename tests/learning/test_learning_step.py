@@ -18,15 +18,13 @@ from jumar.judging.history import detect_divergence
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
-from jumar.learning.known import PREDICTIONS, Known, read_known, write_known
 from jumar.learning.learner import DIMENSIONS, PATTERNS, LearnerScorer, write_set
-from jumar.learning.makers import AdditiveMaker, Made, Maker, ScorecardMaker, cheap_scores
-from jumar.learning.making import final_set, with_proposals
-from jumar.learning.material import Asked, Material, Proposer, Proposing
+from jumar.learning.material import Asked, Made, Maker, Material, Proposer, Proposing
 from jumar.learning.proof.probes import ProbeReport, ProbeResult
 from jumar.learning.proof.split import split_items
 from jumar.learning.proposals.proposing import propose_all
-from jumar.learning.state import LearnParameters, pattern_hash
+from jumar.learning.set_building import AdditiveMaker, ScorecardMaker, cheap_scores, final_set, with_proposals
+from jumar.learning.state import PREDICTIONS, Known, LearnParameters, pattern_hash, read_known, write_known
 from jumar.learning.step import begin, diverging, learn_once
 from jumar.learning.targets import Target
 

@@ -14,17 +14,15 @@ from commands import CONTROL, call
 from learn_items import GOOD, judged_items, write_items
 from report_samples import HOSTILE
 
-from jumar.learning.report.course import best_text, converged_text, course_rows, lost_lines, stop_words
+from jumar.learning.report.course import Totals, best_text, converged_text, course_rows, lost_lines, stop_words
 from jumar.learning.report.decisions import Decided, Decisions, points_text, recovery_text
 from jumar.learning.report.document import render_json
 from jumar.learning.report.html import render_html
 from jumar.learning.report.markdown import render_markdown
 from jumar.learning.report.plot import NARROW, WIDE, course_plot
-from jumar.learning.report.progress import Progress, render_progress
 from jumar.learning.report.reasons import features, phrases, set_text
-from jumar.learning.report.totals import Totals
 from jumar.learning.report.verdict import checks, lead, next_steps, noise_text, paid_text, quality_text, verdict_lines
-from jumar.learning.report.view import LearningReport
+from jumar.learning.report.view import LearningReport, Progress, render_progress
 from jumar.learning.run.read import read_report
 
 ROLLED: dict[str, Any] = {

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, false_discovery_control
 
 from jumar.errors import FormatTooNewError, StoreDamagedError
-from jumar.learning.ledger import Ledger, LedgerEntry
 from jumar.learning.proof.support import Firing, ledger_entries, support
+from jumar.learning.state import Ledger, LedgerEntry
 
 KINDS: list[Literal["good", "bad"]] = ["good", "bad"]
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item
 from jumar.judging.patterns import PatternSet, PatternV2
 from jumar.judging.tracking.agreement import spearman
-from jumar.learning.scorecard import FitSettings, ScorecardFit, fit_scorecard
+from jumar.learning.scorecard.fit import ScorecardFit, fit_scorecard
+from jumar.learning.scorecard.pool import FitSettings
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = ["alpha", "beta", "gamma", "delta", "omega", "stone", "river", "cloud", "ember", "field", "the", "of", "and", "to"]

@@ -16,11 +16,13 @@ from jumar.judging import CheapModeEvaluator, Item, Unscored
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.scorecard import AppliedScorecard
 from jumar.judging.patterns import PatternSet, PatternV2
-from jumar.learning.making import probe_set
 from jumar.learning.proof import probes
 from jumar.learning.proof.attacks import WORD_CHOICE
-from jumar.learning.scorecard import FitSettings, ScorecardFit, fit_scorecard, gaming
+from jumar.learning.scorecard import gaming
 from jumar.learning.scorecard.cells import solve
+from jumar.learning.scorecard.fit import ScorecardFit, fit_scorecard
+from jumar.learning.scorecard.pool import FitSettings
+from jumar.learning.set_building import probe_set
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = ["alpha", "beta", "gamma", "delta", "stone", "river", "cloud", "ember", "field", "the", "of", "and", "to", "we", "they"]

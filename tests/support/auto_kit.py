@@ -18,7 +18,7 @@ from jumar.judging.patterns import PatternSet
 from jumar.judging.patterns.calibration import Curve, Scorecard
 from jumar.judging.patterns.storage import serialised
 from jumar.learning.proof.split import split_items
-from jumar.learning.run.prove_request import ProveRequest, remember
+from jumar.learning.run.request import ProveRequest, remember
 from jumar.learning.targets import Target
 
 EFFECTS = {"velvet": 1.2, "rust": -1.2}

@@ -17,8 +17,8 @@ from jumar import topk
 from jumar.app.evaluate import CheapEvaluation
 from jumar.app.run_cases import CasesResult
 from jumar.judging.results.judged_model import JudgedEvaluation
-from jumar.learning.run.model import LearnResult
 from jumar.learning.run.prove import Proving
+from jumar.learning.run.request import LearnResult
 from jumar.loop import ranking
 from jumar.loop.engine.outcome import LoopOutcome
 from jumar.topk.config import ElbowSelectionConfig

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from jumar.judging.patterns.keywords import extract_keywords
     from jumar.learning.calls import evaluate_auto, learn, prove, verify_proof
     from jumar.learning.proposals.asking import Asked, ask_for_proposals
-    from jumar.learning.proposals.candidates import GapItem, gap_items, propose
-    from jumar.learning.proposals.from_gap import learn_from_gap
+    from jumar.learning.proposals.candidates import learn_from_gap, propose
     from jumar.learning.recovery import RECOVERY_ACTIONS, Recovery, RecoveryMeans, execute_recovery
     from jumar.learning.regression import GapChange, Regression, Scored, attribute_gap_change, check_change
     from jumar.learning.state import KnownSet, LearnParameters, LearnState
+    from jumar.learning.targets import GapItem, gap_items
 
 __all__ = [
     "RECOVERY_ACTIONS",
@@ -53,7 +53,7 @@ __all__ = [
 _ELSEWHERE = {
     "Asked": "proposals.asking",
     "GapChange": "regression",
-    "GapItem": "proposals.candidates",
+    "GapItem": "targets",
     "KnownSet": "state",
     "LearnParameters": "state",
     "LearnState": "state",
@@ -72,10 +72,10 @@ _ELSEWHERE = {
     "evaluate_auto": "calls",
     "execute_recovery": "recovery",
     "extract_keywords": "jumar.judging.patterns.keywords",
-    "gap_items": "proposals.candidates",
+    "gap_items": "targets",
     "is_stable": "jumar.judging.history",
     "learn": "calls",
-    "learn_from_gap": "proposals.from_gap",
+    "learn_from_gap": "proposals.candidates",
     "propose": "proposals.candidates",
     "prove": "calls",
     "verify_proof": "calls",

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from jumar.judging.proofs import Proof
     from jumar.judging.results.auto_model import AutoEvaluation
     from jumar.learning.proof.make import Verification
-    from jumar.learning.run.model import LearnResult, Proposer
     from jumar.learning.run.prove import Proving
+    from jumar.learning.run.request import LearnResult, Proposer
     from jumar.model.budget.prices import Prices
 
 __all__ = ["AnyPath", "Asking", "asking_settings", "evaluate_auto", "learn", "named_fields", "prove", "verify_proof"]
@@ -82,7 +82,7 @@ def learn(
     :class:`jumar.errors.ConfigError` for an option that is out of range.
     """
     from jumar.learning.run.learn import learn as run
-    from jumar.learning.run.model import LearnRequest
+    from jumar.learning.run.request import LearnRequest
     from jumar.processes.control import StopSwitch
 
     settings, prices = asking_settings(asking, explain=reasons)
@@ -122,7 +122,7 @@ def prove(output: AnyPath, *, max_cost: float | None = None, extra_look: bool = 
     something else.
     """
     from jumar.learning.run.prove import prove as run
-    from jumar.learning.run.prove_request import ProveRequest, recall
+    from jumar.learning.run.request import ProveRequest, recall
 
     known = recall(Path(output))
     if not known:

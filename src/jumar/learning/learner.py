@@ -1,6 +1,6 @@
 """The learning run as a loop of the engine: its generator is an iteration of learning, its score what the test items say.
 
-The working directory holds ``patterns.json`` and the files of :mod:`jumar.learning.known`; whatever else an iteration leaves for
+The working directory holds ``patterns.json`` and the files of :mod:`jumar.learning.state`; whatever else an iteration leaves for
 people is published beside it and follows from those.
 """
 
@@ -24,9 +24,8 @@ from jumar.judging.patterns.models import PatternSet
 from jumar.judging.patterns.storage import load_pattern_set, serialised
 from jumar.judging.patterns.versions import PatternStore
 from jumar.judging.tracking.agreement import spearman
-from jumar.learning.known import LEDGER, PREDICTIONS, STATE, Known, read_known, write_known
 from jumar.learning.material import Material
-from jumar.learning.state import pattern_hash
+from jumar.learning.state import LEDGER, PREDICTIONS, STATE, Known, pattern_hash, read_known, write_known
 from jumar.learning.step import Learned, begin, learn_once
 from jumar.model.checks import CheckResult
 from jumar.model.judgement import Judgement

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from jumar.judging.cheap.evaluator import RubricChoice
 from jumar.judging.cheap.features import FeatureMemo
 from jumar.judging.history import FEWEST_ITERATIONS
-from jumar.judging.patterns.models import PatternProposal, PatternSet
-from jumar.learning.makers import Maker
+from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.learning.proof.split import Round, Split, group_key
-from jumar.learning.proposals.candidates import GapItem
-from jumar.learning.targets import Target, noise_of
+from jumar.learning.state import Known
+from jumar.learning.targets import GapItem, Target, noise_of
 
-if TYPE_CHECKING:
-    from jumar.learning.known import Known
-
-__all__ = ["Asked", "Material", "Profile", "Proposer", "Proposing"]
+__all__ = ["Asked", "Made", "Maker", "Material", "Profile", "Proposer", "Proposing"]
 
 Profile = Literal["evidence", "seed"]
 
@@ -56,6 +52,26 @@ class Proposer(Protocol):
     """Proposes patterns for large gaps, from the items that it is given and nothing else."""
 
     def __call__(self, asked: Asked) -> Proposing: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A set, and a prediction of each item that it was made from, by its id: out of fold where something was fitted.
+
+    ``report`` says how it was fitted, empty where nothing was.
+    """
+
+    patterns: PatternSet
+    predictions: Mapping[str, float]
+    report: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Maker(Protocol):
+    """Makes a set from ``targets``. ``base`` is the set so far; ``candidates`` have to earn their weight."""
+
+    def make(
+        self, targets: Sequence[Target], base: PatternSet, candidates: Sequence[PatternV2], *, learning_rate: float = 1.0
+    ) -> Made: ...
 
 
 @dataclass(frozen=True, kw_only=True)

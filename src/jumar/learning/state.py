@@ -1,23 +1,49 @@
-"""What the learner remembers between two iterations: its patterns, what is proposed, how it went, and how bold it is.
+"""What a learning run remembers between iterations: ``state.json``, ``ledger.json`` and ``predictions.json``, and their values.
 
-Values that are never changed: an iteration, a recovery action or a rollback returns another one.
+Values are never changed: an iteration, a recovery action or a rollback returns another one.
+
+The ledger holds every test of a proposal that was ever made. Somebody who tries two thousand phrases finds a hundred that "work"
+at 5 %, so what is called supported is decided over all tests together, the failed ones included. The method is that of Benjamini
+and Yekutieli (2001): patterns fire on the same items and are scored by the same readings, so that their p-values depend on each
+other in unknown ways, and this method holds whatever the dependence.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Final, Self
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, Self, cast
 
-from jumar.core.text import escape
+from jumar.core.files import replace_file
+from jumar.core.text import escape, json_rows
 from jumar.errors import FormatTooNewError, StoreDamagedError
 from jumar.judging.digests import patterns_digest
 from jumar.judging.models import IterationMetrics
-from jumar.judging.patterns.models import PatternProposal, PatternSet
+from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
+from jumar.judging.patterns.proposed import as_pattern
 from jumar.judging.patterns.provisional import ValidationRule
 
-__all__ = ["FORMAT", "KnownSet", "LearnParameters", "LearnState", "pattern_hash"]
+__all__ = [
+    "FALSE_DISCOVERY_RATE",
+    "FORMAT",
+    "LEDGER",
+    "PREDICTIONS",
+    "STATE",
+    "Known",
+    "KnownSet",
+    "LearnParameters",
+    "LearnState",
+    "Ledger",
+    "LedgerEntry",
+    "Line",
+    "pattern_hash",
+    "read_known",
+    "write_known",
+]
 
 FORMAT: Final = 1
 MOST_VERSIONS: Final = 8
@@ -170,3 +196,211 @@ def _latest(versions: tuple[KnownSet, ...]) -> tuple[KnownSet, ...]:
     best = min(tried, key=lambda one: one.abs_gap or 0.0, default=None)
     kept = versions[-MOST_VERSIONS:]
     return kept if best is None or any(one is best for one in kept) else (best, *kept[1:])
+
+
+FALSE_DISCOVERY_RATE: Final = 0.05
+"""Share of wrong ones that is expected among those that are called supported, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """One test of one proposal, on items that it was not proposed from.
+
+    ``p_value`` is one-sided, in the direction of the pattern's type. ``items`` were tested and ``fired`` of them had the pattern;
+    ``coverage`` is fired / items. ``precision`` is the share of the items it fired on that lie on its side of the median of all
+    tested, ties counting half; None when it never fired. Errors: ValueError out of range.
+    """
+
+    id: str
+    iteration: int
+    p_value: float
+    items: int
+    fired: int
+    precision: float | None
+
+    def __post_init__(self) -> None:
+        known = (
+            ("p_value", 0 < self.p_value <= 1, "above 0 and at most 1"),
+            ("items", 0 <= self.fired <= self.items, "as many as fired or more"),
+            ("precision", self.precision is None or 0 <= self.precision <= 1, "from 0 to 1, or none"),
+        )
+        for name, holds, wanted in known:
+            if not holds:
+                raise ValueError(f"{name} = {getattr(self, name)} should be {wanted}")
+
+    @property
+    def coverage(self) -> float:
+        return self.fired / self.items if self.items else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All tests in the order in which they were made. There is no way to take one out."""
+
+    entries: tuple[LedgerEntry, ...] = ()
+
+    def added(self, entries: Iterable[LedgerEntry]) -> Ledger:
+        """Return the ledger with more tests at its end."""
+        return Ledger((*self.entries, *entries))
+
+    def adjusted(self) -> tuple[float, ...]:
+        """Return the adjusted p-value of every test: the false-discovery rate at which it would just be called supported."""
+        if not self.entries:
+            return ()
+        stats: Any = import_module("scipy.stats")
+        adjusted = stats.false_discovery_control([one.p_value for one in self.entries], method="by")
+        return tuple(min(1.0, float(one)) for one in adjusted)
+
+    def supported(self, rate: float = FALSE_DISCOVERY_RATE) -> frozenset[str]:
+        """Return the ids of the proposals with a test that survives, all tests ever made being counted."""
+        return frozenset(one.id for one, value in zip(self.entries, self.adjusted(), strict=True) if value <= rate)
+
+    def latest(self) -> dict[str, LedgerEntry]:
+        """Return the last test of each proposal, by its id."""
+        return {one.id: one for one in self.entries}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON: ``format``, ``method`` and the entries."""
+        return {"format": FORMAT, "method": "by", "entries": [asdict(one) for one in self.entries]}
+
+    @classmethod
+    def from_json(cls, data: Any, where: str = "the ledger") -> Ledger:
+        """Return the ledger that :meth:`to_json` gave, as the value or as JSON text.
+
+        Errors: :class:`jumar.errors.StoreDamagedError` that names ``where`` and the entry,
+        :class:`jumar.errors.FormatTooNewError`.
+        """
+        try:
+            found = json.loads(data) if isinstance(data, str | bytes) else data
+            document = cast("dict[str, Any]", dict(found))
+            if isinstance(document.get("format"), int) and document["format"] > FORMAT:
+                raise FormatTooNewError(
+                    f"{escape(where)}: format {document['format']}; this jumar reads up to {FORMAT}, update it"
+                )
+            rows = list(document["entries"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreDamagedError(
+                f"{escape(where)} is damaged ({escape(str(error))[:100]}); restore it from a backup"
+            ) from None
+        return cls(tuple(_entry(row, f"{where}, entry {number}") for number, row in enumerate(rows, start=1)))
+
+
+def _entry(row: Any, where: str) -> LedgerEntry:
+    try:
+        precision = row["precision"]
+        made = LedgerEntry(
+            id=str(row["id"]),
+            iteration=int(row["iteration"]),
+            p_value=float(row["p_value"]),
+            items=int(row["items"]),
+            fired=int(row["fired"]),
+            precision=None if precision is None else float(precision),
+        )
+        if math.isnan(made.p_value):
+            raise ValueError("p_value is not a number")  # noqa: TRY301 - one message for all of them
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreDamagedError(f"{escape(where)} is damaged ({escape(str(error))[:100]}); restore it from a backup") from None
+    return made
+
+
+STATE: Final = "state.json"
+LEDGER: Final = "ledger.json"
+PREDICTIONS: Final = "predictions.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One way through the open items: a set that was made without some of them, so that those can test it.
+
+    ``candidates`` were proposed from the items that it was made from, and may be in the set; ``tried`` are the ids of all that
+    ever were. ``predictions`` are of those items, by id.
+    """
+
+    patterns: PatternSet
+    candidates: tuple[PatternV2, ...] = ()
+    tried: tuple[str, ...] = ()
+    predictions: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "patterns": self.patterns.model_dump(mode="json"),
+            "candidates": [one.model_dump(mode="json") for one in self.candidates],
+            "tried": list(self.tried),
+            "predictions": dict(self.predictions),
+        }
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Line:
+        return cls(
+            patterns=PatternSet.model_validate(found["patterns"]),
+            candidates=tuple(PatternV2.model_validate(one) for one in found["candidates"]),
+            tried=tuple(str(one) for one in found["tried"]),
+            predictions={str(name): float(score) for name, score in found["predictions"].items()},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The learner's state, the ledger of all tests, and what can be believed of the set.
+
+    ``lines`` are one for each round of the split, in their order. ``own`` are the predictions of the set itself for the items
+    that it was made from; ``tested`` those of the test items, each by a set that did not see it: the figures of an iteration.
+    ``stopped`` is why there is nothing more to be learned, empty while there may be.
+    """
+
+    state: LearnState
+    ledger: Ledger = field(default_factory=Ledger)
+    lines: tuple[Line, ...] = ()
+    own: Mapping[str, float] = field(default_factory=dict[str, float])
+    tested: Mapping[str, float] = field(default_factory=dict[str, float])
+    stopped: str = ""
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """The ids of everything that was ever proposed for the set itself."""
+        return tuple(as_pattern(one).id for one in self.state.proposals)
+
+
+def write_known(known: Known, directory: Path) -> None:
+    """Write the three files below ``directory``, each whole. Errors: :class:`jumar.errors.StoreWriteError`."""
+    predictions = {
+        "format": FORMAT,
+        "tested": dict(known.tested),
+        "own": dict(known.own),
+        "stopped": known.stopped,
+        "lines": [one.to_json() for one in known.lines],
+    }
+    documents = {STATE: known.state.to_json(), LEDGER: known.ledger.to_json(), PREDICTIONS: predictions}
+    for name, document in documents.items():
+        replace_file(directory / name, json_rows(document).encode("utf-8", "surrogatepass"))
+
+
+def read_known(directory: Path) -> Known:
+    """Return what :func:`write_known` wrote. Errors: :class:`jumar.errors.StoreDamagedError` that names the file."""
+    state = LearnState.from_json(_read_object(directory / STATE), str(directory / STATE))
+    ledger = Ledger.from_json(_read_object(directory / LEDGER), str(directory / LEDGER))
+    path = directory / PREDICTIONS
+    found = _read_object(path)
+    try:
+        return Known(
+            state=state,
+            ledger=ledger,
+            lines=tuple(Line.from_json(one) for one in found["lines"]),
+            own={str(name): float(score) for name, score in found["own"].items()},
+            tested={str(name): float(score) for name, score in found["tested"].items()},
+            stopped=str(found["stopped"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreDamagedError(f"{escape(str(path))} is damaged: {escape(str(error))[:100]}") from None
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise StoreDamagedError(f"{escape(str(path))} is gone; run `jumar learn` again with --output of another folder") from None
+    except ValueError as error:
+        raise StoreDamagedError(f"{escape(str(path))} is damaged: {escape(str(error))[:100]}") from None
+    if not isinstance(found, dict):
+        raise StoreDamagedError(f"{escape(str(path))} is damaged: it holds no object")
+    return cast("dict[str, Any]", found)

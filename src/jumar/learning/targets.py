@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jumar.core.text import escape
@@ -13,7 +13,7 @@ from jumar.judging.asking.summary import Result
 from jumar.judging.items.item import Item
 from jumar.judging.models import ExpensiveModeResult
 
-__all__ = ["Target", "noise_of", "target_of", "targets_of"]
+__all__ = ["GapItem", "Target", "gap_items", "noise_of", "target_of", "targets_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +77,49 @@ def targets_of(items: Sequence[Item], results: Iterable[Result]) -> list[Target]
 def noise_of(targets: Iterable[Target]) -> JudgeNoise | None:
     """Return the judge's own repeat noise over targets; None where every item was read once."""
     return judge_noise(one.readings for one in targets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapItem:
+    """A learn item with both judges' scores, from 1 to 5. ``noise`` is how far two readings of the judge differ, in points."""
+
+    id: str
+    text: str
+    expensive: float
+    cheap: float
+    noise: float = 0.0
+    strengths: tuple[str, ...] = ()
+    weaknesses: tuple[str, ...] = ()
+    reasoning: str = ""
+    group: str | None = None
+
+    @property
+    def gap(self) -> float:
+        """Expensive - cheap: above 0 where the cheap judge was too strict."""
+        return self.expensive - self.cheap
+
+    def is_large(self, threshold: float) -> bool:
+        """Return whether the gap is over the threshold and over the judge's own noise."""
+        return abs(self.gap) > max(threshold, self.noise)
+
+
+def gap_items(targets: Iterable[Target], cheap: Mapping[str, float], *, noise: float = 0.0) -> list[GapItem]:
+    """Return the targets that the cheap judge scored too, ``cheap`` by id, in their order.
+
+    ``noise`` is the judge's noise over all items; of an item that was read several times its own counts where it is larger.
+    """
+    return [
+        GapItem(
+            id=one.item.id,
+            text=one.item.text,
+            expensive=one.score,
+            cheap=cheap[one.item.id],
+            noise=max(noise, one.noise or 0.0),
+            strengths=one.strengths,
+            weaknesses=one.weaknesses,
+            reasoning=one.reasoning,
+            group=one.group,
+        )
+        for one in targets
+        if one.item.id in cheap
+    ]

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from jumar.judging.items.item import Item
     from jumar.judging.models import IterationMetrics
     from jumar.judging.rubric import StoryRubric, TextRubric
-    from jumar.learning.growing import Gathered, Seen
-    from jumar.learning.known import Known
     from jumar.learning.material import Material
+    from jumar.learning.online import Gathered, Seen
+    from jumar.learning.state import Known
     from jumar.learning.step import Learned
     from jumar.loop.store.integrity.trust import Trust
 
@@ -121,7 +121,7 @@ class LoopLearning:
         return learned
 
     def _learn(self, context: StepContext, items: Sequence[Item], results: Sequence[Result]) -> LearnedSoFar:
-        from jumar.learning.growing import gather
+        from jumar.learning.online import gather
 
         own = context.log_directory / self._folder
         _write_verdicts(own / VERDICTS, items, results)
@@ -188,7 +188,7 @@ class LoopLearning:
 
     def _seen(self, context: StepContext, own: Path) -> list[Seen]:
         """Return the verdicts of the newest iterations, the oldest first: as many as a step may learn from."""
-        from jumar.learning.growing import MOST
+        from jumar.learning.online import MOST
 
         found = [_read_verdicts(own / VERDICTS, context.iteration)]
         for number in self._earlier(context):
@@ -200,7 +200,7 @@ class LoopLearning:
     # -------------------------------------------------------------------------------------------------- the step
 
     def _step(self, context: StepContext, gathered: Gathered, before: _Before | None, sizes: LearnedSoFar) -> LearnedSoFar:
-        from jumar.learning.growing import iteration_metrics
+        from jumar.learning.online import iteration_metrics
         from jumar.learning.step import converged, learn_once
 
         material = self._material(context, gathered, sizes.profile)
@@ -230,9 +230,9 @@ class LoopLearning:
         )
 
     def _material(self, context: StepContext, gathered: Gathered, profile: str) -> Material:
-        from jumar.learning.makers import AdditiveMaker, ScorecardMaker
         from jumar.learning.material import Material
-        from jumar.learning.run.proposers import by_terms
+        from jumar.learning.proposals.proposing import by_terms
+        from jumar.learning.set_building import AdditiveMaker, ScorecardMaker
 
         made = self._made(context)
         stories = all(one.item.story is not None for one in gathered.targets)
@@ -261,8 +261,8 @@ class LoopLearning:
     def _known(self, material: Material, before: _Before | None) -> Known:
         from jumar.judging.patterns.models import PatternSet
         from jumar.judging.patterns.storage import load_pattern_set
-        from jumar.learning.growing import taken_up
-        from jumar.learning.known import read_known
+        from jumar.learning.online import taken_up
+        from jumar.learning.state import read_known
         from jumar.learning.step import begin
 
         if before is not None:
@@ -280,8 +280,8 @@ class LoopLearning:
         profile: str,
     ) -> None:
         """Write what was learned; the summary last, because where it is the rest is."""
-        from jumar.learning.known import write_known
         from jumar.learning.learner import write_set
+        from jumar.learning.state import write_known
 
         folder = context.log_directory / self._folder / LEARNED
         with as_write_error("create", folder):
@@ -302,7 +302,7 @@ class LoopLearning:
 
 def _write_verdicts(path: Path, items: Sequence[Item], results: Sequence[Result]) -> None:
     from jumar.judging.models import ExpensiveModeResult
-    from jumar.learning.growing import shortened
+    from jumar.learning.online import shortened
 
     by_id = {one.story_id: shortened(one) for one in results if isinstance(one, ExpensiveModeResult)}
     lines: list[str] = []
@@ -319,7 +319,7 @@ def _read_verdicts(path: Path, iteration: int) -> list[Seen]:
     """Return the verdicts of an iteration; none where it kept none, as those before the loop learned."""
     from jumar.judging.items.item import Item
     from jumar.judging.models import ExpensiveModeResult, Story
-    from jumar.learning.growing import Seen
+    from jumar.learning.online import Seen
 
     found: list[Seen] = []
     try:

@@ -142,7 +142,7 @@ def _from_the_run(options: Mapping[str, Any]) -> Mapping[str, Any]:
     A judge on file is none of them: it has no verdict of new items.
     """
     from jumar.app.evaluate import check_mode
-    from jumar.learning.run.prove_request import recall
+    from jumar.learning.run.request import recall
 
     if options["proof"] is not None:
         folder = options["proof"].absolute().parent

@@ -14,7 +14,7 @@ from jumar.core.rendering.figures import dollars
 from jumar.core.text import cut, escape, plural
 from jumar.judging.report.numbers import number
 from jumar.learning.report.decisions import recovery_words, rollback_words
-from jumar.learning.report.progress import Progress
+from jumar.learning.report.view import Progress
 from jumar.loop.events.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
 from jumar.model import IterationRecord
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jumar.judging.proofs import Proof
     from jumar.learning.proof.make import Verification
     from jumar.learning.run.prove import Proving
-    from jumar.learning.run.prove_request import ProveRequest
+    from jumar.learning.run.request import ProveRequest
 
 __all__ = ["prove_command"]
 
@@ -82,7 +82,7 @@ def prove_command(output: Path | None, proof: Path | None, *, as_json: bool, qui
 def _request(output: Path, fields: Mapping[str, str], options: Mapping[str, Any]) -> ProveRequest:
     """Return what was asked when the set was learned, with what is given now before it."""
     from jumar.judging.judges.spec import judge_settings
-    from jumar.learning.run.prove_request import ProveRequest, recall
+    from jumar.learning.run.request import ProveRequest, recall
 
     known = recall(output)
     asked = recalled(known, options)
@@ -159,7 +159,7 @@ def _between(interval: list[float] | None) -> str:
 def _verify(path: Path, fields: Mapping[str, str], options: Mapping[str, Any], *, as_json: bool, quiet: bool) -> int:
     from jumar.judging.proofs import stale_reasons
     from jumar.learning.run.prove import verify_file
-    from jumar.learning.run.prove_request import recall
+    from jumar.learning.run.request import recall
 
     beside: Mapping[str, str] = {} if fields else recall(path.parent).get("fields", {})  # a proof that lies where it was learned
     proof, found = verify_file(

@@ -15,7 +15,7 @@ from jumar.errors import ConfigError
 from jumar.processes.control import StopSwitch
 
 if TYPE_CHECKING:
-    from jumar.learning.run.model import LearnRequest
+    from jumar.learning.run.request import LearnRequest
 
 __all__ = ["run_command"]
 
@@ -105,7 +105,7 @@ def run_command(items: Path, *, as_json: bool, quiet: bool, **options: Any) -> i
 def _request(items: Path, options: dict[str, Any]) -> LearnRequest:
     from jumar.judging.items.records import field_map
     from jumar.judging.judges.spec import judge_settings
-    from jumar.learning.run.model import LearnRequest
+    from jumar.learning.run.request import LearnRequest
 
     if options["judge"] is None:
         raise ConfigError("learning needs a judge to learn from: give --judge openai:MODEL, replay:FILE, …")

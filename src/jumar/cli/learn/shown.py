@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from jumar.learning.report.view import LearningReport
-    from jumar.learning.run.model import LearnResult
+    from jumar.learning.run.request import LearnResult
 
 __all__ = ["show_result", "show_summary"]
 
@@ -44,8 +44,7 @@ def show_result(found: LearnResult, *, quiet: bool) -> None:
 def show_summary(report: LearningReport) -> None:
     """Print the verdict of a run that ended, and the figures that it rests on."""
     from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
-    from jumar.learning.report.course import converged_text
-    from jumar.learning.report.totals import Totals
+    from jumar.learning.report.course import Totals, converged_text
 
     summary = report.summary
     if summary is None:

@@ -29,7 +29,7 @@ def status_command(output: Path, *, as_json: bool, quiet: bool) -> int:
     DIR is the --output of `jumar learn`.
     """
     from jumar.cli.learn.shown import show_summary
-    from jumar.learning.report.progress import render_progress
+    from jumar.learning.report.view import render_progress
     from jumar.learning.run.read import read_report, read_run
 
     found = read_run(output)

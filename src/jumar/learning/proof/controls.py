@@ -17,10 +17,10 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from jumar.judging.items.item import Item
-from jumar.learning.ledger import Ledger, LedgerEntry
 from jumar.learning.proof.evidence import Evidence, evidence, fit_baselines
 from jumar.learning.proof.split import group_key, split_items
 from jumar.learning.proof.support import Firing, Sign, ledger_entries, support
+from jumar.learning.state import Ledger, LedgerEntry
 from jumar.learning.targets import Target
 
 __all__ = [

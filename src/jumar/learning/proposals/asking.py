@@ -28,7 +28,7 @@ from jumar.judging.judges.keys import known_keys
 from jumar.judging.patterns.matcher import PatternMatcher, literals
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import UNDATED, as_pattern, pattern_id
-from jumar.learning.proposals.candidates import GapItem
+from jumar.learning.targets import GapItem
 from jumar.model.budget.prices import Prices
 from jumar.model.judges import Judge, JudgeReply, JudgeRequest
 

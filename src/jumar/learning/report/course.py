@@ -1,20 +1,20 @@
-"""The course of a learning run in words and rows: its figures, why the best iteration is the best, and why it ended."""
+"""The course of a learning run in words and rows: figures, proposals, why the best iteration is the best, why it ended."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from jumar.core.text import escape, plural
 from jumar.judging.report.numbers import number, signed
 from jumar.learning.report.decisions import Decisions
-from jumar.learning.report.progress import kept_text
-from jumar.learning.report.totals import Totals
-from jumar.learning.report.view import LearningReport
+from jumar.learning.report.view import LearningReport, kept_text
 
 __all__ = [
     "CourseRow",
+    "Totals",
     "best_text",
     "converged_text",
     "course_notes",
@@ -22,6 +22,8 @@ __all__ = [
     "decisions_text",
     "kept_texts",
     "lost_lines",
+    "merges",
+    "proposal_lines",
     "stop_words",
 ]
 
@@ -265,3 +267,112 @@ def converged_text(summary: Mapping[str, Any], logs: Sequence[Mapping[str, Any]]
     if summary["verdict"] != "tracks":
         missing.append("the held-out items don't prove that it tracks")
     return f"no: {'; '.join(missing)}" if missing else "no"
+
+
+_STATUSES: Final = {"committed_pattern": "committed", "rejected_pattern": "rejected", "proposed_pattern": "provisional"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Proposals by what became of them.
+
+    ``commits`` and ``rejections`` are the sums over iterations, each of which counts what became so in it; ``committed``,
+    ``rejected`` and ``provisional`` are what stands at the end. ``standing`` are the descriptions of the committed ones, by id.
+    """
+
+    commits: int
+    rejections: int
+    committed: int
+    rejected: int
+    provisional: int
+    standing: Mapping[str, str]
+
+    @classmethod
+    def of(cls, logs: Iterable[Mapping[str, Any]], *, until: int | None = None) -> Totals:
+        """Read the logs of the iterations, up to iteration ``until`` where it is given."""
+        commits = rejections = 0
+        found: dict[str, tuple[str, str]] = {}
+        for log in logs:
+            if until is not None and int(log["metrics"]["iteration"]) > until:
+                continue
+            for one in log["actions_taken"]:
+                status = _STATUSES.get(str(one.get("action", "")))
+                if status is None:
+                    continue
+                commits += status == "committed"
+                rejections += status == "rejected"
+                name = str(one.get("pattern_id") or one.get("description"))
+                found[name] = (status, str(one.get("description") or name))
+        statuses = [status for status, _ in found.values()]
+        return cls(
+            commits=commits,
+            rejections=rejections,
+            committed=statuses.count("committed"),
+            rejected=statuses.count("rejected"),
+            provisional=statuses.count("provisional"),
+            standing={name: says for name, (status, says) in found.items() if status == "committed"},
+        )
+
+    @property
+    def text(self) -> str:
+        """Return ``191 committed at the end; 123 more were committed and rejected later``."""
+        taken_back, again = self.commits - self.committed, self.rejections - self.rejected
+        told = f"{self.committed:,} committed at the end"
+        if taken_back:
+            told += f" ({taken_back:,} more {_were(taken_back)} committed and rejected later)"
+        told += f", {self.rejected:,} rejected"
+        if again:
+            told += f" ({again:,} more {_were(again)} rejected and committed later)"
+        return told + (f", {self.provisional:,} still provisional" if self.provisional else "")
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+_BY: Final = {
+    "log_odds": "words that mark items the cheap judge gets wrong",
+    "chi_square": "words that mark items the cheap judge gets wrong",
+    "judge_words": "words of the judge's reasons that stand in the items",
+    "word_family": "families of words, such as one word's forms",
+    "given": "the set that the run began with",
+    "model": "the judge's model",
+    "llm": "the judge's model",
+}
+_HOW: Final = {
+    "identical": "the same as a known one",
+    "subsumed": "said already by a more general one",
+    "wording": "in nearly the same words",
+    "firing": "firing on nearly the same items",
+}
+
+
+def merges(report: LearningReport) -> list[Mapping[str, Any]]:
+    """Return the proposals that were merged, each once, with the ``iteration`` that found it first."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for iteration, one in sorted(report.proposals.items()):
+        for merge in one.get("merged", ()):
+            found.setdefault((str(merge["merged"]), str(merge["into"])), {**merge, "iteration": iteration})
+    return list(found.values())
+
+
+def proposal_lines(report: LearningReport) -> list[str]:
+    """Return what was proposed, in a few lines: how much by what, and what was merged."""
+    by: Counter[str] = Counter()
+    for one in report.proposals.values():
+        by.update(one.get("by", {}))
+    lines: list[str] = []
+    if by:
+        words: Counter[str] = Counter()
+        for name, count in by.items():
+            words[_BY.get(name, name.replace("_", " "))] += count
+        told = ", ".join(f"{count:,} from {escape(name)}" for name, count in words.most_common())
+        lines.append(f"{plural(sum(by.values()), 'proposal')} that said something new: {told}")
+    merged = merges(report)
+    if merged:
+        how = Counter(str(one["by"]) for one in merged)
+        told = ", ".join(f"{count:,} {_HOW.get(name, escape(name))}" for name, count in how.most_common())
+        lines.append(f"{plural(len(merged), 'proposal')} merged with one that was there: {told}; for instance")
+        lines[-1] += f" {escape(str(merged[0]['explanation']))}"
+    notes = dict.fromkeys(str(note) for one in report.proposals.values() for note in one.get("told", ()))
+    return [*lines, *(escape(note) for note in notes)]

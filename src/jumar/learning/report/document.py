@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jumar.core.text import json_text
-from jumar.learning.report.course import course_notes, lost_lines
-from jumar.learning.report.proposals import merges
+from jumar.learning.report.course import course_notes, lost_lines, merges
 from jumar.learning.report.verdict import lead, next_steps, verdict_lines
 from jumar.learning.report.view import LearningReport
 

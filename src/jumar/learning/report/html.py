@@ -10,11 +10,18 @@ from jumar.core.rendering.html import render_page
 from jumar.core.text import plural
 from jumar.core.version import __version__
 from jumar.judging.report.numbers import number
-from jumar.learning.report.course import converged_text, course_notes, course_rows, decisions_text, kept_texts, lost_lines
+from jumar.learning.report.course import (
+    converged_text,
+    course_notes,
+    course_rows,
+    decisions_text,
+    kept_texts,
+    lost_lines,
+    merges,
+    proposal_lines,
+)
 from jumar.learning.report.decisions import Decided
 from jumar.learning.report.plot import NARROW, WIDE, course_plot, course_summary
-from jumar.learning.report.progress import Progress
-from jumar.learning.report.proposals import merges, proposal_lines
 from jumar.learning.report.reasons import set_text, shown_features, shown_phrases
 from jumar.learning.report.verdict import (
     checks,
@@ -30,7 +37,7 @@ from jumar.learning.report.verdict import (
     quality_text,
     verdict_lines,
 )
-from jumar.learning.report.view import LearningReport
+from jumar.learning.report.view import LearningReport, Progress
 
 __all__ = ["render_html"]
 

@@ -6,9 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from jumar.core.rendering.markdown import inline, row
-from jumar.learning.report.course import converged_text, course_notes, course_rows, decisions_text, kept_texts, lost_lines
+from jumar.learning.report.course import (
+    converged_text,
+    course_notes,
+    course_rows,
+    decisions_text,
+    kept_texts,
+    lost_lines,
+    proposal_lines,
+)
 from jumar.learning.report.decisions import Decided
-from jumar.learning.report.proposals import proposal_lines
 from jumar.learning.report.reasons import set_text, shown_features, shown_phrases
 from jumar.learning.report.verdict import (
     checks,

@@ -22,14 +22,14 @@ from jumar.judging.models import ExpensiveModeResult
 from jumar.judging.rubric import Rubric
 from jumar.judging.rubric_files import kind_of_items, load_rubric
 from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
-from jumar.learning.known import LEDGER, PREDICTIONS, STATE
 from jumar.learning.learner import PATTERNS
-from jumar.learning.makers import AdditiveMaker, Maker, ScorecardMaker
-from jumar.learning.material import Material, Proposer
+from jumar.learning.material import Maker, Material, Proposer
 from jumar.learning.proof.split import Split, group_key, split_items, tie_copies
-from jumar.learning.run.model import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest
+from jumar.learning.run.request import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest
 from jumar.learning.run.verdicts import FILE as VERDICTS
 from jumar.learning.run.verdicts import Asking, Hear, Verdicts
+from jumar.learning.set_building import AdditiveMaker, ScorecardMaker
+from jumar.learning.state import LEDGER, PREDICTIONS, STATE
 from jumar.loop.store.layout import loops_directory
 from jumar.model.judgement import Judgement
 from jumar.model.judges import Judge

@@ -27,7 +27,7 @@ from jumar.judging.models import ComponentHealthStatus, IterationLog, Unscored
 from jumar.judging.results.evaluation_files import item_row
 from jumar.judging.results.judged_files import dual_documents
 from jumar.learning.material import Material
-from jumar.learning.report.progress import Progress, render_progress
+from jumar.learning.report.view import Progress, render_progress
 from jumar.learning.run.data import LearnData
 from jumar.learning.step import Learned
 from jumar.learning.targets import noise_of

@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from jumar.core.clock import SystemClock
 from jumar.core.codec import flat
-from jumar.core.files import sha256_file
+from jumar.core.files import replace_file, sha256_file
 from jumar.core.redaction import Redactor, environment_secrets, install
-from jumar.core.text import escape
+from jumar.core.text import escape, json_rows
 from jumar.errors import ConfigError, EvaluationUnreliableError
 from jumar.judging.asking.call_log import FILE as CALLS
 from jumar.judging.asking.call_log import CallLog
 from jumar.judging.asking.summary import JudgeInterruptedError
+from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.judging.judges.spec import make_judge
-from jumar.judging.patterns.models import PatternSet
-from jumar.judging.patterns.storage import load_pattern_set
+from jumar.judging.patterns.models import PatternProposal, PatternSet
+from jumar.judging.patterns.storage import load_pattern_set, read_pattern_set
 from jumar.judging.tracking import require_statistics
-from jumar.learning.learner import ARTIFACTS, DIMENSIONS, PATTERNS, Learner, LearnerScorer, Sound, write_set
+from jumar.learning.learner import ARTIFACTS, DIMENSIONS, PATTERNS, Learner, LearnerScorer, Sound, known_in, save_set, write_set
+from jumar.learning.proof.support import Member, sealed_tests
+from jumar.learning.proposals.proposing import proposer_of
 from jumar.learning.run.data import LearnData, check_output, open_share, read_learning_items, split_of, warn_of_few
-from jumar.learning.run.files import publish
-from jumar.learning.run.finish import finish
-from jumar.learning.run.model import LOOP, ROOT, LearnRequest, LearnResult, prove_request
-from jumar.learning.run.proposers import proposer_of
-from jumar.learning.run.prove_request import remember
+from jumar.learning.run.files import publish, read_logs
+from jumar.learning.run.prove import prove_set
+from jumar.learning.run.request import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest, LearnResult, prove_request, remember
 from jumar.learning.run.verdicts import Hear
+from jumar.learning.set_building import final_set, probe_set
+from jumar.learning.state import Ledger
+from jumar.learning.targets import Target
 from jumar.loop.engine.engine import Loop
+from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.events.events import Listener
 from jumar.loop.settings import LoopParts, LoopSettings, Retries
 from jumar.loop.snapshots.matching import ArtifactRules
@@ -41,7 +49,7 @@ from jumar.model import SelectionCriteria, StopRules
 from jumar.model.stopping import UNENDED_REASONS
 from jumar.processes.control import StopSwitch, refuse_stop_file
 
-__all__ = ["learn"]
+__all__ = ["finish", "learn"]
 
 
 def learn(
@@ -76,7 +84,15 @@ def learn(
             split=split,
             judge=judge,
             made=datetime.fromisoformat(store.created_at),
-            proposer=proposer_of(request, judge, items, open_share(request, split, items), calls),
+            proposer=proposer_of(
+                request.proposer,
+                judge,
+                items,
+                settings=replace(request.settings, max_cost=open_share(request, split, items)),
+                cache=request.cache,
+                prices=request.prices,
+                calls=calls,
+            ),
             stop=lambda: switch.requested,
             halt=lambda: switch.now(switch.reason),
             hear=hear,
@@ -170,3 +186,81 @@ def _loop(
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict[str, Any]:
+    """Make the final set from the best iteration, hold it against the held-out items, and write ``result.json``; return that.
+
+    Made again after a kill, it comes to the same: everything follows from the best iteration and from verdicts that are on file.
+    A look that was counted for this very set is not counted again. Errors: those of :func:`jumar.learning.run.prove.prove_set`.
+    """
+    material = data.material()
+    sealed = data.split.part(data.items, "sealed")
+    known = known_in(request.output, material)
+    final = final_set(known, material) if known.state.iteration else known.state.patterns
+    save_set(final, request.output / PATTERNS, f"the set of iteration {known.state.iteration}, fitted on all open items")
+    probes = probe_set(final, [one.item for one in material.targets], material.rubric, seed=request.seed)
+    saved = read_pattern_set(request.output / PATTERNS)
+    proven = prove_set(
+        prove_request(request),
+        saved,
+        data.split,
+        data.items,
+        data.verdicts,
+        datetime.now(UTC),
+        data.hear,
+        parts=("sealed",),
+    )
+    average = fmean(row.cheap for row in proven.proof.rows)
+    verdict = proven.proof.verdict
+    logs = read_logs(request.output)
+    agreed = bool(logs) and bool(logs[-1]["convergence_check"]["converged"])
+    members = _members(request.output, final, known.state.proposals, data.verdicts.targets(sealed), proven.proof.looks.number)
+    summary = {
+        **_course(logs),
+        "supported": sum(one.role == "supported" for one in members),
+        "converged": agreed and probes.passed and verdict == "tracks",
+        "tracks": verdict == "tracks",
+        "quality_met": average >= QUALITY_TARGET,
+        "cheap_avg": average,
+        "best_iteration": None if outcome.chosen is None else outcome.chosen.iteration_number,
+        "verdict": verdict,
+        "heldout": proven.heldout,
+        "probes": probes.to_json(),
+        "looks": proven.proof.looks.model_dump(),
+        "judge_calls": data.calls.calls,
+        "members": [one.to_json() for one in members],
+        "cost_usd": data.calls.total_usd,
+    }
+    replace_file(request.output / RESULT, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode())
+    return summary
+
+
+def _members(
+    output: Path, patterns: PatternSet, proposals: Sequence[PatternProposal], sealed: Sequence[Target], look: int
+) -> tuple[Member, ...]:
+    """Test the proposals on the held-out items, all earlier tests being counted, and keep the tests for the next time."""
+    path = output / SEALED_TESTS
+    before = Ledger.from_json(path.read_bytes(), str(path)) if path.exists() else Ledger()
+    found = sealed_tests(patterns, proposals, sealed, known=before, look=look)
+    replace_file(path, json_rows(found.ledger.to_json()).encode())
+    return found.members
+
+
+def _course(logs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what happened in the run: totals, whatever iteration is the best."""
+    actions = [action for log in logs for action in log["actions_taken"]]
+    statuses: dict[str, str] = {}
+    words = {"committed_pattern": "validated", "rejected_pattern": "rejected", "proposed_pattern": "provisional"}
+    for action in actions:
+        if action["action"] in words:
+            statuses[action["pattern_id"]] = words[action["action"]]
+    counts = list(statuses.values())
+    return {
+        "iterations": len(logs),
+        "committed": counts.count("validated"),
+        "rejected": counts.count("rejected"),
+        "provisional": counts.count("provisional"),
+        "rolled_back": sum(action["action"] == "rolled_back" for action in actions),
+        "recoveries": [action for action in actions if action["action"] == "recovery" and action["kept"]],
+    }

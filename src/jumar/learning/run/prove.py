@@ -31,8 +31,7 @@ from jumar.learning.proof.make import Verification, make_proof, verify_proof
 from jumar.learning.proof.split import Part, Split, tie_copies
 from jumar.learning.run.holdout_access import FILE as LOOKS
 from jumar.learning.run.holdout_access import count_look, look_known, record_seen
-from jumar.learning.run.model import LOOP, RESULT, ROOT
-from jumar.learning.run.prove_request import ProveRequest
+from jumar.learning.run.request import LOOP, RESULT, ROOT, ProveRequest
 from jumar.learning.run.verdicts import FILE as VERDICTS
 from jumar.learning.run.verdicts import Asking, Hear, Verdicts
 from jumar.loop.store.layout import LoopPaths, loops_directory

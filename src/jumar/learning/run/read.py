@@ -20,13 +20,11 @@ from jumar.judging.tracking.intervals import bootstrap
 from jumar.learning.learner import DIMENSIONS, PATTERNS
 from jumar.learning.proof.split import Split
 from jumar.learning.report.course import stop_words
-from jumar.learning.report.progress import Progress
-from jumar.learning.report.view import LearningReport
+from jumar.learning.report.view import LearningReport, Progress
 from jumar.learning.run.data import SPLIT
 from jumar.learning.run.files import iteration_folder, read_logs
-from jumar.learning.run.model import LOOP, RESULT, ROOT
 from jumar.learning.run.prove import PROOF
-from jumar.learning.run.prove_request import REQUEST
+from jumar.learning.run.request import LOOP, REQUEST, RESULT, ROOT
 from jumar.loop.report.read import LoopReport, load_report
 from jumar.loop.store.layout import LoopPaths, loops_directory
 from jumar.loop.store.loop_store import LoopStore

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from importlib import import_module
 from typing import Any, Final, Literal
@@ -20,13 +21,11 @@ from jumar.judging.patterns.calibration import Curve, Guard, Scorecard
 from jumar.judging.patterns.models import PatternSet, PatternV2
 from jumar.judging.tracking.agreement import spearman
 from jumar.judging.tracking.folds import Numbers, group_numbers
-from jumar.learning.scorecard.curves import constant_curve
 from jumar.learning.scorecard.gaming import game
-from jumar.learning.scorecard.models import FitReport, FitSettings, ScorecardFit
-from jumar.learning.scorecard.nested import ROUNDING, Nested, Rule
-from jumar.learning.scorecard.pool import Pool, block_of, gather
+from jumar.learning.scorecard.nested import ROUNDING, Nested, Rule, constant_curve
+from jumar.learning.scorecard.pool import FitSettings, Pool, block_of, gather
 
-__all__ = ["fit_scorecard", "group_folds"]
+__all__ = ["FitReport", "ScorecardFit", "fit_scorecard", "group_folds"]
 
 Kind = Literal["story", "text"]
 Floats = NDArray[np.float64]
@@ -35,6 +34,49 @@ _UNIT: Final = 0.25
 
 MIDDLE: Final = 3.0
 """The middle of the scale, for an item about which nothing is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitReport:
+    """How the set came to be.
+
+    ``strengths`` of the ridge and ``blocks``, the factor of each, are by :data:`BLOCKS`; ``candidates`` and ``patterns`` are
+    numbers by category. ``guard`` is that of the settings, ``calibration`` the kind of the curve. ``oof_mae`` and
+    ``oof_spearman`` are of the out-of-fold predictions; the latter is None where scores or predictions are all the same.
+    """
+
+    items: int
+    groups: int
+    folds: int
+    seed: int
+    learning_rate: float
+    guard: bool = True
+    strengths: Mapping[str, float] = field(default_factory=dict[str, float])
+    blocks: Mapping[str, float] = field(default_factory=dict[str, float])
+    candidates: Mapping[str, int] = field(default_factory=dict[str, int])
+    patterns: Mapping[str, int] = field(default_factory=dict[str, int])
+    calibration: str = ""
+    oof_mae: float = 0.0
+    oof_spearman: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorecardFit:
+    """A fitted set and what it predicts.
+
+    ``patterns`` are all active, with their calibration: `evaluate --mode cheap --patterns` gives ``fitted`` with them.
+    ``predictions`` are the ``(items,)`` scores of each item by a set that was fitted without its fold: what can be believed.
+    ``fitted`` are those of the set itself, which saw them: what cannot.
+    """
+
+    patterns: PatternSet
+    predictions: tuple[float, ...]
+    fitted: tuple[float, ...]
+    report: FitReport
 
 
 def fit_scorecard(

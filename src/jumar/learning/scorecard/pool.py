@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,42 @@ from jumar.judging.cheap.words import lowered_words
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.matcher import folded
 from jumar.judging.patterns.models import PatternSet, PatternV2
-from jumar.learning.scorecard.models import FitSettings
 
-__all__ = ["Pool", "block_of", "feature_steps", "fires_on", "gather", "mined_phrases"]
+__all__ = ["BLOCKS", "FitSettings", "Pool", "block_of", "feature_steps", "fires_on", "gather", "mined_phrases"]
 
 Block = Literal["surface", "relation", "phrases"]
 Floats = NDArray[np.float64]
 
 SOURCE = "scorecard"
+
+
+BLOCKS: Final = ("surface", "relation", "phrases", "all")
+"""What is fitted by itself and then combined: three kinds of patterns, and all of them together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitSettings:
+    """How a scorecard is fitted.
+
+    ``folds`` are by group. A feature gets up to ``edges`` patterns, a phrase takes part from ``least_items`` items on that it
+    fires on, ``most_patterns`` are all patterns of the set. ``mine_phrases``: whether words and pairs of words of the items are
+    candidates beside the proposals, at most ``most_mined``, the most frequent ones. ``guard``: whether points are fitted so that
+    making an item worse or just longer raises no score, and good phrases are bounded
+    (:mod:`jumar.learning.scorecard.gaming`).
+    Errors: ValueError for a number that is too small.
+    """
+
+    folds: int = 5
+    edges: int = 4
+    least_items: int = 6
+    most_patterns: int = 500
+    mine_phrases: bool = True
+    most_mined: int = 4_000
+    guard: bool = True
+
+    def __post_init__(self) -> None:
+        if self.folds < 3 or min(self.edges, self.least_items, self.most_patterns) < 1 or self.most_mined < 0:
+            raise ValueError("folds are at least 3; edges, least_items and most_patterns at least 1; most_mined is not negative")
 
 
 @dataclass(frozen=True, slots=True)

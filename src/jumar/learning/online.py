@@ -19,10 +19,10 @@ from jumar.judging.digests import digest_of, items_digest
 from jumar.judging.items.item import Item
 from jumar.judging.models import ExpensiveModeResult, IterationMetrics
 from jumar.judging.patterns.models import PatternSet
-from jumar.learning.known import Known
-from jumar.learning.makers import cheap_scores
 from jumar.learning.material import Material
 from jumar.learning.proof.split import FEWEST_TO_SPLIT, FOLDS, Split, group_key
+from jumar.learning.set_building import cheap_scores
+from jumar.learning.state import Known
 from jumar.learning.step import Learned
 from jumar.learning.targets import Target, target_of
 

@@ -1,26 +1,103 @@
-"""From proposals to sets: along every line, and the one that is kept. Pure."""
+"""From items, what the judge said of them and candidates to a set of patterns, with predictions that can be believed."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
 
 from jumar.judging.auto import fit_intervals
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
 from jumar.judging.items.item import Item
-from jumar.judging.models import Unscored
+from jumar.judging.models import IterationMetrics, Unscored
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternStatus, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
-from jumar.learning.counting import counted
-from jumar.learning.known import Known, Line
-from jumar.learning.makers import cheap_scores
-from jumar.learning.material import Material, Profile
+from jumar.judging.patterns.provisional import GOOD_FROM
+from jumar.judging.patterns.storage import update_calibration_history
+from jumar.learning.material import Made, Material, Profile
 from jumar.learning.proof.probes import ProbeReport, cheat_of, probe
 from jumar.learning.proposals.proposing import Proposed
-from jumar.learning.state import LearnState
+from jumar.learning.state import Known, LearnState, Line
+from jumar.learning.targets import Target
 
-__all__ = ["final_set", "probe_set", "remade", "with_proposals"]
+__all__ = [
+    "AdditiveMaker",
+    "ScorecardMaker",
+    "cheap_scores",
+    "counted",
+    "final_set",
+    "probe_set",
+    "remade",
+    "with_metrics",
+    "with_proposals",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdditiveMaker:
+    """The first design's way: a rubric, and patterns that each add their weight. Nothing is fitted, and no extra is needed."""
+
+    rubric: RubricChoice = None
+
+    def make(
+        self, targets: Sequence[Target], base: PatternSet, candidates: Sequence[PatternV2], *, learning_rate: float = 1.0
+    ) -> Made:
+        """Return ``base`` with the candidates, as active as they are.
+
+        What is in ``base`` keeps its weight; what is new gets its own times ``learning_rate``: that is the change.
+        """
+        new = {one.id: one for one in candidates}
+        kept = [
+            one if (other := new.pop(one.id, None)) is None else other.model_copy(update={"weight": one.weight})
+            for one in base.patterns
+        ]
+        added = [one.model_copy(update={"weight": one.weight * learning_rate}) for one in new.values()]
+        patterns = base.model_copy(update={"patterns": [*kept, *added]})
+        return Made(patterns=patterns, predictions=cheap_scores(patterns, targets, self.rubric))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorecardMaker:
+    """Points fitted to what the judge said; needs the extra ``learn``. ``made`` is the date on new patterns."""
+
+    made: datetime
+    rubric: Literal["story", "text"]
+    seed: int = 0
+
+    def make(
+        self, targets: Sequence[Target], base: PatternSet, candidates: Sequence[PatternV2], *, learning_rate: float = 1.0
+    ) -> Made:
+        """Return a fitted set; below a ``learning_rate`` of 1 its weights go only part of the way from those of ``base``.
+
+        Errors: those of :func:`jumar.learning.scorecard.fit.fit_scorecard`.
+        """
+        from jumar.learning.scorecard.fit import fit_scorecard
+        from jumar.learning.scorecard.pool import FitSettings
+
+        found = fit_scorecard(
+            [one.item for one in targets],
+            [one.score for one in targets],
+            groups=[one.group for one in targets],
+            made=self.made,
+            proposals=candidates,
+            previous=base if base.calibration is not None and learning_rate < 1.0 else None,
+            learning_rate=learning_rate,
+            seed=self.seed,
+            rubric=self.rubric,
+            settings=FitSettings(mine_phrases=False),
+        )
+        predictions = dict(zip((one.item.id for one in targets), found.predictions, strict=True))
+        return Made(patterns=found.patterns, predictions=predictions, report=found.report.to_json())
+
+
+def cheap_scores(patterns: PatternSet, targets: Sequence[Target], rubric: RubricChoice) -> dict[str, float]:
+    """Return the scores of a set as it is, by the id of the item; items that the rubric abstains from are left out."""
+    if not targets:
+        return {}
+    evaluator = CheapModeEvaluator(patterns, rubric=rubric)
+    found = ((one.item.id, evaluator.read(one.item)) for one in targets)
+    return {name: reading.gestalt for name, reading in found if not isinstance(reading, Unscored)}
 
 
 def with_proposals(known: Known, proposed: Proposed, material: Material, iteration: int) -> tuple[Known, Mapping[str, Any]]:
@@ -121,3 +198,47 @@ def final_set(known: Known, material: Material) -> PatternSet:
         [known.tested[one.item.id] for one in tested], [one.score for one in tested], [one.group for one in tested]
     )
     return patterns.model_copy(update={"calibration": {**patterns.calibration, "interval": intervals.model_dump(mode="json")}})
+
+
+def counted(patterns: PatternSet, material: Material) -> PatternSet:
+    """Return the set with ``times_fired`` and ``accuracy`` of each pattern that can fire, over the test items.
+
+    The accuracy is that of proposals: the share of the items on which firing and the judge agree, which finds an item good from
+    4.0 on. It says as little about one phrase as it does there, and decides nothing. Patterns that are rejected or pruned keep
+    what they had; so do all where there is nothing to count on.
+    """
+    evaluator = CheapModeEvaluator(patterns, rubric=material.rubric)
+    if evaluator.evidence is None:
+        return patterns
+    size = len(evaluator.evidence.ids)
+    fired, fired_good = [0] * size, [0] * size
+    items = good = 0
+    for one in material.tested:
+        reading = evaluator.read(one.item)
+        if isinstance(reading, Unscored):
+            continue
+        found_good = one.score >= GOOD_FROM
+        items += 1
+        good += found_good
+        for place in reading.fired:
+            fired[place] += 1
+            fired_good[place] += found_good
+    if not items:
+        return patterns
+    places = {id(one): place for place, one in enumerate(evaluator.evidence.live)}
+    made = list(patterns.patterns)
+    for number, one in enumerate(made):
+        place = places.get(id(one))
+        if place is None:
+            continue
+        # as a good pattern: fired on good ones, and did not on the others
+        right = fired_good[place] + (items - good) - (fired[place] - fired_good[place])
+        accuracy = (right if one.type == "good" else items - right) / items
+        made[number] = one.model_copy(update={"times_fired": fired[place], "accuracy": accuracy})
+    return patterns.model_copy(update={"patterns": made})
+
+
+def with_metrics(patterns: PatternSet, history: Sequence[Mapping[str, Any]], metrics: IterationMetrics) -> PatternSet:
+    """Return the set with an iteration's metrics at the end of ``history``, its date and its items apart."""
+    entry = metrics.model_dump(mode="json", exclude={"timestamp", "story_ids"})
+    return patterns.model_copy(update={"calibration_history": update_calibration_history(history, entry)})

@@ -13,13 +13,11 @@ from typing import Any
 
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
-from jumar.learning.known import Known, Line
-from jumar.learning.makers import cheap_scores
-from jumar.learning.making import remade
 from jumar.learning.material import Material
 from jumar.learning.recovery import RecoveryMeans, execute_recovery
 from jumar.learning.regression import Regression, Scored, check_change
-from jumar.learning.state import LearnState, pattern_hash
+from jumar.learning.set_building import cheap_scores, remade
+from jumar.learning.state import Known, LearnState, Line, pattern_hash
 
 __all__ = ["Checked", "Recovered", "checked", "gap_of", "recovered"]
 
