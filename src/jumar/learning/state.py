@@ -10,13 +10,16 @@ other in unknown ways, and this method holds whatever the dependence.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from jumar.core.files import replace_file
 from jumar.core.text import escape, json_rows
@@ -95,8 +98,8 @@ class LearnState:
     ``actions`` are the entries of the log, JSON objects with ``action``, oldest first; the last thousand stay.
     """
 
-    patterns: PatternSet
     iteration: int = 0
+    patterns: PatternSet
     proposals: tuple[PatternProposal, ...] = ()
     history: tuple[IterationMetrics, ...] = ()
     parameters: LearnParameters = field(default_factory=LearnParameters)
@@ -122,24 +125,7 @@ class LearnState:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON that :meth:`from_json` reads back as an equal state."""
-        return {
-            "format": FORMAT,
-            "iteration": self.iteration,
-            "patterns": self.patterns.model_dump(mode="json"),
-            "proposals": [one.model_dump(mode="json") for one in self.proposals],
-            "history": [one.model_dump(mode="json") for one in self.history],
-            "parameters": asdict(self.parameters),
-            "versions": [
-                {
-                    "iteration": one.iteration,
-                    "patterns": one.patterns.model_dump(mode="json"),
-                    "abs_gap": one.abs_gap,
-                    "good": one.good,
-                }
-                for one in self.versions
-            ],
-            "actions": [dict(one) for one in self.actions],
-        }
+        return {"format": FORMAT, **_codec(LearnState).dump_python(self, mode="json")}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], where: str = "state.json") -> LearnState:
@@ -153,40 +139,14 @@ class LearnState:
         try:
             if found != FORMAT:
                 raise ValueError(f"its format is {found!r}, not {FORMAT}")  # noqa: TRY301 - one message for all of it
-            return cls(
-                iteration=int(document["iteration"]),
-                patterns=PatternSet.model_validate(document["patterns"]),
-                proposals=tuple(PatternProposal.model_validate(one) for one in document["proposals"]),
-                history=tuple(IterationMetrics.model_validate(one) for one in document["history"]),
-                parameters=_parameters(document["parameters"]),
-                versions=tuple(
-                    KnownSet(
-                        iteration=int(one["iteration"]),
-                        patterns=PatternSet.model_validate(one["patterns"]),
-                        abs_gap=None if one["abs_gap"] is None else float(one["abs_gap"]),
-                        good=bool(one["good"]),
-                    )
-                    for one in document["versions"]
-                ),
-                actions=tuple(dict(one) for one in document["actions"]),
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            raise StoreDamagedError(f"{escape(where)} is not a state of the learner: {escape(said)}") from error
+            return _load(cls, document)
+        except ValueError as error:
+            raise StoreDamagedError(f"{escape(where)} is not a state of the learner: {escape(str(error))}") from error
 
 
 def pattern_hash(patterns: PatternSet) -> str:
     """Return the SHA-256 of what a set holds, whatever the layout it was read with, and without what is only counted."""
     return patterns_digest(patterns)
-
-
-def _parameters(found: Mapping[str, Any]) -> LearnParameters:
-    known = {one.name for one in fields(LearnParameters)}
-    given = {name: value for name, value in found.items() if name in known}
-    if "validation" in given:
-        rule = {one.name for one in fields(ValidationRule)}
-        given["validation"] = ValidationRule(**{name: value for name, value in given["validation"].items() if name in rule})
-    return LearnParameters(**given)
 
 
 def _latest(versions: tuple[KnownSet, ...]) -> tuple[KnownSet, ...]:
@@ -261,7 +221,7 @@ class Ledger:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON: ``format``, ``method`` and the entries."""
-        return {"format": FORMAT, "method": "by", "entries": [asdict(one) for one in self.entries]}
+        return {"format": FORMAT, "method": "by", **_codec(Ledger).dump_python(self, mode="json")}
 
     @classmethod
     def from_json(cls, data: Any, where: str = "the ledger") -> Ledger:
@@ -272,35 +232,17 @@ class Ledger:
         """
         try:
             found = json.loads(data) if isinstance(data, str | bytes) else data
-            document = cast("dict[str, Any]", dict(found))
-            if isinstance(document.get("format"), int) and document["format"] > FORMAT:
-                raise FormatTooNewError(
-                    f"{escape(where)}: format {document['format']}; this jumar reads up to {FORMAT}, update it"
-                )
-            rows = list(document["entries"])
-        except (ValueError, KeyError, TypeError) as error:
+            if not isinstance(found, Mapping):
+                raise ValueError("it holds no object")  # noqa: TRY004, TRY301 - one message for all of it
+            document = cast("Mapping[str, Any]", found)
+            version = document.get("format")
+            if isinstance(version, int) and version > FORMAT:
+                raise FormatTooNewError(f"{escape(where)}: format {version}; this jumar reads up to {FORMAT}, update it")
+            return _load(cls, document)
+        except ValueError as error:
             raise StoreDamagedError(
                 f"{escape(where)} is damaged ({escape(str(error))[:100]}); restore it from a backup"
             ) from None
-        return cls(tuple(_entry(row, f"{where}, entry {number}") for number, row in enumerate(rows, start=1)))
-
-
-def _entry(row: Any, where: str) -> LedgerEntry:
-    try:
-        precision = row["precision"]
-        made = LedgerEntry(
-            id=str(row["id"]),
-            iteration=int(row["iteration"]),
-            p_value=float(row["p_value"]),
-            items=int(row["items"]),
-            fired=int(row["fired"]),
-            precision=None if precision is None else float(precision),
-        )
-        if math.isnan(made.p_value):
-            raise ValueError("p_value is not a number")  # noqa: TRY301 - one message for all of them
-    except (ValueError, KeyError, TypeError) as error:
-        raise StoreDamagedError(f"{escape(where)} is damaged ({escape(str(error))[:100]}); restore it from a backup") from None
-    return made
 
 
 STATE: Final = "state.json"
@@ -321,23 +263,6 @@ class Line:
     tried: tuple[str, ...] = ()
     predictions: Mapping[str, float] = field(default_factory=dict[str, float])
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "patterns": self.patterns.model_dump(mode="json"),
-            "candidates": [one.model_dump(mode="json") for one in self.candidates],
-            "tried": list(self.tried),
-            "predictions": dict(self.predictions),
-        }
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Line:
-        return cls(
-            patterns=PatternSet.model_validate(found["patterns"]),
-            candidates=tuple(PatternV2.model_validate(one) for one in found["candidates"]),
-            tried=tuple(str(one) for one in found["tried"]),
-            predictions={str(name): float(score) for name, score in found["predictions"].items()},
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
@@ -350,10 +275,10 @@ class Known:
 
     state: LearnState
     ledger: Ledger = field(default_factory=Ledger)
-    lines: tuple[Line, ...] = ()
-    own: Mapping[str, float] = field(default_factory=dict[str, float])
     tested: Mapping[str, float] = field(default_factory=dict[str, float])
+    own: Mapping[str, float] = field(default_factory=dict[str, float])
     stopped: str = ""
+    lines: tuple[Line, ...] = ()
 
     @property
     def tried(self) -> tuple[str, ...]:
@@ -363,13 +288,7 @@ class Known:
 
 def write_known(known: Known, directory: Path) -> None:
     """Write the three files below ``directory``, each whole. Errors: :class:`jumar.errors.StoreWriteError`."""
-    predictions = {
-        "format": FORMAT,
-        "tested": dict(known.tested),
-        "own": dict(known.own),
-        "stopped": known.stopped,
-        "lines": [one.to_json() for one in known.lines],
-    }
+    predictions = {"format": FORMAT, **_codec(Known).dump_python(known, mode="json", exclude={"state", "ledger"})}
     documents = {STATE: known.state.to_json(), LEDGER: known.ledger.to_json(), PREDICTIONS: predictions}
     for name, document in documents.items():
         replace_file(directory / name, json_rows(document).encode("utf-8", "surrogatepass"))
@@ -382,15 +301,8 @@ def read_known(directory: Path) -> Known:
     path = directory / PREDICTIONS
     found = _read_object(path)
     try:
-        return Known(
-            state=state,
-            ledger=ledger,
-            lines=tuple(Line.from_json(one) for one in found["lines"]),
-            own={str(name): float(score) for name, score in found["own"].items()},
-            tested={str(name): float(score) for name, score in found["tested"].items()},
-            stopped=str(found["stopped"]),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return _load(Known, {**found, "state": state, "ledger": ledger})
+    except ValueError as error:
         raise StoreDamagedError(f"{escape(str(path))} is damaged: {escape(str(error))[:100]}") from None
 
 
@@ -404,3 +316,27 @@ def _read_object(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise StoreDamagedError(f"{escape(str(path))} is damaged: it holds no object")
     return cast("dict[str, Any]", found)
+
+
+T = TypeVar("T", LearnState, Ledger, Known)
+
+
+@functools.cache
+def _codec(kind: type[T]) -> TypeAdapter[T]:
+    """Return what reads and writes a dataclass as its fields declare it, the models of patterns in it included."""
+    return TypeAdapter(kind)
+
+
+def _load(kind: type[T], document: Mapping[str, Any]) -> T:
+    """Return the value of a class that a file's object holds. Errors: ValueError that names what is missing or wrong."""
+    for one in fields(kind):
+        if one.name not in document:
+            raise ValueError(f"'{one.name}' is missing")
+    try:
+        return _codec(kind).validate_python(document)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        at: list[int | str] = [*problem["loc"]]
+        place = f"entry {int(at[1]) + 1}" if kind is Ledger and len(at) > 1 else ".".join(map(str, at))
+        said = f"'{at[-1]}' is missing" if problem["type"] == "missing" else problem["msg"]
+        raise ValueError(f"{place}: {said}") from None
