@@ -19,7 +19,7 @@ from jumar.judging import CheapModeEvaluator
 from jumar.judging.auto import AutoRules, ConformalIntervals, fit_intervals, plan
 from jumar.judging.auto.escalation import side_of
 from jumar.judging.cheap.scoring import Reading
-from jumar.learning.proof.evidence import evidence, fit_baselines
+from jumar.learning.proof.evidence import compare_with_judge, fit_baselines
 from jumar.learning.proof.split import split_items
 from jumar.learning.scorecard.fit import fit_scorecard
 from jumar.learning.targets import Target
@@ -68,7 +68,7 @@ def trial_of(targets: Sequence[Target], seed: int) -> Trial:
     evaluator = CheapModeEvaluator(fit.patterns, rubric=RUBRIC)
     readings = [evaluator.read(one.item) for one in new]
     cheap = [one.gestalt if isinstance(one, Reading) else 3.0 for one in readings]
-    found = evidence(new, cheap, fit_baselines(opened), seed=seed)
+    found = compare_with_judge(new, cheap, fit_baselines(opened), seed=seed)
     return Trial(cheap, [one.score for one in new], fit_intervals(fit.predictions, scores, groups), scores, found.verdict)
 
 

@@ -20,7 +20,7 @@ from jumar.errors import StoreDamagedError
 from jumar.judging.items.item import Item
 from jumar.judging.models import ExpensiveModeResult
 from jumar.learning.proof.split import FOLDS
-from jumar.learning.state import read_known
+from jumar.learning.state import read_checkpoint
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import IterationView, Judgement, LearnedSoFar
 
@@ -66,7 +66,7 @@ def test_what_a_line_learned_from_never_tests_it(tmp_path: Path) -> None:
     proposed = 0
     for iteration in range(3):
         learn(tmp_path, iteration)
-        known = read_known(folder(tmp_path, iteration))
+        known = read_checkpoint(folder(tmp_path, iteration))
         homes: dict[str, int] = json.loads((folder(tmp_path, iteration) / "learned.json").read_text())["homes"]
         assert len(known.lines) == FOLDS == len(set(homes.values()))
         learned_from = [{name.partition("@")[0] for name in line.predictions} for line in known.lines]

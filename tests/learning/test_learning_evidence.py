@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import rankdata, spearmanr
 
 from jumar.judging import Item
-from jumar.learning.proof.evidence import Baselines, evidence, fit_baselines
+from jumar.learning.proof.evidence import Baselines, compare_with_judge, fit_baselines
 from jumar.learning.targets import Target
 
 
@@ -39,7 +39,7 @@ def test_a_score_that_follows_the_judge_tracks_and_the_figures_are_what_they_are
     judged = targets(scores, lengths, groups)
     cheap = np.clip(scores + draw.normal(0, 0.4, scores.size), 1, 5)
     baselines = Baselines(constant=3.0, intercept=1.5, slope=0.3)
-    found = evidence(judged, cheap.tolist(), baselines)
+    found = compare_with_judge(judged, cheap.tolist(), baselines)
     line = [min(5.0, max(1.0, 1.5 + 0.3 * np.log1p(one.length))) for one in judged]
     assert "tracks" == found.verdict
     assert (200, 40) == (found.items, found.groups)
@@ -56,14 +56,14 @@ def test_a_score_that_follows_the_judge_tracks_and_the_figures_are_what_they_are
     assert low < found.heldout["mae"] < high
     assert found.gap.held is True
     assert json.loads(json.dumps(found.to_json())) == found.to_json()
-    assert evidence(judged, cheap.tolist(), baselines).to_json() == found.to_json()
+    assert compare_with_judge(judged, cheap.tolist(), baselines).to_json() == found.to_json()
 
 
 def test_scores_that_know_the_group_and_nothing_of_the_item_do_not_track():
     scores, lengths, groups, _, draw = sample(2, between=1.0)
     means = scores.reshape(40, 5).mean(axis=1).repeat(5)
     judged = targets(scores, lengths, groups)
-    found = evidence(judged, np.clip(means + draw.normal(0, 0.05, 200), 1, 5).tolist(), fit_baselines(judged))
+    found = compare_with_judge(judged, np.clip(means + draw.normal(0, 0.05, 200), 1, 5).tolist(), fit_baselines(judged))
     held = {one.name: one.held for one in found.checks}
     assert held["better_than_constant"] is True
     assert held["better_than_length"] is True
@@ -75,7 +75,7 @@ def test_scores_that_know_the_group_and_nothing_of_the_item_do_not_track():
 def test_a_score_that_is_worse_than_a_constant_fails():
     scores, lengths, groups, _, _ = sample(3)
     judged = targets(scores, lengths, groups)
-    found = evidence(judged, (6 - scores).tolist(), fit_baselines(judged))
+    found = compare_with_judge(judged, (6 - scores).tolist(), fit_baselines(judged))
     assert "fails" == found.verdict
 
 
@@ -84,7 +84,7 @@ def test_a_constant_and_the_length_itself_prove_nothing(cheap):
     scores, lengths, groups, _, _ = sample(4)
     judged = targets(scores, lengths, groups)
     baselines = fit_baselines(judged)
-    found = evidence(judged, cheap or baselines.predict(lengths.tolist())["length"].tolist(), baselines)
+    found = compare_with_judge(judged, cheap or baselines.predict(lengths.tolist())["length"].tolist(), baselines)
     assert "tracks" != found.verdict
 
 
@@ -92,13 +92,13 @@ def test_a_constant_and_the_length_itself_prove_nothing(cheap):
 def test_few_groups_or_items_prove_nothing_however_good_the_score(groups, each):
     scores, lengths, names, _, _ = sample(5, groups, each)
     judged = targets(scores, lengths, names)
-    assert "not_proven" == evidence(judged, scores.tolist(), fit_baselines(judged)).verdict
+    assert "not_proven" == compare_with_judge(judged, scores.tolist(), fit_baselines(judged)).verdict
 
 
 def test_items_that_are_groups_by_themselves_are_asked_for_no_ranks_inside_of_groups():
     scores, lengths, _, _, _ = sample(6)
     judged = targets(scores, lengths, [None] * 200)
-    found = evidence(judged, scores.tolist(), fit_baselines(judged))
+    found = compare_with_judge(judged, scores.tolist(), fit_baselines(judged))
     assert "ranks_within_groups" not in {one.name for one in found.checks}
     assert "tracks" == found.verdict
 
@@ -107,7 +107,7 @@ def test_a_large_but_faithful_error_tracks_and_does_not_meet_the_gap():
     draw = np.random.default_rng(7)
     scores = draw.choice([1.0, 5.0], 200)
     judged = targets(scores, [100] * 200, [f"g{number // 5}" for number in range(200)])
-    found = evidence(judged, (3 + 0.6 * (scores - 3) / 2).tolist(), fit_baselines(judged))
+    found = compare_with_judge(judged, (3 + 0.6 * (scores - 3) / 2).tolist(), fit_baselines(judged))
     assert "tracks" == found.verdict
     assert found.gap.held is False
 
@@ -115,8 +115,8 @@ def test_a_large_but_faithful_error_tracks_and_does_not_meet_the_gap():
 def test_of_open_items_the_baselines_are_out_of_fold():
     scores, lengths, groups, _, _ = sample(8)
     judged = targets(scores, lengths, groups)
-    inside = evidence(judged, scores.tolist(), fit_baselines(judged)).figures
-    outside = evidence(judged, scores.tolist(), None).figures
+    inside = compare_with_judge(judged, scores.tolist(), fit_baselines(judged)).figures
+    outside = compare_with_judge(judged, scores.tolist(), None).figures
     assert (outside["length_mae"] or 0) > (inside["length_mae"] or 0)
 
 
@@ -133,7 +133,7 @@ def test_baselines_are_the_median_and_the_least_squares_line():
 
 def test_the_judge_s_own_noise_stands_beside():
     judged = targets([3, 4], [10, 20], ["a", "b"], [(2.0, 4.0), (4.0, 4.0)])
-    noise = evidence(judged, [3, 4], fit_baselines(judged)).noise
+    noise = compare_with_judge(judged, [3, 4], fit_baselines(judged)).noise
     assert noise is not None
     assert 1.0 == noise.mean_abs_difference
 
@@ -142,4 +142,4 @@ def test_sizes_that_differ_and_scores_that_are_none_are_refused():
     judged = targets([3, 4], [10, 20], ["a", "b"])
     for cheap in ([3.0], [3.0, float("nan")]):
         with pytest.raises(ValueError, match="as many of both"):
-            evidence(judged, cheap, None)
+            compare_with_judge(judged, cheap, None)

@@ -8,16 +8,16 @@ import pytest
 
 from jumar.judging.items.item import Item
 from jumar.judging.models import ExpensiveModeResult
-from jumar.learning.online import Gathered, Seen, gather, shortened
+from jumar.learning.online import GatheredItems, SeenItem, gather, shorten_verdict
 from jumar.learning.proof.split import FOLDS, group_key
 
 
-def seen(iteration: int, name: str, text: str, group: str | None = None, score: float = 3.0) -> Seen:
+def seen(iteration: int, name: str, text: str, group: str | None = None, score: float = 3.0) -> SeenItem:
     result = ExpensiveModeResult(story_id=name, gestalt=score, reasoning="", strengths=[], weaknesses=[])
-    return Seen(iteration, Item(name, text, group=group), result)
+    return SeenItem(iteration, Item(name, text, group=group), result)
 
 
-def fold(found: Gathered, place: int) -> str | int:
+def fold(found: GatheredItems, place: int) -> str | int:
     return found.split.groups[group_key(found.targets[place].item)]
 
 
@@ -52,7 +52,7 @@ def test_of_many_texts_those_that_were_seen_last_are_taken() -> None:
 
 def test_a_judge_that_never_ends_is_cut() -> None:
     result = ExpensiveModeResult(story_id="a", gestalt=3, reasoning="r" * 10_000, strengths=["s" * 999] * 99, weaknesses=[])
-    found = shortened(result)
+    found = shorten_verdict(result)
     assert (3_000, 10, 300) == (len(found.reasoning), len(found.strengths), len(found.strengths[0]))
 
 
@@ -68,7 +68,7 @@ def test_nothing_changes_its_side_whatever_comes(seed: int) -> None:
     draw = random.Random(seed)
     homes: dict[str, int] = {}
     sides: dict[tuple[str, str], set[str | int]] = {}
-    rows: list[Seen] = []
+    rows: list[SeenItem] = []
     for iteration in range(6):
         for name in draw.sample(range(30), 12):
             group = draw.choice([None, None, f"g{draw.randrange(8)}"])

@@ -17,7 +17,7 @@ from jumar.errors import FormatTooNewError, ItemError, NotFoundError, StoreDamag
 from jumar.judging import builtin_rubric
 from jumar.judging.digests import patterns_digest
 from jumar.judging.proofs import Proof, audit_evidence, drift, parse_proof, read_proof, stale_reasons
-from jumar.learning.proof.evidence import evidence
+from jumar.learning.proof.evidence import compare_with_judge
 from jumar.learning.proof.make import look_at, make_proof, verify_proof
 from jumar.learning.proof.split import split_items
 
@@ -88,9 +88,13 @@ def test_every_figure_that_is_changed_is_found_out_even_with_a_hash_that_fits_ag
 
     def once(rows, cheap, baselines, *, seed):  # most changes leave the rows as they are, from which the same follows
         key = (rows, tuple(cheap), baselines, seed)
-        return known.setdefault(key, None) or known.update({key: evidence(rows, cheap, baselines, seed=seed)}) or known[key]
+        return (
+            known.setdefault(key, None)
+            or known.update({key: compare_with_judge(rows, cheap, baselines, seed=seed)})
+            or known[key]
+        )
 
-    monkeypatch.setattr("jumar.learning.proof.make.evidence", once)
+    monkeypatch.setattr("jumar.learning.proof.make.compare_with_judge", once)
     document = json.loads(BYTES)
     paths = [path for path in leaves(document) if path[0] not in CLAIMS and path[0] not in {"rows", "opened"}]
     paths += [path for path in leaves(document) if path[0] in {"rows", "opened"} and path[1] == 1]

@@ -19,12 +19,12 @@ from jumar.judging.items.item import Item
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
 from jumar.learning.learner import DIMENSIONS, PATTERNS, LearnerScorer, write_set
-from jumar.learning.material import Asked, Made, Maker, Material, Proposer, Proposing
+from jumar.learning.material import BuiltSet, Material, ProposalReply, ProposalRequest, Proposer, SetBuilder
 from jumar.learning.proof.probes import ProbeReport, ProbeResult
 from jumar.learning.proof.split import split_items
 from jumar.learning.proposals.proposing import propose_all
-from jumar.learning.set_building import AdditiveMaker, ScorecardMaker, cheap_scores, final_set, with_proposals
-from jumar.learning.state import PREDICTIONS, Known, LearnParameters, pattern_hash, read_known, write_known
+from jumar.learning.set_building import AdditiveBuilder, ScorecardBuilder, build_with_proposals, cheap_scores, final_set
+from jumar.learning.state import PREDICTIONS, Checkpoint, LearnParameters, pattern_hash, read_checkpoint, write_checkpoint
 from jumar.learning.step import begin, diverging, learn_once
 from jumar.learning.targets import Target
 
@@ -44,11 +44,11 @@ def targets_of(records: Sequence[dict[str, Any]]) -> tuple[Target, ...]:
     )
 
 
-def material(targets: Sequence[Target], maker: Maker, proposer: Proposer, **options: Any) -> Material:
+def material(targets: Sequence[Target], builder: SetBuilder, proposer: Proposer, **options: Any) -> Material:
     split = split_items([one.item for one in targets], seed=3)
     opened = {item.id for item in split.part([one.item for one in targets], "open")}
     kept = tuple(one for one in targets if one.item.id in opened)
-    return Material(targets=kept, split=split, maker=maker, proposer=proposer, made=NOW, **options)
+    return Material(targets=kept, split=split, builder=builder, proposer=proposer, made=NOW, **options)
 
 
 def proposal(phrase: str, kind: str = "good", iteration: int = 1) -> PatternProposal:
@@ -60,27 +60,27 @@ class Script:
     """Proposes what is written for each iteration, along every line alike; remembers what it was asked."""
 
     by_iteration: dict[int, list[PatternProposal]]
-    asked: list[Asked] = field(default_factory=list[Asked])
+    asked: list[ProposalRequest] = field(default_factory=list[ProposalRequest])
 
-    def __call__(self, asked: Asked) -> Proposing:
+    def __call__(self, asked: ProposalRequest) -> ProposalReply:
         self.asked.append(asked)
         made = self.by_iteration.get(asked.iteration, [])
-        return Proposing(proposals=tuple(one for one in made if as_pattern(one).id not in asked.tried))
+        return ProposalReply(proposals=tuple(one for one in made if as_pattern(one).id not in asked.tried))
 
 
 @dataclass(frozen=True)
 class Judgemental:
-    """A maker whose sets are near the judge, and off by a point for every candidate that says ``harm``."""
+    """A builder whose sets are near the judge, and off by a point for every candidate that says ``harm``."""
 
     near: dict[str, float]
 
-    def make(
+    def build(
         self, targets: Sequence[Target], base: PatternSet, candidates: Sequence[PatternV2], *, learning_rate: float = 1.0
-    ) -> Made:
+    ) -> BuiltSet:
         del base, learning_rate
         patterns = [one.model_copy(update={"status": "active"}) for one in candidates]
         found = PatternSet(version="2.0", patterns=patterns)
-        return Made(patterns=found, predictions={one.item.id: self.near[one.item.id] for one in targets})
+        return BuiltSet(patterns=found, predictions={one.item.id: self.near[one.item.id] for one in targets})
 
 
 def scored_by(harmful: str) -> Any:
@@ -96,7 +96,7 @@ def scored_by(harmful: str) -> Any:
 
 def test_a_line_proposes_from_its_own_items_and_is_tried_on_the_others() -> None:
     script = Script({})
-    found = material(targets_of(judged_items(30, 3)), AdditiveMaker(rubric="text"), script)
+    found = material(targets_of(judged_items(30, 3)), AdditiveBuilder(rubric="text"), script)
     learn_once(begin(EMPTY, found), found, iteration=1, now=NOW)
     rounds = found.split.rounds()
     assert len(rounds) + 1 == len(script.asked)
@@ -112,8 +112,8 @@ def test_scores_of_a_fold_have_no_part_in_what_is_predicted_for_it() -> None:
     """What the whole way from items to set says of an item does not change when the judge says something else of it."""
     records = judged_items(30, 3, seed=4)
     script = Script({1: [proposal(one) for one in GOOD] + [proposal(one, "bad") for one in BAD]})
-    maker = ScorecardMaker(made=NOW, rubric="text")
-    found = material(targets_of(records), maker, script)
+    builder = ScorecardBuilder(made=NOW, rubric="text")
+    found = material(targets_of(records), builder, script)
     before = tried(found)
     fold = found.rounds[0]
     turned = tuple(
@@ -132,45 +132,47 @@ def test_scores_of_a_fold_have_no_part_in_what_is_predicted_for_it() -> None:
     assert any(before.tested[name] != after.tested[name] for name in others)
 
 
-def tried(found: Material) -> Known:
+def tried(found: Material) -> Checkpoint:
     """What is known once the proposals of the first iteration were tried, before anything is decided from it."""
     known = begin(EMPTY, found)
-    return with_proposals(known, propose_all(known, found, 1), found, 1)[0]
+    return build_with_proposals(known, propose_all(known, found, 1), found, 1)[0]
 
 
 def test_a_change_that_makes_things_worse_is_rolled_back_and_evaluated_again(monkeypatch: pytest.MonkeyPatch) -> None:
     targets = targets_of(judged_items(40, 3))
-    for module in ("making", "step", "steering"):
+    for module in ("set_building", "step", "rollback"):
         monkeypatch.setattr(f"jumar.learning.{module}.cheap_scores", scored_by("harm"))
     script = Script({1: [proposal("for instance")], 2: [proposal("harm", iteration=2)]})
-    maker = Judgemental({one.item.id: one.score for one in targets})
-    found = material(targets, maker, script)
+    builder = Judgemental({one.item.id: one.score for one in targets})
+    found = material(targets, builder, script)
     first = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW)
-    second = learn_once(first.known, found, iteration=2, now=NOW)
+    second = learn_once(first.checkpoint, found, iteration=2, now=NOW)
     assert not first.metrics.regression_detected
     assert second.metrics.regression_detected
     entry = next(one for one in second.actions if one["action"] == "rolled_back")
     assert "gap_increased" == entry["type"]
     assert entry["interval"][0] > 0
     assert entry["confirmed"] == pytest.approx(entry["before"])
-    assert first.known.tested == second.known.tested
+    assert first.checkpoint.tested == second.checkpoint.tested
     assert {"for instance": "validated", "harm": "rejected"} == {
-        one.pattern["phrases"][0]: one.status for one in second.known.state.proposals
+        one.pattern["phrases"][0]: one.status for one in second.checkpoint.state.proposals
     }
-    assert second.known.ledger.entries[: len(first.known.ledger.entries)] == first.known.ledger.entries
-    assert len(second.known.ledger.entries) > len(first.known.ledger.entries), "what was rolled back was tried all the same"
-    third = learn_once(second.known, found, iteration=3, now=NOW)
+    assert second.checkpoint.ledger.entries[: len(first.checkpoint.ledger.entries)] == first.checkpoint.ledger.entries
+    assert len(second.checkpoint.ledger.entries) > len(first.checkpoint.ledger.entries), (
+        "what was rolled back was tried all the same"
+    )
+    third = learn_once(second.checkpoint, found, iteration=3, now=NOW)
     assert not third.proposed.own
-    assert first.known.tested == third.known.tested
+    assert first.checkpoint.tested == third.checkpoint.tested
 
 
 def test_a_plateau_above_the_target_is_recovered_from_and_what_was_tried_is_on_record() -> None:
     script = Script({})
-    found = material(targets_of(judged_items(40, 3, effect=1.5)), AdditiveMaker(rubric="text"), script)
+    found = material(targets_of(judged_items(40, 3, effect=1.5)), AdditiveBuilder(rubric="text"), script)
     known = begin(EMPTY, found)
     for iteration in (1, 2, 3):
         learned = learn_once(known, found, iteration=iteration, now=NOW)
-        known = learned.known
+        known = learned.checkpoint
     assert "gap_plateau" == learned.divergence["reason"]
     entries = [one for one in learned.actions if one["action"] == "recovery"]
     assert ["increase_proposal_diversity", "prune_low_weight_patterns", "reset_provisional"] == [
@@ -185,11 +187,11 @@ def test_a_plateau_above_the_target_is_recovered_from_and_what_was_tried_is_on_r
 def test_what_a_recovery_takes_out_says_so_and_not_a_limit_that_it_did_not_miss() -> None:
     """Under the first design's rule a proposal is rejected below 30 %; one that the reset drops had more."""
     script = Script({1: [proposal("for instance"), proposal("never written anywhere")]})
-    found = material(targets_of(judged_items(40, 3, effect=1.5)), AdditiveMaker(rubric="text"), script, profile="seed")
+    found = material(targets_of(judged_items(40, 3, effect=1.5)), AdditiveBuilder(rubric="text"), script, profile="seed")
     known, told = begin(EMPTY, found), list[dict[str, Any]]()
     for iteration in (1, 2, 3):
         learned = learn_once(known, found, iteration=iteration, now=NOW)
-        known, told = learned.known, [*told, *learned.actions]
+        known, told = learned.checkpoint, [*told, *learned.actions]
     assert "gap_plateau" == learned.divergence["reason"]
     waiting = {one["pattern_id"]: one for one in told if one["action"] == "proposed_pattern"}
     dropped = {one["pattern_id"]: one for one in learned.actions if one["action"] == "rejected_pattern"}
@@ -206,11 +208,11 @@ def test_what_a_recovery_prunes_is_rejected_for_that_and_is_no_candidate_any_mor
     )
     script = Script({1: [light]})
     targets = [replace(one, score=1.0, readings=(1.0,)) for one in targets_of(judged_items(40, 3))]
-    found = material(targets, AdditiveMaker(rubric="text"), script, profile="seed")
+    found = material(targets, AdditiveBuilder(rubric="text"), script, profile="seed")
     known, told = begin(EMPTY, found), list[dict[str, Any]]()
     for iteration in (1, 2, 3, 4):
         learned = learn_once(known, found, iteration=iteration, now=NOW)
-        known, told = learned.known, [*told, *learned.actions]
+        known, told = learned.checkpoint, [*told, *learned.actions]
     decided = [(one["action"], one["reason"]) for one in told if one["action"].endswith("_pattern")]
     assert ["committed_pattern", "rejected_pattern"] == [name for name, _ in decided]
     assert "the recovery pruned patterns of little weight, and it was one" == decided[1][1]
@@ -218,7 +220,7 @@ def test_what_a_recovery_prunes_is_rejected_for_that_and_is_no_candidate_any_mor
 
 
 def test_a_gap_that_moves_in_its_fifth_decimal_is_no_divergence() -> None:
-    found = material(targets_of(judged_items(20, 3)), AdditiveMaker(rubric="text"), Script({}))
+    found = material(targets_of(judged_items(20, 3)), AdditiveBuilder(rubric="text"), Script({}))
     one = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW).metrics
 
     def history(*gaps: float) -> list[Any]:
@@ -240,20 +242,20 @@ def test_a_set_that_tracks_good_items_twice_converges_unless_it_can_be_gamed(
     for one in records:
         one["judge_scores"] = [min(5.0, score + 1.3) for score in one["judge_scores"]]
     targets = targets_of(records)
-    for module in ("making", "step", "steering"):
+    for module in ("set_building", "step", "rollback"):
         monkeypatch.setattr(f"jumar.learning.{module}.cheap_scores", scored_by("harm"))
     raised = ProbeResult(name="stuffing", items=60, mean_change=0.5 * gamed, interval=None, raised=0.0, tolerance=0.1, worst=())
     monkeypatch.setattr("jumar.learning.step.probe_set", lambda *_, **__: ProbeReport(results=(raised,)))
     found = material(targets, Judgemental({one.item.id: one.score for one in targets}), Script({}))
     first = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW)
-    second = learn_once(first.known, found, iteration=2, now=NOW)
+    second = learn_once(first.checkpoint, found, iteration=2, now=NOW)
     assert second.metrics.tracks
     assert gamed is not second.convergence["converged"], second.convergence
     assert gamed is not second.convergence["checks"]["probes"]
-    assert ("nothing more to propose" if gamed else "converged") == second.known.stopped
+    assert ("nothing more to propose" if gamed else "converged") == second.checkpoint.stopped
     longer = replace(found, min_iterations=3)
-    assert "insufficient_iterations" == learn_once(first.known, longer, iteration=2, now=NOW).convergence["reason"]
-    third = learn_once(second.known, longer, iteration=3, now=NOW)
+    assert "insufficient_iterations" == learn_once(first.checkpoint, longer, iteration=2, now=NOW).convergence["reason"]
+    third = learn_once(second.checkpoint, longer, iteration=3, now=NOW)
     assert gamed is not third.convergence["converged"]
 
 
@@ -274,40 +276,40 @@ def test_patterns_that_were_given_have_to_earn_their_place() -> None:
             for number, phrase in enumerate([*GOOD, "never written anywhere"])
         ],
     )
-    found = material(targets_of(judged_items(50, 3)), ScorecardMaker(made=NOW, rubric="text"), Script({}))
+    found = material(targets_of(judged_items(50, 3)), ScorecardBuilder(made=NOW, rubric="text"), Script({}))
     learned = learn_once(begin(given, found), found, iteration=1, now=NOW)
-    statuses = {one.pattern["id"]: one.status for one in learned.known.state.proposals}
+    statuses = {one.pattern["id"]: one.status for one in learned.checkpoint.state.proposals}
     assert "rejected" == statuses["mine_3"]
     assert "validated" in statuses.values()
-    assert {one.id for one in learned.known.ledger.entries} == {"mine_0", "mine_1", "mine_2", "mine_3"}
+    assert {one.id for one in learned.checkpoint.ledger.entries} == {"mine_0", "mine_1", "mine_2", "mine_3"}
 
 
 def test_the_seed_profile_commits_by_the_first_designs_counters() -> None:
     script = Script({1: [proposal("for instance"), proposal("never written anywhere")]})
-    found = material(targets_of(judged_items(40, 3)), AdditiveMaker(rubric="text"), script, profile="seed")
+    found = material(targets_of(judged_items(40, 3)), AdditiveBuilder(rubric="text"), script, profile="seed")
     learned = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW)
-    for one in learned.known.state.proposals:
+    for one in learned.checkpoint.state.proposals:
         expected = "validated" if one.should_commit() else "rejected" if one.should_reject() else "provisional"
         assert expected == one.status
         assert len(found.targets) == one.stories_tested
-    by_status = {one.description: one.status for one in learned.known.state.patterns.patterns}
+    by_status = {one.description: one.status for one in learned.checkpoint.state.patterns.patterns}
     assert all(status in {"active", "provisional"} for status in by_status.values())
 
 
 def test_a_lower_learning_rate_makes_smaller_changes_under_the_profile_seed_too_and_in_the_final_set() -> None:
     script = Script({1: [proposal("for instance")], 2: [proposal("measured twice", iteration=2)]})
-    found = material(targets_of(judged_items(60, 3)), AdditiveMaker(rubric="text"), script, profile="seed")
-    first = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW).known
+    found = material(targets_of(judged_items(60, 3)), AdditiveBuilder(rubric="text"), script, profile="seed")
+    first = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW).checkpoint
     slower = replace(first, state=replace(first.state, parameters=LearnParameters(learning_rate=0.25)))
     for known, weight in ((first, 1.0), (slower, 0.25)):
-        after = learn_once(known, found, iteration=2, now=NOW).known
+        after = learn_once(known, found, iteration=2, now=NOW).checkpoint
         weights = {one.phrases[0]: one.weight for one in after.state.patterns.patterns}
         assert {"for instance": 1.0, "measured twice": weight} == weights
         assert all(weights == {one.phrases[0]: one.weight for one in line.patterns.patterns} for line in after.lines)
         assert weights == {one.phrases[0]: one.weight for one in final_set(after, found).patterns}
 
-    fitted = material(targets_of(judged_items(60, 3)), ScorecardMaker(made=NOW, rubric="text"), script)
-    learned = learn_once(begin(EMPTY, fitted), fitted, iteration=1, now=NOW).known
+    fitted = material(targets_of(judged_items(60, 3)), ScorecardBuilder(made=NOW, rubric="text"), script)
+    learned = learn_once(begin(EMPTY, fitted), fitted, iteration=1, now=NOW).checkpoint
     rates = [0.25, 1.0]
     sets = [
         final_set(replace(learned, state=replace(learned.state, parameters=LearnParameters(learning_rate=rate))), fitted)
@@ -319,12 +321,12 @@ def test_a_lower_learning_rate_makes_smaller_changes_under_the_profile_seed_too_
 @pytest.mark.parametrize(("profile", "groups"), [("seed", 40), ("evidence", 40), ("evidence", 110)])
 def test_firings_and_accuracies_of_the_test_items_are_in_the_set_after_each_iteration(profile: Any, groups: int) -> None:
     script = Script({1: [proposal(one) for one in GOOD], 2: [proposal(one, "bad", 2) for one in BAD]})
-    maker: Maker = AdditiveMaker(rubric="text") if profile == "seed" else ScorecardMaker(made=NOW, rubric="text")
-    found = material(targets_of(judged_items(groups, 2, effect=1.2)), maker, script, profile=profile)
+    builder: SetBuilder = AdditiveBuilder(rubric="text") if profile == "seed" else ScorecardBuilder(made=NOW, rubric="text")
+    found = material(targets_of(judged_items(groups, 2, effect=1.2)), builder, script, profile=profile)
     known = begin(EMPTY, found)
     for iteration in (1, 2):
         learned = learn_once(known, found, iteration=iteration, now=NOW)
-        known = learned.known
+        known = learned.checkpoint
         phrases = 0
         for own in (known.state.patterns, final_set(known, found)):
             for one in own.patterns:
@@ -347,22 +349,22 @@ def test_firings_and_accuracies_of_the_test_items_are_in_the_set_after_each_iter
 
 def test_what_is_known_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
     script = Script({1: [proposal(one) for one in GOOD]})
-    found = material(targets_of(judged_items(30, 3)), ScorecardMaker(made=NOW, rubric="text"), script)
-    known = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW).known
-    write_known(known, tmp_path)
-    again: Known = read_known(tmp_path)
+    found = material(targets_of(judged_items(30, 3)), ScorecardBuilder(made=NOW, rubric="text"), script)
+    known = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW).checkpoint
+    write_checkpoint(known, tmp_path)
+    again: Checkpoint = read_checkpoint(tmp_path)
     assert known == again
-    assert learn_once(known, found, iteration=2, now=NOW).known == learn_once(again, found, iteration=2, now=NOW).known
+    assert learn_once(known, found, iteration=2, now=NOW).checkpoint == learn_once(again, found, iteration=2, now=NOW).checkpoint
     (tmp_path / PREDICTIONS).write_text("{}")
     with pytest.raises(StoreDamagedError, match=r"predictions\.json"):
-        read_known(tmp_path)
+        read_checkpoint(tmp_path)
 
 
 def test_the_final_set_scores_as_its_file_does() -> None:
     script = Script({1: [proposal(one) for one in GOOD] + [proposal(one, "bad") for one in BAD]})
     targets = targets_of(judged_items(50, 3))
-    found = material(targets, ScorecardMaker(made=NOW, rubric="text"), script)
-    known = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW).known
+    found = material(targets, ScorecardBuilder(made=NOW, rubric="text"), script)
+    known = learn_once(begin(EMPTY, found), found, iteration=1, now=NOW).checkpoint
     final = final_set(known, found)
     again = PatternSet.model_validate_json(final.model_dump_json())
     assert cheap_scores(final, targets, "text") == cheap_scores(again, targets, "text")
@@ -374,7 +376,7 @@ def test_the_final_set_scores_as_its_file_does() -> None:
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_a_set_that_is_better_by_less_than_anybody_is_shown_scores_the_same(dimension: str, tmp_path: Path):
-    stuff = material(targets_of(judged_items(30, 3, seed=1)), AdditiveMaker(), Script({}))
+    stuff = material(targets_of(judged_items(30, 3, seed=1)), AdditiveBuilder(), Script({}))
     write_set(EMPTY, tmp_path / PATTERNS)
     known = begin(EMPTY, stuff)
     truth = {one.item.id: one.score for one in stuff.tested}
@@ -382,7 +384,7 @@ def test_a_set_that_is_better_by_less_than_anybody_is_shown_scores_the_same(dime
 
     def score(error: float, every: int = 1_000) -> float | None:
         found = {name: one + (error if number % every == 0 else 0.0) for number, (name, one) in enumerate(near.items())}
-        write_known(replace(known, tested=found), tmp_path)
+        write_checkpoint(replace(known, tested=found), tmp_path)
         judged: Any = SimpleNamespace(material=lambda: stuff, judgement=lambda: None)
         context: Any = SimpleNamespace(workdir=tmp_path, iteration=1)
         return LearnerScorer(dimension, judged).score(context).score

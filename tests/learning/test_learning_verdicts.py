@@ -14,7 +14,7 @@ from jumar.errors import EvaluationUnreliableError, ItemError, StoreDamagedError
 from jumar.judging import Item, builtin_rubric
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import JudgeInterruptedError
-from jumar.learning.run.verdicts import Asking, Verdicts
+from jumar.learning.run.verdicts import JudgeAccess, Verdicts
 from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
@@ -49,9 +49,9 @@ def verdicts(path: Path, judge: CountingJudge, stop: Callable[[], bool] = lambda
     return Verdicts(path, asking(judge, repeat=1, stop=stop))
 
 
-def asking(judge: CountingJudge, *, repeat: int | None = None, stop: Callable[[], bool] = lambda: False) -> Asking:
+def asking(judge: CountingJudge, *, repeat: int | None = None, stop: Callable[[], bool] = lambda: False) -> JudgeAccess:
     settings = JudgeSettings(repeat=repeat, concurrency=1)
-    return Asking(judge=judge, question=builtin_rubric("text").judge, settings=settings, stop=stop)
+    return JudgeAccess(judge=judge, question=builtin_rubric("text").judge, settings=settings, stop=stop)
 
 
 def test_nobody_is_asked_twice_and_what_was_paid_is_in_the_verdicts(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from learn_items import GOOD, judged_items, write_items
 from report_samples import HOSTILE
 
 from jumar.learning.report.course import Totals, best_text, converged_text, course_rows, lost_lines, stop_words
-from jumar.learning.report.decisions import Decided, Decisions, points_text, recovery_text
+from jumar.learning.report.decisions import DecisionGroup, Decisions, points_text, recovery_text
 from jumar.learning.report.document import render_json
 from jumar.learning.report.html import render_html
 from jumar.learning.report.markdown import render_markdown
@@ -261,13 +261,13 @@ def test_a_commit_that_is_not_in_the_set_is_listed_with_the_reason(report: Learn
 
 
 def test_commits_of_next_to_nothing_are_counted_and_not_listed():
-    group = Decided(
+    group = DecisionGroup(
         status="committed", reason="x", patterns=(("much", 0.2), ("less", -0.01), ("hardly", 0.0001), ("none", -0.0049))
     )
     assert ["much +0.20", "less −0.01"] == group.names(30)
     assert "2 more of under 0.005 points each" == group.rest(30)
     assert "1 more, and 2 of under 0.005 points each" == group.rest(1)
-    tiny = Decided(status="committed", reason="x", patterns=(("hardly", 0.0001),))
+    tiny = DecisionGroup(status="committed", reason="x", patterns=(("hardly", 0.0001),))
     assert ([], "1 of under 0.005 points each") == (tiny.names(), tiny.rest())
 
 

@@ -138,7 +138,7 @@ class ProofLooks(_Part):
 
 
 class Proof(_Part):
-    """``proof.json``. ``statistics`` is what :meth:`jumar.learning.proof.evidence.Evidence.to_json` gives of the rows.
+    """``proof.json``. ``statistics`` is what :meth:`jumar.learning.proof.evidence.ProofEvidence.to_json` gives of the rows.
 
     ``content_hash`` is the SHA-256 of everything else.
     """

@@ -25,8 +25,8 @@ from jumar.judging.patterns.storage import load_pattern_set, serialised
 from jumar.judging.patterns.versions import PatternStore
 from jumar.judging.tracking.agreement import spearman
 from jumar.learning.material import Material
-from jumar.learning.state import LEDGER, PREDICTIONS, STATE, Known, pattern_hash, read_known, write_known
-from jumar.learning.step import Learned, begin, learn_once
+from jumar.learning.state import LEDGER, PREDICTIONS, STATE, Checkpoint, pattern_hash, read_checkpoint, write_checkpoint
+from jumar.learning.step import IterationOutcome, begin, learn_once
 from jumar.model.checks import CheckResult
 from jumar.model.judgement import Judgement
 from jumar.model.protocols import GenerateOutcome, StepContext
@@ -36,11 +36,11 @@ __all__ = [
     "ARTIFACTS",
     "DIMENSIONS",
     "PATTERNS",
-    "Judged",
     "Learner",
     "LearnerScorer",
-    "Sound",
-    "known_in",
+    "MaterialSource",
+    "SetCheck",
+    "checkpoint_in",
     "save_set",
     "write_set",
 ]
@@ -52,7 +52,7 @@ _SPAN: Final = 4.0  # from 1 to 5
 _DIGITS: Final = 2
 
 
-class Judged(Protocol):
+class MaterialSource(Protocol):
     """Gives what the run learns from: the first call asks the judge about the open items.
 
     ``judgement`` is what it said and was paid, once: it belongs to one reading and no other.
@@ -67,8 +67,8 @@ class Judged(Protocol):
 class Learner:
     """The generator: one iteration of learning. ``publish`` is told of each, to leave its files for people."""
 
-    judged: Judged
-    publish: Callable[[Learned, Material], None]
+    judged: MaterialSource
+    publish: Callable[[IterationOutcome, Material], None]
     now: Callable[[], datetime]
 
     def generate(self, context: StepContext) -> GenerateOutcome:
@@ -76,23 +76,23 @@ class Learner:
         try:
             material = self.judged.material()
             with material.features.used():
-                known = known_in(context.workdir, material)
-                learned = learn_once(known, material, iteration=context.iteration, now=self.now())
+                checkpoint = checkpoint_in(context.workdir, material)
+                learned = learn_once(checkpoint, material, iteration=context.iteration, now=self.now())
         except EvaluationUnreliableError as error:
             return GenerateOutcome(exit_code=1, seconds=time.monotonic() - began, failure=str(error))
-        save_set(learned.known.state.patterns, context.workdir / PATTERNS, message_of(learned))
-        write_known(learned.known, context.workdir)
+        save_set(learned.checkpoint.state.patterns, context.workdir / PATTERNS, message_of(learned))
+        write_checkpoint(learned.checkpoint, context.workdir)
         with material.features.used():
             self.publish(learned, material)
         return GenerateOutcome(
             exit_code=0,
             seconds=time.monotonic() - began,
-            usage=Usage(token_cost_usd=learned.proposed.cost_usd, completed=True if learned.known.stopped else None),
+            usage=Usage(token_cost_usd=learned.proposed.cost_usd, completed=True if learned.checkpoint.stopped else None),
             printed=True,
         )
 
 
-def message_of(learned: Learned) -> str:
+def message_of(learned: IterationOutcome) -> str:
     """Return what the log of versions says of an iteration's set."""
     metrics = learned.metrics
     rolled = " rolled back" if metrics.regression_detected else ""
@@ -101,10 +101,10 @@ def message_of(learned: Learned) -> str:
     return f"iteration {metrics.iteration}:{rolled} {counts}"
 
 
-def known_in(directory: Path, material: Material) -> Known:
-    """Return what the files below ``directory`` say is known; before the first iteration that is the set, and no more."""
+def checkpoint_in(directory: Path, material: Material) -> Checkpoint:
+    """Return what the files below ``directory`` hold; before the first iteration that is the set alone."""
     if (directory / STATE).exists():
-        return read_known(directory)
+        return read_checkpoint(directory)
     patterns = load_pattern_set(directory / PATTERNS)
     name = digest_of(patterns.model_dump(mode="json"))
     if name not in material.begun:
@@ -127,25 +127,25 @@ def save_set(patterns: PatternSet, path: Path, message: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class SetCheck:
     """The validator: the set can be read, is the one that was learned, and was tried on every test item that it can score."""
 
-    judged: Judged
+    judged: MaterialSource
     name: str = "sound"
 
     def validate(self, context: StepContext) -> CheckResult:
         try:
             material = self.judged.material()
-            known, patterns = known_in(context.workdir, material), load_pattern_set(context.workdir / PATTERNS)
+            checkpoint, patterns = checkpoint_in(context.workdir, material), load_pattern_set(context.workdir / PATTERNS)
         except EvaluationUnreliableError as error:
             return CheckResult(name=self.name, passed=False, broken=str(error))
         except JumarError as error:
             return CheckResult(name=self.name, passed=False, output_tail=str(error))
-        if pattern_hash(patterns) != pattern_hash(known.state.patterns):
+        if pattern_hash(patterns) != pattern_hash(checkpoint.state.patterns):
             return CheckResult(name=self.name, passed=False, output_tail=f"{PATTERNS} is not the set of the state")
-        untried = [one.item.id for one in material.tested if one.item.id not in known.tested]
-        said = f"{plural(len(known.tested), 'test item')} scored" + (f", {len(untried):,} abstained from" if untried else "")
-        return CheckResult(name=self.name, passed=bool(known.tested), output_tail=said)
+        untried = [one.item.id for one in material.tested if one.item.id not in checkpoint.tested]
+        said = f"{plural(len(checkpoint.tested), 'test item')} scored" + (f", {len(untried):,} abstained from" if untried else "")
+        return CheckResult(name=self.name, passed=bool(checkpoint.tested), output_tail=said)
 
 
 class LearnerScorer:
@@ -155,7 +155,7 @@ class LearnerScorer:
     of equals the loop keeps the earlier one.
     """
 
-    def __init__(self, dimension: str, judged: Judged) -> None:
+    def __init__(self, dimension: str, judged: MaterialSource) -> None:
         self.dimension = dimension
         self._judged = judged
 
@@ -165,11 +165,11 @@ class LearnerScorer:
             material = self._judged.material()
         except EvaluationUnreliableError as error:
             return ScoreReading(dimension=self.dimension, score=None, broken=str(error), seconds=time.monotonic() - began)
-        known = known_in(context.workdir, material)
-        tested = [one for one in material.tested if one.item.id in known.tested]
+        checkpoint = checkpoint_in(context.workdir, material)
+        tested = [one for one in material.tested if one.item.id in checkpoint.tested]
         if not tested:
             return ScoreReading(dimension=self.dimension, score=None, invalid="the set abstains from every test item")
-        score, said = self._of([one.score for one in tested], [known.tested[one.item.id] for one in tested])
+        score, said = self._of([one.score for one in tested], [checkpoint.tested[one.item.id] for one in tested])
         reading = ScoreReading(
             dimension=self.dimension, score=max(0.0, min(1.0, score)), reason=said, seconds=time.monotonic() - began
         )

@@ -13,16 +13,16 @@ from jumar.judging.cheap.features import FeatureMemo
 from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.learning.proof.split import Round, Split, group_key
-from jumar.learning.state import Known
+from jumar.learning.state import Checkpoint
 from jumar.learning.targets import GapItem, Target, noise_of
 
-__all__ = ["Asked", "Made", "Maker", "Material", "Profile", "Proposer", "Proposing"]
+__all__ = ["BuiltSet", "Material", "Profile", "ProposalReply", "ProposalRequest", "Proposer", "SetBuilder"]
 
 Profile = Literal["evidence", "seed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ProposalRequest:
     """What a proposer is asked: items with their gaps, what is known, and what was tried before (ids).
 
     ``whole``: the proposals are for the set that is kept, and not only for a line that says what such a set is worth.
@@ -40,7 +40,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposing:
+class ProposalReply:
     """What a proposer gave: proposals, what there is to tell, and what a model was paid (None: it did not say)."""
 
     proposals: tuple[PatternProposal, ...]
@@ -51,11 +51,11 @@ class Proposing:
 class Proposer(Protocol):
     """Proposes patterns for large gaps, from the items that it is given and nothing else."""
 
-    def __call__(self, asked: Asked) -> Proposing: ...
+    def __call__(self, asked: ProposalRequest) -> ProposalReply: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class BuiltSet:
     """A set, and a prediction of each item that it was made from, by its id: out of fold where something was fitted.
 
     ``report`` says how it was fitted, empty where nothing was.
@@ -66,12 +66,12 @@ class Made:
     report: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-class Maker(Protocol):
+class SetBuilder(Protocol):
     """Makes a set from ``targets``. ``base`` is the set so far; ``candidates`` have to earn their weight."""
 
-    def make(
+    def build(
         self, targets: Sequence[Target], base: PatternSet, candidates: Sequence[PatternV2], *, learning_rate: float = 1.0
-    ) -> Made: ...
+    ) -> BuiltSet: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class Material:
 
     targets: tuple[Target, ...]
     split: Split
-    maker: Maker
+    builder: SetBuilder
     proposer: Proposer
     made: datetime
     rubric: RubricChoice = None
@@ -99,7 +99,7 @@ class Material:
         return FeatureMemo()
 
     @cached_property
-    def begun(self) -> dict[str, Known]:
+    def begun(self) -> dict[str, Checkpoint]:
         """What is known of a set before anything is learned, by the hash of the set: it is asked for several times."""
         return {}
 

@@ -22,11 +22,11 @@ from jumar.judging.patterns.models import PatternSet
 from jumar.learning.material import Material
 from jumar.learning.proof.split import FEWEST_TO_SPLIT, FOLDS, Split, group_key
 from jumar.learning.set_building import cheap_scores
-from jumar.learning.state import Known
-from jumar.learning.step import Learned
+from jumar.learning.state import Checkpoint
+from jumar.learning.step import IterationOutcome
 from jumar.learning.targets import Target, target_of
 
-__all__ = ["MOST", "Gathered", "Seen", "gather", "iteration_metrics", "shortened", "taken_up"]
+__all__ = ["MOST", "GatheredItems", "SeenItem", "extend_checkpoint", "gather", "iteration_metrics", "shorten_verdict"]
 
 MOST: Final = 1_000
 """Texts that a step learns from, the newest. This and the next two bound its time, which grows with texts and words."""
@@ -39,7 +39,7 @@ _NAMED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenItem:
     """An item of an iteration, and what the judge said of it."""
 
     iteration: int
@@ -48,7 +48,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class GatheredItems:
     """What is learned from: ``targets`` by the names that ``names`` gives to (iteration, id), their ``split``.
 
     ``homes`` is the fold of every text, id and group that was ever seen, by a short hash. ``left_out`` are (iteration, id) of
@@ -76,7 +76,7 @@ class Gathered:
         )
 
 
-def gather(seen: Iterable[Seen], homes: Mapping[str, int], *, most: int = MOST) -> Gathered:
+def gather(seen: Iterable[SeenItem], homes: Mapping[str, int], *, most: int = MOST) -> GatheredItems:
     """Return what there is to learn from ``seen``, the oldest first. ``homes`` are those of earlier calls, which stay.
 
     Of more than ``most`` texts, or half a million characters, those that were seen last are taken. The first verdict on a text
@@ -107,12 +107,12 @@ def gather(seen: Iterable[Seen], homes: Mapping[str, int], *, most: int = MOST) 
     items = [target.item for target, _ in kept]
     groups: dict[str, str | int] = {group_key(target.item): fold for target, fold in kept}
     split = Split(0, 0.0, {name: groups[name] for name in sorted(groups)}, len(items), items_digest(items))
-    return Gathered(
+    return GatheredItems(
         targets=tuple(target for target, _ in kept), split=split, homes=known, names=names, left_out=frozenset(left_out)
     )
 
 
-def shortened(result: ExpensiveModeResult) -> ExpensiveModeResult:
+def shorten_verdict(result: ExpensiveModeResult) -> ExpensiveModeResult:
     """Return a verdict with as many of the judge's words as are looked at: they suggest phrases, and a judge may never end."""
 
     def cut(words: Sequence[str]) -> list[str]:
@@ -146,7 +146,7 @@ def _fold(keys: Sequence[str], known: Mapping[str, int], filled: Mapping[int, in
     return there.pop() if there else min(range(FOLDS), key=lambda fold: (filled.get(fold, 0), fold))
 
 
-def _named(one: Seen) -> Target:
+def _named(one: SeenItem) -> Target:
     """Return the target under a name of its own: the same id may have another text in another iteration."""
     item, name = one.item, f"{one.item.id}@{one.iteration}"
     story = None if item.story is None else item.story.model_copy(update={"id": name})
@@ -168,17 +168,17 @@ def _short(kind: str, name: str) -> str:
     return hashlib.sha256(f"{kind}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
-def taken_up(known: Known, material: Material) -> Known:
+def extend_checkpoint(checkpoint: Checkpoint, material: Material) -> Checkpoint:
     """Return what was known of less material, with the scores of what came to it: by the sets as they are, which never saw it."""
-    own = _more(known.own, known.state.patterns, material.targets, material)
+    own = _more(checkpoint.own, checkpoint.state.patterns, material.targets, material)
     lines = tuple(
         replace(line, predictions=_more(line.predictions, line.patterns, material.inside(each.learn), material))
-        for each, line in zip(material.rounds, known.lines, strict=True)
+        for each, line in zip(material.rounds, checkpoint.lines, strict=True)
     )
     tested: dict[str, float] = {}
-    for each, line in zip(material.rounds, known.lines, strict=True):
-        tested |= _more(known.tested, line.patterns, material.inside(each.test), material)
-    return replace(known, own=own, lines=lines, tested=tested, stopped="")
+    for each, line in zip(material.rounds, checkpoint.lines, strict=True):
+        tested |= _more(checkpoint.tested, line.patterns, material.inside(each.test), material)
+    return replace(checkpoint, own=own, lines=lines, tested=tested, stopped="")
 
 
 def _more(scores: Mapping[str, float], patterns: PatternSet, targets: Sequence[Target], material: Material) -> dict[str, float]:
@@ -189,7 +189,7 @@ def _more(scores: Mapping[str, float], patterns: PatternSet, targets: Sequence[T
 
 
 def iteration_metrics(
-    learned: Learned,
+    learned: IterationOutcome,
     material: Material,
     named: Mapping[str, str],
     *,
@@ -202,7 +202,7 @@ def iteration_metrics(
     ``named`` maps the iteration's ids to names of targets. None where no item of it was scored by both judges.
     """
     judge = {one.item.id: one.score for one in material.targets}
-    tested = learned.known.tested
+    tested = learned.checkpoint.tested
     pairs = [(own, judge[name], tested[name]) for own, name in named.items() if name in judge and name in tested]
     if not pairs:
         return None

@@ -16,36 +16,36 @@ from jumar.judging.patterns.proposed import as_pattern
 from jumar.learning.material import Material
 from jumar.learning.recovery import RecoveryMeans, execute_recovery
 from jumar.learning.regression import Regression, Scored, check_change
-from jumar.learning.set_building import cheap_scores, remade
-from jumar.learning.state import Known, LearnState, Line, pattern_hash
+from jumar.learning.set_building import cheap_scores, rebuild_sets
+from jumar.learning.state import Checkpoint, LearnState, Line, pattern_hash
 
-__all__ = ["Checked", "Recovered", "checked", "gap_of", "recovered"]
+__all__ = ["ChangeOutcome", "RecoveryOutcome", "check_or_roll_back", "gap_of", "recover"]
 
 Entry = dict[str, Any]
 
 
-def gap_of(known: Known, material: Material) -> float:
+def gap_of(checkpoint: Checkpoint, material: Material) -> float:
     """Return the mean absolute gap over the test items that have a score; at least one has."""
-    return fmean(abs(one.score - known.tested[one.item.id]) for one in material.tested if one.item.id in known.tested)
+    return fmean(abs(one.score - checkpoint.tested[one.item.id]) for one in material.tested if one.item.id in checkpoint.tested)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class ChangeOutcome:
     """What stays of a change: the change, or what was before it. ``entries`` are for the log."""
 
-    known: Known
+    checkpoint: Checkpoint
     regression: Regression
     entries: tuple[Entry, ...] = ()
 
 
-def checked(before: Known, after: Known, material: Material) -> Checked:
+def check_or_roll_back(before: Checkpoint, after: Checkpoint, material: Material) -> ChangeOutcome:
     """Return ``after``, or what was before it where the change is a regression: rolled back, and evaluated again.
 
     The proposals of the change are rejected then, and stay on record with their tests.
     """
     found = check_change(_scored(before, material), _scored(after, material), profile=material.profile, seed=material.seed)
     if not found.regression or found.condition is None:
-        return Checked(known=after, regression=found)
+        return ChangeOutcome(checkpoint=after, regression=found)
     back = _before(before, after)
     again = _scored_anew(back, material)
     condition = found.condition
@@ -60,27 +60,27 @@ def checked(before: Known, after: Known, material: Material) -> Checked:
         "after": gap_of(after, material),
         "confirmed": gap_of(again, material),
     }
-    return Checked(known=again, regression=found, entries=(entry,))
+    return ChangeOutcome(checkpoint=again, regression=found, entries=(entry,))
 
 
-def _scored_anew(known: Known, material: Material) -> Known:
+def _scored_anew(checkpoint: Checkpoint, material: Material) -> Checkpoint:
     """Return what is known with the test items scored again by the sets of the lines: what a rollback is confirmed by."""
     tested: dict[str, float] = {}
-    for each, line in zip(material.rounds, known.lines, strict=True):
+    for each, line in zip(material.rounds, checkpoint.lines, strict=True):
         tested |= cheap_scores(line.patterns, material.inside(each.test), material.rubric)
-    return replace(known, tested=tested)
+    return replace(checkpoint, tested=tested)
 
 
-def _scored(known: Known, material: Material) -> list[Scored]:
+def _scored(checkpoint: Checkpoint, material: Material) -> list[Scored]:
     return [
         # scores that differ in their last bits only are equal: as ranks they would not be
-        Scored(id=one.item.id, expensive=one.score, cheap=round(known.tested[one.item.id], 9), group=one.group)
+        Scored(id=one.item.id, expensive=one.score, cheap=round(checkpoint.tested[one.item.id], 9), group=one.group)
         for one in material.tested
-        if one.item.id in known.tested
+        if one.item.id in checkpoint.tested
     ]
 
 
-def _before(before: Known, after: Known) -> Known:
+def _before(before: Checkpoint, after: Checkpoint) -> Checkpoint:
     """Return what was before a change, with the change's proposals as rejected."""
     there = {as_pattern(one).id: one for one in before.state.proposals}
     proposals = tuple(there.get(as_pattern(one).id) or _rejected(one) for one in after.state.proposals)
@@ -97,42 +97,42 @@ def _rejected(proposal: PatternProposal) -> PatternProposal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recovered:
+class RecoveryOutcome:
     """What is known after a recovery. ``entries`` are for the log, with the gap before and after; ``kept`` what stayed.
 
     ``gone`` are the ids of the patterns that the actions which stayed took out of the set, before it was made anew.
     """
 
-    known: Known
+    checkpoint: Checkpoint
     entries: tuple[Entry, ...] = ()
     kept: tuple[str, ...] = ()
     gone: frozenset[str] = frozenset()
 
 
-def recovered(known: Known, divergence: Mapping[str, Any], material: Material) -> Recovered:
+def recover(checkpoint: Checkpoint, divergence: Mapping[str, Any], material: Material) -> RecoveryOutcome:
     """Return what is known after the actions for ``divergence``."""
-    state = known.state
-    tried: dict[str, Known] = {}
+    state = checkpoint.state
+    tried: dict[str, Checkpoint] = {}
 
-    def of(changed: LearnState) -> Known:
+    def of(changed: LearnState) -> Checkpoint:
         if changed.patterns == state.patterns:
-            return replace(known, state=changed)
+            return replace(checkpoint, state=changed)
         key = changed.patterns.model_dump_json()
         if key not in tried:
-            tried[key] = _applied(known, changed, material)
+            tried[key] = _applied(checkpoint, changed, material)
         found = tried[key]
         return replace(found, state=replace(changed, patterns=found.state.patterns, proposals=found.state.proposals))
 
     means = RecoveryMeans(
         texts=[one.item.text for one in material.targets],
         scores=[one.score for one in material.targets],
-        refit=(lambda patterns: _refitted(known, patterns, material)) if material.profile == "evidence" else None,
+        refit=(lambda patterns: _refitted(checkpoint, patterns, material)) if material.profile == "evidence" else None,
     )
     found = execute_recovery(divergence, state, lambda one: gap_of(of(one), material), material.profile, means)
     if not found.kept:
-        return Recovered(known=replace(known, state=found.state), entries=found.entries)
+        return RecoveryOutcome(checkpoint=replace(checkpoint, state=found.state), entries=found.entries)
     gone = _gone(state.patterns, found.state.patterns)
-    return Recovered(known=of(found.state), entries=found.entries, kept=found.kept, gone=gone)
+    return RecoveryOutcome(checkpoint=of(found.state), entries=found.entries, kept=found.kept, gone=gone)
 
 
 def _gone(before: PatternSet, after: PatternSet) -> frozenset[str]:
@@ -141,24 +141,24 @@ def _gone(before: PatternSet, after: PatternSet) -> frozenset[str]:
     return frozenset(one.id for one in before.patterns if one.status == "active") - there
 
 
-def _refitted(known: Known, patterns: PatternSet, material: Material) -> PatternSet:
-    whole = replace(known.state, parameters=replace(known.state.parameters, learning_rate=1.0))
-    found, _ = remade(replace(known, state=whole), material)
+def _refitted(checkpoint: Checkpoint, patterns: PatternSet, material: Material) -> PatternSet:
+    whole = replace(checkpoint.state, parameters=replace(checkpoint.state.parameters, learning_rate=1.0))
+    found, _ = rebuild_sets(replace(checkpoint, state=whole), material)
     return patterns if pattern_hash(found.state.patterns) == pattern_hash(patterns) else found.state.patterns
 
 
-def _applied(known: Known, changed: LearnState, material: Material) -> Known:
+def _applied(checkpoint: Checkpoint, changed: LearnState, material: Material) -> Checkpoint:
     """Return what is known once a change of the set is made on every line, too, and the sets are made anew."""
-    before = {one.id: one for one in known.state.patterns.patterns}
+    before = {one.id: one for one in checkpoint.state.patterns.patterns}
     after = {one.id: one for one in changed.patterns.patterns}
-    gone = _gone(known.state.patterns, changed.patterns)
+    gone = _gone(checkpoint.state.patterns, changed.patterns)
     # what is out of the set is no candidate for the next one either
     proposals = tuple(
         _rejected(one) if one.status == "validated" and as_pattern(one).id in gone else one for one in changed.proposals
     )
     changed = replace(changed, proposals=proposals)
-    lines = tuple(_transferred(one, before, after, gone) for one in known.lines)
-    found, _ = remade(replace(known, state=changed, lines=lines), material, without=gone)
+    lines = tuple(_transferred(one, before, after, gone) for one in checkpoint.lines)
+    found, _ = rebuild_sets(replace(checkpoint, state=changed, lines=lines), material, without=gone)
     return found
 
 

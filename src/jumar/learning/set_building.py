@@ -15,34 +15,34 @@ from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternSt
 from jumar.judging.patterns.proposed import as_pattern
 from jumar.judging.patterns.provisional import GOOD_FROM
 from jumar.judging.patterns.storage import update_calibration_history
-from jumar.learning.material import Made, Material, Profile
+from jumar.learning.material import BuiltSet, Material, Profile
 from jumar.learning.proof.probes import ProbeReport, cheat_of, probe
-from jumar.learning.proposals.proposing import Proposed
-from jumar.learning.state import Known, LearnState, Line
+from jumar.learning.proposals.proposing import IterationProposals
+from jumar.learning.state import Checkpoint, LearnState, Line
 from jumar.learning.targets import Target
 
 __all__ = [
-    "AdditiveMaker",
-    "ScorecardMaker",
+    "AdditiveBuilder",
+    "ScorecardBuilder",
+    "add_metrics",
+    "build_with_proposals",
     "cheap_scores",
-    "counted",
+    "count_firing",
     "final_set",
     "probe_set",
-    "remade",
-    "with_metrics",
-    "with_proposals",
+    "rebuild_sets",
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdditiveMaker:
+class AdditiveBuilder:
     """The first design's way: a rubric, and patterns that each add their weight. Nothing is fitted, and no extra is needed."""
 
     rubric: RubricChoice = None
 
-    def make(
+    def build(
         self, targets: Sequence[Target], base: PatternSet, candidates: Sequence[PatternV2], *, learning_rate: float = 1.0
-    ) -> Made:
+    ) -> BuiltSet:
         """Return ``base`` with the candidates, as active as they are.
 
         What is in ``base`` keeps its weight; what is new gets its own times ``learning_rate``: that is the change.
@@ -54,20 +54,20 @@ class AdditiveMaker:
         ]
         added = [one.model_copy(update={"weight": one.weight * learning_rate}) for one in new.values()]
         patterns = base.model_copy(update={"patterns": [*kept, *added]})
-        return Made(patterns=patterns, predictions=cheap_scores(patterns, targets, self.rubric))
+        return BuiltSet(patterns=patterns, predictions=cheap_scores(patterns, targets, self.rubric))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScorecardMaker:
+class ScorecardBuilder:
     """Points fitted to what the judge said; needs the extra ``learn``. ``made`` is the date on new patterns."""
 
     made: datetime
     rubric: Literal["story", "text"]
     seed: int = 0
 
-    def make(
+    def build(
         self, targets: Sequence[Target], base: PatternSet, candidates: Sequence[PatternV2], *, learning_rate: float = 1.0
-    ) -> Made:
+    ) -> BuiltSet:
         """Return a fitted set; below a ``learning_rate`` of 1 its weights go only part of the way from those of ``base``.
 
         Errors: those of :func:`jumar.learning.scorecard.fit.fit_scorecard`.
@@ -88,7 +88,7 @@ class ScorecardMaker:
             settings=FitSettings(mine_phrases=False),
         )
         predictions = dict(zip((one.item.id for one in targets), found.predictions, strict=True))
-        return Made(patterns=found.patterns, predictions=predictions, report=found.report.to_json())
+        return BuiltSet(patterns=found.patterns, predictions=predictions, report=found.report.to_json())
 
 
 def cheap_scores(patterns: PatternSet, targets: Sequence[Target], rubric: RubricChoice) -> dict[str, float]:
@@ -100,18 +100,20 @@ def cheap_scores(patterns: PatternSet, targets: Sequence[Target], rubric: Rubric
     return {name: reading.gestalt for name, reading in found if not isinstance(reading, Unscored)}
 
 
-def with_proposals(known: Known, proposed: Proposed, material: Material, iteration: int) -> tuple[Known, Mapping[str, Any]]:
+def build_with_proposals(
+    checkpoint: Checkpoint, proposed: IterationProposals, material: Material, iteration: int
+) -> tuple[Checkpoint, Mapping[str, Any]]:
     """Return what is known once the proposals were tried, and how the set was made."""
-    lines = tuple(_extended(line, new, known, material) for line, new in zip(known.lines, proposed.lines, strict=True))
-    state = replace(known.state, iteration=iteration, proposals=(*known.state.proposals, *proposed.own))
+    lines = tuple(_extended(line, new, checkpoint, material) for line, new in zip(checkpoint.lines, proposed.lines, strict=True))
+    state = replace(checkpoint.state, iteration=iteration, proposals=(*checkpoint.state.proposals, *proposed.own))
     if material.profile == "seed":
         state = replace(state, proposals=_by_counters(state.proposals, state))
-    ledger = known.ledger.added(proposed.entries)
-    return remade(replace(known, state=state, ledger=ledger, lines=lines), material)
+    ledger = checkpoint.ledger.added(proposed.entries)
+    return rebuild_sets(replace(checkpoint, state=state, ledger=ledger, lines=lines), material)
 
 
-def _extended(line: Line, new: Sequence[PatternProposal], known: Known, material: Material) -> Line:
-    decided = _by_counters(new, known.state) if material.profile == "seed" else new
+def _extended(line: Line, new: Sequence[PatternProposal], checkpoint: Checkpoint, material: Material) -> Line:
+    decided = _by_counters(new, checkpoint.state) if material.profile == "seed" else new
     made = (_candidate(one, material.profile).model_copy(update={"learned_iter": one.proposed_at}) for one in decided)
     return replace(
         line,
@@ -130,27 +132,31 @@ def _candidate(proposal: PatternProposal, profile: Profile) -> PatternV2:
     return as_pattern(proposal, status="active" if profile == "evidence" else statuses[proposal.status])
 
 
-def remade(known: Known, material: Material, *, without: Collection[str] = ()) -> tuple[Known, Mapping[str, Any]]:
+def rebuild_sets(
+    checkpoint: Checkpoint, material: Material, *, without: Collection[str] = ()
+) -> tuple[Checkpoint, Mapping[str, Any]]:
     """Return what is known once every set was made anew, of candidates that are not in ``without``; and how it was made."""
-    rate = known.state.parameters.learning_rate
+    rate = checkpoint.state.parameters.learning_rate
     lines: list[Line] = []
     tested: dict[str, float] = {}
     report: Mapping[str, Any] = {}
-    patterns, own = known.state.patterns, known.own
-    for each, line in zip(material.rounds, known.lines, strict=True):
+    patterns, own = checkpoint.state.patterns, checkpoint.own
+    for each, line in zip(material.rounds, checkpoint.lines, strict=True):
         candidates = [one for one in line.candidates if one.id not in without]
-        made = material.maker.make(material.inside(each.learn), line.patterns, candidates, learning_rate=rate)
+        made = material.builder.build(material.inside(each.learn), line.patterns, candidates, learning_rate=rate)
         tested |= cheap_scores(made.patterns, material.inside(each.test), material.rubric)
         known_ids = {one.id for one in made.patterns.patterns}
         kept = tuple(one for one in candidates if one.id in known_ids)
         lines.append(replace(line, patterns=made.patterns, candidates=kept, predictions=made.predictions))
         patterns, own, report = made.patterns, made.predictions, made.report
     if material.split.cross_fitted:
-        candidates = [one for one in _own_candidates(known.state, material.profile) if one.id not in without]
-        made = material.maker.make(material.targets, known.state.patterns, candidates, learning_rate=rate)
+        candidates = [one for one in _own_candidates(checkpoint.state, material.profile) if one.id not in without]
+        made = material.builder.build(material.targets, checkpoint.state.patterns, candidates, learning_rate=rate)
         patterns, own, report = made.patterns, made.predictions, made.report
-    state = replace(known.state, patterns=patterns, proposals=_decided(known.state.proposals, _live(patterns), material))
-    return replace(known, state=state, lines=tuple(lines), own=own, tested=tested), report
+    state = replace(
+        checkpoint.state, patterns=patterns, proposals=_decided(checkpoint.state.proposals, _live(patterns), material)
+    )
+    return replace(checkpoint, state=state, lines=tuple(lines), own=own, tested=tested), report
 
 
 def _own_candidates(state: LearnState, profile: Profile) -> list[PatternV2]:
@@ -181,26 +187,28 @@ def probe_set(patterns: PatternSet, items: Sequence[Item], rubric: RubricChoice,
     return probe(items, score, cheat_of(patterns), seed=seed)
 
 
-def final_set(known: Known, material: Material) -> PatternSet:
+def final_set(checkpoint: Checkpoint, material: Material) -> PatternSet:
     """Return the set of what is known, made of all open items, as boldly as the last one: what is learned in the end.
 
     Where it is calibrated, it carries the intervals for mode ``auto``: of the errors of the test items, each by a set that saw
     neither it nor a proposal that came from it.
     """
-    candidates = _own_candidates(known.state, material.profile)
-    rate = known.state.parameters.learning_rate
-    made = material.maker.make(material.targets, known.state.patterns, candidates, learning_rate=rate).patterns
-    patterns = counted(made, material).model_copy(update={"calibration_history": known.state.patterns.calibration_history})
-    tested = [one for one in material.tested if one.item.id in known.tested]
+    candidates = _own_candidates(checkpoint.state, material.profile)
+    rate = checkpoint.state.parameters.learning_rate
+    made = material.builder.build(material.targets, checkpoint.state.patterns, candidates, learning_rate=rate).patterns
+    patterns = count_firing(made, material).model_copy(
+        update={"calibration_history": checkpoint.state.patterns.calibration_history}
+    )
+    tested = [one for one in material.tested if one.item.id in checkpoint.tested]
     if patterns.calibration is None or not tested:
         return patterns
     intervals = fit_intervals(
-        [known.tested[one.item.id] for one in tested], [one.score for one in tested], [one.group for one in tested]
+        [checkpoint.tested[one.item.id] for one in tested], [one.score for one in tested], [one.group for one in tested]
     )
     return patterns.model_copy(update={"calibration": {**patterns.calibration, "interval": intervals.model_dump(mode="json")}})
 
 
-def counted(patterns: PatternSet, material: Material) -> PatternSet:
+def count_firing(patterns: PatternSet, material: Material) -> PatternSet:
     """Return the set with ``times_fired`` and ``accuracy`` of each pattern that can fire, over the test items.
 
     The accuracy is that of proposals: the share of the items on which firing and the judge agree, which finds an item good from
@@ -238,7 +246,7 @@ def counted(patterns: PatternSet, material: Material) -> PatternSet:
     return patterns.model_copy(update={"patterns": made})
 
 
-def with_metrics(patterns: PatternSet, history: Sequence[Mapping[str, Any]], metrics: IterationMetrics) -> PatternSet:
+def add_metrics(patterns: PatternSet, history: Sequence[Mapping[str, Any]], metrics: IterationMetrics) -> PatternSet:
     """Return the set with an iteration's metrics at the end of ``history``, its date and its items apart."""
     entry = metrics.model_dump(mode="json", exclude={"timestamp", "story_ids"})
     return patterns.model_copy(update={"calibration_history": update_calibration_history(history, entry)})

@@ -36,7 +36,7 @@ __all__ = [
     "LEDGER",
     "PREDICTIONS",
     "STATE",
-    "Known",
+    "Checkpoint",
     "KnownSet",
     "LearnParameters",
     "LearnState",
@@ -44,8 +44,8 @@ __all__ = [
     "LedgerEntry",
     "Line",
     "pattern_hash",
-    "read_known",
-    "write_known",
+    "read_checkpoint",
+    "write_checkpoint",
 ]
 
 FORMAT: Final = 1
@@ -265,7 +265,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Checkpoint:
     """The learner's state, the ledger of all tests, and what can be believed of the set.
 
     ``lines`` are one for each round of the split, in their order. ``own`` are the predictions of the set itself for the items
@@ -286,22 +286,22 @@ class Known:
         return tuple(as_pattern(one).id for one in self.state.proposals)
 
 
-def write_known(known: Known, directory: Path) -> None:
+def write_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
     """Write the three files below ``directory``, each whole. Errors: :class:`jumar.errors.StoreWriteError`."""
-    predictions = {"format": FORMAT, **_codec(Known).dump_python(known, mode="json", exclude={"state", "ledger"})}
-    documents = {STATE: known.state.to_json(), LEDGER: known.ledger.to_json(), PREDICTIONS: predictions}
+    predictions = {"format": FORMAT, **_codec(Checkpoint).dump_python(checkpoint, mode="json", exclude={"state", "ledger"})}
+    documents = {STATE: checkpoint.state.to_json(), LEDGER: checkpoint.ledger.to_json(), PREDICTIONS: predictions}
     for name, document in documents.items():
         replace_file(directory / name, json_rows(document).encode("utf-8", "surrogatepass"))
 
 
-def read_known(directory: Path) -> Known:
-    """Return what :func:`write_known` wrote. Errors: :class:`jumar.errors.StoreDamagedError` that names the file."""
+def read_checkpoint(directory: Path) -> Checkpoint:
+    """Return what :func:`write_checkpoint` wrote. Errors: :class:`jumar.errors.StoreDamagedError` that names the file."""
     state = LearnState.from_json(_read_object(directory / STATE), str(directory / STATE))
     ledger = Ledger.from_json(_read_object(directory / LEDGER), str(directory / LEDGER))
     path = directory / PREDICTIONS
     found = _read_object(path)
     try:
-        return _load(Known, {**found, "state": state, "ledger": ledger})
+        return _load(Checkpoint, {**found, "state": state, "ledger": ledger})
     except ValueError as error:
         raise StoreDamagedError(f"{escape(str(path))} is damaged: {escape(str(error))[:100]}") from None
 
@@ -318,7 +318,7 @@ def _read_object(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-T = TypeVar("T", LearnState, Ledger, Known)
+T = TypeVar("T", LearnState, Ledger, Checkpoint)
 
 
 @functools.cache

@@ -15,27 +15,27 @@ from jumar.judging.models import IterationMetrics
 from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.proposed import as_pattern
 from jumar.learning.material import Material, Profile
-from jumar.learning.proof.evidence import Evidence, evidence
+from jumar.learning.proof.evidence import ProofEvidence, compare_with_judge
 from jumar.learning.proof.probes import ProbeReport
-from jumar.learning.proposals.proposing import Proposed, propose_all
-from jumar.learning.rollback import Checked, Recovered, checked, recovered
-from jumar.learning.set_building import cheap_scores, counted, probe_set, with_metrics, with_proposals
-from jumar.learning.state import Known, LearnState, Line
+from jumar.learning.proposals.proposing import IterationProposals, propose_all
+from jumar.learning.rollback import ChangeOutcome, RecoveryOutcome, check_or_roll_back, recover
+from jumar.learning.set_building import add_metrics, build_with_proposals, cheap_scores, count_firing, probe_set
+from jumar.learning.state import Checkpoint, LearnState, Line
 from jumar.learning.targets import Target
 
-__all__ = ["Learned", "begin", "converged", "decisions", "diverging", "learn_once"]
+__all__ = ["IterationOutcome", "begin", "converged", "diverging", "explain_decisions", "learn_once"]
 
 Action = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class IterationOutcome:
     """What one iteration did. ``actions`` are entries of the log; ``evidence`` is of the test items."""
 
-    known: Known
-    proposed: Proposed
+    checkpoint: Checkpoint
+    proposed: IterationProposals
     metrics: IterationMetrics
-    evidence: Evidence
+    evidence: ProofEvidence
     pairs: tuple[tuple[Target, float], ...]
     actions: tuple[Action, ...]
     regression: Mapping[str, Any]
@@ -46,13 +46,13 @@ class Learned:
     @property
     def plan(self) -> dict[str, Any]:
         """What the next iteration is for; ``focus`` in words."""
-        if self.known.stopped:
-            return {"focus": "none", "proposed_patterns": 0, "why": self.known.stopped}
+        if self.checkpoint.stopped:
+            return {"focus": "none", "proposed_patterns": 0, "why": self.checkpoint.stopped}
         large = sum(abs(one.score - score) > GAP_TARGET for one, score in self.pairs)
         return {"focus": f"{large:,} of {len(self.pairs):,} test items with a gap over {GAP_TARGET}", "proposed_patterns": None}
 
 
-def begin(patterns: PatternSet, material: Material) -> Known:
+def begin(patterns: PatternSet, material: Material) -> Checkpoint:
     """Return what is known before anything is learned: a set as it was given, and its scores."""
     own = cheap_scores(patterns, material.targets, material.rubric)
 
@@ -61,35 +61,35 @@ def begin(patterns: PatternSet, material: Material) -> Known:
 
     lines = tuple(Line(patterns=patterns, predictions=of(each.learn)) for each in material.rounds)
     tested = {name: score for each in material.rounds for name, score in of(each.test).items()}
-    return Known(state=LearnState(patterns=patterns).remembered(), lines=lines, own=own, tested=tested)
+    return Checkpoint(state=LearnState(patterns=patterns).remembered(), lines=lines, own=own, tested=tested)
 
 
-def learn_once(known: Known, material: Material, *, iteration: int, now: datetime) -> Learned:
+def learn_once(checkpoint: Checkpoint, material: Material, *, iteration: int, now: datetime) -> IterationOutcome:
     """Return what is known after iteration ``iteration``. ``now`` only dates its record."""
-    proposed = propose_all(known, material, iteration)
-    tried, report = with_proposals(known, proposed, material, iteration)
-    change = checked(known, tried, material)
-    after, before = change.known, known.state.history
+    proposed = propose_all(checkpoint, material, iteration)
+    tried, report = build_with_proposals(checkpoint, proposed, material, iteration)
+    change = check_or_roll_back(checkpoint, tried, material)
+    after, before = change.checkpoint, checkpoint.state.history
     metrics, found = measure(after, material, iteration=iteration, now=now, before=before)
     divergence = diverging((*before, metrics), material.profile)
     entries, recovery = change.entries, None
     if divergence["diverging"]:
-        recovery = recovered(after, divergence, material)
-        after = recovery.known
+        recovery = recover(after, divergence, material)
+        after = recovery.checkpoint
         entries = (*entries, *recovery.entries)
         metrics, found = measure(after, material, iteration=iteration, now=now, before=before)
     metrics = metrics.model_copy(update={"regression_detected": change.regression.regression})
-    actions = (*decisions(known, change, after, recovery, material.profile), *entries)
+    actions = (*explain_decisions(checkpoint, change, after, recovery, material.profile), *entries)
     history = (*before, metrics)
     good = not change.regression.regression and not divergence["diverging"]
-    patterns = with_metrics(counted(after.state.patterns, material), known.state.patterns.calibration_history, metrics)
+    patterns = add_metrics(count_firing(after.state.patterns, material), checkpoint.state.patterns.calibration_history, metrics)
     state = replace(after.state, patterns=patterns, history=history).remembered(abs_gap=metrics.abs_gap, good=good)
     state = state.logged(*(one for one in actions if one["action"] != "recovery"))
     convergence, probes = converged(history, after, material)
     if probes is not None:
         convergence["probes"] = probes.to_json()
-    return Learned(
-        known=replace(after, state=state, stopped=_why_stopped(convergence, proposed, actions)),
+    return IterationOutcome(
+        checkpoint=replace(after, state=state, stopped=_why_stopped(convergence, proposed, actions)),
         proposed=proposed,
         metrics=metrics,
         evidence=found,
@@ -118,7 +118,9 @@ def diverging(history: Sequence[IterationMetrics], profile: Profile) -> dict[str
     return detect_divergence(levelled)
 
 
-def converged(history: Sequence[IterationMetrics], known: Known, material: Material) -> tuple[dict[str, Any], ProbeReport | None]:
+def converged(
+    history: Sequence[IterationMetrics], checkpoint: Checkpoint, material: Material
+) -> tuple[dict[str, Any], ProbeReport | None]:
     """Return :func:`jumar.judging.check_convergence` with one check more: a set that can be gamed is not converged.
 
     It is probed only where all the others held; None where it was not.
@@ -129,7 +131,7 @@ def converged(history: Sequence[IterationMetrics], known: Known, material: Mater
         found |= {"checks": checks, "converged": all(checks.values())}
     if not found["converged"]:
         return found, None
-    probes = probe_set(known.state.patterns, [one.item for one in material.tested], material.rubric, seed=material.seed)
+    probes = probe_set(checkpoint.state.patterns, [one.item for one in material.tested], material.rubric, seed=material.seed)
     return {**found, "converged": probes.passed, "checks": {**found["checks"], "probes": probes.passed}}, probes
 
 
@@ -137,15 +139,15 @@ def converged(history: Sequence[IterationMetrics], known: Known, material: Mater
 
 
 def measure(
-    known: Known, material: Material, *, iteration: int, now: datetime, before: Sequence[IterationMetrics] = ()
-) -> tuple[IterationMetrics, Evidence]:
+    checkpoint: Checkpoint, material: Material, *, iteration: int, now: datetime, before: Sequence[IterationMetrics] = ()
+) -> tuple[IterationMetrics, ProofEvidence]:
     """Return the figures of a set, over the test items that it scored."""
-    tested = [one for one in material.tested if one.item.id in known.tested]
-    cheap = [known.tested[one.item.id] for one in tested]
-    found = evidence(tested, cheap, None, seed=material.seed)
+    tested = [one for one in material.tested if one.item.id in checkpoint.tested]
+    cheap = [checkpoint.tested[one.item.id] for one in tested]
+    found = compare_with_judge(tested, cheap, None, seed=material.seed)
     gap = fmean(one.score for one in tested) - fmean(cheap)
-    counts = [one.status for one in known.state.patterns.patterns]
-    own = [one for one in known.state.proposals if one.proposed_at == iteration]
+    counts = [one.status for one in checkpoint.state.patterns.patterns]
+    own = [one for one in checkpoint.state.proposals if one.proposed_at == iteration]
     verdicts = {"tracks": True, "fails": False}
     return (
         IterationMetrics(
@@ -156,7 +158,7 @@ def measure(
             gap=gap,
             gap_delta=gap - before[-1].gap if before else 0.0,
             pattern_count=counts.count("active"),
-            provisional_patterns=sum(one.status == "provisional" for one in known.state.proposals),
+            provisional_patterns=sum(one.status == "provisional" for one in checkpoint.state.proposals),
             patterns_committed=sum(one.status == "validated" for one in own),
             patterns_rejected=sum(one.status == "rejected" for one in own),
             abs_gap=fmean(abs(one.score - score) for one, score in zip(tested, cheap, strict=True)),
@@ -168,7 +170,7 @@ def measure(
     )
 
 
-def _why_stopped(convergence: Mapping[str, Any], proposed: Proposed, actions: Sequence[Action]) -> str:
+def _why_stopped(convergence: Mapping[str, Any], proposed: IterationProposals, actions: Sequence[Action]) -> str:
     if convergence["converged"]:
         return "converged"
     if not proposed.own and not actions:
@@ -188,25 +190,27 @@ _TAKES_OUT: Final = {
 _FITTED_AFTER: Final = "the fit that followed the recovery gave it {}"
 
 
-def decisions(before: Known, change: Checked, after: Known, recovery: Recovered | None, profile: Profile) -> list[dict[str, Any]]:
+def explain_decisions(
+    before: Checkpoint, change: ChangeOutcome, after: Checkpoint, recovery: RecoveryOutcome | None, profile: Profile
+) -> list[dict[str, Any]]:
     """Return an entry of the log for every proposal whose status changed from ``before`` to ``after``.
 
     ``change`` is what the iteration itself came to, ``recovery`` what was done about it then, None where nothing was.
     """
-    known = _statuses(before)
-    settled = _statuses(change.known)
+    statuses_before = _statuses(before)
+    statuses_changed = _statuses(change.checkpoint)
     latest = after.ledger.latest()
     card = after.state.patterns.scorecard()
     weights = {one.id: one.weight * (1 if one.type == "good" else -1) for one in after.state.patterns.patterns}
     actions: list[dict[str, Any]] = []
     for one in after.state.proposals:
         pattern = as_pattern(one)
-        was = known.get(pattern.id)
+        was = statuses_before.get(pattern.id)
         if was == one.status:
             continue
         entry = latest.get(pattern.id)
-        if recovery is not None and settled.get(pattern.id) != one.status:
-            reason = _recovered(one, pattern.id, recovery, settled.get(pattern.id))
+        if recovery is not None and statuses_changed.get(pattern.id) != one.status:
+            reason = _recovered(one, pattern.id, recovery, statuses_changed.get(pattern.id))
         elif change.regression.regression and was is None:
             reason = "the change that it was part of was rolled back"
         else:
@@ -228,11 +232,11 @@ def decisions(before: Known, change: Checked, after: Known, recovery: Recovered 
     return actions
 
 
-def _statuses(known: Known) -> dict[str, str]:
-    return {as_pattern(one).id: one.status for one in known.state.proposals}
+def _statuses(checkpoint: Checkpoint) -> dict[str, str]:
+    return {as_pattern(one).id: one.status for one in checkpoint.state.proposals}
 
 
-def _recovered(proposal: PatternProposal, name: str, recovery: Recovered, settled: str | None) -> str:
+def _recovered(proposal: PatternProposal, name: str, recovery: RecoveryOutcome, settled: str | None) -> str:
     """Return why the recovery, or the fit after it, gave a proposal another status than the iteration had."""
     if proposal.status == "validated":
         return _FITTED_AFTER.format("points")
@@ -250,10 +254,10 @@ def _able(kept: Collection[str], settled: str | None) -> list[str]:
     return [one for one in kept if one in _TAKES_OUT and one != "reset_provisional"]
 
 
-def _why(proposal: PatternProposal, known: Known, profile: Profile, before: str | None) -> str:
+def _why(proposal: PatternProposal, checkpoint: Checkpoint, profile: Profile, before: str | None) -> str:
     """Return why the iteration itself gave a proposal the status that it has now."""
     if profile == "seed":
-        rule = known.state.parameters.validation
+        rule = checkpoint.state.parameters.validation
         agreed = f"agreed with the judge on {proposal.correct_predictions:,} of {plural(proposal.stories_tested, 'item')}"
         needed = {
             "validated": f"{rule.commit_accuracy:.0%} of {rule.commit_tested} were needed",

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from jumar.judging.models import IterationMetrics
     from jumar.judging.rubric import StoryRubric, TextRubric
     from jumar.learning.material import Material
-    from jumar.learning.online import Gathered, Seen
-    from jumar.learning.state import Known
-    from jumar.learning.step import Learned
+    from jumar.learning.online import GatheredItems, SeenItem
+    from jumar.learning.state import Checkpoint
+    from jumar.learning.step import IterationOutcome
     from jumar.loop.store.integrity.trust import Trust
 
 __all__ = [
@@ -186,7 +186,7 @@ class LoopLearning:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise _damaged(folder / _SUMMARY, error) from None
 
-    def _seen(self, context: StepContext, own: Path) -> list[Seen]:
+    def _seen(self, context: StepContext, own: Path) -> list[SeenItem]:
         """Return the verdicts of the newest iterations, the oldest first: as many as a step may learn from."""
         from jumar.learning.online import MOST
 
@@ -199,22 +199,22 @@ class LoopLearning:
 
     # -------------------------------------------------------------------------------------------------- the step
 
-    def _step(self, context: StepContext, gathered: Gathered, before: _Before | None, sizes: LearnedSoFar) -> LearnedSoFar:
+    def _step(self, context: StepContext, gathered: GatheredItems, before: _Before | None, sizes: LearnedSoFar) -> LearnedSoFar:
         from jumar.learning.online import iteration_metrics
         from jumar.learning.step import converged, learn_once
 
         material = self._material(context, gathered, sizes.profile)
-        known = self._known(material, before)
-        if not known.tested:
+        checkpoint = self._known(material, before)
+        if not checkpoint.tested:
             return replace(sizes, waiting="the cheap judge abstains from every item")
-        learned = learn_once(known, material, iteration=context.iteration, now=material.made)
+        learned = learn_once(checkpoint, material, iteration=context.iteration, now=material.made)
         history = () if before is None else before.history
         named = {own: name for (number, own), name in gathered.names.items() if number == context.iteration}
         metrics = iteration_metrics(learned, material, named, iteration=context.iteration, now=material.made, before=history)
         history = history if metrics is None else (*history, metrics)
-        found: dict[str, Any] = {"converged": False} if metrics is None else converged(history, learned.known, material)[0]
+        found: dict[str, Any] = {"converged": False} if metrics is None else converged(history, learned.checkpoint, material)[0]
         self._keep(context, learned, gathered, history, found, sizes.profile)
-        statuses = [one.status for one in learned.known.state.proposals]
+        statuses = [one.status for one in learned.checkpoint.state.proposals]
         return replace(
             sizes,
             patterns=learned.metrics.pattern_count,
@@ -229,19 +229,19 @@ class LoopLearning:
             set=f"logs/{self._folder}/{LEARNED}/{PATTERNS}",
         )
 
-    def _material(self, context: StepContext, gathered: Gathered, profile: str) -> Material:
+    def _material(self, context: StepContext, gathered: GatheredItems, profile: str) -> Material:
         from jumar.learning.material import Material
         from jumar.learning.proposals.proposing import by_terms
-        from jumar.learning.set_building import AdditiveMaker, ScorecardMaker
+        from jumar.learning.set_building import AdditiveBuilder, ScorecardBuilder
 
         made = self._made(context)
         stories = all(one.item.story is not None for one in gathered.targets)
         kind = ("story" if stories else "text") if self._rubric is None else self._rubric.kind
-        fitted = ScorecardMaker(made=made, rubric="story" if kind == "story" else "text")
+        fitted = ScorecardBuilder(made=made, rubric="story" if kind == "story" else "text")
         return Material(
             targets=gathered.targets,
             split=gathered.split,
-            maker=fitted if profile == "evidence" else AdditiveMaker(rubric=self._rubric),
+            builder=fitted if profile == "evidence" else AdditiveBuilder(rubric=self._rubric),
             proposer=by_terms,
             made=made,
             rubric=self._rubric,
@@ -258,36 +258,36 @@ class LoopLearning:
             return UNDATED
         return datetime.fromisoformat(LoopReader(directory).created_at)
 
-    def _known(self, material: Material, before: _Before | None) -> Known:
+    def _known(self, material: Material, before: _Before | None) -> Checkpoint:
         from jumar.judging.patterns.models import PatternSet
         from jumar.judging.patterns.storage import load_pattern_set
-        from jumar.learning.online import taken_up
-        from jumar.learning.state import read_known
+        from jumar.learning.online import extend_checkpoint
+        from jumar.learning.state import read_checkpoint
         from jumar.learning.step import begin
 
         if before is not None:
-            return taken_up(read_known(before.folder), material)
+            return extend_checkpoint(read_checkpoint(before.folder), material)
         start = PatternSet(version="2.0", patterns=[]) if self._patterns is None else load_pattern_set(self._patterns)
         return begin(start, material)
 
     def _keep(
         self,
         context: StepContext,
-        learned: Learned,
-        gathered: Gathered,
+        learned: IterationOutcome,
+        gathered: GatheredItems,
         history: Sequence[IterationMetrics],
         found: Mapping[str, Any],
         profile: str,
     ) -> None:
         """Write what was learned; the summary last, because where it is the rest is."""
         from jumar.learning.learner import write_set
-        from jumar.learning.state import write_known
+        from jumar.learning.state import write_checkpoint
 
         folder = context.log_directory / self._folder / LEARNED
         with as_write_error("create", folder):
             make_directory(folder)
-        write_set(learned.known.state.patterns, folder / PATTERNS)
-        write_known(learned.known, folder)
+        write_set(learned.checkpoint.state.patterns, folder / PATTERNS)
+        write_checkpoint(learned.checkpoint, folder)
         document = {
             "format": FORMAT,
             "iteration": context.iteration,
@@ -302,9 +302,9 @@ class LoopLearning:
 
 def _write_verdicts(path: Path, items: Sequence[Item], results: Sequence[Result]) -> None:
     from jumar.judging.models import ExpensiveModeResult
-    from jumar.learning.online import shortened
+    from jumar.learning.online import shorten_verdict
 
-    by_id = {one.story_id: shortened(one) for one in results if isinstance(one, ExpensiveModeResult)}
+    by_id = {one.story_id: shorten_verdict(one) for one in results if isinstance(one, ExpensiveModeResult)}
     lines: list[str] = []
     for item in items:
         if item.id in by_id:
@@ -315,19 +315,19 @@ def _write_verdicts(path: Path, items: Sequence[Item], results: Sequence[Result]
     replace_file(path, _bytes("".join(lines)))
 
 
-def _read_verdicts(path: Path, iteration: int) -> list[Seen]:
+def _read_verdicts(path: Path, iteration: int) -> list[SeenItem]:
     """Return the verdicts of an iteration; none where it kept none, as those before the loop learned."""
     from jumar.judging.items.item import Item
     from jumar.judging.models import ExpensiveModeResult, Story
-    from jumar.learning.online import Seen
+    from jumar.learning.online import SeenItem
 
-    found: list[Seen] = []
+    found: list[SeenItem] = []
     try:
         for line in path.read_bytes().split(b"\n")[:-1]:
             entry = json.loads(line.decode("utf-8", "surrogatepass"))
             story = None if entry["story"] is None else Story.model_validate(entry["story"])
             seen = {name: entry[name] for name in ("id", "text", "prompt", "group", "context")}
-            found.append(Seen(iteration, Item(**seen, story=story), ExpensiveModeResult.model_validate(entry["result"])))
+            found.append(SeenItem(iteration, Item(**seen, story=story), ExpensiveModeResult.model_validate(entry["result"])))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:

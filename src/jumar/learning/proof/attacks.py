@@ -18,7 +18,7 @@ from typing import Final
 
 from jumar.judging.items.item import Item
 
-__all__ = ["ATTACKS", "CHUNK", "FEW", "MANY", "WORD_CHOICE", "Attack", "Means", "stuffed", "stuffings", "with_text"]
+__all__ = ["ATTACKS", "CHUNK", "FEW", "MANY", "WORD_CHOICE", "Attack", "AttackMeans", "stuffed", "stuffings", "with_text"]
 
 FEW: Final = 3
 MANY: Final = 25
@@ -35,7 +35,7 @@ _VERB: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class AttackMeans:
     """What an attack works with: sentences about nothing, long words, how to deny (after a verb, in front of a sentence).
 
     ``many`` is the large amount; 25, unless a set asks for more of something.
@@ -53,8 +53,8 @@ class Means:
         return re.findall(r"[A-Za-z]+", " ".join(self.filler))
 
 
-Attack = Callable[[Item, Means, Random], Item]
-_Change = Callable[[str, Means, Random], str]
+Attack = Callable[[Item, AttackMeans, Random], Item]
+_Change = Callable[[str, AttackMeans, Random], str]
 
 
 def with_text(item: Item, change: Callable[[str], str]) -> Item:
@@ -100,7 +100,7 @@ def _text(change: _Change) -> Attack:
     return lambda item, means, draw: with_text(item, lambda text: change(text, means, draw))
 
 
-def _padded(text: str, means: Means, draw: Random) -> str:
+def _padded(text: str, means: AttackMeans, draw: Random) -> str:
     """Make the text about twice as long with sentences about nothing."""
     added: list[str] = []
     while sum(len(one) + 1 for one in added) < len(text):
@@ -108,7 +108,7 @@ def _padded(text: str, means: Means, draw: Random) -> str:
     return " ".join((text, *added)) if text.strip() else text
 
 
-def _said_twice(text: str, _means: Means, _draw: Random) -> str:
+def _said_twice(text: str, _means: AttackMeans, _draw: Random) -> str:
     return f"{text} {text}" if text.strip() else text
 
 
@@ -122,20 +122,20 @@ def _other_order(parts: list[str], draw: Random) -> list[str]:
     return made
 
 
-def _sentences_shuffled(text: str, _means: Means, draw: Random) -> str:
+def _sentences_shuffled(text: str, _means: AttackMeans, draw: Random) -> str:
     return " ".join(_other_order([one for one in _SENTENCE.split(text) if one], draw))
 
 
-def _words_shuffled(text: str, _means: Means, draw: Random) -> str:
+def _words_shuffled(text: str, _means: AttackMeans, draw: Random) -> str:
     return " ".join(_other_order(text.split(), draw))
 
 
-def _negated(text: str, means: Means, _draw: Random) -> str:
+def _negated(text: str, means: AttackMeans, _draw: Random) -> str:
     """Say of each sentence that it is not so. English: after a verb, else in front."""
     return "".join(_denied(one, means) for one in _PARTED.split(text))
 
 
-def _denied(sentence: str, means: Means) -> str:
+def _denied(sentence: str, means: AttackMeans) -> str:
     if not sentence.strip():
         return sentence
     found = _VERB.search(sentence)
@@ -144,11 +144,13 @@ def _denied(sentence: str, means: Means) -> str:
     return f"{means.in_front} {sentence[:1].lower()}{sentence[1:]}"
 
 
-def _appended(piece: Callable[[Means, Random], str], between: str = " ", before: str = " ") -> Callable[[int | None], Attack]:
+def _appended(
+    piece: Callable[[AttackMeans, Random], str], between: str = " ", before: str = " "
+) -> Callable[[int | None], Attack]:
     """Return what appends a number of pieces; None is as many as the means say."""
 
     def of(count: int | None) -> Attack:
-        def change(text: str, means: Means, draw: Random) -> str:
+        def change(text: str, means: AttackMeans, draw: Random) -> str:
             return text + before + between.join(piece(means, draw) for _ in range(means.many if count is None else count))
 
         return _text(change)
@@ -156,7 +158,7 @@ def _appended(piece: Callable[[Means, Random], str], between: str = " ", before:
     return of
 
 
-def _word(means: Means, draw: Random) -> str:
+def _word(means: AttackMeans, draw: Random) -> str:
     return draw.choice(means.words).lower()
 
 
@@ -178,7 +180,7 @@ _PIECES: Final[Mapping[str, Callable[[int | None], Attack]]] = {
 def _of_source(source: str, made: Callable[[str, str], str]) -> Attack:
     """Return what makes a text of the item's prompt or context; where there is none, nothing."""
 
-    def attack(item: Item, _means: Means, _draw: Random) -> Item:
+    def attack(item: Item, _means: AttackMeans, _draw: Random) -> Item:
         given = str(getattr(item, source))
         return with_text(item, lambda text: made(text, given)) if given.strip() else item
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from jumar.judging.items.item import Item
-from jumar.learning.proof.evidence import Evidence, evidence, fit_baselines
+from jumar.learning.proof.evidence import ProofEvidence, compare_with_judge, fit_baselines
 from jumar.learning.proof.split import group_key, split_items
 from jumar.learning.proof.support import Firing, Sign, ledger_entries, support
 from jumar.learning.state import Ledger, LedgerEntry
@@ -129,7 +129,7 @@ def words_apart(targets: Sequence[Target], most: int = 40, least: int = 6) -> li
 class ControlRun:
     """One iteration: the evidence of the held-out items, how many words were proposed, and which of them were supported."""
 
-    evidence: Evidence
+    evidence: ProofEvidence
     proposed: int
     supported: frozenset[str]
 
@@ -145,7 +145,9 @@ def control_run(
     sealed = [one for one in targets if split.is_sealed(one.item)]
     opened = [one for one in targets if not split.is_sealed(one.item)]
     score = fit(opened)
-    found = evidence(sealed, [float(one) for one in score([one.item for one in sealed])], fit_baselines(opened), seed=seed)
+    found = compare_with_judge(
+        sealed, [float(one) for one in score([one.item for one in sealed])], fit_baselines(opened), seed=seed
+    )
     ledger = Ledger().added(_tests(list(propose(opened)), sealed))
     return ControlRun(evidence=found, proposed=len(ledger.entries), supported=ledger.supported())
 

@@ -22,7 +22,7 @@ from jumar.judging.tracking.intervals import Interval, bootstrap
 from jumar.judging.tracking.ranks import Ranks, rank_correlation, times_drawn
 from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS, GAP_TARGET, Check, above_zero, at_most, pair
 
-__all__ = ["Baselines", "Evidence", "EvidenceVerdict", "Judged", "evidence", "fit_baselines", "heldout_of"]
+__all__ = ["Baselines", "EvidenceVerdict", "JudgedItem", "ProofEvidence", "compare_with_judge", "fit_baselines", "heldout_of"]
 
 EvidenceVerdict = Literal["tracks", "not_proven", "fails"]
 
@@ -30,7 +30,7 @@ _SEVERAL: Final = 0.5
 """From this share of items in groups of several on, ranks inside of groups are asked for."""
 
 
-class Judged(Protocol):
+class JudgedItem(Protocol):
     """What evidence needs of an item: the judge's score and readings, 1 to 5, the text's length in characters, the group."""
 
     @property
@@ -66,7 +66,7 @@ class Baselines:
         return asdict(self)
 
 
-def fit_baselines(opened: Sequence[Judged]) -> Baselines:
+def fit_baselines(opened: Sequence[JudgedItem]) -> Baselines:
     """Return the baselines of open items: the median, and the least-squares line. Errors: ValueError without any item."""
     if not opened:
         raise ValueError("there are no open items to fit the baselines on")
@@ -79,7 +79,7 @@ def fit_baselines(opened: Sequence[Judged]) -> Baselines:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class ProofEvidence:
     """What held-out items say about a set.
 
     ``figures`` are by name, None where one does not exist, and ``intervals`` their 95 % intervals by groups.
@@ -117,7 +117,7 @@ class Evidence:
 
 
 def heldout_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of :attr:`Evidence.heldout` from what :meth:`Evidence.to_json` gave."""
+    """Return the figures of :attr:`ProofEvidence.heldout` from what :meth:`ProofEvidence.to_json` gave."""
     figures, intervals = document["figures"], document["intervals"]
     names = ("mae", "spearman", "constant_mae", "length_mae", "length_spearman")
     gains = ("gain_constant", "gain_length", "lead_over_length", "within_spearman")
@@ -131,7 +131,9 @@ def heldout_of(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def evidence(judged: Sequence[Judged], cheap: Sequence[float], baselines: Baselines | None, *, seed: int = 0) -> Evidence:
+def compare_with_judge(
+    judged: Sequence[JudgedItem], cheap: Sequence[float], baselines: Baselines | None, *, seed: int = 0
+) -> ProofEvidence:
     """Return what ``(items,)`` cheap scores, from 1 to 5, of held-out items say.
 
     ``baselines`` were fitted on the open items; None for open items whose cheap scores are out of fold: the baselines are then
@@ -151,7 +153,7 @@ def evidence(judged: Sequence[Judged], cheap: Sequence[float], baselines: Baseli
     count = int(group_numbers(groups).max()) + 1
     checks = tuple(_check(name, figures, found) for name in _SAYS if name != "ranks_within_groups" or inside.asked)
     error = found["mae"]
-    return Evidence(
+    return ProofEvidence(
         items=int(truth.size),
         groups=count,
         figures=figures,

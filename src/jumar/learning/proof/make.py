@@ -31,7 +31,7 @@ from jumar.judging.proofs import (
     ProofSplit,
 )
 from jumar.judging.rubric import StoryRubric, TextRubric
-from jumar.learning.proof.evidence import evidence, fit_baselines
+from jumar.learning.proof.evidence import compare_with_judge, fit_baselines
 from jumar.learning.proof.split import Split, group_key, split_items, tie_copies
 from jumar.learning.targets import Target
 
@@ -104,7 +104,7 @@ def make_proof(
         raise ItemError("no held-out item was scored by both judges; there is nothing to prove anything with")
     known = tuple(OpenRow(**_row(one)) for one in opened)
     baselines = fit_baselines(known)
-    found = evidence(rows, [row.cheap for row in rows], baselines, seed=seed)
+    found = compare_with_judge(rows, [row.cheap for row in rows], baselines, seed=seed)
     counts = split.counts()
     return Proof(
         created_at=created_at,
@@ -237,7 +237,7 @@ def _figures(proof: Proof) -> list[str]:
     if not proof.rows or not proof.opened:
         return ["rows: there are none; nothing can be computed"]
     baselines = fit_baselines(proof.opened)
-    found = evidence(proof.rows, [row.cheap for row in proof.rows], baselines, seed=proof.seed)
+    found = compare_with_judge(proof.rows, [row.cheap for row in proof.rows], baselines, seed=proof.seed)
     return [
         *_differs("baselines", proof.baselines, baselines.to_json()),
         *_differs("statistics", proof.statistics, found.to_json()),

@@ -26,7 +26,7 @@ from jumar.judging.patterns.matcher import PatternMatcher, literals
 from jumar.judging.patterns.models import PatternSet, PatternV2
 from jumar.judging.tracking.intervals import Interval, bootstrap
 from jumar.judging.tracking.track import pair
-from jumar.learning.proof.attacks import ATTACKS, MANY, Means, stuffed, stuffings
+from jumar.learning.proof.attacks import ATTACKS, MANY, AttackMeans, stuffed, stuffings
 
 __all__ = [
     "PROBES",
@@ -55,7 +55,7 @@ STUFFING: Final = "stuffing"
 PROBES: Final = (STUFFING, *ATTACKS)
 """The names of the probes."""
 
-_MEANS: Final = Means(
+_MEANS: Final = AttackMeans(
     filler=(
         "There is more to say about this.",
         "This goes on for a while.",

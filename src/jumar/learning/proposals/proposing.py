@@ -26,20 +26,20 @@ from jumar.judging.patterns.merging import Merge, merge_proposals
 from jumar.judging.patterns.models import PatternProposal, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
 from jumar.judging.patterns.provisional import validate_provisional_patterns
-from jumar.learning.material import Asked, Material, Proposer, Proposing
+from jumar.learning.material import Material, ProposalReply, ProposalRequest, Proposer
 from jumar.learning.proof.support import Firing, ledger_entries, support
 from jumar.learning.proposals.asking import ask_for_proposals
 from jumar.learning.proposals.candidates import propose
-from jumar.learning.state import Known, LedgerEntry, Line
+from jumar.learning.state import Checkpoint, LedgerEntry, Line
 from jumar.learning.targets import Target, gap_items
 from jumar.model.budget.prices import Prices
 from jumar.model.judges import Judge
 
-__all__ = ["Proposed", "by_terms", "propose_all", "proposer_of"]
+__all__ = ["IterationProposals", "by_terms", "propose_all", "proposer_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
+class IterationProposals:
     """The proposals of one iteration: of each line, and of the set itself, with the tests that they went through.
 
     ``merges`` are those for the set that said nothing new, and why.
@@ -53,24 +53,24 @@ class Proposed:
     cost_usd: float | None
 
 
-def propose_all(known: Known, material: Material, iteration: int) -> Proposed:
+def propose_all(checkpoint: Checkpoint, material: Material, iteration: int) -> IterationProposals:
     """Ask for proposals along each line, and test them on its test items. A set that was given is proposed first, to all."""
-    asking = _Asking(known, material, iteration)
-    given = given_proposals(known, iteration)
+    asking = _Asking(checkpoint, material, iteration)
+    given = given_proposals(checkpoint, iteration)
     lines: list[tuple[PatternProposal, ...]] = []
     entries: list[LedgerEntry] = []
-    for number, (each, line) in enumerate(zip(material.rounds, known.lines, strict=True)):
+    for number, (each, line) in enumerate(zip(material.rounds, checkpoint.lines, strict=True)):
         made = (*given, *asking.about(material.inside(each.learn), line, number))
         tested = material.inside(each.test)
         entries += tests_of([as_pattern(one) for one in made], tested, iteration)
-        lines.append(counted(made, tested))
+        lines.append(count_agreement(made, tested))
     own, merges = lines[0], asking.merges
     if material.split.cross_fitted:
-        whole = Line(patterns=known.state.patterns, predictions=known.own, tried=known.tried)
+        whole = Line(patterns=checkpoint.state.patterns, predictions=checkpoint.own, tried=checkpoint.tried)
         asking.merges = []
-        asked = asking.about(material.targets, whole, len(lines), earlier=known.state.proposals)
-        own, merges = with_counts((*given, *asked), [one for line in lines for one in line]), asking.merges
-    return Proposed(
+        asked = asking.about(material.targets, whole, len(lines), earlier=checkpoint.state.proposals)
+        own, merges = sum_counts((*given, *asked), [one for line in lines for one in line]), asking.merges
+    return IterationProposals(
         lines=tuple(lines),
         own=own,
         merges=tuple(merges),
@@ -83,8 +83,8 @@ def propose_all(known: Known, material: Material, iteration: int) -> Proposed:
 class _Asking:
     """Asks the proposer, and adds up what it says."""
 
-    def __init__(self, known: Known, material: Material, iteration: int) -> None:
-        self._known, self._material, self._iteration = known, material, iteration
+    def __init__(self, checkpoint: Checkpoint, material: Material, iteration: int) -> None:
+        self._known, self._material, self._iteration = checkpoint, material, iteration
         self.told: list[str] = []
         self.merges: list[Merge] = []
         self.cost = 0.0
@@ -96,7 +96,7 @@ class _Asking:
         """Return what is new of the proposals for ``targets``; ``earlier`` ones are not tried again, nor what says the same."""
         material = self._material
         found = material.proposer(
-            Asked(
+            ProposalRequest(
                 items=gap_items(targets, line.predictions, noise=material.noise),
                 known=line.patterns,
                 tried=frozenset(line.tried),
@@ -117,9 +117,9 @@ class _Asking:
         return merged.kept
 
 
-def given_proposals(known: Known, iteration: int) -> tuple[PatternProposal, ...]:
+def given_proposals(checkpoint: Checkpoint, iteration: int) -> tuple[PatternProposal, ...]:
     """Return what a set that was given says, as proposals of the first iteration: it has to earn its place, too."""
-    if known.state.proposals or known.state.iteration:
+    if checkpoint.state.proposals or checkpoint.state.iteration:
         return ()
     return tuple(
         PatternProposal(
@@ -129,7 +129,7 @@ def given_proposals(known: Known, iteration: int) -> tuple[PatternProposal, ...]
             rationale="it was in the set to begin with",
             provenance={"by": "given", "source": one.source},
         )
-        for one in known.state.patterns.patterns
+        for one in checkpoint.state.patterns.patterns
         if one.status in {"active", "provisional"} and (literals(one) or one.regex is not None)
     )
 
@@ -150,14 +150,14 @@ def tests_of(patterns: Sequence[PatternV2], tested: Sequence[Target], iteration:
     return ledger_entries([one.id for one in patterns], found, iteration)
 
 
-def counted(proposals: Sequence[PatternProposal], tested: Sequence[Target]) -> tuple[PatternProposal, ...]:
+def count_agreement(proposals: Sequence[PatternProposal], tested: Sequence[Target]) -> tuple[PatternProposal, ...]:
     """Return proposals with the first design's counters over ``tested``; their status is left to the profile."""
     results = [{"story_id": one.item.id, "gestalt": one.score} for one in tested]
     found = validate_provisional_patterns(proposals, [one.item for one in tested], results)
     return tuple(one.model_copy(update={"status": "provisional"}) for one in found)
 
 
-def with_counts(own: Sequence[PatternProposal], tried: Sequence[PatternProposal]) -> tuple[PatternProposal, ...]:
+def sum_counts(own: Sequence[PatternProposal], tried: Sequence[PatternProposal]) -> tuple[PatternProposal, ...]:
     """Return ``own`` with the sums of the counters of the same proposals on the lines, each on other items."""
     sums: dict[str, tuple[int, int]] = {}
     for one in tried:
@@ -197,8 +197,8 @@ def proposer_of(
         raise ConfigError(f"--propose judge: {judge.identity} has scores on file and proposes nothing; leave --propose out")
     by_id = {item.id: item for item in items}
 
-    def proposed(asked: Asked) -> Proposing:
-        async def work() -> Proposing:
+    def proposed(asked: ProposalRequest) -> ProposalReply:
+        async def work() -> ProposalReply:
             found = await ask_for_proposals(
                 asked.items,
                 judge,
@@ -219,14 +219,14 @@ def proposer_of(
             told = [f"no proposal for {one.item_id}: {one.reason}" for one in found.refused]
             if found.stopped is not None:
                 told.append(f"the model was not asked any more: {found.stopped}")
-            return Proposing(proposals=found.proposals, told=tuple(told), cost_usd=found.cost_usd)
+            return ProposalReply(proposals=found.proposals, told=tuple(told), cost_usd=found.cost_usd)
 
         return asyncio.run(work())
 
     return proposed
 
 
-def by_terms(asked: Asked) -> Proposing:
+def by_terms(asked: ProposalRequest) -> ProposalReply:
     """Propose what tells items with a large gap from the others, by statistics of their words and of the judge's reasons."""
     found = propose(
         asked.items,
@@ -238,10 +238,10 @@ def by_terms(asked: Asked) -> Proposing:
         seed=asked.seed,
         at=asked.at,
     )
-    return Proposing(proposals=tuple(found))
+    return ProposalReply(proposals=tuple(found))
 
 
-def _signals(asked: Asked, by_id: Mapping[str, Item]) -> dict[str, Sequence[str]]:
+def _signals(asked: ProposalRequest, by_id: Mapping[str, Item]) -> dict[str, Sequence[str]]:
     """Return what the cheap judge detected in each item, as the question tells."""
     evaluator = CheapModeEvaluator(asked.known)
     large = [by_id[one.id] for one in asked.items if one.is_large(asked.threshold)]

@@ -11,7 +11,7 @@ from jumar.judging.report.numbers import number
 
 __all__ = [
     "SMALL",
-    "Decided",
+    "DecisionGroup",
     "Decisions",
     "diagnosis_words",
     "is_small",
@@ -81,7 +81,7 @@ def points_text(points: float | None) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class DecisionGroup:
     """Proposals that the same became of for the same reason: what each says, with its points where it has some."""
 
     status: str
@@ -119,7 +119,7 @@ class Decisions:
 
     rollbacks: tuple[str, ...]
     recoveries: tuple[str, ...]
-    decided: tuple[Decided, ...]
+    decided: tuple[DecisionGroup, ...]
 
     @classmethod
     def of(cls, actions: Iterable[Mapping[str, Any]]) -> Decisions:
@@ -142,7 +142,7 @@ class Decisions:
         return cls(
             rollbacks=tuple(rollbacks),
             recoveries=tuple(recoveries),
-            decided=tuple(Decided(status=key[0], reason=key[1], patterns=tuple(rows)) for key, rows in found),
+            decided=tuple(DecisionGroup(status=key[0], reason=key[1], patterns=tuple(rows)) for key, rows in found),
         )
 
     @property

@@ -20,7 +20,7 @@ from jumar.learning.report.course import (
     merges,
     proposal_lines,
 )
-from jumar.learning.report.decisions import Decided
+from jumar.learning.report.decisions import DecisionGroup
 from jumar.learning.report.plot import NARROW, WIDE, course_plot, course_summary
 from jumar.learning.report.reasons import set_text, shown_features, shown_phrases
 from jumar.learning.report.verdict import (
@@ -156,7 +156,7 @@ def _iteration(one: Progress, report: LearningReport, kept: Mapping[int, str]) -
     }
 
 
-def _decided(group: Decided) -> dict[str, Any]:
+def _decided(group: DecisionGroup) -> dict[str, Any]:
     return {"head": group.head, "names": group.names(_NAMED), "left": group.rest(_NAMED)}
 
 

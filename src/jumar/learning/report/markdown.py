@@ -15,7 +15,7 @@ from jumar.learning.report.course import (
     lost_lines,
     proposal_lines,
 )
-from jumar.learning.report.decisions import Decided
+from jumar.learning.report.decisions import DecisionGroup
 from jumar.learning.report.reasons import set_text, shown_features, shown_phrases
 from jumar.learning.report.verdict import (
     checks,
@@ -101,7 +101,7 @@ def _decisions(report: LearningReport) -> list[str]:
     return lines if len(lines) > 4 else [*lines[:2], "There were none.", ""]
 
 
-def _decided(group: Decided, iteration: int) -> str:
+def _decided(group: DecisionGroup, iteration: int) -> str:
     names = ", ".join(inline(name) for name in group.names(_NAMED))
     rest = group.rest(_NAMED, f" in `iteration_{iteration}/iteration_log.json`")
     return f"{inline(group.head)}: {', and '.join(part for part in (names, rest) if part)}"

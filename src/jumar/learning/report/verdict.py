@@ -13,7 +13,7 @@ from jumar.judging.report.numbers import number, signed
 from jumar.learning.report.view import LearningReport
 
 __all__ = [
-    "Check",
+    "VerdictCheck",
     "checks",
     "cost_text",
     "figure_rows",
@@ -62,7 +62,7 @@ _MANY: Final = 20  # times as many groups: more than anybody will collect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class VerdictCheck:
     """One of the questions that the verdict is made of. ``sign`` is ``yes``, ``no`` or ``open``."""
 
     sign: str
@@ -186,7 +186,7 @@ def _between(pair: Any) -> str:
     return "" if pair is None else f" ({pair[0]:.2f} to {pair[1]:.2f})"
 
 
-def checks(report: LearningReport) -> list[Check]:
+def checks(report: LearningReport) -> list[VerdictCheck]:
     """Return the checks that the verdict is made of, and beside them the gap's own target."""
     if report.proof is None:
         return []
@@ -194,19 +194,19 @@ def checks(report: LearningReport) -> list[Check]:
     told = [_check(name, one) for name, one in found["checks"].items()]
     gap = found["gap"]
     target = f"{number(gap['value'])}{_between(gap['interval'])}; asked apart from the verdict"
-    return [*told, Check(sign=_SIGNS[gap["held"]], says="Within 0.5 points of the judge on average", figure=target)]
+    return [*told, VerdictCheck(sign=_SIGNS[gap["held"]], says="Within 0.5 points of the judge on average", figure=target)]
 
 
-def _check(name: str, found: Mapping[str, Any]) -> Check:
+def _check(name: str, found: Mapping[str, Any]) -> VerdictCheck:
     says, what = _CHECKS.get(name, (str(found["says"]), "value"))
     value, pair = found["value"], found["interval"]
     if value is None:
-        return Check(sign=_SIGNS[found["held"]], says=says, figure="not known")
+        return VerdictCheck(sign=_SIGNS[found["held"]], says=says, figure="not known")
     luck = "; chance alone can do that" if found["held"] is None else ""
     places = 3 if abs(value) < 0.1 else 2
     between = "" if pair is None else f" ({pair[0]:+.{places}f} to {pair[1]:+.{places}f})"
     figure = f"{what} {value:+.{places}f}{between}".replace("-", "−").replace("−0.000", "0.000").replace("+0.000", "0.000")
-    return Check(sign=_SIGNS[found["held"]], says=says, figure=figure + luck)
+    return VerdictCheck(sign=_SIGNS[found["held"]], says=says, figure=figure + luck)
 
 
 def noise_text(report: LearningReport) -> str:

@@ -23,12 +23,12 @@ from jumar.judging.rubric import Rubric
 from jumar.judging.rubric_files import kind_of_items, load_rubric
 from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
 from jumar.learning.learner import PATTERNS
-from jumar.learning.material import Maker, Material, Proposer
+from jumar.learning.material import Material, Proposer, SetBuilder
 from jumar.learning.proof.split import Split, group_key, split_items, tie_copies
 from jumar.learning.run.request import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest
 from jumar.learning.run.verdicts import FILE as VERDICTS
-from jumar.learning.run.verdicts import Asking, Hear, Verdicts
-from jumar.learning.set_building import AdditiveMaker, ScorecardMaker
+from jumar.learning.run.verdicts import Hear, JudgeAccess, Verdicts
+from jumar.learning.set_building import AdditiveBuilder, ScorecardBuilder
 from jumar.learning.state import LEDGER, PREDICTIONS, STATE
 from jumar.loop.store.layout import loops_directory
 from jumar.model.judgement import Judgement
@@ -128,7 +128,7 @@ class LearnData:
         request = self.request
         self.rubric = load_rubric(request.rubric)
         self.question = rubric_of(self.rubric, self.items)
-        asking = Asking(
+        asking = JudgeAccess(
             judge=self.judge,
             question=self.question,
             settings=request.settings,
@@ -159,7 +159,7 @@ class LearnData:
             self._material = Material(
                 targets=targets,
                 split=self.split,
-                maker=self._maker(),
+                builder=self._builder(),
                 proposer=self.proposer,
                 made=self.made,
                 rubric=self.rubric if isinstance(self.rubric, Rubric) else None,
@@ -199,11 +199,11 @@ class LearnData:
             return "the recorded judge has no verdict of the others; add them to its file, and learn into another folder"
         return "the same command asks about the others"
 
-    def _maker(self) -> Maker:
+    def _builder(self) -> SetBuilder:
         kind = "story" if all(item.story is not None for item in self.items) else "text"
         if self.request.profile == "seed":
-            return AdditiveMaker(rubric=self.rubric)
-        return ScorecardMaker(made=self.made, rubric=kind, seed=self.request.seed)
+            return AdditiveBuilder(rubric=self.rubric)
+        return ScorecardBuilder(made=self.made, rubric=kind, seed=self.request.seed)
 
 
 def open_share(request: LearnRequest, split: Split, items: Sequence[Item]) -> float | None:

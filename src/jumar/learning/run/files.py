@@ -29,7 +29,7 @@ from jumar.judging.results.judged_files import dual_documents
 from jumar.learning.material import Material
 from jumar.learning.report.view import Progress, render_progress
 from jumar.learning.run.data import LearnData
-from jumar.learning.step import Learned
+from jumar.learning.step import IterationOutcome
 from jumar.learning.targets import noise_of
 
 __all__ = ["PROGRESS", "iteration_folder", "publish", "read_logs", "read_progress"]
@@ -48,7 +48,7 @@ def iteration_folder(output: Path, number: int) -> Path:
     return output / f"iteration_{number}"
 
 
-def publish(data: LearnData, learned: Learned, material: Material) -> None:
+def publish(data: LearnData, learned: IterationOutcome, material: Material) -> None:
     """Write the iteration's folder, over what an interrupted run left of it, and ``progress.txt`` anew.
 
     Errors: :class:`jumar.errors.StoreWriteError`.
@@ -59,7 +59,7 @@ def publish(data: LearnData, learned: Learned, material: Material) -> None:
         make_directory(folder)
         dual = _dual(data, learned, material)
         documents = {
-            **dual_documents(number, dual, [one.model_dump(mode="json") for one in learned.known.state.history[:-1]]),
+            **dual_documents(number, dual, [one.model_dump(mode="json") for one in learned.checkpoint.state.history[:-1]]),
             "pattern_proposals.json": json_rows(_proposals(learned)),
             _LOG: json_rows(_log(learned, dual).model_dump(mode="json")),
         }
@@ -72,11 +72,11 @@ def publish(data: LearnData, learned: Learned, material: Material) -> None:
         replace_file(output / PROGRESS, _progress(output, number).encode("utf-8", "backslashreplace"))
 
 
-def _dual(data: LearnData, learned: Learned, material: Material) -> DualEvaluation:
+def _dual(data: LearnData, learned: IterationOutcome, material: Material) -> DualEvaluation:
     items = [one.item for one in material.targets]
-    known = learned.known
-    scores = {**known.own, **known.tested}
-    evaluator = CheapModeEvaluator(known.state.patterns, rubric=material.rubric)
+    checkpoint = learned.checkpoint
+    scores = {**checkpoint.own, **checkpoint.tested}
+    evaluator = CheapModeEvaluator(checkpoint.state.patterns, rubric=material.rubric)
     cheap: list[CheapResult] = []
     for item in items:
         reading = evaluator.read(item)
@@ -87,7 +87,7 @@ def _dual(data: LearnData, learned: Learned, material: Material) -> DualEvaluati
             reading = reading._replace(gestalt=scores.get(item.id, reading.gestalt))
             cheap.append(evaluator.result(reading, parts=False, most=_POINTS))
     resamples = max(_RESAMPLES[0], min(_RESAMPLES[1], _RESAMPLED // max(1, len(items))))
-    return combine(items, _evaluation(data, material), cheap, known.state.patterns, resamples=resamples)
+    return combine(items, _evaluation(data, material), cheap, checkpoint.state.patterns, resamples=resamples)
 
 
 def _evaluation(data: LearnData, material: Material) -> Evaluation:
@@ -115,20 +115,20 @@ def _evaluation(data: LearnData, material: Material) -> Evaluation:
     )
 
 
-def _proposals(learned: Learned) -> dict[str, Any]:
+def _proposals(learned: IterationOutcome) -> dict[str, Any]:
     """Return the iteration's proposals with what became of them, and the tests that they went through."""
     number = learned.metrics.iteration
-    own = [one for one in learned.known.state.proposals if one.proposed_at == number]
+    own = [one for one in learned.checkpoint.state.proposals if one.proposed_at == number]
     return {
         "iteration": number,
         "proposals": [{**one.model_dump(mode="json"), "accuracy": one.accuracy} for one in own],
-        "tests": [entry for entry in learned.known.ledger.to_json()["entries"] if entry["iteration"] == number],
+        "tests": [entry for entry in learned.checkpoint.ledger.to_json()["entries"] if entry["iteration"] == number],
         "merged": [one.to_json() for one in learned.proposed.merges],
         "told": list(learned.proposed.told),
     }
 
 
-def _log(learned: Learned, dual: DualEvaluation) -> IterationLog:
+def _log(learned: IterationOutcome, dual: DualEvaluation) -> IterationLog:
     return IterationLog(
         iteration=learned.metrics.iteration,
         timestamp=learned.metrics.timestamp,
@@ -142,7 +142,7 @@ def _log(learned: Learned, dual: DualEvaluation) -> IterationLog:
     )
 
 
-def _health(learned: Learned, dual: DualEvaluation) -> ComponentHealthStatus:
+def _health(learned: IterationOutcome, dual: DualEvaluation) -> ComponentHealthStatus:
     """Return the learner's health, with the share of items on which a pattern names an issue that the judge named too."""
     metrics = learned.metrics
     found = check_pattern_learner(
@@ -151,7 +151,7 @@ def _health(learned: Learned, dual: DualEvaluation) -> ComponentHealthStatus:
         rejected=metrics.patterns_rejected,
         provisional=metrics.provisional_patterns,
     )
-    covered = pattern_coverage(dual.results, learned.known.state.patterns)
+    covered = pattern_coverage(dual.results, learned.checkpoint.state.patterns)
     return found.model_copy(update={"details": {**found.details, "pattern_coverage": covered.to_json()}})
 
 

@@ -27,7 +27,17 @@ from jumar.judging.judges.spec import make_judge
 from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.storage import load_pattern_set, read_pattern_set
 from jumar.judging.tracking import require_statistics
-from jumar.learning.learner import ARTIFACTS, DIMENSIONS, PATTERNS, Learner, LearnerScorer, Sound, known_in, save_set, write_set
+from jumar.learning.learner import (
+    ARTIFACTS,
+    DIMENSIONS,
+    PATTERNS,
+    Learner,
+    LearnerScorer,
+    SetCheck,
+    checkpoint_in,
+    save_set,
+    write_set,
+)
 from jumar.learning.proof.support import Member, sealed_tests
 from jumar.learning.proposals.proposing import proposer_of
 from jumar.learning.run.data import LearnData, check_output, open_share, read_learning_items, split_of, warn_of_few
@@ -168,7 +178,7 @@ def _loop(
     learner = Learner(data, lambda learned, material: publish(data, learned, material), _now)
     parts = LoopParts(
         generator=learner,
-        validators=(Sound(data),),
+        validators=(SetCheck(data),),
         scorers=tuple(LearnerScorer(dimension, data) for dimension in DIMENSIONS),
     )
     settings = LoopSettings(
@@ -196,9 +206,9 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     """
     material = data.material()
     sealed = data.split.part(data.items, "sealed")
-    known = known_in(request.output, material)
-    final = final_set(known, material) if known.state.iteration else known.state.patterns
-    save_set(final, request.output / PATTERNS, f"the set of iteration {known.state.iteration}, fitted on all open items")
+    checkpoint = checkpoint_in(request.output, material)
+    final = final_set(checkpoint, material) if checkpoint.state.iteration else checkpoint.state.patterns
+    save_set(final, request.output / PATTERNS, f"the set of iteration {checkpoint.state.iteration}, fitted on all open items")
     probes = probe_set(final, [one.item for one in material.targets], material.rubric, seed=request.seed)
     saved = read_pattern_set(request.output / PATTERNS)
     proven = prove_set(
@@ -215,7 +225,9 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     verdict = proven.proof.verdict
     logs = read_logs(request.output)
     agreed = bool(logs) and bool(logs[-1]["convergence_check"]["converged"])
-    members = _members(request.output, final, known.state.proposals, data.verdicts.targets(sealed), proven.proof.looks.number)
+    members = _members(
+        request.output, final, checkpoint.state.proposals, data.verdicts.targets(sealed), proven.proof.looks.number
+    )
     summary = {
         **_course(logs),
         "supported": sum(one.role == "supported" for one in members),

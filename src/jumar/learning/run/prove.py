@@ -33,7 +33,7 @@ from jumar.learning.run.holdout_access import FILE as LOOKS
 from jumar.learning.run.holdout_access import count_look, look_known, record_seen
 from jumar.learning.run.request import LOOP, RESULT, ROOT, ProveRequest
 from jumar.learning.run.verdicts import FILE as VERDICTS
-from jumar.learning.run.verdicts import Asking, Hear, Verdicts
+from jumar.learning.run.verdicts import Hear, JudgeAccess, Verdicts
 from jumar.loop.store.layout import LoopPaths, loops_directory
 
 __all__ = ["PROOF", "Proving", "look_subject", "prove", "prove_set", "rubric_of_items", "verify_file"]
@@ -83,7 +83,7 @@ def prove(request: ProveRequest, now: datetime, hear: Hear | None = None, *, sto
     durable = not getattr(judge, "recorded", False)
     reserve = request.settings.reserve_cost
     with _ended(request.output), CallLog(request.output / CALLS, "prove", reserve=reserve, durable=durable) as calls:
-        asking = Asking(
+        asking = JudgeAccess(
             judge=judge,
             question=rubric_of_items(request.rubric, items).judge,
             settings=request.settings,

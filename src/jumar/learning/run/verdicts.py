@@ -36,7 +36,7 @@ from jumar.learning.targets import Target, targets_of
 from jumar.model.budget.prices import Prices
 from jumar.model.judges import Judge
 
-__all__ = ["FILE", "Asking", "Hear", "Verdicts", "judge_of_proof"]
+__all__ = ["FILE", "Hear", "JudgeAccess", "Verdicts", "judge_of_proof"]
 
 FILE: Final = "verdicts.jsonl"
 Hear = Callable[[Result, int], None]
@@ -51,7 +51,7 @@ def _never() -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class JudgeAccess:
     """How the judge is asked. ``cache`` is the folder of replies, None for none; ``stop`` ends the asking.
 
     ``calls`` counts what is asked and paid, by default in memory.
@@ -90,7 +90,7 @@ class Verdicts:
     :class:`jumar.errors.ConfigError` for verdicts of another judge, or of one that was asked otherwise.
     """
 
-    def __init__(self, path: Path, asking: Asking) -> None:
+    def __init__(self, path: Path, asking: JudgeAccess) -> None:
         self._path = path
         self._asking = asking
         self._judge = digest_of(asking.claims.model_dump(mode="json"))
@@ -246,7 +246,7 @@ def _line(entry: dict[str, Any]) -> str:
     return json.dumps(redacted_json(entry, current().redact, frozenset({"item", "judge"})), ensure_ascii=False) + "\n"
 
 
-def _asked(asking: Asking, items: Sequence[Item], keep: Callable[[Result], None]) -> Evaluation:
+def _asked(asking: JudgeAccess, items: Sequence[Item], keep: Callable[[Result], None]) -> Evaluation:
     async def work() -> Evaluation:
         async with contextlib.aclosing(asking.judge), contextlib.AsyncExitStack() as stack:
             return await judge_items(

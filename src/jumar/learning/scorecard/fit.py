@@ -21,9 +21,9 @@ from jumar.judging.patterns.calibration import Curve, Guard, Scorecard
 from jumar.judging.patterns.models import PatternSet, PatternV2
 from jumar.judging.tracking.agreement import spearman
 from jumar.judging.tracking.folds import Numbers, group_numbers
-from jumar.learning.scorecard.gaming import game
+from jumar.learning.scorecard.gaming import measure_attack_gains
 from jumar.learning.scorecard.nested import ROUNDING, Nested, Rule, constant_curve
-from jumar.learning.scorecard.pool import FitSettings, Pool, block_of, gather
+from jumar.learning.scorecard.pool import FitSettings, Pool, block_of, gather_candidates
 
 __all__ = ["FitReport", "ScorecardFit", "fit_scorecard", "group_folds"]
 
@@ -111,11 +111,11 @@ def fit_scorecard(
     facts |= {"seed": seed, "learning_rate": learning_rate, "guard": chosen.guard}
     if facts["folds"] < 3 or not np.ptp(y) > 0:
         return _without_patterns(items, y, fold, rubric, facts)
-    pool = gather(items, proposals, settings=chosen, made=made)
+    pool = gather_candidates(items, proposals, settings=chosen, made=made)
     start = _start(pool, previous)
     limits: Any = import_module("threadpoolctl").threadpool_limits
     with limits(limits=1, user_api="blas"):  # on matrices this small threads wait for each other, and sum in another order
-        gaming = game(items, pool, fold, seed=seed) if chosen.guard else None
+        gaming = measure_attack_gains(items, pool, fold, seed=seed) if chosen.guard else None
         nested = Nested(pool, y, numbers, fold, chosen, start, learning_rate, gaming)
         predictions, rule = nested.predictions(), nested.rule()
     kept = _kept(pool, rule, chosen)

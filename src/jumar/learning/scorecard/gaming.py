@@ -21,10 +21,10 @@ from jumar.judging.cheap.scorecard import words_of
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.matcher import literals
 from jumar.judging.patterns.models import PatternV2
-from jumar.learning.proof.attacks import ATTACKS, WORD_CHOICE, Means, stuffed
+from jumar.learning.proof.attacks import ATTACKS, WORD_CHOICE, AttackMeans, stuffed
 from jumar.learning.scorecard.pool import Pool, fires_on
 
-__all__ = ["KINDS", "STUFFING", "Gaming", "game"]
+__all__ = ["KINDS", "STUFFING", "AttackGains", "measure_attack_gains"]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -39,7 +39,7 @@ _OF_LARGE: Final = 120
 _FEW: Final = 6
 _MANY: Final = 20
 
-_MEANS: Final = Means(
+_MEANS: Final = AttackMeans(
     filler=(
         "Many people have thought about it for years and will do so again.",
         "Some would agree, some would not, and both have their reasons.",
@@ -63,7 +63,7 @@ Change = Callable[[Item, Sequence[str], Random], Item]
 
 
 @dataclass(frozen=True, slots=True)
-class Gaming:
+class AttackGains:
     """What probed items gain: ``gains`` is ``(probed, candidates)``, sparse, of -1, 0 and 1; ``kind`` numbers :data:`KINDS`.
 
     ``fold`` is that of the original. ``roots`` are those of the words of all items, as the guard of a scorecard counts them.
@@ -81,7 +81,7 @@ class Gaming:
         return np.asarray(np.vstack(rows), dtype=np.float64) if rows else np.zeros((0, self.gains.shape[1]))
 
 
-def game(items: Sequence[Item], pool: Pool, fold: Numbers, *, seed: int) -> Gaming:
+def measure_attack_gains(items: Sequence[Item], pool: Pool, fold: Numbers, *, seed: int) -> AttackGains:
     """Return what the candidates of ``pool`` gain on probed versions of ``items``, which are in ``fold``.
 
     What is stuffed with phrases gains none by its phrases here: they are bounded where the set is applied.
@@ -107,7 +107,7 @@ def game(items: Sequence[Item], pool: Pool, fold: Numbers, *, seed: int) -> Gami
     stuffed = np.isin(kinds, [number for number, name in enumerate(KINDS) if name in STUFFING])
     gains.data[stuffed[gains.row] & said[gains.col]] = 0.0
     roots = np.sqrt([max(1, words_of(item)) for item in items])
-    return Gaming(gains.tocsr(), kinds, fold[own], roots)
+    return AttackGains(gains.tocsr(), kinds, fold[own], roots)
 
 
 def _phrases(patterns: Sequence[PatternV2]) -> list[str]:

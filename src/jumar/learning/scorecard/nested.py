@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jumar.judging.patterns.calibration import Curve
 from jumar.learning.scorecard.cells import Cells, Ridge
-from jumar.learning.scorecard.gaming import Gaming
+from jumar.learning.scorecard.gaming import AttackGains
 from jumar.learning.scorecard.pool import BLOCKS, FitSettings, Pool
 
 __all__ = ["ROUNDING", "STRENGTHS", "CurveKind", "Nested", "Rule", "choose_curve", "constant_curve"]
@@ -85,7 +85,7 @@ class Nested:
         settings: FitSettings,
         start: Floats,
         rate: float,
-        gaming: Gaming | None,
+        gaming: AttackGains | None,
     ) -> None:
         self._pool, self._y, self._groups, self._fold = pool, y, groups, fold
         self._start, self._rate, self._gaming = start, rate, gaming

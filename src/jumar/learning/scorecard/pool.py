@@ -22,7 +22,7 @@ from jumar.judging.items.item import Item
 from jumar.judging.patterns.matcher import folded
 from jumar.judging.patterns.models import PatternSet, PatternV2
 
-__all__ = ["BLOCKS", "FitSettings", "Pool", "block_of", "feature_steps", "fires_on", "gather", "mined_phrases"]
+__all__ = ["BLOCKS", "FitSettings", "Pool", "block_of", "feature_steps", "fires_on", "gather_candidates", "mined_phrases"]
 
 Block = Literal["surface", "relation", "phrases"]
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ class Pool:
     fires: Any
 
 
-def gather(items: Sequence[Item], proposals: Sequence[PatternV2], *, settings: FitSettings, made: datetime) -> Pool:
+def gather_candidates(items: Sequence[Item], proposals: Sequence[PatternV2], *, settings: FitSettings, made: datetime) -> Pool:
     """Return all candidates with what they fire on. A proposal counts as a phrase unless it is of a feature."""
     own, steps = feature_steps(items, edges=settings.edges, made=made)
     own, steps = own[: settings.most_patterns], steps[:, : settings.most_patterns]
