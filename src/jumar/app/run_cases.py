@@ -203,8 +203,8 @@ def _refuse_missing_programs(settings: ChainSettings) -> None:
         # of a shell's line, what stands first may be anything: only a plain path and the templates' placeholder are looked up
         if program is None or "{" in program or (in_shell and program != AGENT and not _PLAIN_PATH.fullmatch(program)):
             continue
-        found = shutil.which(settings.workdir / program if "/" in program else program)
-        if found is None:
+        path = shutil.which(settings.workdir / program if "/" in program else program)
+        if path is None:
             raise ConfigError(
                 f"step {step.name}: there is no program '{escape(program)}'; name yours in [[steps]], or install it"
             )
@@ -250,8 +250,10 @@ def _newest_unfinished(request: CasesRequest) -> RunReader:
     same = [run for run in unfinished if run.config.get("file") == file]
     if not same:
         others = ", ".join(escape(run.run_id) for run in unfinished[:_SHOWN])
-        known = f"; unfinished with another configuration: {others}" if others else ""
-        raise NotFoundError(f"no unfinished run of this configuration in {escape(str(request.output_root))}{known}; see --run-id")
+        elsewhere = f"; unfinished with another configuration: {others}" if others else ""
+        raise NotFoundError(
+            f"no unfinished run of this configuration in {escape(str(request.output_root))}{elsewhere}; see --run-id"
+        )
     return max(same, key=lambda run: run.created_at)
 
 
@@ -288,8 +290,8 @@ def _limits(request: CasesRequest, keys: Mapping[str, str], order: Lexicographic
     given = {**config.stop.thresholds, **(request.thresholds or {})}
     for name in given:
         if name not in keys:
-            known = sorted((*keys, "max_seconds", "consecutive_failures"))
-            raise ConfigError(f"[stop] {escape(name)}: unknown{nearest(name, known)}; known are: {', '.join(known)}")
+            names = sorted((*keys, "max_seconds", "consecutive_failures"))
+            raise ConfigError(f"[stop] {escape(name)}: unknown{nearest(name, names)}; known are: {', '.join(names)}")
     return CaseLimits(
         thresholds=MappingProxyType({name: float(least) for name, least in given.items()}),
         max_iters=request.max_iters or config.run.max_iters,
@@ -329,12 +331,12 @@ def _listed(numbers: Iterable[int]) -> str:
 def _roles(given: Mapping[str, RoleConfig]) -> dict[str, Role]:
     roles = dict(DEFAULT_ROLES)
     for name, config in given.items():
-        known = roles.get(name)
+        role = roles.get(name)
         set_here = config.model_dump(exclude_unset=True)
         suffix = set_here.pop("suffix", None)
-        if known is None:
+        if role is None:
             dotted = "" if not suffix else "." + str(suffix).lstrip(".")
-            known = Role(
+            role = Role(
                 name=name,
                 folder=name,
                 file=f"{name}_{{iter}}_{{case}}{dotted}",
@@ -343,7 +345,7 @@ def _roles(given: Mapping[str, RoleConfig]) -> dict[str, Role]:
             )
         elif suffix is not None:
             raise ConfigError(f"[roles.{name}] suffix: this role has its names already; give file, best and snapshot instead")
-        roles[name] = replace(known, **set_here)
+        roles[name] = replace(role, **set_here)
     return roles
 
 

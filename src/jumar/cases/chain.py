@@ -79,13 +79,13 @@ def run_case(
         store.refuse_foreign_best()
         store.clear_scratch()
         inputs = run.begin_case(number, settings.roles, carry=settings.carry_forward)
-        known = store.iterations()
-        best = rank_case(known, settings.order).best
+        iterations = store.iterations()
+        best = rank_case(iterations, settings.order).best
         started = CaseStarted(
             case=number,
             case_id=inputs.case_id,
             carried_from=inputs.carried_from,
-            recorded=known,
+            recorded=iterations,
             best=None if best is None else best.number,
         )
         tell(started, listener)
@@ -103,28 +103,28 @@ def run_case(
 
 def _iterate(store: CaseStore, settings: ChainSettings, runner: IterationRunner, elsewhere: float) -> CaseStop:
     while True:
-        known = store.iterations()
+        iterations = store.iterations()
         waiting = store.pending()
-        seconds, most = elsewhere + _seconds(known), settings.limits.max_seconds
+        seconds, most = elsewhere + _seconds(iterations), settings.limits.max_seconds
         if waiting is None:
-            stop = _stopped(store, known, settings.limits, seconds)
+            stop = _stopped(store, iterations, settings.limits, seconds)
             if stop is not None:
                 return stop
         if runner.switch.requested:
             return CaseStop(stopped_by=runner.switch.reason, detail="stopped on request")
-        parent = case_parent(known, settings.continue_from, settings.order)
-        number = waiting or (known[-1].number + 1 if known else 1)
+        parent = case_parent(iterations, settings.continue_from, settings.order)
+        number = waiting or (iterations[-1].number + 1 if iterations else 1)
         record = runner.make(number, parent, left=None if most is None else most - seconds)
         if record is not None:
             best = rank_case(store.iterations(), settings.order).best
             tell(IterationMade(record=record, best=None if best is None else best.number), runner.listener)
 
 
-def _stopped(store: CaseStore, known: Sequence[CaseIteration], limits: CaseLimits, seconds: float) -> CaseStop | None:
+def _stopped(store: CaseStore, iterations: Sequence[CaseIteration], limits: CaseLimits, seconds: float) -> CaseStop | None:
     """Return why the case ends. One whose best bundle is written is decided, also when a resume has raised a limit meanwhile."""
-    stop = stop_case(known, limits, seconds=seconds)
+    stop = stop_case(iterations, limits, seconds=seconds)
     if stop is None and store.best() is not None:
-        return stop_case(known, replace(limits, max_iters=len(known)), seconds=seconds)
+        return stop_case(iterations, replace(limits, max_iters=len(iterations)), seconds=seconds)
     return stop
 
 
@@ -137,8 +137,8 @@ def _finish(store: CaseStore, settings: ChainSettings, stop: CaseStop, *, at: st
     """Write the best bundle, unless it is there from before an interruption, then the end."""
     iterations = store.iterations()
     wanted = choose_bundle(iterations, settings)
-    found = store.best()
-    if wanted is not None and (found is None or found.best_iter != wanted.best_iter):
+    written = store.best()
+    if wanted is not None and (written is None or written.best_iter != wanted.best_iter):
         store.write_best(wanted, settings.roles)
     end = CaseEnd(
         case=store.number,
@@ -354,5 +354,5 @@ def _as_ours(error: Exception) -> JumarError:
         return NotFoundError(f"{error}: a worker does not see what this process sees there; it must have it under the same path")
     if isinstance(error, JumarError):
         return error
-    said = " ".join(str(error).split()) or "no more is known"
-    return JumarError(f"it could not be run by the executor: {type(error).__name__}: {escape(said)}")
+    reason = " ".join(str(error).split()) or "no more is known"
+    return JumarError(f"it could not be run by the executor: {type(error).__name__}: {escape(reason)}")

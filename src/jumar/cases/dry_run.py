@@ -75,16 +75,16 @@ def parse_scores(data: object, *, where: str) -> Mapping[int | None, tuple[Mappi
         return MappingProxyType({None: _rows(list(cast("Iterable[object]", data)), where)})
     if not isinstance(data, dict) or not data:
         raise ConfigError(f'{where}: give a list of rows such as {{"accuracy": 7, "overall": 7.5, "chain": 6}}')
-    found: dict[int | None, tuple[Mapping[str, Any], ...]] = {}
+    rows_by_case: dict[int | None, tuple[Mapping[str, Any], ...]] = {}
     # "1", "01" and "case1" are one case
     for name, rows in cast("dict[object, object]", data).items():
         digits = str(name).removeprefix("case").lstrip("_")
         if not (digits.isascii() and digits.isdigit()):
             raise ConfigError(f"{where}: '{escape(str(name))}' is no case; write its number, such as \"1\"")
-        if int(digits) in found:
+        if int(digits) in rows_by_case:
             raise ConfigError(f"{where}: case {int(digits)} is there twice")
-        found[int(digits)] = _rows(rows, f"{where}: case {digits}")
-    return MappingProxyType(found)
+        rows_by_case[int(digits)] = _rows(rows, f"{where}: case {digits}")
+    return MappingProxyType(rows_by_case)
 
 
 def _rows(data: object, where: str) -> tuple[Mapping[str, Any], ...]:
@@ -138,12 +138,12 @@ def _entities(context: CaseStepContext, row: Mapping[str, Any]) -> list[str]:
 def _graph(target: Path, _role: str, context: CaseStepContext, row: Mapping[str, Any]) -> None:
     before = context.inputs.get("ckg")
     try:
-        known: list[Any] = json.loads(before.read_bytes())["entities"] if before is not None else []
+        entities: list[Any] = json.loads(before.read_bytes())["entities"] if before is not None else []
     except (ValueError, KeyError, TypeError):
-        known = []
+        entities = []
     added = [{"id": name, "type": "Synthetic", "label": name} for name in _entities(context, row)]
     metadata = {"mode": "dry_run", "iteration": context.iteration, "case": context.case_id}
-    _write(target, {"entities": [*known, *added], "relations": [], "metadata": metadata})
+    _write(target, {"entities": [*entities, *added], "relations": [], "metadata": metadata})
 
 
 def _diff(target: Path, _role: str, context: CaseStepContext, row: Mapping[str, Any]) -> None:

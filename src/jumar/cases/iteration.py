@@ -183,8 +183,8 @@ class IterationRunner:
 
     @staticmethod
     def _ended(step: Step, result: StepResult, attempt: int, directory: Path, targets: Mapping[str, Path]) -> StepRecord:
-        found = {role: role_file(path, path.relative_to(directory).as_posix()) for role, path in targets.items()}
-        there = {role: file for role, file in found.items() if file is not None}
+        written = {role: role_file(path, path.relative_to(directory).as_posix()) for role, path in targets.items()}
+        there = {role: file for role, file in written.items() if file is not None}
         facts: dict[str, Any] = {
             "attempt": attempt,
             "step": step.name,
@@ -248,7 +248,7 @@ def _done(directory: Path, step: Step, earlier: Sequence[StepRecord]) -> StepRec
     last = next((end for end in reversed(earlier) if end.step == step.name), None)
     if last is None or last.outcome in {"interrupted", "lost"}:
         return None
-    as_written = all(role_file(directory / found.path, found.path) == found for found in last.outputs.values())
+    as_written = all(role_file(directory / file.path, file.path) == file for file in last.outputs.values())
     return last if as_written else None
 
 

@@ -77,8 +77,8 @@ def read_judgement(path: Path, keys: Mapping[str, str]) -> Judgement:
     values: dict[str, float | None] = {}
     problems: dict[str, str] = {}
     for name, expression in keys.items():
-        found, wrong = _evaluated(document, expression, path.name)
-        values[name] = found
+        value, wrong = _evaluated(document, expression, path.name)
+        values[name] = value
         if wrong is not None:
             problems[name] = wrong
     return Judgement(values=MappingProxyType(values), problems=MappingProxyType(problems))
@@ -125,14 +125,14 @@ def _evaluated(document: Any, expression: str, name: str) -> tuple[float | None,
 
     where = f"{escape(expression)} in {escape(name)}"
     try:
-        found: object = _compiled(expression).search(document)
+        value: object = _compiled(expression).search(document)
     except JMESPathError as error:
         return None, f"{where} cannot be evaluated: {escape(' '.join(str(error).split()))[:_LONGEST_REASON]}"
-    if found is None:
+    if value is None:
         return None, f"there is no {where}{_there(document, expression)}"
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        return None, f"{where} is {shown(found)}, not a number"
-    return (found, None) if is_finite(found) else (None, f"{where} is {shown(found)}, not a finite number")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None, f"{where} is {shown(value)}, not a number"
+    return (value, None) if is_finite(value) else (None, f"{where} is {shown(value)}, not a finite number")
 
 
 def _there(document: Any, expression: str) -> str:

@@ -46,8 +46,8 @@ def rank_case(iterations: Iterable[CaseIteration], order: LexicographicOrder) ->
     numbers = [view.number for view in ranking.ordered]
     margin = None
     if len(numbers) > 1:
-        one, other = (by_number[number].values.get(ranking.decided_by or "") for number in numbers[:2])
-        margin = 0.0 if one is None or other is None else abs(difference(one, other))
+        best_value, second_value = (by_number[number].values.get(ranking.decided_by or "") for number in numbers[:2])
+        margin = 0.0 if best_value is None or second_value is None else abs(difference(best_value, second_value))
     return CaseRanking(
         best=by_number[numbers[0]] if numbers else None,
         runner_up=numbers[1] if len(numbers) > 1 else None,
@@ -67,8 +67,8 @@ def thresholds_reached(
     """
     if not thresholds:
         return False
-    found = [(values.get(name), limit, name in at_most) for name, limit in thresholds.items()]
-    return all(value is not None and (value <= limit if most else value >= limit) for value, limit, most in found)
+    compared = [(values.get(name), limit, name in at_most) for name, limit in thresholds.items()]
+    return all(value is not None and (value <= limit if most else value >= limit) for value, limit, most in compared)
 
 
 def case_parent(iterations: Sequence[CaseIteration], continue_from: str, order: LexicographicOrder) -> CaseIteration | None:

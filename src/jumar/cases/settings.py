@@ -250,21 +250,21 @@ def _check_program(step: Step, where: str) -> None:
 
 def _check_placeholders(step: Step, where: str) -> None:
     """A path that is named in an argv must be declared: else it would silently be empty, in every iteration."""
-    known = {"in": tuple(input_name(name)[0] for name in step.inputs), "out": step.outputs}
+    declared_names = {"in": tuple(input_name(name)[0] for name in step.inputs), "out": step.outputs}
     for word in () if isinstance(step.command, str) else step.command or ():
         for part in (word,) if isinstance(word, str) else word:
             for side, name in _PATH.findall(part):
-                if name not in known[side]:
-                    declared = ("inputs" if side == "in" else "outputs", ", ".join(known[side]) or "none")
-                    hint = nearest(name, known[side])
+                if name not in declared_names[side]:
+                    declared = ("inputs" if side == "in" else "outputs", ", ".join(declared_names[side]) or "none")
+                    hint = nearest(name, declared_names[side])
                     raise ConfigError(
                         f"{where}: {{{side}.{escape(name)}}} is not among its {declared[0]}{hint}; they are: {declared[1]}"
                     )
 
 
-def _known(what: str, name: str, known: Sequence[str] | Mapping[str, Any]) -> None:
-    if name not in known:
-        names = tuple(known)
+def _known(what: str, name: str, names: Sequence[str] | Mapping[str, Any]) -> None:
+    if name not in names:
+        names = tuple(names)
         raise ConfigError(f"{what}: unknown name '{escape(name)}'{nearest(name, names)}; known are: {', '.join(names)}")
 
 

@@ -87,7 +87,7 @@ def _choice(report: ChainReport, case: CaseReport) -> dict[str, Any]:
         "best_minus_last": shown_ranking(case.behind),
         "carried_from": _origin(case.origin),
         "started_from": case.origin.kind,
-        "invalid": [{"iteration": one.number, "reason": one.reason} for one in ranking.invalid],
+        "invalid": [{"iteration": view.number, "reason": view.reason} for view in ranking.invalid],
     }
 
 

@@ -101,7 +101,7 @@ class CaseReport:
 
     def iteration(self, number: int) -> CaseIteration | None:
         """Return one iteration, None when it is not there."""
-        return next((one for one in self.iterations if one.number == number), None)
+        return next((iteration for iteration in self.iterations if iteration.number == number), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,13 +147,13 @@ class ChainReport:
     @property
     def poisoned(self) -> tuple[Handover, ...]:
         """The handovers of something worse than the best."""
-        return tuple(one for one in self.handovers if one.poisoned)
+        return tuple(handover for handover in self.handovers if handover.poisoned)
 
     def case(self, number: int) -> CaseReport:
         """Return a case by its number. Errors: ``KeyError``."""
-        for one in self.cases:
-            if one.number == number:
-                return one
+        for case in self.cases:
+            if case.number == number:
+                return case
         raise KeyError(number)
 
 
@@ -238,16 +238,16 @@ def load_recording(
     needed = [key.name for key in order.keys]
     recorded = read_recording(directory, roles=roles, keys=keys, needed=needed, diff=diff)
     cases: list[CaseReport] = []
-    for one in recorded:
-        ranking, last = rank_case(one.iterations, order), last_complete(one.iterations)
+    for case in recorded:
+        ranking, last = rank_case(case.iterations, order), last_complete(case.iterations)
         report = CaseReport(
-            number=one.number,
-            case_id=f"case{one.number}",
-            iterations=one.iterations,
+            number=case.number,
+            case_id=f"case{case.number}",
+            iterations=case.iterations,
             ranking=ranking,
             last=last,
             behind=_difference(ranking.best, last),
-            origin=_origin_by_hash(one, cases),
+            origin=_origin_by_hash(case, cases),
             paid=Paid(),
         )
         cases.append(report)
@@ -267,32 +267,36 @@ def _origin_by_hash(case: RecordedCase, earlier: Sequence[CaseReport]) -> Origin
     if not case.base:
         return Origin(kind="unknown")
     for source in reversed(earlier):
-        found = {role: _writers(source, role, file.sha256) for role, file in case.base.items() if file.size}
-        writers = next((numbers for numbers in found.values() if numbers), None)
+        by_role = {role: _writers(source, role, file.sha256) for role, file in case.base.items() if file.size}
+        writers = next((numbers for numbers in by_role.values() if numbers), None)
         if writers is None:
             continue
-        best, last = (None if one is None else one.number for one in (source.best, source.last))
+        best, last = (None if iteration is None else iteration.number for iteration in (source.best, source.last))
         number = best if best in writers else last if last in writers else writers[-1]
         return Origin(
             kind="carried",
             case=source.number,
             iteration=number,
             selected_by="best" if number == best else "last" if number == last else None,
-            roles=tuple(role for role, numbers in found.items() if number in numbers),
+            roles=tuple(role for role, numbers in by_role.items() if number in numbers),
             by_hash=True,
         )
     return Origin(kind="base", roles=tuple(case.base), by_hash=True)
 
 
 def _writers(case: CaseReport, role: str, sha256: str) -> list[int]:
-    return [one.number for one in case.iterations if role in one.outputs and one.outputs[role].sha256 == sha256]
+    return [
+        iteration.number
+        for iteration in case.iterations
+        if role in iteration.outputs and iteration.outputs[role].sha256 == sha256
+    ]
 
 
 # -------------------------------------------------------------------------------------------------------------- both
 
 
 def _chain(*, cases: tuple[CaseReport, ...], order: LexicographicOrder, planned: int | None, **facts: Any) -> ChainReport:
-    numbers = [one.number for case in cases for one in case.iterations]
+    numbers = [iteration.number for case in cases for iteration in case.iterations]
     numbers += [case.pending for case in cases if case.pending is not None]
     widest = max(numbers, default=0)
     # the limit of a long case would draw hundreds of empty columns
@@ -328,17 +332,19 @@ def _handover(target: CaseReport, cases: Mapping[int, CaseReport], keys: Sequenc
 
 def last_complete(iterations: Iterable[CaseIteration]) -> CaseIteration | None:
     """Return what a chain without a choice would go on with: the last iteration whose steps all did their work."""
-    return max((one for one in iterations if one.complete), key=lambda one: one.number, default=None)
+    return max(
+        (iteration for iteration in iterations if iteration.complete), key=lambda iteration: iteration.number, default=None
+    )
 
 
 def _difference(best: CaseIteration | None, other: CaseIteration | None) -> Mapping[str, float | None]:
     if best is None or other is None:
         return MappingProxyType({})
-    found: dict[str, float | None] = {}
+    differences: dict[str, float | None] = {}
     for name, value in best.values.items():
         against = other.values.get(name)
-        found[name] = None if value is None or against is None else difference(value, against)
-    return MappingProxyType(found)
+        differences[name] = None if value is None or against is None else difference(value, against)
+    return MappingProxyType(differences)
 
 
 def paid_for(steps: Sequence[StepRecord]) -> Paid:

@@ -110,9 +110,9 @@ def values_text(values: Mapping[str, float | None], keys: Sequence[str]) -> str:
 
 def cell_state(case: CaseReport, number: int) -> CellState:
     """Return what became of iteration ``number`` of a case; one that was never made is ``absent``, which is no failure."""
-    found = case.iteration(number)
-    if found is not None:
-        return state_of(found)
+    iteration = case.iteration(number)
+    if iteration is not None:
+        return state_of(iteration)
     return "pending" if number == case.pending else "absent"
 
 
@@ -221,7 +221,7 @@ def case_lines(report: ChainReport, case: CaseReport) -> list[str]:
     lines = _choice(report, case)
     if case.record is not None and case.record.selected_by == "last":
         lines.append(_carried_last(report, case))
-    lines += [f"Iteration {one.number} has no place in the order: {one.reason}" for one in case.ranking.invalid]
+    lines += [f"Iteration {view.number} has no place in the order: {view.reason}" for view in case.ranking.invalid]
     if case.origin.kind == "carried":
         lines.append(f"Started from {origin_text(case.origin)}{_by_hash(case.origin)}")
     elif case.origin.kind == "unknown":
@@ -271,12 +271,12 @@ def _capital(text: str) -> str:
 
 def failure_lines(case: CaseReport) -> list[tuple[int, str]]:
     """Return what went wrong in a case, by iteration: its own reason, then runs of steps that a later run made good."""
-    found: list[tuple[int, str]] = []
-    for one in case.iterations:
-        if one.status != "ok":
-            found.append((one.number, f"{one.status.replace('_', ' ')}: {one.reason}".rstrip(": ")))
-        for step in one.steps:
-            if step.outcome != "ok" and (one.status == "ok" or step.detail not in one.reason):
-                said = f"{step.outcome.replace('_', ' ')}: {step.detail}".rstrip(": ")
-                found.append((one.number, f"step {step.step}, run {step.attempt}, {said}"))
-    return found
+    failures: list[tuple[int, str]] = []
+    for iteration in case.iterations:
+        if iteration.status != "ok":
+            failures.append((iteration.number, f"{iteration.status.replace('_', ' ')}: {iteration.reason}".rstrip(": ")))
+        for step in iteration.steps:
+            if step.outcome != "ok" and (iteration.status == "ok" or step.detail not in iteration.reason):
+                outcome = f"{step.outcome.replace('_', ' ')}: {step.detail}".rstrip(": ")
+                failures.append((iteration.number, f"step {step.step}, run {step.attempt}, {outcome}"))
+    return failures

@@ -40,11 +40,11 @@ class CaseReader:
 
     def iterations(self) -> tuple[CaseIteration, ...]:
         """Return the acknowledged iterations by number. Errors: :class:`StoreDamagedError` that names the file."""
-        found = self._numbers(self.paths.iterations)
-        for number in found:
+        numbers = self._numbers(self.paths.iterations)
+        for number in numbers:
             if number not in self._read_before:
                 self._read_before[number] = self._read(number)
-        return tuple(self._read_before[number] for number in found)
+        return tuple(self._read_before[number] for number in numbers)
 
     def _read(self, number: int) -> CaseIteration:
         path = self.paths.iteration(number) / ITERATION
@@ -77,17 +77,17 @@ class CaseReader:
             names = sorted(name for name in os.listdir(folder) if _START.fullmatch(name))
         except FileNotFoundError:
             return ()
-        found: list[tuple[StepStart, StepRecord | None]] = []
+        runs: list[tuple[StepStart, StepRecord | None]] = []
         for name in names:
             end = folder / name.replace(".start.", ".end.")
             record = StepRecord.from_json(decoded(end)) if end.exists() else None
-            found.append((StepStart.from_json(decoded(folder / name)), record))
-        return tuple(found)
+            runs.append((StepStart.from_json(decoded(folder / name)), record))
+        return tuple(runs)
 
     @staticmethod
     def last_step(directory: Path) -> int:
         """Return the number of the last run of a step in an iteration's directory, 0 when there is none. Reads names only."""
-        return max((int(found[1]) for found in map(_START.fullmatch, os.listdir(directory / STEPS)) if found), default=0)
+        return max((int(match[1]) for match in map(_START.fullmatch, os.listdir(directory / STEPS)) if match), default=0)
 
     @staticmethod
     def _numbers(directory: Path) -> list[int]:
@@ -158,7 +158,7 @@ class CaseStore(CaseReader):
         """Write how a step ended, once; what it wrote is durable before that."""
         path = directory / STEPS / f"{record.attempt:04d}-{record.step}.end.json"
         with files.as_write_error("write", path):
-            files.sync_paths(directory, [directory / found.path for found in record.outputs.values()])
+            files.sync_paths(directory, [directory / file.path for file in record.outputs.values()])
             document = {"format": FORMAT, **record.to_json()}
             files.write_once(path, encode(document, sealed=True), temporary_in=self.paths.scratch)
 
@@ -181,10 +181,10 @@ class CaseStore(CaseReader):
         """Whether an interrupted commit left its record. What a step wrote under that name is none."""
         try:
             fields = decoded(directory / ITERATION)
-            found = CaseIteration.from_json(fields)
+            record = CaseIteration.from_json(fields)
         except StoreDamagedError:
             return False
-        return broken_seal(fields.data) is None and (found.case, found.number) == (self.number, number)
+        return broken_seal(fields.data) is None and (record.case, record.number) == (self.number, number)
 
     def write_best(self, best: CaseBest, roles: Mapping[str, Role]) -> CaseBest:
         """Copy the selected iteration's files into ``best/`` and return it with the copies' paths and hashes.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -30,8 +31,7 @@ def case_name(number: int) -> str:
 
 def case_number(name: str) -> int | None:
     """Return the number that :func:`case_name` made ``name`` from, else None."""
-    found = _CASE.fullmatch(name)
-    return int(found[1]) if found and case_name(int(found[1])) == name else None
+    return _number(_CASE, name, case_name)
 
 
 def iter_name(number: int) -> str:
@@ -41,8 +41,12 @@ def iter_name(number: int) -> str:
 
 def iter_number(name: str) -> int | None:
     """Return the number that :func:`iter_name` made ``name`` from, else None."""
-    found = _ITER.fullmatch(name)
-    return int(found[1]) if found and iter_name(int(found[1])) == name else None
+    return _number(_ITER, name, iter_name)
+
+
+def _number(pattern: re.Pattern[str], name: str, name_of: Callable[[int], str]) -> int | None:
+    match = pattern.fullmatch(name)
+    return int(match[1]) if match and name_of(int(match[1])) == name else None
 
 
 def list_runs(output_root: Path) -> tuple[str, ...]:
@@ -85,8 +89,8 @@ class RunPaths:
 
     def case_numbers(self) -> tuple[int, ...]:
         """Return the numbers of the cases that have a directory, ascending."""
-        found = (case_number(name) for name in os.listdir(self.directory))
-        return tuple(sorted(number for number in found if number is not None))
+        numbers = (case_number(name) for name in os.listdir(self.directory))
+        return tuple(sorted(number for number in numbers if number is not None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,24 +56,24 @@ def read_recording(
         problem = "is a file, not a directory" if directory.exists() else "does not exist"
         raise NotFoundError(f"{escape(os.fspath(directory))} {problem}")
     directory = directory.absolute()
-    found: dict[Path, list[tuple[int, Path]]] = {}
+    by_case: dict[Path, list[tuple[int, Path]]] = {}
     for path in _iteration_directories(directory):
         number = _iteration_number(path.name)
         case = path.parent.parent if path.parent.name == "iterations" else path.parent
         if number is not None:
-            found.setdefault(case, []).append((number, path))
-    if not found:
+            by_case.setdefault(case, []).append((number, path))
+    if not by_case:
         raise NotFoundError(
             f"{escape(os.fspath(directory))} holds no recorded case: looked for iter_0001/judge/*.json, at any depth"
         )
-    numbered = _numbered(sorted(found))
+    numbered = _numbered(sorted(by_case))
     return tuple(
         RecordedCase(
             number=number,
             directory=case,
             iterations=tuple(
                 _iteration(number, iteration, path, roles=roles, keys=keys, needed=needed, diff=diff)
-                for iteration, path in sorted(found[case])
+                for iteration, path in sorted(by_case[case])
             ),
             base=_base(case, number, roles),
         )
@@ -82,20 +82,20 @@ def read_recording(
 
 
 def _iteration_directories(directory: Path) -> list[Path]:
-    found: list[Path] = []
+    directories: list[Path] = []
     for parent, names, _ in os.walk(directory):
         skipped = _UNFINISHED if "iterations" in names else frozenset[str]()
         names[:] = sorted(n for n in names if n != "best" and n not in skipped and not n.startswith(TEMPORARY))
         inside = [name for name in names if _iteration_number(name) is not None]
-        found += [Path(parent, name) for name in inside]
+        directories += [Path(parent, name) for name in inside]
         names[:] = [name for name in names if name not in inside]
-    return found
+    return directories
 
 
 def _iteration_number(name: str) -> int | None:
     """Return the number of a directory ``iter_0001``; other tools fill up with fewer zeros, or none."""
-    found = _ITER.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _ITER.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def _numbered(cases: list[Path]) -> list[tuple[int, Path]]:
@@ -169,13 +169,13 @@ def _role_path(directory: Path, role: Role, case: int, number: int) -> Path | No
 
 def _base(case: Path, number: int, roles: Mapping[str, Role]) -> dict[str, RoleFile]:
     """Return what the case started from, by the snapshots that lie beside it."""
-    found: dict[str, RoleFile] = {}
+    snapshots: dict[str, RoleFile] = {}
     for name, role in roles.items():
         if not role.carry:
             continue
         for snapshot in (role.snapshot_name(number), role.snapshot_name(None)):
             path = case.parent / "inputs" / snapshot
             if path.is_file():
-                found[name] = RoleFile(path=f"inputs/{snapshot}", sha256=sha256_file(path), size=path.stat().st_size)
+                snapshots[name] = RoleFile(path=f"inputs/{snapshot}", sha256=sha256_file(path), size=path.stat().st_size)
                 break
-    return found
+    return snapshots

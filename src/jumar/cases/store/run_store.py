@@ -151,17 +151,17 @@ class RunStore(RunReader):
         :class:`jumar.errors.StoreWriteError`, :class:`StoreDamagedError` when a bundle is not what its record says.
         """
         reader = self.case(number)
-        known = reader.inputs()
-        if known is not None:
-            return known
+        begun = reader.inputs()
+        if begun is not None:
+            return begun
         carried = self.carried(number) if carry else None
-        found = {name: self._given(name, number) for name in GIVEN}
+        given = {name: self._given(name, number) for name in GIVEN}
         for name, role in roles.items():
             if role.carry:
                 file = self._base(role) if carried is None else self._copy(role, carried, number)
                 if file is not None:
-                    found[name] = file
-        inputs = CaseInputs(case=number, case_id=self.case_ids[number], files=MappingProxyType(found), carried_from=carried)
+                    given[name] = file
+        inputs = CaseInputs(case=number, case_id=self.case_ids[number], files=MappingProxyType(given), carried_from=carried)
         path = self.paths.case_inputs(number)
         with files.as_write_error("write", path):
             scratch = self._scratch(number)
@@ -177,10 +177,10 @@ class RunStore(RunReader):
     def _given(self, name: str, number: int) -> RoleFile:
         stem = "human_report" if name == "report" else name
         path = self.paths.inputs / f"{stem}_{case_name(number)}.txt"
-        found = role_file(path, f"inputs/{path.name}")
-        if found is None:
+        file = role_file(path, f"inputs/{path.name}")
+        if file is None:
             raise StoreDamagedError(f"{path} is missing; restore it from a backup, or start another run")
-        return found
+        return file
 
     def _base(self, role: Role) -> RoleFile | None:
         name = role.snapshot_name(None)

@@ -55,13 +55,13 @@ class _Check(Findings):
     def names(self, directory: Path) -> Iterator[str]:
         """Yield the names in a directory, sorted; what an interrupted write left becomes a note."""
         try:
-            found = sorted(os.listdir(directory))
+            names = sorted(os.listdir(directory))
         except FileNotFoundError:
             return
         except NotADirectoryError:
             self.problem(directory, "should be a directory")
             return
-        for name in found:
+        for name in names:
             if name.startswith(files.TEMPORARY):
                 self.note(directory / name, "left by an interrupted command, the next run removes it")
             else:
@@ -119,9 +119,9 @@ def _check_run(check: _Check, paths: RunPaths) -> None:
     for number, case in cases.items():
         case.check(begun=inputs[number] is not None or paths.case_inputs(number).exists())
     bests = {number: case.best for number, case in cases.items()}
-    for found in inputs.values():
-        if found is not None:
-            _carried(check, paths, found, bests, inputs)
+    for given in inputs.values():
+        if given is not None:
+            _carried(check, paths, given, bests, inputs)
 
 
 def _listed(fields: Fields) -> tuple[int, ...]:
@@ -142,25 +142,25 @@ def _inputs(check: _Check, paths: RunPaths, number: int) -> CaseInputs | None:
             if not text.is_file():
                 check.problem(text, "is missing")
         return None
-    found = check.record(path, CaseInputs.from_json)
-    if found is None:
+    inputs = check.record(path, CaseInputs.from_json)
+    if inputs is None:
         return None
-    if found.case != number:
-        check.problem(path, f"is about case {found.case}: was it renamed by hand?")
-    for file in found.files.values():
+    if inputs.case != number:
+        check.problem(path, f"is about case {inputs.case}: was it renamed by hand?")
+    for file in inputs.files.values():
         check.content(paths.directory / file.path, file, by=path.name)
-    return found
+    return inputs
 
 
 def _leftover_inputs(check: _Check, paths: RunPaths, inputs: Mapping[int, CaseInputs | None]) -> None:
-    known = {"data_source.txt"}
-    for number, found in inputs.items():
-        known |= {f"{stem}_{case_name(number)}.txt" for stem in ("human_report", "prompt")}
-        known |= {paths.case_inputs(number).name} | {role.snapshot_name(None) for role in DEFAULT_ROLES.values() if role.carry}
-        known |= set() if found is None else {Path(file.path).name for file in found.files.values()}
+    expected = {"data_source.txt"}
+    for number, given in inputs.items():
+        expected |= {f"{stem}_{case_name(number)}.txt" for stem in ("human_report", "prompt")}
+        expected |= {paths.case_inputs(number).name} | {role.snapshot_name(None) for role in DEFAULT_ROLES.values() if role.carry}
+        expected |= set() if given is None else {Path(file.path).name for file in given.files.values()}
     waiting = [case_name(number) for number in inputs if not paths.case_inputs(number).exists()]
     for name in check.names(paths.inputs):
-        if name in known:
+        if name in expected:
             continue
         # the snapshots of roles that are not the seed's are known by their records only, which come after them
         if len(waiting) == len(inputs) or any(f"_{case}" in name for case in waiting):
@@ -252,8 +252,8 @@ class _Case:
             check.problem(directory / ITERATION, "does not list the runs of steps that steps/ has")
         for file in record.outputs.values():
             check.content(directory / file.path, file, by=ITERATION)
-        known = {file.path for found in (record, *record.steps) for file in found.outputs.values()}
-        folders = {STEPS, "logs", *(Path(path).parts[0] for path in known)}
+        recorded = {file.path for each in (record, *record.steps) for file in each.outputs.values()}
+        folders = {STEPS, "logs", *(Path(path).parts[0] for path in recorded)}
         for name in check.names(directory):
             is_folder = (directory / name).is_dir()
             if name == ITERATION or (is_folder and name in folders):
@@ -264,7 +264,7 @@ class _Case:
                 check.problem(directory / name, "is nothing that an iteration holds", _BY_HAND)
         for folder in sorted(folders - {STEPS, "logs"}):
             for name in check.names(directory / folder):
-                if f"{folder}/{name}" not in known:
+                if f"{folder}/{name}" not in recorded:
                     check.note(directory / folder / name, "not recorded; a step may have left it beside its output")
 
     def _steps(self, directory: Path) -> tuple[StepRecord, ...] | None:
@@ -273,11 +273,11 @@ class _Case:
         starts: dict[int, str] = {}
         ends: dict[int, str] = {}
         for name in check.names(folder):
-            found = _STEP.fullmatch(name)
-            if found is None:
+            match = _STEP.fullmatch(name)
+            if match is None:
                 check.problem(folder / name, "is not the name of a step's record", _BY_HAND)
                 continue
-            (starts if found[2] == "start" else ends)[int(found[1])] = name
+            (starts if match[2] == "start" else ends)[int(match[1])] = name
         check.gaps(starts, lambda number: folder / f"{number:04d}-*.start.json", "runs of steps")
         for number in sorted(starts.keys() ^ ends.keys()):
             name = starts.get(number) or ends[number]
@@ -308,9 +308,9 @@ class _Case:
         if not os.path.lexists(paths.best):
             return
         self.best = best = check.record(paths.best_json, CaseBest.from_json)
-        known = {"best.json"} if best is None else {"best.json", iter_name(best.best_iter)}
+        expected = {"best.json"} if best is None else {"best.json", iter_name(best.best_iter)}
         for name in check.names(paths.best):
-            if name not in known and best is not None:
+            if name not in expected and best is not None:
                 check.problem(paths.best / name, "is nothing that a best bundle holds", _BY_HAND)
         if best is None:
             return
@@ -334,12 +334,12 @@ class _Case:
         if record is None:
             return
         for role in sorted(record.outputs.keys() | best.files.keys()):
-            one, other = record.outputs.get(role) or self._given.get(role), best.files.get(role)
-            if one is None or other is None or one.sha256 != other.sha256:
+            written, bundled = record.outputs.get(role) or self._given.get(role), best.files.get(role)
+            if written is None or bundled is None or written.sha256 != bundled.sha256:
                 yield f"{escape(role)} is not what iteration {best.best_iter} wrote"
         if dict(record.values) != dict(best.values):
             yield f"has other scores than iteration {best.best_iter}"
-        last = max((number for number, one in self._records.items() if one.complete), default=None)
+        last = max((number for number, iteration in self._records.items() if iteration.complete), default=None)
         if len(self._records) == len(self._there) and last != best.last_iter:
             yield f"says that iteration {best.last_iter} is the last one, it is {last}"
         if best.selected_by == "best" and record.status != "ok":

@@ -62,13 +62,13 @@ def run_directory(root: Path, run: str) -> Path:
     what there is.
     """
     directory = runs_directory(root)
-    known = list_runs(directory)
+    run_ids = list_runs(directory)
     run_id = run.removeprefix("run_")
-    if run_id in known:
+    if run_id in run_ids:
         return directory / f"run_{run_id}"
     if run and Path(run).is_dir():
         return Path(run)
-    begins = [name for name in known if run_id and name.startswith(run_id)]
+    begins = [name for name in run_ids if run_id and name.startswith(run_id)]
     if len(begins) == 1:
         return directory / f"run_{begins[0]}"
     if "/" in run:
@@ -77,8 +77,8 @@ def run_directory(root: Path, run: str) -> Path:
     if begins:
         shown = f"{len(begins):,} begin like that: {_listed(begins)}"
     else:
-        shown = f"there are: {_listed(known)}" if known else "it holds no runs; `jumar cases run` makes one"
-    raise NotFoundError(f"no run called '{escape(run)}' in {where}{nearest(run, known)}; {shown}")
+        shown = f"there are: {_listed(run_ids)}" if run_ids else "it holds no runs; `jumar cases run` makes one"
+    raise NotFoundError(f"no run called '{escape(run)}' in {where}{nearest(run, run_ids)}; {shown}")
 
 
 def _listed(names: list[str] | tuple[str, ...]) -> str:
@@ -136,17 +136,17 @@ def selection(
     """
     reader = RunReader(directory) if (directory / "run.json").exists() else None
     plan = RunPlan() if reader is None else reader.plan
-    known = _keys(keys, plan.keys)
+    expressions = _keys(keys, plan.keys)
     order = parse_order(plan.order, plan.tie_breaks) if reader is None else run_order(reader)
     if best_order is not None or best_tiebreak is not None:
         order = parse_order(
             order.words if best_order is None else best_order,
             order.tie_breaks if best_tiebreak is None else best_tiebreak,
-            known=known,
+            known=expressions,
         )
     for warning in order.warnings:
         print_text(f"jumar: warning: {warning}", err=True)
-    return lambda: load_recording(directory, order=order, keys=known, roles=plan.roles, diff=plan.diff)
+    return lambda: load_recording(directory, order=order, keys=expressions, roles=plan.roles, diff=plan.diff)
 
 
 def _keys(given: tuple[str, ...], before: Mapping[str, str]) -> Mapping[str, str]:

@@ -44,13 +44,13 @@ def list_command(root: Path, *, as_json: bool, quiet: bool) -> None:
 
 def _summary(directory: Path, run_id: str) -> dict[str, Any]:
     path = directory / f"run_{run_id}"
-    found: dict[str, Any] = {"run_id": run_id, "run_dir": str(path.absolute()), "created_at": "", "cases": 0, "ended": 0}
+    summary: dict[str, Any] = {"run_id": run_id, "run_dir": str(path.absolute()), "created_at": "", "cases": 0, "ended": 0}
     try:
         run = RunReader(path)
         ended = sum(run.case(number).end() is not None for number in run.case_ids)
     except StoreDamagedError as error:
-        return {**found, "damaged": str(error)}
-    return {**found, "created_at": run.created_at, "cases": len(run.case_ids), "ended": ended}
+        return {**summary, "damaged": str(error)}
+    return {**summary, "created_at": run.created_at, "cases": len(run.case_ids), "ended": ended}
 
 
 def _cells(run: dict[str, Any]) -> tuple[str, ...]:

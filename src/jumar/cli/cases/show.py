@@ -74,8 +74,8 @@ def _print(report: ChainReport, *, quiet: bool) -> None:
     print_text("")
     for case in report.cases:
         print_line(f"case {case.number}", f"{escape(case_lines(report, case)[0])}.")
-        for number, said in failure_lines(case):
-            print_line("", f"iteration {number}: {escape(said)}")
+        for number, reason in failure_lines(case):
+            print_line("", f"iteration {number}: {escape(reason)}")
     for handed in report.handovers:
         print_line("carried", escape(handover_sentence(report, handed)))
     print_line("run", shown_path(Path(report.directory)))

@@ -49,7 +49,7 @@ def verify_command(run: str | None, root: Path, *, as_json: bool, quiet: bool) -
     Nothing is changed. Each problem says what can be done about it.
     """
     if run is None:
-        directories = [RunPaths.of(runs_directory(root), found).directory for found in list_runs(runs_directory(root))]
+        directories = [RunPaths.of(runs_directory(root), run_id).directory for run_id in list_runs(runs_directory(root))]
     else:
         directories = [run_directory(root, run)]
     if not root.is_dir():
