@@ -16,7 +16,6 @@ from report_samples import HOSTILE
 
 from jumar.cases.ranking import rank_case
 from jumar.cases.records import CaseIteration, CaseStatus, StepRecord
-from jumar.cases.report.document import replay_document, to_json
 from jumar.cases.report.read import (
     CaseReport,
     ChainReport,
@@ -28,7 +27,7 @@ from jumar.cases.report.read import (
     load_run,
     paid_for,
 )
-from jumar.cases.report.render import MOST_ARROWS, MOST_IN_FULL, render_html, render_markdown
+from jumar.cases.report.render import MOST_ARROWS, MOST_IN_FULL, render_html, render_markdown, replay_document, to_json
 from jumar.cases.report.words import (
     case_lines,
     cost_text,

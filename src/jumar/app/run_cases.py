@@ -18,9 +18,9 @@ from jumar.app.init import AGENT
 from jumar.app.run.request import DEFAULT_ROOT
 from jumar.cases.chain import run_chain
 from jumar.cases.config import new_run_id
-from jumar.cases.dry_run import DRY_STEPS, dry_run_of
 from jumar.cases.records import CaseLimits, CaseListener, CaseStop, shown_ranking
 from jumar.cases.settings import ChainSettings, read_case_file
+from jumar.cases.steps import DRY_STEPS, dry_run_of
 from jumar.cases.store.layout import list_runs
 from jumar.cases.store.run_store import CaseSource, RunReader
 from jumar.core.text import escape, nearest

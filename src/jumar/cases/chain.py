@@ -14,7 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-from jumar.cases.dry_run import dry_keys
 from jumar.cases.iteration import IterationRunner
 from jumar.cases.ranking import case_parent, rank_case, stop_case
 from jumar.cases.records import (
@@ -32,6 +31,7 @@ from jumar.cases.records import (
     tell,
 )
 from jumar.cases.settings import ChainSettings, check_chain, starting_roles
+from jumar.cases.steps import dry_keys
 from jumar.cases.store.case_store import CaseStore
 from jumar.cases.store.layout import RunPaths
 from jumar.cases.store.run_store import RunReader, RunStore, create_run

@@ -9,9 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from jumar.cases.dry_run import dry_keys, run_dry
 from jumar.cases.judgement import diff_size, read_judgement, write_feedback
-from jumar.cases.programs import run_program, step_environment
 from jumar.cases.records import (
     CaseInputs,
     CaseIteration,
@@ -24,6 +22,7 @@ from jumar.cases.records import (
     tell,
 )
 from jumar.cases.settings import JUDGE, ChainSettings, input_name
+from jumar.cases.steps import dry_keys, run_dry, run_program, step_environment
 from jumar.cases.store.case_store import CaseStore, role_file
 from jumar.cases.store.recorded import unusable
 from jumar.core.files import as_write_error, copy_file, make_directory, remove_any, remove_tree

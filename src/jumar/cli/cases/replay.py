@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from jumar.cases.report.document import replay_document
 from jumar.cases.report.read import ChainReport
+from jumar.cases.report.render import replay_document
 from jumar.cases.report.words import case_lines, handover_sentence, origin_text, value_text
 from jumar.cli.cases.common import complete_directory, iteration_number, order_options, run_directory, selection
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option

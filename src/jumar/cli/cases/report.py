@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from jumar.cases.report.document import render_json
 from jumar.cases.report.read import ChainReport, load_run
-from jumar.cases.report.render import render_html, render_markdown
+from jumar.cases.report.render import render_html, render_json, render_markdown
 from jumar.cases.store.run_store import RunReader
 from jumar.cli.cases.common import order_options, run_argument, run_directory, selection
 from jumar.cli.common import json_option, quiet_option, root_option

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from jumar.cases.report.document import to_json
 from jumar.cases.report.read import CaseReport, ChainReport, load_run
+from jumar.cases.report.render import to_json
 from jumar.cases.report.words import (
     Cell,
     case_lines,
