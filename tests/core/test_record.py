@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import importlib
 import json
 import math
+import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -14,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jumar
 from jumar.core.codec import FORMAT, Fields, decode, encode
 from jumar.core.record import FileRecord, Record, dump, load, stored
 from jumar.errors import FormatTooNewError, JumarError, StoreDamagedError
@@ -41,6 +45,7 @@ class Tree(FileRecord):
     words: tuple[str, ...] = ()
     sparse: tuple[float | None, ...] = ()
     pair: tuple[float, str] | None = None
+    either: Literal["c", "d"] | Literal["e"] | None = None  # noqa: PYI030 - as two aliases of a module come together
     tags: frozenset[str] = frozenset()
     scores: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     by_name: Mapping[str, Leaf] = field(default_factory=lambda: MappingProxyType({}))
@@ -60,6 +65,7 @@ SPECIMEN = Tree(
     words=("v", "w"),
     sparse=(1.0, None),
     pair=(0.25, "p"),
+    either="e",
     tags=frozenset({"y", "x"}),
     scores={"q": 1.0},
     by_name={"o": Leaf(name="o")},
@@ -127,6 +133,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("share", 10**400, "field 'share' should be a finite number"),
     ("sure", 1, "field 'sure' should be true or false, is 1"),
     ("kind", "c", "field 'kind' should be one of a, b, is 'c'"),
+    ("either", "f", "field 'either' should be one of c, d, e, is 'f'"),
     ("no", "3", "field 'no' should be a whole number, is '3'"),
     ("leaf", [], "field 'leaf' should be an object, is []"),
     ("leaf", {"name": 1}, "leaf: field 'name' should be a string, is 1"),
@@ -188,3 +195,19 @@ def test_a_damaged_file_is_read_or_refused_in_words(record: Record, data: st.Dat
         refused = str(error)
     assert not refused or refused.startswith("file.json: ")
     assert type(record).from_json(Fields(json.loads(encode(again.to_json())), "file.json")) == again
+
+
+def test_every_record_of_the_package_has_types_that_json_has() -> None:
+    """A class is looked at when it is first written: here all of them are, so that none fails in somebody's loop."""
+    for module in pkgutil.walk_packages(jumar.__path__, "jumar."):
+        if not module.name.startswith(("jumar.integrations", "jumar.cli.entry")):
+            importlib.import_module(module.name)
+    kinds, known = [*Record.__subclasses__()], set[type[Record]]()
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        if kind.__module__.startswith("jumar.") and dataclasses.is_dataclass(kind):
+            known.add(kind)
+            with contextlib.suppress(StoreDamagedError):
+                load(kind, Fields({}, "empty"))
+    assert len(known) > 40

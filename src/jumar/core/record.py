@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import re
 import types
 import typing
@@ -218,7 +219,10 @@ def _choice(choices: tuple[str, ...]) -> _Kind:
 
 
 def _either(inner: tuple[Any, ...]) -> _Kind:
-    kinds = [_kind(each) for each in inner if each is not NoneType]
+    choices = [typing.get_args(each) for each in inner if typing.get_origin(each) is Literal]
+    kinds = [_kind(each) for each in inner if each is not NoneType and typing.get_origin(each) is not Literal]
+    if choices:
+        kinds.append(_choice(tuple(itertools.chain.from_iterable(choices))))
     if len(kinds) > 1:
         raise TypeError(f"a field of a record is one type or None, not {inner}")
     kind = kinds[0]
