@@ -19,7 +19,6 @@ from jumar.core import files
 from jumar.core.codec import broken_seal, decode, encode
 from jumar.core.files import read_store_file
 from jumar.core.findings import Problem
-from jumar.core.record import Record
 from jumar.core.text import escape
 from jumar.errors import JumarError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest
@@ -44,13 +43,16 @@ _ASIDE: Final = f"is moved to {QUARANTINE}/"
 
 
 @dataclass(frozen=True, slots=True)
-class Mending(Record):
+class Mending:
     """One thing that is set right: where (relative to the loop), what is wrong, what is done about it, and how."""
 
     path: str
     what: str
     does: str
     act: Callable[[], object]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"path": self.path, "what": self.what, "does": self.does}
 
 
 def plan_repair(store: LoopStore, problems: Sequence[Problem]) -> tuple[Mending, ...]:
