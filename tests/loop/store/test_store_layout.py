@@ -188,3 +188,11 @@ def test_every_path_lies_in_the_loop_and_has_a_name_of_its_own(fresh_place: Path
 def test_a_loop_id_with_escapes_is_shown_harmless() -> None:
     with pytest.raises(UsageError, match=r"^'\\x1b\[31m' cannot be a loop id"):
         check_loop_id("\x1b[31m")
+
+
+def test_a_link_in_a_circle_among_the_loops_is_no_loop(fresh_place: Path) -> None:
+    put = fresh_place / "loops"
+    put.mkdir()
+    (put / "round").symlink_to("round")
+    (put / "nowhere").symlink_to("gone")
+    assert list_loops(fresh_place) == ()

@@ -11,9 +11,11 @@ import pytest
 from dying import Killed, Way, changing_calls, dying, not_waiting
 from store_kit import put, stored_tree
 
+from jumar.core.codec import encode
 from jumar.errors import StoreWriteError
 from jumar.loop.settings import LoopSettings
 from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.store.integrity.trust import place_of
 from jumar.loop.store.layout import prepare_root
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.workspace.set_aside import Aside, complete
@@ -168,7 +170,7 @@ def everything(place: Path) -> dict[str, bytes | str]:
 
 
 def test_what_is_away_is_back_in_the_place_of_what_was_made(workspace: Workspace):
-    aside = Aside(store_of(workspace).paths, workspace)
+    aside = Aside(store_of(workspace), workspace)
     with aside.away(MOVES, "n"):
         assert set(everything(workspace.directory)) == {"app.py", ".gitignore", "packages/b.js"}
         make_in_their_place(workspace.directory)
@@ -186,7 +188,7 @@ def test_what_cannot_be_taken_away_leaves_everything_where_it_was(workspace: Wor
         return real(self, target)
 
     monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(StoreWriteError), Aside(store_of(workspace).paths, workspace).away(MOVES, "n"):
+    with pytest.raises(StoreWriteError), Aside(store_of(workspace), workspace).away(MOVES, "n"):
         raise AssertionError
     assert everything(workspace.directory) == TREE
 
@@ -195,8 +197,8 @@ def away_and_back(place: Path, at: int, way: Way) -> Workspace:
     """Take things away, make others in their place, bring them back; die at the given call that changes the disk."""
     put(place, TREE)
     workspace = workspace_of(place)
-    paths = store_of(workspace).paths
-    with contextlib.suppress(Killed), dying(at, way), Aside(paths, workspace).away(MOVES, "n"):
+    store = store_of(workspace)
+    with contextlib.suppress(Killed), dying(at, way), Aside(store, workspace).away(MOVES, "n"):
         make_in_their_place(place)
     return workspace
 
@@ -234,7 +236,7 @@ def test_what_belongs_nowhere_any_more_is_kept_and_a_loop_at_work_is_left_alone(
     store = store_of(workspace)
     (store.paths.recheck / "aside/where").mkdir(parents=True)
     (store.paths.recheck / "aside/where/from").write_text("somebody's")
-    with Aside(store.paths, workspace).away(["run.log"], "n"):
+    with Aside(store, workspace).away(["run.log"], "n"):
         with store.lock():
             assert complete(workspace.root) == ()
         assert not (workspace.directory / "run.log").exists()
@@ -242,10 +244,22 @@ def test_what_belongs_nowhere_any_more_is_kept_and_a_loop_at_work_is_left_alone(
 
 
 def test_a_plan_that_cannot_be_read_is_told(workspace: Workspace):
-    paths = store_of(workspace).paths
-    put(paths.recheck, {"plan.json": b'{"format": 1, "slot": null, "nonce": "n", "moves": ["../../x"]}', "aside/x": b""})
+    store = store_of(workspace)
+    plan = {"format": 1, "slot": None, "nonce": "n", "moves": ["../../x"]}
+    path = store.paths.recheck / "plan.json"
+    put(store.paths.recheck, {"plan.json": encode(plan, place=place_of(store.nonce, path)), "aside/x": b""})
 
     (message,) = complete(workspace.root)
 
     assert message.startswith("what a recheck of loop 't' had set aside is still in ")
-    assert everything(workspace.directory) == TREE
+
+
+def test_a_plan_that_a_program_wrote_brings_nothing_back(workspace: Workspace):
+    store, before = store_of(workspace), everything(workspace.directory)
+    plan = b'{"format": 1, "slot": null, "nonce": "aaaaaaaaaaaaaaaa", "moves": ["run.log"]}'
+    put(store.paths.recheck, {"plan.json": plan, "aside/run.log": b"planted"})
+
+    (message,) = complete(workspace.root)
+
+    assert message.startswith("recheck/plan.json was not written by jumar, or was changed since: it lies in quarantine/")
+    assert (everything(workspace.directory), complete(workspace.root)) == (before, ())

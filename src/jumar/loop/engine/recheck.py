@@ -151,7 +151,7 @@ class Recheck:
         run, nonce = self.run, secrets.token_hex(8)
         away = found.roots((*found.new, *found.changed))
         logs = self._logs()
-        with Aside(run.store.paths, workspace).away(away, nonce):
+        with Aside(run.store, workspace).away(away, nonce):
             run.found(number, run.guard.before_scoring(number, workspace, logs))
             try:
                 self.trees.set_up(workspace)

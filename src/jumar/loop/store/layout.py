@@ -141,10 +141,17 @@ def list_loops(root: Path) -> tuple[str, ...]:
     loops = loops_directory(root)
     try:
         with os.scandir(loops) as listing:
-            names = [entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir()]
+            names = [entry.name for entry in listing if not entry.name.startswith(".") and _leads_to_directory(entry)]
     except (FileNotFoundError, NotADirectoryError):
         return ()
     return tuple(sorted(name for name in names if loops.joinpath(name, "loop.json").is_file()))
+
+
+def _leads_to_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link in a circle
+        return False
 
 
 @dataclass(frozen=True, slots=True)

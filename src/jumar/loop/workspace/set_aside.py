@@ -17,9 +17,10 @@ from typing import Final
 from jumar.core import files
 from jumar.core.codec import FORMAT, decode, encode
 from jumar.core.text import escape
-from jumar.errors import JumarError, LockedError
+from jumar.errors import ForgedError, JumarError, LockedError
 from jumar.loop.settings import LoopSettings
 from jumar.loop.store.config_in_force import config_now
+from jumar.loop.store.integrity.trust import place_of
 from jumar.loop.store.layout import LoopPaths, list_loops, loops_directory
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.tree_lock import locked_tree
@@ -35,7 +36,9 @@ _ASIDE: Final = "aside"
 class Aside:
     """What is out of the working directory of ``workspace`` while the body of :meth:`away` runs. The loop's lock is held."""
 
-    def __init__(self, paths: LoopPaths, workspace: Workspace) -> None:
+    def __init__(self, store: LoopStore, workspace: Workspace) -> None:
+        paths = store.paths
+        self._place = place_of(store.nonce, paths.recheck / _PLAN)
         self._plan = paths.recheck / _PLAN
         self._aside = paths.recheck / _ASIDE
         self._kept = paths.set_aside
@@ -56,7 +59,7 @@ class Aside:
             if self._left():  # by whoever changed the plan of a recheck that was killed: nobody knows where it belongs
                 files.make_directory(self._kept)
                 self._aside.rename(self._kept / nonce)
-            files.replace_file(self._plan, encode(plan, exact=True))
+            files.replace_file(self._plan, encode(plan, exact=True, place=self._place))
         try:
             with files.as_write_error("set aside what lies in", self._tree):
                 for path in listed:
@@ -135,7 +138,11 @@ def _completed(store: LoopStore) -> tuple[str, ...]:
     paths = store.paths
     with contextlib.ExitStack() as stack:
         stack.enter_context(store.lock())
-        plan = decode((paths.recheck / _PLAN).read_bytes(), os.fspath(paths.recheck / _PLAN))
+        try:
+            plan = decode(store.trust.read(paths.recheck / _PLAN), os.fspath(paths.recheck / _PLAN))
+        except ForgedError:  # it would put what a program chose into the working directory
+            place = store.quarantine(paths.recheck / _PLAN)
+            return (f"recheck/{_PLAN} was not written by jumar, or was changed since: it lies in {place} now",)
         slot, moves, nonce = plan.integer_or_none("slot"), plan.texts("moves"), plan.text("nonce")
         files.check_names(moves)
         isolation = config_now(store).get("isolation")
@@ -144,7 +151,7 @@ def _completed(store: LoopStore) -> tuple[str, ...]:
         if settings.in_place and slot is None:
             stack.enter_context(locked_tree(store, settings.workdir))
         end_strays(nonce)
-        aside, place = Aside(paths, workspace), paths.set_aside / f"recheck-{nonce}"
+        aside, place = Aside(store, workspace), paths.set_aside / f"recheck-{nonce}"
         brought = aside.back(moves, aside.kept_aside(place))
     kept = f"; what stood in its place is in {escape(str(place))}" if place.exists() else ""
     what = f"{brought} of the files and directories" if brought > 1 else "what"
