@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ from jumar.cli.terminal.state import LoopState, age_text, loop_state, seconds_si
 from jumar.cli.terminal.tabular import Column, Row, print_table
 from jumar.core.text import escape, points
 from jumar.errors import JumarError, NotFoundError
-from jumar.loop.store.layout import loops_directory, runs_directory
-from jumar.loop.store.newest import natural_order
+from jumar.loop.store.layout import loop_folders, runs_directory
 
 __all__ = ["list_command"]
 
@@ -103,14 +101,7 @@ def list_command(root: Path, *, as_json: bool, quiet: bool) -> int:
 
 def summaries(root: Path) -> list[LoopSummary]:
     """Return every loop below ``root`` by name; what cannot be read is among them as damaged."""
-    directory = loops_directory(root)
-    try:
-        with os.scandir(directory) as listing:
-            names = [entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    found = [_summary(directory / name) for name in sorted(names, key=natural_order)]
-    return [loop for loop in found if loop is not None]
+    return [summary for folder in loop_folders(root) if (summary := _summary(folder)) is not None]
 
 
 def _summary(directory: Path) -> LoopSummary | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,7 @@ from jumar.errors import JumarError
 from jumar.loop.report.decided import decided_words
 from jumar.loop.report.learned import learned_words
 from jumar.loop.report.money import spent_money, spent_tokens
-from jumar.loop.store.layout import loops_directory
-from jumar.loop.store.newest import natural_order
+from jumar.loop.store.layout import loop_folders
 from jumar.model.attempts import Spend
 from jumar.model.budget.limits import Budget
 
@@ -95,13 +93,7 @@ def status_command(loop: str | None, root: Path, *, as_json: bool, quiet: bool) 
 
 
 def _directories(root: Path) -> list[Path]:
-    try:
-        with os.scandir(loops_directory(root)) as listing:
-            names = [entry.name for entry in listing if not entry.name.startswith(".") and entry.is_dir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    found = [loops_directory(root) / name for name in sorted(names, key=natural_order)]
-    return [directory for directory in found if (directory / "loop.json").exists()]
+    return [folder for folder in loop_folders(root) if (folder / "loop.json").exists()]
 
 
 def _of(directory: Path) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,8 +21,10 @@ __all__ = [
     "iteration_name",
     "iteration_number",
     "list_loops",
+    "loop_folders",
     "loops_directory",
     "natural",
+    "natural_order",
     "prepare_root",
     "root_of",
     "runs_directory",
@@ -138,13 +141,23 @@ def prepare_root(root: Path, loops: Path | None = None) -> None:
 
 def list_loops(root: Path) -> tuple[str, ...]:
     """Return the names of the loops below ``root``, sorted; empty when there are none."""
-    loops = loops_directory(root)
+    return tuple(sorted(folder.name for folder in loop_folders(root) if (folder / "loop.json").is_file()))
+
+
+def loop_folders(root: Path) -> list[Path]:
+    """Return the folders in which loops are or were, by name in its natural order; empty when there are none."""
     try:
-        with os.scandir(loops) as listing:
+        with os.scandir(loops_directory(root)) as listing:
             names = [entry.name for entry in listing if not entry.name.startswith(".") and _leads_to_directory(entry)]
     except (FileNotFoundError, NotADirectoryError):
-        return ()
-    return tuple(sorted(name for name in names if loops.joinpath(name, "loop.json").is_file()))
+        return []
+    return [loops_directory(root) / name for name in sorted(names, key=natural_order)]
+
+
+def natural_order(name: str) -> tuple[tuple[int, str], ...]:
+    """Return what sorts ``calc-9`` before ``calc-10``: numbers by value, the rest by its characters."""
+    parts = re.split(r"([0-9]+)", name)
+    return tuple((int(part), part) if index % 2 else (-1, part) for index, part in enumerate(parts))
 
 
 def _leads_to_directory(entry: os.DirEntry[str]) -> bool:

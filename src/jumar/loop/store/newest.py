@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from jumar.core.lock import holder_of
-from jumar.loop.store.layout import LoopPaths, iteration_name, iteration_number, list_loops, loops_directory
+from jumar.loop.store.layout import LoopPaths, iteration_name, iteration_number, list_loops, loops_directory, natural_order
 
-__all__ = ["by_creation", "natural_order", "newest_loop", "running_loops"]
+__all__ = ["by_creation", "newest_loop", "running_loops"]
 
 _SHORT_COMMANDS = re.compile(r"(?:jumar|__main__\.py|entry\.py) (?!run\b|demo\b)[a-z]")
 _ATTEMPT = re.compile(r"(\d+)\.start\.json")
@@ -112,9 +112,3 @@ def _moment(document: dict[str, Any], key: str) -> float:
     if moment is None:
         return _UNKNOWN
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def natural_order(name: str) -> tuple[tuple[int, str], ...]:
-    """Return what sorts ``calc-9`` before ``calc-10``: numbers by value, the rest by its characters."""
-    parts = re.split(r"([0-9]+)", name)
-    return tuple((int(part), part) if index % 2 else (-1, part) for index, part in enumerate(parts))
