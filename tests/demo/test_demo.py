@@ -234,8 +234,9 @@ def test_a_demo_that_an_older_jumar_recorded_still_finds_its_programs(tmp_path: 
         assert name in CHECKS or 0 < json.loads(ran.stdout)["score"] <= 1
 
 
-def test_a_child_process_loads_little():
+def test_a_child_process_loads_little(plain_environment: dict[str, str]):
     program = "import sys; import jumar.demo.measure, jumar.demo.condense; print(*sys.modules)"
-    loaded = set(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split())
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=plain_environment)
+    loaded = set(ran.stdout.split())
     assert "jumar.demo.text" in loaded
     assert loaded.isdisjoint({"dataclasses", "inspect", "pydantic", "rich", "click", "jinja2", "subprocess", "numpy"})

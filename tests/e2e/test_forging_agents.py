@@ -360,6 +360,42 @@ def test_what_stands_in_the_place_of_a_part_of_the_store_is_moved_and_not_gone_t
     holds(loop, 3)
 
 
+SCRATCH = {
+    "a link for it": "shutil.rmtree(scratch); scratch.symlink_to(mine)",
+    "a file for it": "shutil.rmtree(scratch); scratch.write_text('')",
+    "a link in it": "(scratch / 'protected').symlink_to(mine); pathlib.Path('jumar.toml').write_text('')",
+    "a file larger than the disk": "open(scratch / 'notes.txt', 'wb').truncate(8 << 40)",
+    "too many files": "[open(scratch / f'{each}', 'w').close() for each in range(3000)]",
+}
+
+
+@pytest.mark.parametrize("isolation", ["none", "copy"])
+@pytest.mark.parametrize("attack", SCRATCH)
+def test_what_an_agent_makes_of_its_scratch_folder_is_a_log_at_most(tmp_path: Path, attack: str, isolation: str) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "prompt.md").write_text("a person's")
+    scratch = "pathlib.Path(os.environ['JUMAR_USAGE_FILE']).parent"
+    act = f"scratch, mine = {scratch}, {str(mine)!r}; os.chdir(origin); {SCRATCH[attack]}"
+    place = project(tmp_path, act, isolation=isolation, most=3)
+    ended = jumar(place, "run", "--no-input", check=None)
+    assert ended.returncode in {0, 10, 11}, ended.stderr
+    assert {path.name: path.read_text() for path in mine.iterdir()} == {"prompt.md": "a person's"}
+    logs = place / ".jumar/loops/t/iterations/iteration-002/logs"
+    kept = [path.stat() for path in logs.rglob("*")]
+    assert len(kept) < 1200
+    assert sum(each.st_size for each in kept) < 100 << 20
+    assert (logs / "left-out.txt").exists() == ("larger" in attack or "many" in attack)
+    holds(place, 3)
+
+
+def test_no_pattern_in_a_gitignore_holds_up_a_loop(tmp_path: Path) -> None:
+    act = "pathlib.Path('.gitignore').write_text('*a' * 30 + 'b\\n'); pathlib.Path('a' * 200).write_text('')"
+    place = project(tmp_path, act, most=3)
+    jumar(place, "run", "--no-input", check=0, timeout=60)
+    assert [one["quality_score"] for one in records(place)] == [10.0, 11.0, 12.0, 13.0]
+
+
 @pytest.mark.parametrize("isolation", ["none", "copy"])
 @pytest.mark.parametrize("act", ["open('.gitignore', 'w')", "pathlib.Path('env/.gitignore').unlink(missing_ok=True)"])
 def test_what_git_ignored_at_the_start_is_not_removed_for_an_agent(tmp_path: Path, act: str, isolation: str) -> None:

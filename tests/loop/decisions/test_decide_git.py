@@ -387,7 +387,8 @@ def test_clean_filters_run_as_git_add_would_run_them(top):
         "sub/y.up": File(b"again\n"),
         "z": File(b"quiet\n"),
     }
-    branch(loop_in(top, tree), top)
+    made = branch(loop_in(top, tree), top)
+    assert made.filtered == ("sub/y.up", "x.up")
     found = holds(top, "best")
     assert (b"SHOUT\n", b"AGAIN\n", b"quiet\n") == (found["x.up"][1], found["sub/y.up"][1], found["z"][1])
 

@@ -302,3 +302,16 @@ def test_the_folder_of_the_trees_may_appear_while_it_is_looked_for(project: Path
     workspace.prepare()
 
     assert state(project, kept(project)) == state(workspace.directory, workspace.paths())
+
+
+@pytest.mark.parametrize("isolation", ["copy", "worktree"])
+def test_a_link_is_no_tree_although_it_has_the_inode_of_the_one_that_was_there(
+    repository: Path, tmp_path: Path, isolation: Isolation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = Workspace(store_of(repository), settings_of(repository, isolation))
+    workspace.prepare()
+    shutil.rmtree(workspace.tree)
+    workspace.tree.symlink_to(tmp_path)
+    monkeypatch.setattr("jumar.loop.workspace.workspace._identity", lambda path: workspace._identity)
+
+    assert workspace.gone() == f"the {isolation} that it worked in was replaced by a link or a file"

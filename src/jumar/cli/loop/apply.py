@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["apply_command"]
 
+_SHOWN = 5  # of the files that git filters
+
 _EPILOG = """\b
 Examples:
   jumar apply --dry-run           what would change
@@ -373,6 +375,10 @@ def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, a
         lines.append(("note", "git held it already: no commit was made"))
     lines += [("left out", f"{_name(path)} (in a repository of its own)") for path in made.left_out]
     lines += _left_alone(made.left_alone)
+    if made.filtered:
+        some = "; ".join(map(_name, made.filtered[:_SHOWN])) + ("; …" if len(made.filtered) > _SHOWN else "")
+        count = plural(len(made.filtered), "file")
+        lines.append(("note", f"git keeps other bytes than the iteration has of {count}, by a filter or line endings: {some}"))
     document = {
         "loop_id": store.loop_id,
         "iteration": iteration,
@@ -382,6 +388,7 @@ def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, a
         "created": made.created,
         "left_out": list(made.left_out),
         "left_alone": list(made.left_alone),
+        "filtered": list(made.filtered),
         "applied": branch is None,
         "decision": made.decision and made.decision.number,
     }

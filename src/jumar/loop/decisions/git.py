@@ -53,8 +53,9 @@ class CommitResult:
 
     ``commit`` is the id that ``ref`` points at. ``created`` is False when the base held the snapshot already: then ``commit``
     is the base. ``left_out`` are paths of the snapshot that lie in a submodule or in another repository, ``left_alone`` those of
-    the base, and of the working directory where it is applied, that no iteration has. ``decision`` is the apply that came before
-    a commit, None for a branch.
+    the base, and of the working directory where it is applied, that no iteration has. ``filtered`` are files of which git keeps
+    other bytes than the iteration has, by a filter or in other line endings. ``decision`` is the apply that came before a commit,
+    None for a branch.
     """
 
     commit: str
@@ -62,6 +63,7 @@ class CommitResult:
     created: bool
     left_out: tuple[str, ...] = ()
     left_alone: tuple[str, ...] = ()
+    filtered: tuple[str, ...] = ()
     decision: Decision | None = None
 
 
@@ -95,7 +97,14 @@ def make_branch(
             commit, made = _commit(store, iteration, workdir, layout, base, rules, at, text)
         # an empty old value makes git refuse a ref that appeared meanwhile
         git.run("update-ref", "-m", f"jumar: iteration {iteration} of {store.loop_id}", ref, commit, "")
-        return CommitResult(commit=commit, ref=ref, created=commit != base, left_out=made.left_out, left_alone=made.left_alone)
+        return CommitResult(
+            commit=commit,
+            ref=ref,
+            created=commit != base,
+            left_out=made.left_out,
+            left_alone=made.left_alone,
+            filtered=made.filtered,
+        )
 
 
 def make_commit(
@@ -137,6 +146,7 @@ def make_commit(
             created=commit != base,
             left_out=made.left_out,
             left_alone=tuple(sorted({*plan.left_alone, *made.left_alone})),
+            filtered=made.filtered,
             decision=decision,
         )
 

@@ -122,13 +122,15 @@ class Replaced:
 
     ``entries`` are the index entries of the artifact part, None where the base had one that is gone. ``left_out`` are paths
     of the snapshot that lie in a submodule or another repository and cannot be part of this one's tree. ``left_alone`` are paths
-    of the base, relative to the working directory, that no iteration has.
+    of the base, relative to the working directory, that no iteration has. ``filtered`` are files of which git keeps other bytes,
+    by a filter or in other line endings.
     """
 
     tree: str
     entries: Mapping[str, Entry | None]
     left_out: tuple[str, ...]
     left_alone: tuple[str, ...]
+    filtered: tuple[str, ...]
 
 
 def replace_part(
@@ -168,11 +170,8 @@ def replace_part(
     length = len(git.run("hash-object", "-t", "tree", "--stdin").strip())
     git.run("update-index", "-z", "--index-info", stdin=index_lines(dict.fromkeys(gone), length))
     algorithm = "sha256" if length == 64 else "sha1"
-    changed = [
-        full
-        for full, detail in wanted.items()
-        if full in gone or present.get(full) != _raw_entry(artifacts / full[len(prefix) :], detail, algorithm)
-    ]
+    raw = {full: _raw_entry(artifacts / full[len(prefix) :], detail, algorithm) for full, detail in wanted.items()}
+    changed = [full for full in wanted if full in gone or present.get(full) != raw[full]]
     for full in changed:
         layout.lay(full, artifacts / full[len(prefix) :], wanted[full])
     _lay_attributes(layout, changed, wanted, artifacts, {path for path in present if path not in gone})
@@ -181,7 +180,11 @@ def replace_part(
     part: dict[str, Entry | None] = {full: after[full] for full in wanted}
     part |= {full: None for full in gone if full not in part}
     return Replaced(
-        tree=layout.write_tree(), entries=part, left_out=tuple(sorted(left_out)), left_alone=tuple(sorted(left_alone))
+        tree=layout.write_tree(),
+        entries=part,
+        left_out=tuple(sorted(left_out)),
+        left_alone=tuple(sorted(left_alone)),
+        filtered=tuple(full for full in sorted(changed) if after[full] not in {raw[full], present.get(full)}),
     )
 
 

@@ -175,7 +175,8 @@ def _found(reading: Reading) -> str:
 
 
 def _copy(source: Path, target: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        shutil.copyfile(source, target)
+    """Copy a log; of one that a program removed, or put something else in the place of, there is an empty one."""
+    with contextlib.suppress(OSError):
+        shutil.copyfile(source, target, follow_symlinks=False)
         return
     target.write_bytes(b"")

@@ -14,7 +14,7 @@ from jumar.core.text import cut
 from jumar.loop.engine.accounting import begin, ended_if_full, finish
 from jumar.loop.engine.evaluation import Evaluation
 from jumar.loop.engine.run_context import LoopRun
-from jumar.loop.engine.step_context import Briefing
+from jumar.loop.engine.step_context import Briefing, keep_directory
 from jumar.loop.engine.take_snapshot import Taking, take_ended
 from jumar.loop.events.events import PhaseStarted
 from jumar.loop.generators.failures import last_words
@@ -78,6 +78,7 @@ class Step:
             run.guard.before_generate(number, scratch)
             outcome = yield from elsewhere(lambda: self._ask(attempt.start, context))
             open_folders(self.workspace.directory, ("",))
+            keep_directory(scratch)
             found = run.guard.after_generate(number)
             commits = self.workspace.commits_since(head)
             found = run.found(number, (*found, *history_findings(self.workspace, head, commits)))

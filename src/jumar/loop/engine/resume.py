@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 
+from jumar.core.files import is_directory
 from jumar.core.text import named
 from jumar.errors import ArtifactError, JumarError
 from jumar.loop.engine.accounting import finish
@@ -169,7 +170,7 @@ def _complete_unstaged(run: LoopRun, trees: Trees, *, ends: bool = False) -> boo
             run.notice(f"iteration {start.iteration} failed: {end.detail}")
             _put(run, trees.ready(start.candidate), start.parent, set_aside=start.candidate is None)
         lost = None if ends or killed else _lost(run, step.workspace, start.number)
-        pending = take_ended(run, step.workspace, start, end, scratch if scratch.is_dir() else None, lost=lost)
+        pending = take_ended(run, step.workspace, start, end, scratch if is_directory(scratch) else None, lost=lost)
         trees.ready(start.candidate)
         step.workspace.carry_out(step.workspace.difference(pending))
         if drive(step.evaluation.complete(pending)) is not None and not ends and lost is None and not killed:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jumar.core.files import as_write_error, make_directory, remove_tree
+from jumar.core.files import as_write_error, is_directory, make_directory, remove_tree
+from jumar.core.leftovers import remove_any
 from jumar.core.redaction import current
 from jumar.core.text import escape
 from jumar.loop.engine.run_context import LoopRun
@@ -24,9 +25,16 @@ from jumar.model import CheckResult, IterationRecord, IterationView, StepContext
 from jumar.model.attempts import Purpose
 from jumar.processes.environment import build_environment, step_variables
 
-__all__ = ["Briefing"]
+__all__ = ["Briefing", "keep_directory"]
 
 _REFLECTED = 5  # iterations whose reflections the prompt carries
+
+
+def keep_directory(scratch: Path) -> None:
+    """Put an empty directory where a generator replaced its scratch directory, so that no link is followed."""
+    if os.path.lexists(scratch) and not is_directory(scratch):
+        remove_any(scratch)
+        make_directory(scratch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-import re
 import stat
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from jumar.core.text import escape, human_size, plural
-from jumar.errors import ArtifactError, ConfigError
+from jumar.errors import ArtifactError
+from jumar.loop.snapshots.gitignore import Lines, compile_lines, for_patterns, usable_lines
 from jumar.loop.snapshots.scan import ALWAYS_OUT, RESTORE_PREFIX
 from jumar.loop.snapshots.tree_size import TreeSize
 
@@ -70,55 +68,11 @@ _CACHES: Final = (
 _DEFAULTS: Final = (*_SECRETS, *_CACHES)
 
 
-class _Line(NamedTuple):
-    """One pattern. ``where`` says what of a path it is about: its last name, its whole, or whatever lies below a directory."""
-
-    spec: GitIgnoreSpec
-    where: Literal["name", "path", "below"]
-
-    def verdict(self, path: str) -> bool | None:
-        """Return the pattern's verdict on this path alone: True to ignore, False to keep, None when it does not fit."""
-        parent, _, name = path.rstrip("/").rpartition("/")
-        if self.where == "name":
-            return self.spec.check_file(name + ("/" if path.endswith("/") else "")).include
-        found = self.spec.check_file(path).include
-        fits_parent = self.where == "path" and parent and self.spec.check_file(parent + "/").include is not None
-        return None if fits_parent else found
-
-
-class _Lines:
-    """Patterns as git asks them: about one path alone, its directories having been asked before; the last that fits decides.
-
-    The library's own question is another: whether a path *or one of its directories* fits. Where a directory that one pattern
-    ignores is kept by another, the two answer differently.
-    """
-
-    def __init__(self, lines: Sequence[str], where: str) -> None:
-        self._any = _compile(lines, where)
-        self._last_first = [_Line(_compile([line], where), _about(line)) for line in reversed(lines)]
-
-    def verdict(self, path: str) -> bool | None:
-        """Return True to ignore, False to keep, None to leave it to others. A directory's path ends with a slash."""
-        if self._any.check_file(path).include is None:
-            return None
-        verdicts = (line.verdict(path) for line in self._last_first)
-        return next((verdict for verdict in verdicts if verdict is not None), None)
-
-
-def _about(line: str) -> Literal["name", "path", "below"]:
-    pattern = line.removeprefix("!").rstrip(" ")
-    while pattern.startswith("**/"):
-        pattern = pattern[3:]
-    if "/" not in pattern.rstrip("/"):
-        return "name"
-    return "below" if pattern.endswith("/**") else "path"
-
-
 class _Ignore(NamedTuple):
     """One ``.gitignore``: the directory it stands in, with a trailing slash, and its patterns."""
 
     prefix: str
-    lines: _Lines
+    lines: Lines
 
 
 @dataclass(slots=True)
@@ -134,7 +88,7 @@ class _Remembered:
 
 class _Compiled(NamedTuple):
     include: GitIgnoreSpec | None
-    exclude: _Lines
+    exclude: Lines
     named: dict[_Default, GitIgnoreSpec]
 
 
@@ -265,7 +219,7 @@ class ArtifactRules:
         if known is None or known.above != above or known.own != own:
             ignores = above
             if own:
-                ignores = (*above, _Ignore(prefix, _Lines(_usable_lines(own), _IGNORE_FILE)))
+                ignores = (*above, _Ignore(prefix, Lines(usable_lines(own, _IGNORE_FILE), _IGNORE_FILE)))
             known = self._memory.directories[prefix] = _Remembered(above, own, ignores, {}, {})
         return known
 
@@ -277,7 +231,7 @@ class ArtifactRules:
         compiled = self._compiled()
         if any(rule.hits(name, is_directory=True) and rule not in compiled.named for rule in _DEFAULTS):
             return False
-        shown = _for_patterns(path) + "/"
+        shown = for_patterns(path) + "/"
         return not compiled.exclude.verdict(shown) and not _ignored(shown, ignores)
 
     def _keeps_file(self, path: str, ignores: tuple[_Ignore, ...]) -> bool:
@@ -286,7 +240,7 @@ class ArtifactRules:
         if name in ALWAYS_OUT or name.startswith(RESTORE_PREFIX):
             return False
         compiled = self._compiled()
-        shown = _for_patterns(path)
+        shown = for_patterns(path)
         if not self._is_named_where_needed(path, shown, compiled):
             return False
         if compiled.include is not None and not compiled.include.match_file(shown):
@@ -309,10 +263,10 @@ class ArtifactRules:
             for rule in _DEFAULTS:
                 naming = [line for line in self.include if not line.startswith("!") and _names_rule(line, rule)]
                 if naming:
-                    named[rule] = _compile(naming, "[artifacts] include")
+                    named[rule] = compile_lines(naming, "[artifacts] include")
             self._memory.compiled = _Compiled(
-                include=_compile(self.include, "[artifacts] include") if self.include else None,
-                exclude=_Lines(self.exclude, "[artifacts] exclude"),
+                include=compile_lines(self.include, "[artifacts] include") if self.include else None,
+                exclude=Lines(self.exclude, "[artifacts] exclude"),
                 named=named,
             )
         return self._memory.compiled
@@ -320,33 +274,6 @@ class ArtifactRules:
 
 def _names_rule(pattern: str, rule: _Default) -> bool:
     return any(rule.fits(part) for part in pattern.split("/"))
-
-
-def _compile(lines: Sequence[str], where: str) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
-    try:
-        with warnings.catch_warnings():  # of character classes, which are git's affair and not the caller's
-            warnings.simplefilter("ignore")
-            # with RE2 installed, it would be taken by default: it refuses names that are not UTF-8
-            return GitIgnoreSpec.from_lines(lines, backend="simple")
-    except (ValueError, re.error) as error:
-        raise ConfigError(f"{where}: {error}; patterns are those of .gitignore") from error
-
-
-def _usable_lines(content: bytes) -> list[str]:
-    """Return the lines of a ``.gitignore``; one that is no pattern ignores nothing, as in git."""
-    usable: list[str] = []
-    for line in content.decode(errors="surrogateescape").split("\n"):
-        with contextlib.suppress(ConfigError):
-            _compile([line], _IGNORE_FILE)
-            usable.append(line.removesuffix("\r"))
-    return usable
-
-
-def _for_patterns(path: str) -> str:
-    # The patterns become regular expressions whose "." does not match a line feed.
-    return path.replace("\n", "\N{REPLACEMENT CHARACTER}") if "\n" in path else path
 
 
 def _ignored(path: str, ignores: tuple[_Ignore, ...]) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from jumar.core import files
 from jumar.core.codec import FORMAT, decode, encode
 from jumar.core.redaction import NOTHING, current
+from jumar.core.text import escape, human_size
 from jumar.errors import StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile
 from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
@@ -49,6 +50,9 @@ QUARANTINE: Final = "quarantine"
 STAGE: Final = "stage.json"
 _CHUNK: Final = 1 << 20
 _CLEANED_TO: Final = 64 << 20  # bytes of a log: what jumar writes itself is capped far below
+_KEPT_BYTES: Final = 64 << 20  # of all that a program left beside the logs of one iteration
+_KEPT_FILES: Final = 1000
+_LEFT_OUT: Final = "left-out.txt"
 _UNREADABLE: Final = frozenset({errno.EACCES, errno.ENAMETOOLONG, errno.ENOENT, errno.ELOOP, errno.ENXIO})
 _COMPACT_FROM: Final = 64  # entries from which indented JSON costs more than reading it is worth
 
@@ -164,30 +168,46 @@ def write_plain(path: Path, data: bytes) -> None:
 
 
 def _copy_logs(source: Path | None, target: Path) -> None:
-    """Copy regular files and directories only: what else a generator left there, or what cannot be read, is not a log."""
+    """Copy regular files and directories only: what else a generator left there, or what cannot be read, is not a log.
+
+    What is more than a log can be is named in ``left-out.txt`` instead.
+    """
     os.mkdir(target)
-    if source is None or not source.is_dir():
+    if source is None or not files.is_directory(source):
         return
+    room, most = _KEPT_BYTES, _KEPT_FILES
+    left_out: list[str] = []
     for relative, entry in files.walk(source, lenient=True):
         try:
-            if stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-                copy = target / relative
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                _copy_log(Path(entry.path), copy)
+            status = entry.stat(follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
+                continue
+            if status.st_size > room or not most or relative == _LEFT_OUT:
+                left_out.append(f"{escape(relative)}: {human_size(status.st_size)}\n")
+                continue
+            room, most = room - status.st_size, most - 1
+            copy = target / relative
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            _copy_log(Path(entry.path), copy, status.st_size)
         except OSError as error:
             if error.errno not in _UNREADABLE:
                 raise
+    if left_out:
+        head = f"Not kept, as logs hold {human_size(_KEPT_BYTES)} and {_KEPT_FILES:,} files of what a program leaves there:\n"
+        more = [] if len(left_out) <= _KEPT_FILES else [f"and {len(left_out) - _KEPT_FILES:,} more\n"]
+        write_plain(target / _LEFT_OUT, "".join([head, *left_out[:_KEPT_FILES], *more]).encode())
 
 
-def _copy_log(source: Path, target: Path) -> None:
-    """Copy a file that a program may have written itself, without secrets."""
+def _copy_log(source: Path, target: Path, size: int) -> None:
+    """Copy the first ``size`` bytes of a file that a program may have written itself, and may go on writing, without secrets."""
     stream = current().stream()
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
-            while chunk := os.read(reading, _CHUNK):
+            while size and (chunk := os.read(reading, min(size, _CHUNK))):
                 files.write_all(writing, stream.feed(chunk))
+                size -= len(chunk)
             files.write_all(writing, stream.finish())
         finally:
             os.close(writing)

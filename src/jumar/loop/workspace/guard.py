@@ -480,6 +480,8 @@ def _keep_versions(tree: Path, paths: Iterable[str], target: Path) -> None:
             if not stat.S_ISREG(status.st_mode) or status.st_size > min(left, _KEPT_FILE):
                 continue
             left -= status.st_size
+            if not files.is_inside(place, target.parent.parent):  # a program may have put a link there
+                continue
             files.make_directory(place.parent)
             files.remove_any(place)
             files.copy_file(source, place)

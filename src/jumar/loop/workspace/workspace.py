@@ -124,9 +124,9 @@ class Workspace:
         what = f"the {self._kind} that it worked in"
         if not os.path.lexists(self.directory):
             return f"{what} was deleted"
-        if _identity(self.directory) != self._identity:
-            return f"{what} was replaced by {'another directory' if is_directory(self.directory) else 'a link or a file'}"
-        return None
+        if not is_directory(self.directory):  # a new link may have the inode that the directory had
+            return f"{what} was replaced by a link or a file"
+        return f"{what} was replaced by another directory" if _identity(self.directory) != self._identity else None
 
     def renew(self) -> None:
         """Make a directory that is :meth:`gone` anew, from the person's own; in place it is empty. Errors: as :meth:`prepare`."""
