@@ -16,13 +16,7 @@ from typing import Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-from learning_kit import ridge_of_words
-
-from jumar.judging import CheapModeEvaluator, Item, JudgeSettings, builtin_rubric, judge_items
-from jumar.judging.cheap.scoring import Reading
-from jumar.judging.items.records import read_items
-from jumar.judging.judges.replay import ReplayJudge
-from jumar.learning.proof.controls import (
+from learning_controls import (
     ControlRun,
     Fit,
     Planted,
@@ -32,6 +26,12 @@ from jumar.learning.proof.controls import (
     shuffled,
     words_apart,
 )
+from learning_kit import ridge_of_words
+
+from jumar.judging import CheapModeEvaluator, Item, JudgeSettings, builtin_rubric, judge_items
+from jumar.judging.cheap.scoring import Reading
+from jumar.judging.items.records import read_items
+from jumar.judging.judges.replay import ReplayJudge
 from jumar.learning.scorecard.fit import fit_scorecard
 from jumar.learning.targets import Target, targets_of
 

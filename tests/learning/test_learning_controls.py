@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 import pytest
+from learning_controls import Planted, control_run, most_by_chance, planted_targets, shuffled, words_apart
 from learning_kit import ridge_of_words
 
 from jumar.judging import Item
-from jumar.learning.proof.controls import Planted, control_run, most_by_chance, planted_targets, shuffled, words_apart
 from jumar.learning.targets import Target
 
 

@@ -13,7 +13,7 @@ from learn_items import BAD, GOOD, WORDS, judged_items
 from jumar.judging import Item
 from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.proposed import as_pattern
-from jumar.learning.proof.support import members_of, sealed_tests
+from jumar.learning.proof.support import Member, sealed_tests
 from jumar.learning.state import Ledger
 from jumar.learning.targets import Target
 
@@ -30,6 +30,10 @@ def targets(records: Sequence[dict[str, Any]]) -> list[Target]:
 def proposals() -> list[PatternProposal]:
     said = [*((one, "good") for one in GOOD), *((one, "bad") for one in BAD), *((one, "good") for one in WORDS)]
     return [PatternProposal(pattern={"phrases": [phrase], "type": kind}, proposed_at=1) for phrase, kind in said]
+
+
+def members_of(patterns: PatternSet, made: Sequence[PatternProposal], sealed: Sequence[Target]) -> tuple[Member, ...]:
+    return sealed_tests(patterns, made, sealed).members
 
 
 def whole_set(made: Sequence[PatternProposal]) -> PatternSet:

@@ -159,12 +159,6 @@ def test_a_share_or_a_number_of_folds_that_makes_no_sense_is_refused(options, na
         split_items(in_groups(20), **options)
 
 
-def test_too_few_sealed_groups_to_prove_anything_are_told():
-    few, enough = in_groups(30), in_groups(60)
-    assert "12 groups are held out" in (split_items(few).why_unprovable(few) or "")
-    assert split_items(enough).why_unprovable(enough) is None
-
-
 def test_other_items_than_those_that_were_split_are_refused():
     items = in_groups(20)
     split = split_items(items)

@@ -167,7 +167,7 @@ def test_checks_of_configuration():
 def test_both_outputs_are_kept_apart_and_logged_together(tmp_path):
     log = tmp_path / "log"
     result = run(wild("both"), tmp_path, log=log)
-    assert ("out\n", "err\n") == (result.stdout, result.stderr) == (result.stdout_tail, result.stderr_tail)
+    assert ("out\n", "err\n", "err\n") == (result.stdout, result.stderr, result.stderr_tail)
     assert sorted(["out", "err"]) == sorted(log.read_text().splitlines())
     assert sorted(["out", "err"]) == sorted(result.output_tail.splitlines())
     assert 8 == result.output_bytes

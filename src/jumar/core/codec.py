@@ -159,9 +159,6 @@ class Fields:
             raise self.wrong(name, "true or false")
         return value
 
-    def boolean_or_none(self, name: str) -> bool | None:
-        return None if self.data.get(name) is None else self.boolean(name)
-
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
         value = self.text(name)
         if value not in choices:
@@ -177,15 +174,6 @@ class Fields:
     def numbers(self, name: str) -> dict[str, float]:
         section = self.section(name)
         return {key: section.number(key) for key in section.data}
-
-    def numbers_or_none(self, name: str) -> tuple[float | None, ...]:
-        """A list of finite numbers and nulls; one that is missing, as in older files, is empty."""
-        value = self.data.get(name, [])
-        if not isinstance(value, list):
-            raise self.wrong(name, "a list of numbers")
-        items = dict(enumerate(cast("list[Any]", value)))
-        fields = Fields({str(index): item for index, item in items.items()}, f"{self.where}: {name}")
-        return tuple(fields.number_or_none(str(index)) for index in items)
 
     def section(self, name: str) -> Fields:
         value = self.data.get(name)

@@ -67,10 +67,6 @@ class ProcessResult:
     log_error: str | None = None
 
     @property
-    def stdout_tail(self) -> str:
-        return tail(self.stdout)
-
-    @property
     def stderr_tail(self) -> str:
         return tail(self.stderr)
 

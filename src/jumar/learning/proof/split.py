@@ -17,7 +17,6 @@ from jumar.core.text import escape, plural
 from jumar.errors import FormatTooNewError, ItemError, StoreDamagedError
 from jumar.judging.digests import items_digest
 from jumar.judging.items.item import Item
-from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
 
 __all__ = [
     "CROSS_FIT_BELOW",
@@ -164,17 +163,6 @@ class Split:
             for item in items
             if (where := self.groups[group_key(item)]) in wanted or (isinstance(where, int) and part != "sealed")
         ]
-
-    def why_unprovable(self, items: Sequence[Item]) -> str | None:
-        """Return why no verdict but ``not_proven`` can come of the held-out items, None where one can."""
-        sealed = self.part(items, "sealed")
-        groups = len({group_key(item) for item in sealed})
-        if len(sealed) >= FEWEST_ITEMS and groups >= FEWEST_GROUPS:
-            return None
-        return (
-            f"{plural(len(sealed), 'item')} in {plural(groups, 'group')} are held out; below {FEWEST_ITEMS} items or "
-            f"{FEWEST_GROUPS} groups nothing can be proven"
-        )
 
     def check(self, items: Sequence[Item]) -> None:
         """Raise :class:`jumar.errors.ItemError` unless these are the items that were split."""

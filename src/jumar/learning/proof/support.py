@@ -28,7 +28,7 @@ from jumar.learning.proof.permutations import ENUMERATED, Permutations, normal_t
 from jumar.learning.state import FALSE_DISCOVERY_RATE, Ledger, LedgerEntry
 from jumar.learning.targets import Target
 
-__all__ = ["Firing", "Member", "SealedTests", "Support", "ledger_entries", "members_of", "sealed_tests", "support"]
+__all__ = ["Firing", "Member", "SealedTests", "Support", "ledger_entries", "sealed_tests", "support"]
 
 Scores = NDArray[np.float64]
 Sign = Literal["good", "bad"]
@@ -271,16 +271,6 @@ class SealedTests:
 
     members: tuple[Member, ...]
     ledger: Ledger
-
-
-def members_of(
-    patterns: PatternSet, proposals: Sequence[PatternProposal], sealed: Sequence[Target], *, rate: float = FALSE_DISCOVERY_RATE
-) -> tuple[Member, ...]:
-    """Return the proposals that are active in ``patterns``, those with the smallest p-value first.
-
-    That is a first look: see :func:`sealed_tests`.
-    """
-    return sealed_tests(patterns, proposals, sealed, rate=rate).members
 
 
 def sealed_tests(

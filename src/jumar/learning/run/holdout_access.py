@@ -16,7 +16,7 @@ from jumar.judging.digests import digest_of
 from jumar.judging.proofs import PLANNED_LOOKS, ProofLooks
 from jumar.learning.proof.make import look_at
 
-__all__ = ["FILE", "count_look", "look_known", "looks_made", "record_seen"]
+__all__ = ["FILE", "count_look", "look_known", "record_seen"]
 
 FILE: Final = "looks.jsonl"
 _FORMAT: Final = 1
@@ -33,14 +33,6 @@ class _Look:
     subject: str | None
     at: datetime | None
     seen: str | None = None
-
-
-def looks_made(output: Path) -> int:
-    """Return how many looks at the held-out items of ``output`` were begun."""
-    try:
-        return len(_read((output / FILE).read_bytes()))
-    except FileNotFoundError:
-        return 0
 
 
 def look_known(output: Path, subject: dict[str, Any]) -> int | None:
