@@ -229,3 +229,19 @@ def test_an_option_of_another_type_is_refused_by_its_name(name: str, value: Any,
     with pytest.raises(ConfigError) as refused:
         chain_settings(CaseLoopConfig(**options))
     assert message == str(refused.value)
+
+
+def test_a_base_that_is_named_twice_is_recorded_as_it_is_used(tmp_path: Path) -> None:
+    (tmp_path / "case.txt").write_text("report\n---\nE2E Test Query\nprompt\n")
+    made = chain_settings(
+        CaseLoopConfig(
+            data_path=tmp_path / "case.txt",
+            output_root=tmp_path,
+            dry_run=True,
+            base_ckg_path=tmp_path / "named.json",
+            base_paths={"ckg": tmp_path / "other.json", "fix_db": tmp_path / "fix.db"},
+        )
+    )
+    expected = {"ckg": str(tmp_path / "named.json"), "fix_db": str(tmp_path / "fix.db")}
+    assert made.recorded["base"] == expected
+    assert {role: str(path) for role, path in made.base.items()} == expected

@@ -116,8 +116,6 @@ def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
     )
     given = {"accuracy": cfg.stop_accuracy, "overall": cfg.stop_overall, "chain": cfg.stop_chain}
     thresholds = {name: least for name, least in given.items() if least is not None and name in cfg.keys}
-    named = {"ckg": cfg.base_ckg_path, "fix_db": cfg.base_fix_db_path}
-    base = {**cfg.base_paths, **{role: path for role, path in named.items() if path is not None}}
     workdir = Path(cfg.workdir or "").absolute()
     return ChainSettings(
         run_id=cfg.run_id or new_run_id(),
@@ -138,7 +136,7 @@ def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
         continue_from=cfg.continue_from,
         select_best=cfg.select_best,
         from_scratch=cfg.start_from_scratch,
-        base=MappingProxyType({name: Path(given) for name, given in base.items()}),
+        base=MappingProxyType({name: Path(given) for name, given in _base(cfg).items()}),
         workdir=workdir,
         search=(workdir,),
         environment=tuple(cfg.env),
@@ -147,15 +145,20 @@ def chain_settings(cfg: CaseLoopConfig) -> ChainSettings:
     )
 
 
+def _base(cfg: CaseLoopConfig) -> dict[str, _Path]:
+    """Return what the run starts from, by role; the seed's own two names win over ``base_paths``."""
+    named = {"ckg": cfg.base_ckg_path, "fix_db": cfg.base_fix_db_path}
+    return {**cfg.base_paths, **{role: path for role, path in named.items() if path is not None}}
+
+
 def _recorded(cfg: CaseLoopConfig, order: LexicographicOrder) -> dict[str, Any]:
     """Return what ``run.json`` keeps of the options: what a resume must not change. A function is known by its name only."""
     scores = cfg.dry_run_judge_scores
     if isinstance(scores, str | os.PathLike):
         scores = sha256_file(Path(scores))
-    base = {"ckg": cfg.base_ckg_path, "fix_db": cfg.base_fix_db_path, **cfg.base_paths}
     return {
         "start_from_scratch": cfg.start_from_scratch,
-        "base": {name: os.fspath(path) for name, path in base.items() if path is not None},
+        "base": {name: os.fspath(path) for name, path in _base(cfg).items()},
         "dry_run_stop_iter": cfg.dry_run_stop_iter,
         "dry_run_judge_scores": scores if scores is None or isinstance(scores, str) else [dict(row) for row in scores],
         "diff": list(cfg.diff),
