@@ -19,13 +19,11 @@ from jumar.core.rendering.markdown import inline, row
 from jumar.core.text import escape
 from jumar.loop.report.diff import _lines
 from jumar.loop.report.formats.csv import COLUMNS, export_csv, render_csv
-from jumar.loop.report.formats.html import render_html
 from jumar.loop.report.formats.json import render_json
 from jumar.loop.report.formats.junit import render_junit
-from jumar.loop.report.formats.markdown import render_markdown
+from jumar.loop.report.formats.page import render_html, render_markdown
 from jumar.loop.report.read import LoopReport
-from jumar.loop.report.rows import trajectory_rows
-from jumar.loop.report.summary import quality_trajectory, summary
+from jumar.loop.report.rows import quality_trajectory, summary, trajectory_rows
 from jumar.model import IterationRecord
 
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -101,8 +101,8 @@ def _state(document: Mapping[str, Any]) -> str:
 
 
 def _best(view: LiveView) -> str:
-    from jumar.loop.report.money import spent_money
     from jumar.loop.report.rows import tests_of
+    from jumar.loop.report.spending import spent_money
 
     cost = spent_money(view.spend, view.budget)
     record = view.best if view.chosen is None else view.chosen.record

@@ -25,9 +25,9 @@ from jumar.loop.ranking.choose import running_best
 from jumar.loop.ranking.degradation import detect_degradation, detect_diminishing_returns
 from jumar.loop.ranking.score import merge_weights, weighted_score
 from jumar.loop.report.formats.csv import export_csv
-from jumar.loop.report.formats.markdown import render_markdown
+from jumar.loop.report.formats.page import render_markdown
 from jumar.loop.report.read import load_report
-from jumar.loop.report.summary import Summary, TrajectoryPoint, quality_trajectory, summary
+from jumar.loop.report.rows import Summary, TrajectoryPoint, quality_trajectory, summary
 from jumar.loop.report.views import refresh_views
 from jumar.loop.store.config_in_force import artifact_rules
 from jumar.loop.store.current_selection import standing

@@ -22,9 +22,9 @@ from jumar.cli.terminal.ending import Commands, ending_lines
 from jumar.core.text import cell_width
 from jumar.loop.ranking.confirmed import Certainty, Confirmed
 from jumar.loop.report.ending import KEPT, Place, Situation, State
-from jumar.loop.report.money import Took
 from jumar.loop.report.read import LoopReport
 from jumar.loop.report.rows import trajectory_rows
+from jumar.loop.report.spending import Took
 from jumar.model import CheckResult, IterationRecord, ScoreReading, SelectionCriteria, Spend, StopDecision, SuiteCounts
 from jumar.model.budget.limits import Budget
 
@@ -319,6 +319,14 @@ def test_an_override_says_who_and_what_the_rules_would_select() -> None:
     assert "9/12 tests at iteration 1" in told
 
 
+def sure(known: Certainty) -> LoopReport:
+    """A report of which this much is known of the noise."""
+    report = report_of([record(0, 83), record(1, 84)], VERIFIED)
+    vars(report)["certainty"] = known
+    return report
+
+
+
 def test_what_confirmed_it_and_what_did_not() -> None:
     known = Certainty(
         standard_error=1.0,
@@ -335,15 +343,14 @@ def test_what_confirmed_it_and_what_did_not() -> None:
         compared=(),
         problems=("scoring iteration 0 again gave no score: \x1b timeout",),
     )
-    report = replace(report_of([record(0, 83), record(1, 84)], VERIFIED), certainty=known)
-    told = shown(report)
+    told = shown(sure(known))
     assert "The start is next, 1 point lower, which is within the noise." in told
     assert "Scored once more, it has 82.1: selection bias +1.9 ± 2.4 points." in told
     assert r"Not confirmed: scoring iteration 0 again gave no score: \x1b timeout." in told
     held_out = replace(
         known, confirmed=Confirmed(iteration=1, score=90.0, by="holdout"), optimism=-6.0, optimism_width=None, problems=()
     )
-    assert "The held-out scorers give 90: selection bias −6 points." in shown(replace(report, certainty=held_out))
+    assert "The held-out scorers give 90: selection bias −6 points." in shown(sure(held_out))
 
 
 def test_where_it_is_when_it_was_not_applied() -> None:

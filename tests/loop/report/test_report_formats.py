@@ -19,8 +19,8 @@ from jumar.loop.report.formats.json import render_json, report_document
 from jumar.loop.report.formats.junit import render_junit
 from jumar.loop.report.formats.plot import NARROW, WIDE, sparklines, trajectory_plot
 from jumar.loop.report.read import LoopReport, build_report, load_report, weights_of
-from jumar.loop.report.rows import trajectory_rows
-from jumar.loop.report.summary import quality_trajectory, spend_of_records, summary
+from jumar.loop.report.rows import quality_trajectory, summary, trajectory_rows
+from jumar.loop.report.spending import spend_of_records
 from jumar.loop.store.config_in_force import criteria_of
 from jumar.model import CheckResult, SelectionCriteria, Spend
 

@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import report_of, seed_records
 
-from jumar.loop.report.formats.html import render_html
 from jumar.loop.report.formats.json import report_document
-from jumar.loop.report.formats.markdown import render_markdown
-from jumar.loop.report.money import took_of
+from jumar.loop.report.formats.page import render_html, render_markdown
 from jumar.loop.report.read import LoopReport
-from jumar.loop.report.spending import going_on, passes_text, took_rows
+from jumar.loop.report.spending import going_on, passes_text, took_of, took_rows
 from jumar.model import Usage
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Outcome, Purpose, Spend
 from jumar.model.budget.ledger import spend

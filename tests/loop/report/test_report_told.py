@@ -15,9 +15,9 @@ from jumar.core.rendering.figures import relaxed_text
 from jumar.core.text import cut
 from jumar.loop.ranking.degradation import detect_degradation, detect_diminishing_returns
 from jumar.loop.report.formats.json import render_json
-from jumar.loop.report.formats.markdown import render_markdown
-from jumar.loop.report.money import beside, beside_line, spent_money
+from jumar.loop.report.formats.page import render_markdown
 from jumar.loop.report.rows import checks_head, compared_with, started_from, trajectory_row, trajectory_rows
+from jumar.loop.report.spending import spent_money, took_of, without_row_text
 from jumar.model import CheckResult, IterationRecord, IterationView, SelectionCriteria, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Outcome, Spend
 from jumar.model.budget.limits import Budget
@@ -66,12 +66,13 @@ def test_attempts_without_a_row_are_counted_by_kind_and_add_up():
         attempt(5, 2, "ok", 0.2),
         attempt(6, 3, "lost"),
     ]
-    records = [record(0), record(1, attempt=3), record(2, attempt=5)]
-    found = beside(attempts, records, Budget())
-    assert dict(found.kinds) == {"lost": 1, "rate-limited": 2, "tried again": 1}
-    assert dict(found.refused) == {1: 2}
-    assert beside_line(found) == "and 1 lost, 2 rate-limited, 1 tried again (attempts without a row): $0.40 ($0.30 estimated)"
-    assert beside_line(beside(attempts[2:3], records, Budget())) is None
+    took = took_of(attempts, {3, 5}, {}, Budget())
+    kinds = {part.kind: part.attempts for part in took.parts}
+    assert {"passes": 2, "lost": 1, "rate-limited": 2, "tried again": 1} == kinds
+    assert {1: 2} == took.refused
+    assert 3 == took.cut_off
+    assert without_row_text(took) == "and 1 lost, 2 rate-limited, 1 tried again (attempts without a row): $0.40 ($0.30 estimated)"
+    assert without_row_text(took_of(attempts[2:3], {3, 5}, {}, Budget())) is None
 
 
 def note_of(one: IterationRecord, refused: int = 0) -> str:

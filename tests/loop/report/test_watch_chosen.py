@@ -13,7 +13,7 @@ from store_kit import AT, new_store, put, record
 
 from jumar.loop.decisions.override import override
 from jumar.loop.ranking.choose import running_best
-from jumar.loop.report.money import spent_tokens
+from jumar.loop.report.spending import spent_tokens
 from jumar.loop.report.watch.frame import LiveView, frame_lines
 from jumar.loop.report.watch.read import LoopObserver
 from jumar.loop.store.loop_store import LoopStore

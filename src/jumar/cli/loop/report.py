@@ -75,13 +75,13 @@ def renderer(form: str) -> Callable[[LoopReport], str]:
 
         return render_csv
     if form == "html":
-        from jumar.loop.report.formats.html import render_html
+        from jumar.loop.report.formats.page import render_html
 
         return render_html
     if form == "junit":
         from jumar.loop.report.formats.junit import render_junit
 
         return render_junit
-    from jumar.loop.report.formats.markdown import render_markdown
+    from jumar.loop.report.formats.page import render_markdown
 
     return render_markdown

@@ -98,8 +98,7 @@ def _print_all(report: LoopReport, state: LoopState, store: LoopStore, *, quiet:
     from jumar.cli.terminal.ending import ending_of_show
     from jumar.cli.terminal.rows import agent_name, head_line, heading, row_lines
     from jumar.cli.terminal.screen import LinesDisplay
-    from jumar.loop.report.notes import table_notes
-    from jumar.loop.report.rows import trajectory_rows
+    from jumar.loop.report.rows import table_notes, trajectory_rows
 
     out = LinesDisplay(sys.stdout)
     if not quiet:

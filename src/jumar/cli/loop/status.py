@@ -24,9 +24,8 @@ from jumar.cli.terminal.tabular import Column, Row, print_table
 from jumar.core.rendering.figures import count, dollars, duration
 from jumar.core.text import escape, plural, points, wrapped
 from jumar.errors import JumarError
-from jumar.loop.report.decided import decided_words
-from jumar.loop.report.learned import learned_words
-from jumar.loop.report.money import spent_money, spent_tokens
+from jumar.loop.report.judged import decided_words, learned_words
+from jumar.loop.report.spending import spent_money, spent_tokens
 from jumar.loop.store.layout import loop_folders
 from jumar.model.attempts import Spend
 from jumar.model.budget.limits import Budget

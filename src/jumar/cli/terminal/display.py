@@ -11,7 +11,7 @@ from jumar.cli.terminal.progress import Progress, waiting_text
 from jumar.cli.terminal.rows import Past, head_line, heading, row_lines
 from jumar.cli.terminal.screen import Draw, LinesDisplay, SilentDisplay, is_live
 from jumar.loop.events.events import LATEST, AttemptEnded, Event, IterationRecorded, LoopStarted, Notice, Waiting
-from jumar.loop.report.money import spent_money
+from jumar.loop.report.spending import spent_money
 from jumar.model.budget.limits import Budget
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import Final
 from jumar.core.rendering.figures import iteration_label, listing, point_text
 from jumar.core.text import escape, plural, points, short_dollars
 from jumar.loop.ranking.degradation import NOTICEABLE, Cause, likely_causes
-from jumar.loop.report.notes import learned_in
 from jumar.loop.report.read import LoopReport, is_run, setting
+from jumar.loop.report.rows import learned_in
 from jumar.loop.report.spending import going_on
 from jumar.model.views import best_of_batches, valid_score
 

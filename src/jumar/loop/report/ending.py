@@ -10,13 +10,11 @@ from jumar.core.rendering.figures import duration
 from jumar.core.text import cut, escape, plural, points
 from jumar.loop.ranking.confirmed import Certainty
 from jumar.loop.ranking.repairs import repairs
-from jumar.loop.report.decided import decided_document, decided_words
-from jumar.loop.report.money import spent_money
-from jumar.loop.report.rationale import recheck_sentence
+from jumar.loop.report.judged import decided_document, decided_words
 from jumar.loop.report.read import LoopReport
-from jumar.loop.report.reasons import runner_up, why_selected
+from jumar.loop.report.reasons import recheck_sentence, runner_up, why_selected
 from jumar.loop.report.rows import failing_checks, tests_of
-from jumar.loop.report.spending import failures_text
+from jumar.loop.report.spending import failures_text, spent_money
 from jumar.model import IterationRecord, SelectionResult, StopDecision
 from jumar.model.attempts import Spend
 from jumar.model.budget.limits import Budget
@@ -66,7 +64,7 @@ def result(report: LoopReport, situation: Situation) -> tuple[str, ...]:
         lines.append(_uncounted(chosen))
     if situation.problem:
         lines.append(f"Not applied: {escape(situation.problem)}")
-    if report.took is not None and report.took.failures and situation.state != "again":
+    if report.took.failures and situation.state != "again":
         lines.append(f"Failures: {failures_text(report.took.failures)}")
     return tuple(lines)
 
@@ -199,7 +197,7 @@ def _ended(situation: Situation) -> str:
 
 def _cut_off(report: LoopReport) -> str:
     """Return which iteration was cut off, and what becomes of what it did; empty where none was."""
-    number = report.beside.cut_off
+    number = report.took.cut_off
     if number is None:
         return ""
     return f"Iteration {number} was cut off and has no row; what it changed is set aside when the loop is resumed."

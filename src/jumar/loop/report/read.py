@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -21,8 +22,7 @@ from jumar.loop.ranking.ratchet import select_kept
 from jumar.loop.ranking.rescored import seen
 from jumar.loop.ranking.score import resolve_weights
 from jumar.loop.ranking.significance import EXACT, Chance
-from jumar.loop.report.money import NOTHING_BESIDE, Beside, Took, beside, took_of
-from jumar.loop.report.summary import spend_of_records
+from jumar.loop.report.spending import NOTHING_TAKEN, Took, spend_of_records, took_of
 from jumar.loop.store.config_in_force import config_now, criteria_of
 from jumar.loop.store.current_selection import TrailEntry, trail_of
 from jumar.loop.store.evidence import evidence_of
@@ -52,21 +52,19 @@ __all__ = ["MOST_ARTIFACTS", "LoopReport", "build_report", "is_run", "load_repor
 MOST_ARTIFACTS: Final = 100_000
 """How many artifacts of all iterations together a report keeps in memory, some 40 MB."""
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_NO_LIMITS: Final = Budget()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LoopReport:
-    """One loop as a report shows it.
+    """One loop as a report shows it; what follows from the records is worked out when it is first asked for.
 
-    ``records`` are sorted by number, iteration 0 (the start state) included; ``views`` are theirs. ``selection`` is None when
-    no iteration has a valid score. ``override`` is the last override, which stands until the next one; ``chosen`` is the
-    iteration that stands: the override's, else the selection's, else None. ``leaders`` are the iterations that were the running
-    best, in order. ``snapshots`` are the numbers whose artifacts are still stored, None when nobody looked. ``weights`` are
-    those of the dimensions that were scored. ``certainty`` is how sure the choice is, as far as anything is known of it.
-    ``seen`` are the views with the scores by all readings of each, ``chance`` how uncertain these are. ``order`` is how the valid
-    iterations rank by these scores, the choice of the rules first. ``budget`` are the limits in force, ``beside`` the attempts
-    that no record tells of, ``took`` where all of them went, None where none were written.
+    ``records`` are sorted by number, iteration 0 (the start state) included. ``selection`` is None when no iteration has a valid
+    score. ``override`` is the last override, which stands until the next one; ``chosen`` is the iteration that stands: the
+    override's, else the selection's, else None. ``snapshots`` are the numbers whose artifacts are still stored, None when nobody
+    looked. ``evidence`` is what is known of the noise, None for nothing. ``budget`` are the limits in force, ``took`` where all
+    attempts went.
     """
 
     loop_id: str
@@ -74,27 +72,81 @@ class LoopReport:
     created_at: str | None
     config: Mapping[str, Any]
     criteria: SelectionCriteria
-    weights: Mapping[str, float]
     records: tuple[IterationRecord, ...]
-    views: tuple[IterationView, ...]
     selection: SelectionResult | None
     override: Decision | None
     chosen: int | None
     decisions: tuple[Decision, ...]
     spend: Spend
     stop: StopDecision | None
-    degradation: Degradation
-    diminishing: DiminishingReturns
-    leaders: tuple[int, ...]
-    order: tuple[int, ...]
     snapshots: frozenset[int] | None
     artifacts_complete: bool
-    certainty: Certainty | None = None
-    budget: Budget = field(default_factory=Budget)
-    beside: Beside = NOTHING_BESIDE
-    took: Took | None = None
-    seen: tuple[IterationView, ...] = ()
-    chance: Chance = EXACT
+    evidence: Evidence | None = None
+    budget: Budget = _NO_LIMITS
+    took: Took = NOTHING_TAKEN
+
+    @cached_property
+    def views(self) -> tuple[IterationView, ...]:
+        """The views of the records."""
+        return tuple(record.view() for record in self.records)
+
+    @cached_property
+    def weights(self) -> Mapping[str, float]:
+        """The weight of every dimension that was scored."""
+        return weights_of(self.config, self.records)
+
+    @cached_property
+    def leaders(self) -> tuple[int, ...]:
+        """The iterations that were the running best, in order: seed 1's rule, only a higher score takes the lead."""
+        leaders: list[int] = []
+        best = float("-inf")
+        for view in self.views:
+            score = valid_score(view)
+            if score is not None and score > best:
+                leaders.append(view.number)
+                best = score
+        return tuple(leaders)
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The valid iterations as the rules rank them, by all readings of each; the choice comes first whoever made it."""
+        if self.selection is None:
+            return ()
+        chosen, evidence = self.selection.selected_iteration, self.evidence
+        views = ordered(self.views, self.criteria) if evidence is None else ()
+        numbers = [view.number for view in views] if evidence is None else ranked(evidence, self.criteria)
+        return tuple(sorted(numbers, key=lambda number: number != chosen))
+
+    @cached_property
+    def certainty(self) -> Certainty | None:
+        """How sure the choice is, as far as anything is known of it."""
+        if self.evidence is None or self.selection is None:
+            return None
+        return certainty(self.evidence, self.criteria, self.selection)
+
+    @cached_property
+    def _rescored(self) -> tuple[tuple[IterationView, ...], Chance]:
+        return (self.views, EXACT) if self.evidence is None else seen(self.evidence, self.criteria)
+
+    @property
+    def seen(self) -> tuple[IterationView, ...]:
+        """The views with the scores by all readings of each."""
+        return self._rescored[0]
+
+    @property
+    def chance(self) -> Chance:
+        """How uncertain the scores of :attr:`seen` are."""
+        return self._rescored[1]
+
+    @cached_property
+    def degradation(self) -> Degradation:
+        """Where quality fell on the way."""
+        return detect_degradation(self.seen, chance=self.chance)
+
+    @cached_property
+    def diminishing(self) -> DiminishingReturns:
+        """From where on going on stopped paying."""
+        return detect_diminishing_returns(self.views)
 
     @property
     def kept(self) -> bool:
@@ -202,10 +254,25 @@ class LoopReport:
 
     def record(self, number: int) -> IterationRecord:
         """Return the record of iteration ``number``. Errors: :class:`NotFoundError`."""
-        at = bisect_left(self.records, number, key=lambda record: record.iteration_number)
-        if at < len(self.records) and self.records[at].iteration_number == number:
-            return self.records[at]
-        raise NotFoundError(f"loop '{self.loop_id}' has no iteration {number}")
+        found = self.find(number)
+        if found is None:
+            raise NotFoundError(f"loop '{self.loop_id}' has no iteration {number}")
+        return found
+
+    def find(self, number: int | None) -> IterationRecord | None:
+        """Return the record of iteration ``number``, None when there is none."""
+        at = 0 if number is None else bisect_left(self.records, number, key=lambda record: record.iteration_number)
+        return self.records[at] if at < len(self.records) and self.records[at].iteration_number == number else None
+
+    def compared_with(self, record: IterationRecord) -> IterationRecord | None:
+        """Return the iteration that ``record`` started from, None when it is not there.
+
+        In the records of a program of a person's own nobody knows that, and it is the one before.
+        """
+        if record.parent is not None:
+            return self.find(record.parent)
+        at = bisect_left(self.records, record.iteration_number, key=lambda other: other.iteration_number)
+        return self.records[at - 1] if at else None
 
     @property
     def dimensions(self) -> tuple[str, ...]:
@@ -228,6 +295,8 @@ def build_report(
     created_at: str | None = None,
     artifacts_complete: bool = True,
     evidence: Evidence | None = None,
+    budget: Budget = _NO_LIMITS,
+    took: Took = NOTHING_TAKEN,
 ) -> LoopReport:
     """Build the read model from plain records, in any order.
 
@@ -237,42 +306,33 @@ def build_report(
     """
     made = tuple(sorted(decisions, key=lambda decision: decision.number))
     kept = _as_rechecked(records, made)
-    views = tuple(record.view() for record in kept)
-    rules = criteria_of(config) if criteria is None else criteria
     override = next((decision for decision in reversed(made) if decision.kind == "override"), None)
     chosen = selection.stands if selection is not None else None
     if override is not None and override.best_iteration is not None:
         chosen = override.best_iteration
-    known = {record.iteration_number for record in kept}
-    for number in (chosen, selection and selection.selected_iteration):
-        if number is not None and number not in known:
-            raise NotFoundError(f"the selection names iteration {number}, which is not among the records of loop '{loop_id}'")
-    known_views, chance = (views, EXACT) if evidence is None else seen(evidence, rules)
-    return LoopReport(
+    report = LoopReport(
         loop_id=loop_id,
         storage_path=storage_path or str(config.get("storage_path") or ""),
         created_at=created_at,
         config=config,
-        criteria=rules,
-        weights=weights_of(config, kept),
+        criteria=criteria_of(config) if criteria is None else criteria,
         records=kept,
-        views=views,
         selection=selection,
         override=override,
         chosen=chosen,
         decisions=made,
         spend=spend_of_records(kept) if spend is None else spend,
         stop=stop,
-        degradation=detect_degradation(known_views, chance=chance),
-        diminishing=detect_diminishing_returns(views),
-        leaders=_leaders(views),
-        order=() if selection is None else _order(views, rules, selection, evidence),
         snapshots=None if snapshots is None else frozenset(snapshots),
         artifacts_complete=artifacts_complete,
-        certainty=None if evidence is None or selection is None else certainty(evidence, rules, selection),
-        seen=known_views,
-        chance=chance,
+        evidence=evidence,
+        budget=budget,
+        took=took,
     )
+    for number in (chosen, selection and selection.selected_iteration):
+        if number is not None and report.find(number) is None:
+            raise NotFoundError(f"the selection names iteration {number}, which is not among the records of loop '{loop_id}'")
+    return report
 
 
 def _as_rechecked(records: Iterable[IterationRecord], decisions: Sequence[Decision]) -> tuple[IterationRecord, ...]:
@@ -280,14 +340,6 @@ def _as_rechecked(records: Iterable[IterationRecord], decisions: Sequence[Decisi
     refused = {one.iteration for one in rechecks(decisions).values() if one.refused}
     listed = sorted(records, key=lambda record: record.iteration_number)
     return tuple(replace(one, verification_status="failed") if one.iteration_number in refused else one for one in listed)
-
-
-def _order(
-    views: Iterable[IterationView], rules: SelectionCriteria, selection: SelectionResult, evidence: Evidence | None
-) -> tuple[int, ...]:
-    """Return the valid iterations as the rules rank them, by all readings of each; the choice comes first whoever made it."""
-    numbers = [view.number for view in ordered(views, rules)] if evidence is None else ranked(evidence, rules)
-    return tuple(sorted(numbers, key=lambda number: number != selection.selected_iteration))
 
 
 def load_report(
@@ -321,7 +373,7 @@ def load_report(
         complete = complete and keep
         records.append(record if keep else replace(record, artifacts=(), artifacts_detail=()))
     attempts, budget = store.attempts(), budget_in_force(config, decisions)
-    report = build_report(
+    return build_report(
         store.loop_id,
         records,
         selection,
@@ -335,13 +387,8 @@ def load_report(
         created_at=store.created_at,
         artifacts_complete=complete,
         evidence=evidence if evidence.noisy else None,
-    )
-    listed = frozenset(record.attempt for record in records)
-    return replace(
-        report,
         budget=budget,
-        beside=beside(attempts, records, budget),
-        took=took_of(attempts, listed, count_failures(attempts, records), budget) if attempts else None,
+        took=took_of(attempts, {record.attempt for record in records}, count_failures(attempts, records), budget),
     )
 
 
@@ -388,18 +435,6 @@ def _recorded_stop(decisions: Sequence[Decision], records: Sequence[IterationRec
     """The end of the loop as it was written down; one that was followed by further iterations is no end."""
     end = end_after(decisions, records[-1].iteration_number if records else None)
     return end and end.stop
-
-
-def _leaders(views: Iterable[IterationView]) -> tuple[int, ...]:
-    """Seed 1's update rule, replayed: only a higher score takes the lead. It is ``running_best`` of every prefix."""
-    leaders: list[int] = []
-    best = float("-inf")
-    for view in views:
-        score = valid_score(view)
-        if score is not None and score > best:
-            leaders.append(view.number)
-            best = score
-    return tuple(leaders)
 
 
 def _spend(attempts: Sequence[Attempt], decisions: Sequence[Decision], budget: Budget) -> Spend:

@@ -1,19 +1,37 @@
-"""Why an iteration was selected, in one sentence that is true of every iteration that it speaks of; and what comes next to it."""
+"""Why this iteration: sentences, each of them computed from the records and true of every iteration that it speaks of.
+
+They are plain text, as markdown, HTML and JSON need it; whoever renders them escapes the names inside.
+"""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 from typing import Final
 
-from jumar.core.rendering.figures import point_text
-from jumar.core.text import points
+from jumar.core.rendering.figures import iteration_label, listing, missed_percent, point_text, relaxed_text
+from jumar.core.text import percent, plural, points
+from jumar.loop.ranking.degradation import NOTICEABLE
 from jumar.loop.report.read import LoopReport
-from jumar.model import SelectionResult, StopDecision
+from jumar.loop.store.current_selection import TrailEntry
+from jumar.model import CheckResult, IterationRecord, SelectionResult, StopDecision
+from jumar.model.decisions import Rechecked
 from jumar.model.records import NO_EFFECT
 from jumar.model.views import valid_score
 
-__all__ = ["REASONS", "runner_up", "stopped_text", "why_selected"]
+__all__ = [
+    "REASONS",
+    "checks_sentence",
+    "degradation_sentence",
+    "kind_of",
+    "rationale",
+    "reason_of",
+    "recheck_sentence",
+    "runner_up",
+    "stopped_text",
+    "why_selected",
+]
 
+_NAMED = 6  # checks that a sentence names before it only counts them
 REASONS: Final = MappingProxyType(
     {
         "alone": "There is no iteration beside the start",
@@ -148,3 +166,259 @@ def stopped_text(stop: StopDecision) -> str:
     if not stop.detail:
         return stop.reason
     return stop.detail if stop.detail.startswith(stop.reason.replace("_", " ")) else f"{stop.reason}: {stop.detail}"
+
+
+# -------------------------------------------------------------------------------------------------------- for the report
+
+
+def reason_of(report: LoopReport) -> str:
+    """Return why the selected iteration stands, in one sentence; an override's reason names who gave it."""
+    if report.override is not None and report.chosen == report.override.best_iteration:
+        decision = report.override
+        return f"Override ({decision.decision or 'use_specific'}) by {decision.by}: {decision.reason}"
+    if report.selection is None:
+        return "No iteration has a valid score"
+    return report.selection.reason
+
+
+def kind_of(entry: TrailEntry) -> str:
+    """Return what kind of decision this is: ``select (use_best)``, ``apply``, ``apply, undone``, ``apply, unfinished``."""
+    made = entry.decision
+    name = made.kind if made.decision is None else f"{made.kind} ({made.decision})"
+    return name if entry.state == "done" else f"{name}, {entry.state}"
+
+
+def rationale(report: LoopReport) -> tuple[str, ...]:
+    """Return the bullets: override, score, later decline, checks, runner-up, what was relaxed, start, threshold."""
+    chosen = report.chosen_record
+    if chosen is None:
+        return (_nothing_chosen(report),)
+    bullets: list[str] = []
+    selection = report.selection
+    if report.override is not None:
+        bullets.append(_override_sentence(report))
+    if selection is not None and selection.stands == chosen.iteration_number:
+        bullets.append(_score_sentence(report, selection, chosen))
+    bullets += _declined_after(report, chosen)
+    bullets.append(checks_sentence(chosen))
+    bullets += recheck_sentence(report.recheck)
+    if selection is not None and selection.stands == chosen.iteration_number:
+        bullets += _runner_up(report, selection)
+        if selection.fallback is not None:
+            bullets.append(f"{_capital(relaxed_text(selection.fallback))} ({report.criteria.mode})")
+        bullets += _start_sentence(report, chosen)
+        bullets += _threshold_sentence(report, chosen)
+    return tuple(bullets)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _nothing_chosen(report: LoopReport) -> str:
+    if not report.records:
+        return "No iteration is recorded"
+    invalid = [f"{iteration_label(record.iteration_number)}: {_status(record)}" for record in report.records[:_NAMED]]
+    return f"None of {plural(len(report.records), 'iteration')} has a valid score ({'; '.join(invalid)})"
+
+
+def _status(record: IterationRecord) -> str:
+    words = record.status.replace("_", " ")
+    return f"{words}: {record.status_reason}" if record.status_reason else words
+
+
+def _score_sentence(report: LoopReport, selection: SelectionResult, chosen: IterationRecord) -> str:
+    score, final = percent(selection.quality_score), report.final
+    verified = chosen.verification_status == "passed"
+    above = [
+        record
+        for record in report.records
+        if (score_of := valid_score(record.view())) is not None and score_of > selection.quality_score
+    ]
+    if report.within_noise:
+        what, above = "Quality score, by all that is known of the noise", []
+    elif report.criteria.mode == "most_recent_above_threshold":
+        what = "Most recent iteration that qualifies"
+    elif above:
+        what = "Highest verified quality score" if verified else "Highest quality score of those that qualify"
+    else:
+        what = "Highest quality score"
+    if final is None or final.iteration_number == chosen.iteration_number:
+        sentence = f"{what} ({score}), and the final iteration"
+    elif selection.final_quality is None:
+        sentence = f"{what} ({score}; the final iteration {final.iteration_number} has none: {final.status.replace('_', ' ')})"
+    else:
+        sentence = f"{what} ({score} vs {percent(selection.final_quality)} final)"
+    if above:
+        top = max(above, key=lambda record: (record.quality_score or 0, -record.iteration_number))
+        why = {"passed": "", "failed": ", which failed verification", "skipped": ", which is not verified"}[
+            top.verification_status
+        ]
+        sentence += f"; the highest of all is iteration {top.iteration_number} with {percent(top.quality_score)}{why}"
+    return sentence
+
+
+def _declined_after(report: LoopReport, chosen: IterationRecord) -> list[str]:
+    score = report.chosen_quality
+    if score is None:
+        return []
+    later = [record for record in report.records if record.iteration_number > chosen.iteration_number]
+    later = [record for record in later if record.batch is None or record.batch != chosen.batch]  # made at the same time
+    scores = {record.iteration_number: report.score_of(record.iteration_number) for record in later}
+    known = {number: one for number, one in scores.items() if one is not None and one < score}
+    lower = {number: one for number, one in known.items() if not report.is_noise(number)}
+    if not lower:
+        return [f"Lower in {listing(list(known))}, but within the noise"] if known else []
+    if score - min(lower.values()) < NOTICEABLE:
+        return [f"Lower in {listing(list(lower))}, by less than {point_text(NOTICEABLE)}"]
+    worst = min(lower.values())
+    size = f"by {'up to ' if len(lower) > 1 else ''}{point_text(score - worst)}"
+    return [f"Quality degraded in {listing(list(lower))} ({size})"]
+
+
+def checks_sentence(record: IterationRecord) -> str:
+    """Return which validation checks of one iteration passed."""
+    if not record.checks:
+        said = {
+            "passed": "All validation checks passed",
+            "failed": "Validation checks failed",
+            "skipped": "Not verified: no validation checks were run",
+        }
+        return said[record.verification_status]
+    failed = [check for check in record.checks if not check.passed]
+    if not failed:
+        return f"All validation checks passed ({len(record.checks)} of {len(record.checks)}: {_names(record.checks)})"
+    passed = len(record.checks) - len(failed)
+    return f"{passed} of {len(record.checks)} validation checks passed; not: {_names(failed)}"
+
+
+def _name(check: CheckResult) -> str:
+    said = "could not run" if check.broken is not None else "" if check.tests is None else str(check.tests)
+    return f"{check.name} ({said})" if said else check.name
+
+
+def recheck_sentence(found: Rechecked | None) -> tuple[str, ...]:
+    """Return what came of running the checks once more, in a sentence without its stop; nothing where that was known before."""
+    if found is None or not found.ran:
+        return ()
+    once_more = (
+        "Not known whether the snapshot alone passes" if found.rechecked is None else "Checked once more, the snapshot alone"
+    )
+    return (f"{once_more}: {found.because}",)
+
+
+def _names(checks: tuple[CheckResult, ...] | list[CheckResult]) -> str:
+    shown = [_name(check) for check in checks[:_NAMED]]
+    rest = len(checks) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def _runner_up(report: LoopReport, selection: SelectionResult) -> list[str]:
+    if selection.kept is not None:
+        return ["Nothing is better than the start; of what is as good, the latest iteration is kept"]
+    if selection.runner_up is None or selection.margin is None:
+        return ["No runner-up: it is the only iteration with a valid score"]
+    second = report.record(selection.runner_up)
+    name = f"iteration {iteration_label(second.iteration_number)}"
+    if selection.margin == 0:
+        return [f"Runner-up: {name}, equal at {percent(selection.quality_score)}; {_tie_break(report, selection)}"]
+    where = f"Runner-up: {name} ({percent(selection.quality_score - selection.margin)})"
+    if selection.margin > 0:
+        return [f"{where}, {point_text(selection.margin)} behind"]
+    if report.criteria.mode == "most_recent_above_threshold":
+        why = "but it is older"
+    elif report.certainty is not None and second.iteration_number in report.certainty.tied:
+        why = "which is within the noise"
+    else:
+        why = "but did not pass verification" if second.verification_status == "failed" else "but is not verified"
+    return [f"{where}, {point_text(selection.margin)} ahead, {why}"]
+
+
+def _tie_break(report: LoopReport, selection: SelectionResult) -> str:
+    chosen = report.record(selection.selected_iteration)
+    second = report.record(selection.runner_up or 0)
+    if report.criteria.mode == "most_recent_above_threshold":
+        return "the more recent one is selected"
+    if report.criteria.mode == "highest_quality_verified" and chosen.verification_status != second.verification_status:
+        return "the verified one is selected"
+    return "the earlier one is selected"
+
+
+def _start_sentence(report: LoopReport, chosen: IterationRecord) -> list[str]:
+    start = report.start
+    score = report.score_of(chosen.iteration_number)
+    first = None if start is None else report.score_of(start.iteration_number)
+    if first is None or score is None:
+        return []
+    if chosen.iteration_number == 0:
+        return ["No iteration improved on the start"]
+    gain = score - first
+    if gain == 0 or report.kept:
+        return [f"As good as the start state ({percent(first)})"]
+    if gain > 0:
+        return [f"{point_text(gain)} better than the start state ({percent(first)})"]
+    return [f"{point_text(gain)} worse than the start state ({percent(first)}), which does not qualify"]
+
+
+def _threshold_sentence(report: LoopReport, chosen: IterationRecord) -> list[str]:
+    threshold = report.criteria.threshold
+    score = report.score_of(chosen.iteration_number)
+    if threshold is None or score is None:
+        return []
+    if score >= threshold:
+        return [f"Reaches the threshold ({percent(score)} ≥ {percent(threshold)})"]
+    return [f"Below the threshold ({missed_percent(score, threshold)} < {percent(threshold)})"]
+
+
+def _override_sentence(report: LoopReport) -> str:
+    decision = report.override
+    if decision is None:
+        return ""
+    who = f"Selected by {decision.by} on {decision.at} ({decision.decision or 'use_specific'})"
+    if decision.replaced is not None:
+        who += f", in place of iteration {iteration_label(decision.replaced)}"
+    selection = report.selection
+    if selection is None:
+        return who
+    if selection.stands == report.chosen:
+        return f"{who}; the automatic choice would be the same"
+    automatic = f"iteration {iteration_label(selection.stands)} ({percent(selection.quality_score)})"
+    return f"{who}; the automatic choice would be {automatic}"
+
+
+def degradation_sentence(report: LoopReport) -> str | None:
+    """Return how quality fell after its peak, or that a trigger fired on the way; None when neither happened."""
+    selection = report.selection
+    if selection is not None and report.degraded:
+        fell = (
+            f"Quality degraded from iteration {selection.selected_iteration} ({percent(selection.quality_score)}) to final "
+            f"iteration {selection.final_iteration} ({percent(selection.final_quality)})."
+        )
+        if report.chosen == selection.selected_iteration:
+            return f"{fell} Selected best output instead of final."
+        return f"{fell} The override keeps iteration {report.chosen}."
+    if report.degradation.detected:
+        return f"{_what_fell(report)} {listing(report.degradation.iterations)}; {_how_it_ended(report)}."
+    return None
+
+
+def _what_fell(report: LoopReport) -> str:
+    triggers = set(report.degradation.triggers)
+    checks = "validation_failures_increased" in triggers
+    if triggers == {"validation_failures_increased"}:
+        return "More checks failed than before at"
+    return f"Quality fell{' or more checks failed' if checks else ''} on the way, at"
+
+
+def _how_it_ended(report: LoopReport) -> str:
+    selection, final = report.selection, report.final
+    if selection is None or final is None or selection.final_quality is None:
+        return "the final iteration has no valid score"
+    if final.verification_status == "failed" and final.iteration_number != selection.selected_iteration:
+        return "the final iteration fails its checks"
+    if selection.degradation_detected:
+        lost = point_text(selection.quality_score - selection.final_quality)
+        return f"the final iteration is {lost} below the best choice, {report.excuse}"
+    if selection.selected_iteration == selection.final_iteration:
+        return "the final iteration is the best choice again"
+    return "the final iteration is not worse than the best choice"

@@ -1,27 +1,39 @@
-"""One row an iteration, as the terminal and the page show it: number, score, change, checks, cost, time, note."""
+"""The table of iterations: a row each as the terminal and the page show it, what stands under it, and seed 2's totals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
 
 from jumar.core.rendering.figures import UNKNOWN, dollars, duration
 from jumar.core.text import cut, escape
 from jumar.loop.ranking.repairs import Repairs, repairs
 from jumar.loop.report.read import LoopReport
-from jumar.model import IterationRecord
+from jumar.loop.report.spending import without_row_text
+from jumar.loop.store.layout import root_of
+from jumar.model import Decision, IterationRecord, IterationView
 from jumar.model.checks import NO_TESTS, NOT_COLLECTED
 from jumar.model.records import NO_EFFECT
-from jumar.model.views import difference
+from jumar.model.views import difference, valid_score
 
 __all__ = [
+    "Summary",
+    "TrajectoryPoint",
     "TrajectoryRow",
     "change",
+    "changes",
     "checks_head",
     "compared_with",
     "failing_checks",
+    "learned_in",
+    "quality_trajectory",
     "started_from",
+    "summary",
+    "table_notes",
     "tests_of",
     "trajectory_row",
     "trajectory_rows",
@@ -30,6 +42,12 @@ __all__ = [
 _MINUS = "−"
 _NAME = 40  # characters of a check's
 _SAID = 120  # characters of what somebody said in a remark
+_SCORING = re.compile(r"(?:^|; )(?:scorers|validators|checks|quality|weights|judge|evaluator|check|noise|repeat)")
+_SHOWN = 200
+_LEARNED = (
+    "this is the loop of jumar learn: quality is the mean of closeness (1 − gap / 4) and ranking ((1 + rank correlation) / 2) on "
+    "open items, each scored by a set that did not see it; it says which set was kept, not whether that set tracks the judge"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,19 +85,16 @@ class TrajectoryRow:
 def trajectory_rows(report: LoopReport) -> tuple[TrajectoryRow, ...]:
     """Return a row for every record, iteration 0 first. The selected one is marked, and the best one where they differ."""
     best = report.leaders[-1] if report.leaders and not report.kept else None
-    known = {record.iteration_number: record for record in report.records}
-    refused = report.beside.refused
     return tuple(
         trajectory_row(
             record,
-            compared_with(record, before, known),
+            report.compared_with(record),
             best=best,
             chosen=report.chosen,
             weights=report.weights,
-            refused=refused.get(record.iteration_number, 0),
+            refused=report.took.refused.get(record.iteration_number, 0),
         )
-        for before, record in pairwise((None, *report.records))
-        if record is not None
+        for record in report.records
     )
 
 
@@ -255,3 +270,93 @@ def _largest_fall(record: IterationRecord, parent: IterationRecord, weights: Map
         return []
     weighted, change, name = min(falls, key=lambda fall: fall[0])
     return [f"{name} {_signed(change * 100)}"] if weighted < 0 else []
+
+
+# ---------------------------------------------------------------------------------------------------------- under the table
+
+
+def table_notes(report: LoopReport) -> tuple[str, ...]:
+    """Return the sentences, each without a full stop; none where every attempt has a row and nothing changed."""
+    line = without_row_text(report.took)
+    return (*(() if line is None else (line,)), *changes(report))
+
+
+def learned_in(report: LoopReport) -> str | None:
+    """Return the folder of the learning run whose loop this is, None for a loop of another kind."""
+    run = report.config.get("run")
+    if not isinstance(run, Mapping) or not {"heldout", "profile", "propose"} <= set(cast("Mapping[str, Any]", run)):
+        return None
+    place = Path(report.storage_path)
+    return str(root_of(place).parent)
+
+
+def changes(report: LoopReport) -> tuple[str, ...]:
+    """Return a sentence for each time that a changed configuration was accepted; before them, of a learning run, what is scored.
+
+    Each without a full stop.
+    """
+    changed = tuple(_change(decision) for decision in report.decisions if decision.kind == "accept")
+    return changed if learned_in(report) is None else (_LEARNED, *changed)
+
+
+def _change(decision: Decision) -> str:
+    first = 0 if decision.final_iteration is None else decision.final_iteration + 1
+    compared = "; scores before and after are not comparable" if _SCORING.search(decision.reason) else ""
+    return f"from iteration {first} on with another configuration ({cut(decision.reason, _SHOWN)}){compared}"
+
+
+# ------------------------------------------------------------------------------------------------------------ seed 2's totals
+
+
+class _Named(dict[str, Any]):
+    """A plain dictionary (JSON takes it, ``==`` works) whose keys are attributes as well."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__} has no {name!r}; it has {', '.join(self)}") from None
+
+
+class Summary(_Named):
+    """Seed 2's totals over all iterations; iteration 0 is the start state and not counted.
+
+    ``total_iterations``; ``average_quality, best_quality, worst_quality`` (0–100, over valid scores, the average rounded to 4
+    decimals); ``total_tokens, total_cost_usd, total_time_ms``. A total is None when any iteration did not report it, a quality is
+    None when no score is valid; with no iteration at all everything is 0. Keys are attributes too.
+    """
+
+
+class TrajectoryPoint(_Named):
+    """``iteration`` and ``quality`` (0–100, None when the score is invalid), as keys and as attributes."""
+
+
+def summary(records: Iterable[IterationRecord]) -> Summary:
+    """Return the totals of ``records``; see :class:`Summary`."""
+    passes = [record for record in records if record.iteration_number > 0]
+    scores = [score for record in passes if (score := valid_score(record.view())) is not None]
+    average, best, worst = (None, None, None) if passes else (0, 0, 0)
+    if scores:
+        average, best, worst = round(math.fsum(scores) / len(scores), 4), max(scores), min(scores)
+    return Summary(
+        total_iterations=len(passes),
+        average_quality=average,
+        best_quality=best,
+        worst_quality=worst,
+        total_tokens=_total([record.tokens_used for record in passes]),
+        total_cost_usd=_total([record.token_cost_usd for record in passes]),
+        total_time_ms=_total([record.execution_time_ms for record in passes]),
+    )
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    return sum(known) if all(isinstance(value, int) for value in known) else math.fsum(known)
+
+
+def quality_trajectory(iterations: Iterable[IterationRecord | IterationView]) -> list[TrajectoryPoint]:
+    """Return ``[{"iteration": 1, "quality": 72}, …]`` in the order of ``iterations``, which may be records or views."""
+    views = (item.view() if isinstance(item, IterationRecord) else item for item in iterations)
+    return [TrajectoryPoint(iteration=view.number, quality=valid_score(view)) for view in views]

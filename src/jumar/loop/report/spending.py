@@ -1,32 +1,63 @@
-"""What a run took: where attempts, time, tokens and dollars went, what went wrong, and what it takes to go on."""
+"""What a loop spent: on its iterations, on attempts that have no row of their own, and what it takes to go on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from jumar.core.rendering.figures import UNKNOWN, count, dollars, duration
 from jumar.core.text import plural, short_dollars
-from jumar.loop.report.money import NAMES, Part, Took, spent_money, spent_tokens
-from jumar.model.attempts import Spend
+from jumar.model.attempts import Attempt, Spend
+from jumar.model.budget.ledger import spend
 from jumar.model.budget.limits import Budget
+from jumar.model.records import IterationRecord
 
 if TYPE_CHECKING:
     from jumar.loop.report.read import LoopReport
 
 __all__ = [
+    "NOTHING_TAKEN",
     "TOOK_COLUMNS",
+    "Part",
+    "Took",
     "average_of",
     "failures_text",
     "going_on",
     "passes_text",
+    "spend_of_records",
+    "spent_money",
+    "spent_tokens",
     "took_document",
+    "took_of",
     "took_rows",
     "took_sentences",
+    "without_row_text",
 ]
 
 TOOK_COLUMNS = ("What", "Attempts", "Cost", "Tokens", "Time")
+
+_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "passes": "Iterations, as in the table of scores",
+        "lost": "Lost in the middle",
+        "rate-limited": "Refused by the provider",
+        "tried again": "Failed and tried again",
+        "interrupted": "Interrupted",
+        "not ended": "Not ended yet",
+        "scoring": "Checks and scorers",
+        "confirming": "Finalists scored again, and the hold-out",
+    }
+)
+"""Kinds of attempts in the order of the table."""
+
+
+_OF_OUTCOME: Final[Mapping[str, str]] = MappingProxyType(
+    {"lost": "lost", "rate_limited": "rate-limited", "failed": "tried again", "timeout": "tried again"}
+)
 
 
 _OPTIONS: Final[Mapping[str, str]] = MappingProxyType(
@@ -50,11 +81,129 @@ _OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The attempts of one kind (a key of the table above) and what they were charged."""
+
+    kind: str
+    attempts: int
+    spend: Spend
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether what the attempts made stands in the table of iterations: they made one, or scored one that is there."""
+        return self.kind in {"passes", "scoring"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """Where it went: ``parts`` add up to the loop's spend; none where no attempts were written.
+
+    ``without_row`` is what the attempts took that no iteration tells of. ``failures`` count what went wrong by kind.
+    ``told_to_wait`` is how many seconds a provider asked for in all, ``untold`` how often it refused without saying for how long,
+    ``refused`` how often for each iteration. ``cut_off`` is the iteration that the last attempt was to make, where it came to no
+    end of its own.
+    """
+
+    parts: tuple[Part, ...] = ()
+    without_row: Spend = field(default_factory=Spend)
+    failures: Mapping[str, int] = field(default_factory=lambda: MappingProxyType(dict[str, int]()))
+    told_to_wait: float = 0.0
+    untold: int = 0
+    refused: Mapping[int, int] = field(default_factory=lambda: MappingProxyType(dict[int, int]()))
+    cut_off: int | None = None
+
+
+NOTHING_TAKEN: Final = Took()
+
+
+def took_of(attempts: Iterable[Attempt], listed: Container[int | None], failures: Mapping[str, int], budget: Budget) -> Took:
+    """Return where ``attempts`` went; ``listed`` are the numbers of those that have a row in the table of iterations.
+
+    They are charged as ``budget`` says; ``failures`` as counted over attempts and iterations.
+    """
+    sorted_out: dict[str, list[Attempt]] = {kind: [] for kind in _NAMES}
+    waits: list[float | None] = []
+    cut_off: int | None = None
+    for attempt in attempts:
+        kind = _kind_of(attempt, listed)
+        sorted_out[kind].append(attempt)
+        cut_off = attempt.start.iteration if kind in {"interrupted", "lost", "not ended"} else None
+        if attempt.end is not None and attempt.end.outcome == "rate_limited":
+            waits.append(attempt.end.wait_seconds)
+    parts = [Part(kind=kind, attempts=len(each), spend=spend(each, budget)) for kind, each in sorted_out.items() if each]
+    return Took(
+        parts=tuple(parts),
+        without_row=spend([attempt for part in parts if not part.has_rows for attempt in sorted_out[part.kind]], budget),
+        failures=MappingProxyType(dict(failures)),
+        told_to_wait=sum((wait or 0.0 for wait in waits), 0.0),
+        untold=waits.count(None),
+        refused=MappingProxyType(Counter(attempt.start.iteration for attempt in sorted_out["rate-limited"])),
+        cut_off=cut_off,
+    )
+
+
+def _kind_of(attempt: Attempt, listed: Container[int | None]) -> str:
+    """Return what became of an attempt: ``passes`` with a row among ``listed``, ``scoring``, or what became of it."""
+    start, end = attempt.start, attempt.end
+    if start.purpose == "confirm":
+        return "confirming"
+    if start.purpose == "score":
+        return "scoring"
+    if start.number in listed:
+        return "passes"
+    return "not ended" if end is None else _OF_OUTCOME.get(end.outcome, "interrupted")
+
+
+def without_row_text(took: Took) -> str | None:
+    """Return ``and 1 lost, 2 rate-limited: $0.30 ($0.30 estimated)``; None where every attempt has a row and scoring is free."""
+    beside = [part for part in took.parts if not part.has_rows]
+    texts: list[str] = []
+    if beside:
+        total = sum(part.attempts for part in beside)
+        counted = ", ".join(f"{part.attempts:,} {part.kind}" for part in beside)
+        money = spent_money(took.without_row, Budget())
+        texts.append(f"{counted} ({'an attempt' if total == 1 else 'attempts'} without a row): {money}")
+    scoring = sum(part.spend.charged_cost_usd for part in took.parts if part.kind == "scoring")
+    if not math.isclose(scoring, 0.0, abs_tol=5e-7):
+        texts.append(f"scoring: {short_dollars(scoring)}")
+    return f"and {'; '.join(texts)}" if texts else None
+
+
+def spent_money(spent: Spend, budget: Budget, *, places: int = 2) -> str:
+    """Return ``$0.90 of $5.00 ($0.80 estimated, 8 not reported)``: what counts against the limit, and how much of it is a guess.
+
+    ``cost not reported`` where nothing is known and nothing charged.
+    """
+    charged = spent.cost_usd if spent.cost_usd is not None else spent.charged_cost_usd
+    unknown = spent.unknown_costs
+    limit = "" if budget.max_cost_usd is None else f" of {dollars(budget.max_cost_usd, places=2)}"
+    if spent.cost_usd is None and not charged:
+        return f"cost not reported{f', limit {limit[4:]}' if limit else ''}"
+    notes = [f"{short_dollars(spent.assumed_cost_usd)} estimated"] if spent.assumed_cost_usd else []
+    if spent.cost_usd is None:
+        notes.append(f"{unknown:,} not reported" if unknown else "some not reported")
+    told = f" ({', '.join(notes)})" if notes else ""
+    return f"{dollars(charged, places=places)}{limit}{told}"
+
+
+def spent_tokens(spent: Spend, budget: Budget) -> str:
+    """Return the same for tokens, without the word: ``125,476 of 200,000 (7,840 estimated)``, or ``not reported``."""
+    limit = "" if budget.max_tokens is None else f" of {count(budget.max_tokens)}"
+    if spent.tokens is None and not spent.charged_tokens:
+        return f"not reported{f', limit {limit[4:]}' if limit else ''}"
+    notes = [f"{count(spent.assumed_tokens)} estimated"] if spent.assumed_tokens else []
+    if spent.tokens is None:
+        notes.append(f"{spent.unknown_tokens:,} not reported" if spent.unknown_tokens else "some not reported")
+    told = f" ({', '.join(notes)})" if notes else ""
+    return f"{count(spent.charged_tokens if spent.tokens is None else spent.tokens)}{limit}{told}"
+
+
 def took_rows(report: LoopReport) -> tuple[tuple[str, ...], ...]:
     """Return the rows under :data:`TOOK_COLUMNS`, the last one the total against the limits; empty where nothing was written."""
-    if report.took is None:
+    if not report.took.parts:
         return ()
-    rows = [(NAMES[part.kind], count(part.attempts), *_money(part), duration(part.spend.seconds)) for part in report.took.parts]
+    rows = [(_NAMES[part.kind], count(part.attempts), *_money(part), duration(part.spend.seconds)) for part in report.took.parts]
     total, budget = report.spend, report.budget
     limit = "" if budget.max_seconds is None else f" of {duration(budget.max_seconds)}"
     runs = "" if budget.max_iterations is None else f" ({total.iterations:,} of {budget.max_iterations:,} runs of the generator)"
@@ -78,8 +227,6 @@ def _cost(spent: Spend, budget: Budget) -> str:
 def took_sentences(report: LoopReport) -> tuple[str, ...]:
     """Return what went wrong and how long a provider asked to wait; empty when nothing did."""
     found = report.took
-    if found is None:
-        return ()
     lines = [f"Went wrong: {failures_text(found.failures)}"] if found.failures else []
     refused = found.failures.get("rate_limited", 0)
     if refused:
@@ -89,9 +236,9 @@ def took_sentences(report: LoopReport) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def took_document(found: Took | None) -> dict[str, Any] | None:
+def took_document(found: Took) -> dict[str, Any] | None:
     """Return it as plain values; None where no attempts were written."""
-    if found is None:
+    if not found.parts:
         return None
     return {
         "parts": [{"what": part.kind, "attempts": part.attempts, "spend": part.spend.to_json()} for part in found.parts],
@@ -127,3 +274,19 @@ def average_of(reason: str, spent: Spend, passes: int) -> str:
         "max_tokens": f"{spent.charged_tokens / passes:,.0f} tokens" if passes and spent.charged_tokens else "",
         "max_seconds": duration(spent.seconds / passes) if passes else "",
     }.get(reason, "")
+
+
+def spend_of_records(records: Iterable[IterationRecord]) -> Spend:
+    """Return what the iterations used, where no attempts were written (a tracker inside somebody else's loop).
+
+    Seconds are the sum of those known; tokens and cost are None when any iteration did not report them.
+    """
+    passes = [record for record in records if record.iteration_number > 0]
+    tokens = [record.tokens_used for record in passes]
+    costs = [record.token_cost_usd for record in passes]
+    return Spend(
+        iterations=len(passes),
+        seconds=math.fsum(record.execution_time_ms or 0 for record in passes) / 1000,
+        tokens=None if None in tokens else sum(value or 0 for value in tokens),
+        cost_usd=None if None in costs else math.fsum(value or 0 for value in costs),
+    )

@@ -18,7 +18,7 @@ from jumar.core.redaction import current
 from jumar.errors import LockedError
 from jumar.loop.report.artifacts import Holds, changes_from_start, output_holds
 from jumar.loop.report.final_output import fill_final_output
-from jumar.loop.report.formats.markdown import render_markdown
+from jumar.loop.report.formats.page import render_markdown
 from jumar.loop.report.read import LoopReport, load_report
 from jumar.loop.report.tracking import best_document, tracking_chunks
 from jumar.model import SelectionCriteria

@@ -9,10 +9,10 @@ from typing import Any
 from jumar.core.codec import FORMAT
 from jumar.loop.report.advice import causes, recommendations
 from jumar.loop.report.checklist import checklist
-from jumar.loop.report.rationale import degradation_sentence, rationale, reason_of
 from jumar.loop.report.read import LoopReport
+from jumar.loop.report.reasons import degradation_sentence, rationale, reason_of
+from jumar.loop.report.rows import quality_trajectory, summary
 from jumar.loop.report.spending import took_document
-from jumar.loop.report.summary import quality_trajectory, summary
 
 __all__ = ["render_json", "report_document"]
 

@@ -14,8 +14,7 @@ from jumar.core.text import escape, points
 from jumar.loop.events.log import EventTail
 from jumar.loop.ranking.choose import leader
 from jumar.loop.ranking.noise import Finals, finals
-from jumar.loop.report.decided import decided_document
-from jumar.loop.report.learned import learned_document
+from jumar.loop.report.judged import decided_document, learned_document
 from jumar.loop.report.watch.frame import Chosen, LiveView
 from jumar.loop.report.watch.timeline import Running, Timeline, elapsed
 from jumar.loop.store.config_in_force import config_now, criteria_of

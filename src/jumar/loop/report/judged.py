@@ -1,15 +1,34 @@
-"""Mode auto in a loop: who decided about the items of each iteration, what that saved, how sure it is. Report, run and status."""
+"""What a loop's judges did in each iteration: what the cheap one learned, and in mode auto who decided and what that saved.
+
+For the report, the run and ``jumar status``.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Any, Final
 
-from jumar.core.rendering.figures import UNKNOWN, iteration_label
+from jumar.core.rendering.figures import UNKNOWN, iteration_label, share
 from jumar.core.text import plural, points
+from jumar.loop.store.layout import iteration_name
 from jumar.model import AutoDecisions, IterationRecord, Judgement
 
-__all__ = ["DECIDED_COLUMNS", "decided_document", "decided_notes", "decided_rows", "decided_words"]
+__all__ = [
+    "DECIDED_COLUMNS",
+    "LEARNED_COLUMNS",
+    "decided_document",
+    "decided_notes",
+    "decided_rows",
+    "decided_words",
+    "learned_document",
+    "learned_rows",
+    "learned_words",
+    "take_over",
+]
+
+LEARNED_COLUMNS: Final = ("Iteration", "Gap", "Gap, unseen", "Patterns", "Committed", "Rejected", "Tracks", "Note")
+_TRACKS: Final = {True: "yes", False: "no", None: "not proven"}
 
 DECIDED_COLUMNS: Final = (
     *("Iteration", "Cheap alone", "Judge asked", "Calls saved", "Saved", "Average", "95 % interval", "Audits wrong", "Note"),
@@ -22,16 +41,67 @@ _AVERAGE: Final = (
 
 
 def _judged(record: IterationRecord | None) -> list[Judgement]:
-    found = () if record is None else (reading.judgement for reading in record.readings)
-    return [one for one in found if one is not None and one.auto is not None]
+    readings = () if record is None else record.readings
+    return [reading.judgement for reading in readings if reading.judgement is not None]
+
+
+def _learning(record: IterationRecord | None) -> list[Judgement]:
+    return [judged for judged in _judged(record) if judged.learned is not None]
+
+
+def _deciding(record: IterationRecord | None) -> list[Judgement]:
+    return [judged for judged in _judged(record) if judged.auto is not None]
+
+
+def learned_rows(records: Iterable[IterationRecord]) -> list[tuple[str, ...]]:
+    """Return a row of texts for each evaluation that learned, or waited to; none where no cheap judge learns."""
+    return [_learned_row(record, judged) for record in records for judged in _learning(record)]
+
+
+def _learned_row(record: IterationRecord, judged: Judgement) -> tuple[str, ...]:
+    label, gap = iteration_label(record.iteration_number), share(judged.abs_gap)
+    learned = judged.learned
+    if learned is None or learned.set is None:
+        return (label, gap, *(UNKNOWN for _ in range(5)), "" if learned is None else learned.waiting)
+    counts = (f"{learned.patterns:,}", f"{learned.committed:,}", f"{learned.rejected:,}")
+    notes = [word for word, holds in (("rolled back", learned.rolled_back), ("converged", learned.converged)) if holds]
+    return (label, gap, share(learned.abs_gap), *counts, _TRACKS[learned.tracks], ", ".join(notes))
+
+
+def take_over(records: Iterable[IterationRecord], directory: str) -> str | None:
+    """Return the command that makes the newest learned set the person's own, None where nothing was learned.
+
+    ``directory`` is the loop's.
+    """
+    found: str | None = None
+    for record in records:
+        for judged in _learning(record):
+            if judged.learned is not None and judged.learned.set is not None and record.quality_score is not None:
+                found = f"{directory}/iterations/{iteration_name(record.iteration_number)}/{judged.learned.set}"
+    return None if found is None else f"cp {shlex.quote(found)} patterns.json"
+
+
+def learned_document(record: IterationRecord | None) -> dict[str, Any] | None:
+    """Return what the cheap judge knew after an iteration, as it stands in its record; None where it does not learn."""
+    judged = _learning(record)
+    return judged[0].learned.to_json() if judged and judged[0].learned is not None else None
+
+
+def learned_words(learned: dict[str, Any]) -> str:
+    """Return :func:`learned_document` as a line."""
+    if learned["set"] is None:
+        return str(learned["waiting"])
+    words = f"{learned['patterns']:,} patterns from {learned['items']:,} texts, {learned['committed']:,} committed, "
+    words += f"{learned['rejected']:,} rejected; gap on unseen {share(learned['abs_gap'])}, tracks: {_TRACKS[learned['tracks']]}"
+    return words + (", converged" if learned["converged"] else "")
 
 
 def decided_rows(records: Iterable[IterationRecord]) -> list[tuple[str, ...]]:
     """Return a row of texts for each evaluation in mode auto; none where no iteration was judged so."""
-    return [_row(record, judged) for record in records for judged in _judged(record)]
+    return [_decided_row(record, judged) for record in records for judged in _deciding(record)]
 
 
-def _row(record: IterationRecord, judged: Judgement) -> tuple[str, ...]:
+def _decided_row(record: IterationRecord, judged: Judgement) -> tuple[str, ...]:
     auto = judged.auto
     if auto is None:
         return (iteration_label(record.iteration_number), *(UNKNOWN for _ in DECIDED_COLUMNS[1:]))
@@ -52,7 +122,7 @@ def _row(record: IterationRecord, judged: Judgement) -> tuple[str, ...]:
 
 def decided_notes(records: Iterable[IterationRecord]) -> list[str]:
     """Return what the table does not say: what the average is, what is promised, and why a proof is not believed."""
-    judged = [(record, one) for record in records for one in _judged(record)]
+    judged = [(record, one) for record in records for one in _deciding(record)]
     if not judged:
         return []
     last = judged[-1][1].auto
@@ -82,7 +152,7 @@ def _kept(last: AutoDecisions) -> str:
 
 def decided_document(record: IterationRecord | None) -> dict[str, Any] | None:
     """Return who decided in an iteration, as it stands in its record, with its items and average; None in other modes."""
-    judged = _judged(record)
+    judged = _deciding(record)
     if not judged or judged[0].auto is None:
         return None
     one = judged[0]
