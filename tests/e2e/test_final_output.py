@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from commands import call, call_json
 
-from jumar.loop.report import artifacts
+from jumar.loop.report import diff
 from jumar.loop.report.views import refresh_views
 from jumar.loop.store.loop_store import LoopStore
 
@@ -106,7 +106,7 @@ def test_the_configuration_says_what_it_holds(fresh_place: Path, loop: str, hold
 
 
 def test_a_large_one_holds_what_differs(fresh_place: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(artifacts, "_LARGE", sum(map(len, WHOLE.values())) - 1)
+    monkeypatch.setattr(diff, "_LARGE", sum(map(len, WHOLE.values())) - 1)
     assert "changed" == run(fresh_place, 'isolation = "copy"')["output_holds"]
     assert CHANGED == held(fresh_place)
 
@@ -141,7 +141,7 @@ def test_a_loop_from_before_there_was_a_choice_holds_the_whole(fresh_place: Path
 
 
 def test_of_many_changes_the_report_names_the_first(fresh_place: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(artifacts, "MOST_LISTED", 2)
+    monkeypatch.setattr(diff, "MOST_LISTED", 2)
     run(fresh_place, "")
     assert ["- changed: score.txt", "- changed: tool.sh"] == section(fresh_place)[1:3]
     assert "- … and 2 more; `jumar diff` and the JSON report name all of them" == section(fresh_place)[3]

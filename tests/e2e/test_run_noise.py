@@ -9,7 +9,7 @@ import pytest
 from loops import calls, jumar, jumar_json, write_loop
 
 from jumar.loop.ranking.noise import finals
-from jumar.loop.report.formats.json import report_document
+from jumar.loop.report.formats.data import report_document
 from jumar.loop.report.formats.page import render_html
 from jumar.loop.report.read import load_report
 from jumar.loop.store.evidence import evidence_of

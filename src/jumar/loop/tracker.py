@@ -24,7 +24,7 @@ from jumar.loop.decisions.select import record_selection
 from jumar.loop.ranking.choose import running_best
 from jumar.loop.ranking.degradation import detect_degradation, detect_diminishing_returns
 from jumar.loop.ranking.score import merge_weights, weighted_score
-from jumar.loop.report.formats.csv import export_csv
+from jumar.loop.report.formats.data import export_csv
 from jumar.loop.report.formats.page import render_markdown
 from jumar.loop.report.read import load_report
 from jumar.loop.report.rows import Summary, TrajectoryPoint, quality_trajectory, summary

@@ -326,7 +326,6 @@ def sure(known: Certainty) -> LoopReport:
     return report
 
 
-
 def test_what_confirmed_it_and_what_did_not() -> None:
     known = Certainty(
         standard_error=1.0,

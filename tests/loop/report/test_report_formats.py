@@ -14,9 +14,7 @@ from report_samples import AUTOMATIC, decision, engine_report, hostile_report, r
 from jumar import BestOutputTracker, DiminishingReturns, NotFoundError
 from jumar.core.rendering import figures
 from jumar.loop.report.checklist import checklist
-from jumar.loop.report.formats.csv import COLUMNS, export_csv, render_csv, safe_cell
-from jumar.loop.report.formats.json import render_json, report_document
-from jumar.loop.report.formats.junit import render_junit
+from jumar.loop.report.formats.data import COLUMNS, export_csv, render_csv, render_json, render_junit, report_document, safe_cell
 from jumar.loop.report.formats.plot import NARROW, WIDE, sparklines, trajectory_plot
 from jumar.loop.report.read import LoopReport, build_report, load_report, weights_of
 from jumar.loop.report.rows import quality_trajectory, summary, trajectory_rows

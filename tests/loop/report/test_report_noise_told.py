@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from jumar.loop.ranking.noise import Evidence, select
-from jumar.loop.report.formats.json import report_document
-from jumar.loop.report.formats.junit import render_junit
+from jumar.loop.report.formats.data import render_junit, report_document
 from jumar.loop.report.formats.page import render_html, render_markdown
 from jumar.loop.report.read import LoopReport, build_report
 from jumar.model import IterationRecord, SelectionCriteria

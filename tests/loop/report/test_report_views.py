@@ -17,8 +17,7 @@ import pytest
 from jumar import BestOutputTracker, StoreWriteError
 from jumar.loop.report import final_output, views
 from jumar.loop.report.read import load_report
-from jumar.loop.report.tracking import MOST_LISTED, best_document, tracking_entry
-from jumar.loop.report.views import refresh_views
+from jumar.loop.report.views import MOST_ARTIFACTS_NAMED, best_document, refresh_views, tracking_entry
 from jumar.loop.snapshots.restore import restore
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import IterationRecord
@@ -130,7 +129,7 @@ def test_what_is_known_needs_no_such_key():
 
 def test_an_iteration_with_very_many_artifacts_lists_their_directory():
     here = "store/l/iterations/iteration-001"
-    many = tuple(f"{here}/artifacts/{number}" for number in range(MOST_LISTED + 1))
+    many = tuple(f"{here}/artifacts/{number}" for number in range(MOST_ARTIFACTS_NAMED + 1))
     entry = tracking_entry(
         IterationRecord(iteration_number=1, timestamp="", quality_score=7, artifacts=many, snapshot_path=here), "store/l"
     )

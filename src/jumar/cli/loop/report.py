@@ -65,23 +65,13 @@ def report_command(
 
 
 def renderer(form: str) -> Callable[[LoopReport], str]:
-    """Return the function that renders a report as ``form``; only that one is imported."""
-    if form == "json":
-        from jumar.loop.report.formats.json import render_json
+    """Return the function that renders a report as ``form``."""
+    from jumar.loop.report.formats import data, page
 
-        return render_json
-    if form == "csv":
-        from jumar.loop.report.formats.csv import render_csv
-
-        return render_csv
-    if form == "html":
-        from jumar.loop.report.formats.page import render_html
-
-        return render_html
-    if form == "junit":
-        from jumar.loop.report.formats.junit import render_junit
-
-        return render_junit
-    from jumar.loop.report.formats.page import render_markdown
-
-    return render_markdown
+    return {
+        "md": page.render_markdown,
+        "json": data.render_json,
+        "csv": data.render_csv,
+        "html": page.render_html,
+        "junit": data.render_junit,
+    }[form]

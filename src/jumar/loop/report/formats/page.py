@@ -24,7 +24,6 @@ from jumar.core.text import escape, percent, plural, points
 from jumar.core.version import __version__
 from jumar.loop.ranking.degradation import Cause
 from jumar.loop.report.advice import causes, recommendations
-from jumar.loop.report.artifacts import artifact_lines, artifacts_sentence
 from jumar.loop.report.certainty import (
     COMPARED_COLUMNS,
     FINALIST_COLUMNS,
@@ -35,6 +34,7 @@ from jumar.loop.report.certainty import (
     score_text,
 )
 from jumar.loop.report.checklist import checklist
+from jumar.loop.report.diff import artifact_lines, artifacts_sentence
 from jumar.loop.report.formats.plot import NARROW, WIDE, sparklines, trajectory_plot
 from jumar.loop.report.judged import DECIDED_COLUMNS, LEARNED_COLUMNS, decided_notes, decided_rows, learned_rows, take_over
 from jumar.loop.report.read import LoopReport
