@@ -12,11 +12,10 @@ from commands import call
 
 from jumar.app.config.budget import default_prices
 from jumar.judging.judges.spec import judge_price
-from jumar.loop.generators.priced import PricedGenerator
+from jumar.loop.generators.cumulative import PricedGenerator
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.model import GenerateOutcome, StepContext, Usage
-from jumar.model.budget.prices import Prices
-from jumar.model.budget.pricing import PriceRow, PriceTable
+from jumar.model.budget.pricing import PriceRow, Prices, PriceTable
 
 TABLE = PriceTable(version="t1", rows={"m": PriceRow(prices=Prices(input_per_million=2, output_per_million=10))})
 

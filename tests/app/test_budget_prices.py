@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from jumar.app.config.budget import BudgetConfig, default_prices, load_prices
 from jumar.errors import ConfigError
 from jumar.judging import Prices as JudgePrices
-from jumar.model.budget.prices import Prices
-from jumar.model.budget.pricing import PriceRow, PriceTable, price_usage
+from jumar.model.budget.pricing import PriceRow, Prices, PriceTable, price_usage
 from jumar.model.records import Usage
 
 

@@ -168,7 +168,7 @@ def test_migrate_says_what_is_missing():
 def test_a_missing_extra_is_named(migrated: Path, module: str, command: str):
     from importlib.util import find_spec
 
-    from jumar.judging.patterns.keywords import _extractor
+    from jumar.judging.patterns.phrases import _extractor
 
     _extractor.cache_clear()
     with mock.patch("jumar.core.extras.find_spec", lambda name: None if name == module else find_spec(name)):

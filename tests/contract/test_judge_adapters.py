@@ -24,9 +24,8 @@ from jumar.judging.asking.ledger import Prices
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, JudgeRejectedError
 from jumar.judging.items.item import Item
-from jumar.judging.judges._clients import Features
+from jumar.judging.judges._clients import Features, kind_of_status, retry_after_seconds
 from jumar.judging.judges.anthropic import AnthropicJudge
-from jumar.judging.judges.endpoint import kind_of_status, retry_after_seconds
 from jumar.judging.judges.openai import OpenAIJudge
 from jumar.judging.judges.spec import make_judge
 from jumar.judging.models import ExpensiveModeResult, Unscored

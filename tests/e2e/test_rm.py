@@ -16,9 +16,9 @@ from loops import calls, jumar, jumar_json, started_on_a_terminal, write_loop
 
 from jumar.app.removal import look_at, remove_loop
 from jumar.errors import NotFoundError
+from jumar.loop.store.integrity.misplaced import tidy_removed
 from jumar.loop.store.layout import list_loops
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.removal import tidy_removed
 
 
 def asked(place: Path, answer: bytes, *words: str) -> tuple[int, str]:

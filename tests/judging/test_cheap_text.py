@@ -7,9 +7,17 @@ import math
 import pytest
 
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item, Unscored, builtin_rubric
-from jumar.judging.cheap.text_form import score_length, score_repetition, score_sentences, score_structure
-from jumar.judging.cheap.text_substance import score_hedging, score_overlap, score_reasoning, score_specificity
-from jumar.judging.cheap.words import take_apart
+from jumar.judging.cheap.phrases import take_apart
+from jumar.judging.cheap.text_panel import (
+    score_hedging,
+    score_length,
+    score_overlap,
+    score_reasoning,
+    score_repetition,
+    score_sentences,
+    score_specificity,
+    score_structure,
+)
 from jumar.judging.rubric import TextRubric
 
 RUBRIC = TextRubric.model_validate(builtin_rubric("text").model_dump())

@@ -19,8 +19,8 @@ from jumar.judging.asking.parse import NoReading, parse_reply
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, JudgeInterruptedError
 from jumar.judging.items.item import Item
+from jumar.judging.judges._clients import scrub
 from jumar.judging.judges.command import CommandJudge
-from jumar.judging.judges.keys import scrub
 from jumar.judging.models import ExpensiveModeResult, Unscored
 from jumar.judging.rubric import JudgeRubric
 from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest

@@ -10,7 +10,7 @@ import pytest
 
 import jumar.judging
 from jumar.judging import asking as expensive
-from jumar.judging.judges.keys import known_keys, scrub
+from jumar.judging.judges._clients import known_keys, scrub
 
 HEAVY = {"anthropic", "httpx", "httpx2", "numpy", "openai", "scipy"}
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.loop.ranking import PATTERNS, detect_degradation, detect_diminishing_returns, likely_causes, running_best
-from jumar.loop.ranking.significance import Chance, Errors
+from jumar.loop.ranking.degradation import Chance, Errors
 from jumar.model import IterationView
 
 MANY = settings.default.max_examples * 5 if settings.default else 300

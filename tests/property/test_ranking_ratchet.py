@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.loop.ranking.choose import choose
-from jumar.loop.ranking.noise import Evidence, select
+from jumar.loop.ranking.noise import Evidence, select, student_quantile
 from jumar.loop.ranking.ratchet import equals_of_best, latest_best, select_kept
-from jumar.loop.ranking.student_t import student_quantile
 from jumar.model import IterationView, NoiseRules, Reading, ScoreReading, SelectionCriteria
 from jumar.model.records import NO_EFFECT, FailureKind, Repeats, Status, Verdict
 from jumar.model.selection import MODES

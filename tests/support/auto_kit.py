@@ -15,7 +15,7 @@ from jumar.judging.auto import fit_intervals
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.models import CheapModeResult
 from jumar.judging.patterns import PatternSet
-from jumar.judging.patterns.calibration import Curve, Scorecard
+from jumar.judging.patterns.models import Curve, Scorecard
 from jumar.judging.patterns.storage import serialised
 from jumar.learning.proof.split import split_items
 from jumar.learning.run.request import ProveRequest, remember

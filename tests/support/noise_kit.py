@@ -6,8 +6,7 @@ import math
 
 from jumar.loop.ranking.score import weighted_score
 from jumar.model import IterationView, Reading, ScoreReading, SelectionCriteria
-from jumar.model.readings import ReadingKind
-from jumar.model.records import Repeats
+from jumar.model.records import ReadingKind, Repeats
 
 HIGHEST = SelectionCriteria(mode="highest_quality", threshold=None)
 

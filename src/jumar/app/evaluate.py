@@ -26,13 +26,11 @@ from jumar.judging.items.chunks import Chunk
 from jumar.judging.items.records import ItemReader, SeenIds
 from jumar.judging.items.sources import read_chunks
 from jumar.judging.models import CheapModeResult, ComponentHealthStatus, Unscored
-from jumar.judging.patterns.calibration import Scorecard
-from jumar.judging.patterns.models import PatternSet
+from jumar.judging.patterns.models import PatternSet, Scorecard
 from jumar.judging.results.evaluation_files import EvaluationFiles, check_per_item, claimed, item_row
 from jumar.judging.results.evaluation_tally import CheapTally
 from jumar.judging.results.iteration_folder import refuse_learning
-from jumar.judging.rubric import StoryRubric, TextRubric
-from jumar.judging.rubric_files import load_rubric
+from jumar.judging.rubric import StoryRubric, TextRubric, load_rubric
 
 __all__ = [
     "FEW",

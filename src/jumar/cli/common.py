@@ -1,4 +1,4 @@
-"""What the commands share: options, finding a loop, and the two ways of answering (text or one JSON document)."""
+"""What the commands share: options and their numbers, finding a loop, and two ways of answering (text or one JSON document)."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_ROOT",
     "DEMO",
+    "DecimalRange",
     "colour_wanted",
     "command_for",
     "complete_loop",
@@ -414,3 +415,24 @@ def warned() -> Generator[None]:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
         yield
+
+
+class DecimalRange(click.FloatRange):
+    """A decimal number in a range, written without a unit. ``why`` is told of one that is outside of the range."""
+
+    def __init__(self, *limits: Any, why: str = "", **options: Any) -> None:
+        super().__init__(*limits, **options)
+        self._why = why
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number. Errors: :class:`click.BadParameter` for what is none, or outside of the range."""
+        try:
+            float(value)
+        except ValueError:
+            self.fail(f"'{value}' is not a number; write it without a unit, as in 2.5", param, ctx)
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            if self._why:
+                self.fail(f"{error.message.rstrip('.')}: {self._why}", param, ctx)
+            raise

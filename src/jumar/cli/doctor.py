@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from jumar.cli.common import colour_wanted, json_option, print_json, print_text, quiet_option, writable
-from jumar.cli.terminal.numbers import DecimalRange
+from jumar.cli.common import DecimalRange, colour_wanted, json_option, print_json, print_text, quiet_option, writable
 from jumar.core.text import escape_block
 
 __all__ = ["doctor_command"]

@@ -1,11 +1,12 @@
-"""The real clock. Tests and resumes pass their own."""
+"""The real clock, and the name of who signs a decision. Tests and resumes pass their own clock."""
 
 from __future__ import annotations
 
+import getpass
 import time
 from datetime import UTC, datetime
 
-__all__ = ["SystemClock"]
+__all__ = ["SystemClock", "current_user"]
 
 
 class SystemClock:
@@ -18,3 +19,11 @@ class SystemClock:
     def monotonic(self) -> float:
         """Return seconds since an arbitrary moment; never goes back."""
         return time.monotonic()
+
+
+def current_user() -> str:
+    """Return the login name of the person, or ``unknown`` where the system does not tell."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

@@ -1,4 +1,4 @@
-"""Text that reaches a person: control characters made visible, numbers shown rounded.
+"""Text that reaches a person: control characters made visible, numbers and scores shown rounded.
 
 Artifact names, generator output and reasons come from programs that nobody vetted; a terminal that gets them raw can be
 made to show something else. Every rendering goes through :func:`escape`.
@@ -29,11 +29,14 @@ __all__ = [
     "last_line",
     "named",
     "nearest",
+    "number",
     "once",
     "percent",
     "plural",
     "points",
     "short_dollars",
+    "shortened",
+    "signed",
     "without_escapes",
     "wrapped",
 ]
@@ -241,3 +244,20 @@ def check_id(name: str, what: str) -> str:
             f"'{escape(name)[:120]}' cannot be a {what}: use 1 to 100 of A-Z a-z 0-9 . _ -, not starting with a dot or dash"
         )
     return name
+
+
+def number(value: float | None) -> str:
+    """Return two decimals, a dash for what does not exist; never a minus before a zero."""
+    return "—" if value is None else f"{round(value, 2) + 0.0:.2f}"
+
+
+def signed(value: float | None) -> str:
+    """Return two decimals with their sign; a zero has a plus."""
+    return "—" if value is None else f"{round(value, 2) + 0.0:+.2f}"
+
+
+def shortened(text: str, most: int = 160) -> str:
+    """Return ``text`` in at most ``most`` characters, cut at a word, with an ellipsis where it was cut."""
+    if len(text) <= most:
+        return text
+    return text[: most - 1].rsplit(" ", 1)[0].rstrip(",;:") + "…"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from jumar.judging.asking.settings import JudgeSettings
     from jumar.judging.asking.summary import JudgeRejectedError
     from jumar.judging.cheap.evaluator import CheapModeEvaluator, evaluate_cheap
+    from jumar.judging.component_health import check_cheap_evaluator
     from jumar.judging.dual import DualEvaluation, evaluate_dual, judge_both
-    from jumar.judging.health import check_cheap_evaluator
     from jumar.judging.history import analyze_gap_increase, check_convergence, check_for_regression, detect_divergence, is_stable
     from jumar.judging.issues import PatternCoverage, pattern_coverage
     from jumar.judging.items.item import Item
@@ -98,7 +98,7 @@ _ELSEWHERE = {
     "Unscored": "models",
     "analyze_gap_increase": "history",
     "builtin_rubric": "rubric",
-    "check_cheap_evaluator": "health",
+    "check_cheap_evaluator": "component_health",
     "check_convergence": "history",
     "check_expensive_evaluator": "asking.health",
     "check_for_regression": "history",

@@ -18,9 +18,8 @@ from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, Result
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
 from jumar.judging.component_health import check_components
-from jumar.judging.gap import GapSummary, pair_results, summarise_gaps
+from jumar.judging.gap import GapSummary, MissedPatterns, pair_results, summarise_gaps
 from jumar.judging.items.item import Item
-from jumar.judging.missed import MissedPatterns
 from jumar.judging.models import (
     CheapModeResult,
     ComponentHealthStatus,

@@ -26,11 +26,10 @@ from jumar.judging.items.item import Item
 from jumar.judging.items.records import read_items
 from jumar.judging.judges.spec import make_judge
 from jumar.judging.results.evaluation_files import claimed
+from jumar.judging.results.iteration_folder import learned_from, proof_beside
 from jumar.judging.results.judged_files import check_outputs, row_of, write_iteration, write_rows
 from jumar.judging.results.judged_model import JudgedEvaluation, JudgedRequest
-from jumar.judging.results.learned_from import learned_from, proof_beside
-from jumar.judging.rubric import JudgeRubric
-from jumar.judging.rubric_files import kind_of_items, load_rubric
+from jumar.judging.rubric import JudgeRubric, kind_of_items, load_rubric
 from jumar.judging.tracking import require_statistics
 from jumar.model.judges import Judge
 

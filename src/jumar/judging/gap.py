@@ -1,4 +1,4 @@
-"""What lies between two judges of the same items: item by item, and what the expensive one saw that the cheap one did not."""
+"""What lies between two judges of the same items: item by item, and what the expensive one saw that no pattern fired for."""
 
 from __future__ import annotations
 
@@ -10,9 +10,20 @@ from typing import Any, Final
 
 from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, DualModeResult, ExpensiveModeResult, Unscored
+from jumar.judging.patterns.matcher import PatternMatcher
+from jumar.judging.patterns.models import PatternSet
 from jumar.judging.support import PhraseSupport, supported_phrases
 
-__all__ = ["GAP_TARGET", "QUALITY_TARGET", "GapSummary", "LargeGap", "explain_gap", "pair_results", "summarise_gaps"]
+__all__ = [
+    "GAP_TARGET",
+    "QUALITY_TARGET",
+    "GapSummary",
+    "LargeGap",
+    "MissedPatterns",
+    "explain_gap",
+    "pair_results",
+    "summarise_gaps",
+]
 
 GAP_TARGET: Final = 0.5
 """The mean absolute gap that the first design asks for, and the gap from which an item is looked at."""
@@ -194,3 +205,19 @@ def _says_something(run: Sequence[str]) -> bool:
 
 def _within(run: Sequence[str], longer: Sequence[str]) -> bool:
     return any(tuple(longer[at : at + len(run)]) == tuple(run) for at in range(len(longer) - len(run) + 1))
+
+
+class MissedPatterns:
+    """The good patterns of a set that can fire, ready to be held against a judge's words."""
+
+    def __init__(self, patterns: PatternSet) -> None:
+        good = [one for one in patterns.patterns if one.type == "good" and one.status in {"active", "provisional"}]
+        self._ids = [one.id for one in good]
+        self._matcher = PatternMatcher(good)
+
+    def of(self, strengths: Sequence[str], matched: Collection[str]) -> list[str]:
+        """Return the ids of those that match one of ``strengths`` and are not in ``matched``, in the order of the set."""
+        if not strengths:
+            return []
+        there = {self._ids[index] for strength in strengths for index in self._matcher.fired(strength)}
+        return [one for one in self._ids if one in there and one not in matched]

@@ -1,7 +1,7 @@
 """What is judged, and by what: the components of the cheap score with their weights, and what the expensive judge is asked.
 
-A rubric is a TOML file; ``story`` and ``text`` are built in. A score is only comparable with one of the same rubric: its
-``digest`` is on record with every evaluation.
+``--rubric`` names a built-in one, ``story`` or ``text``, or a TOML file. A score is only comparable with one of the same rubric:
+its ``digest`` is on record with every evaluation.
 """
 
 from __future__ import annotations
@@ -11,9 +11,14 @@ import hashlib
 import json
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from jumar.core.text import escape, nearest
+from jumar.core.toml import parse_model, read_toml
+from jumar.errors import ConfigError
 
 __all__ = [
     "BUILTIN",
@@ -23,6 +28,8 @@ __all__ = [
     "StoryRubric",
     "TextRubric",
     "builtin_rubric",
+    "kind_of_items",
+    "load_rubric",
     "rubric_class",
 ]
 
@@ -297,3 +304,28 @@ def builtin_rubric(name: Kind) -> StoryRubric | TextRubric:
     """Return the built-in rubric called ``name``."""
     source: dict[str, Any] = tomllib.loads(files("jumar.judging").joinpath(f"rubrics/{name}.toml").read_text(encoding="utf-8"))
     return rubric_class(source["kind"]).model_validate(source)
+
+
+def kind_of_items(rubric: StoryRubric | TextRubric | None) -> Literal["story"] | None:
+    """Return as what items are read for a rubric: as stories, or None, by what is in them."""
+    return "story" if rubric is not None and rubric.kind == "story" else None
+
+
+def load_rubric(spec: str | None) -> StoryRubric | TextRubric | None:
+    """Return the rubric that ``spec`` names; None for None, which takes ``story`` or ``text`` by the item.
+
+    ``story`` and ``text`` are the built-in ones; a file of such a name is ``./story``. Errors: :class:`jumar.errors.ConfigError`
+    that names file, line, key and range.
+    """
+    if spec is None:
+        return None
+    if spec == "story" or spec == "text":  # noqa: PLR1714 - so that the type checker sees the two
+        return builtin_rubric(spec)
+    path = Path(spec)
+    if "/" not in spec and not path.suffix and not path.exists():
+        near, known = nearest(spec, BUILTIN), ", ".join(BUILTIN)
+        raise ConfigError(f"--rubric {escape(spec)}: no rubric and no file of this name{near}; write {known} or FILE.toml")
+    if not path.exists():
+        raise ConfigError(f"--rubric {escape(spec)}: no such file; built in are {' and '.join(BUILTIN)}")
+    data, text = read_toml(path, "jumar evaluate --rubric story")
+    return parse_model(rubric_class(data.get("kind")), data, str(path), text)

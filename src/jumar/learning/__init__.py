@@ -10,7 +10,7 @@ from jumar.core.lazy import loader
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.judging.history import analyze_gap_increase, check_convergence, check_for_regression, detect_divergence, is_stable
-    from jumar.judging.patterns.keywords import extract_keywords
+    from jumar.judging.patterns.phrases import extract_keywords
     from jumar.learning.calls import evaluate_auto, learn, prove, verify_proof
     from jumar.learning.proposals.asking import Asked, ask_for_proposals
     from jumar.learning.proposals.candidates import learn_from_gap, propose
@@ -71,7 +71,7 @@ _ELSEWHERE = {
     "detect_divergence": "jumar.judging.history",
     "evaluate_auto": "calls",
     "execute_recovery": "recovery",
-    "extract_keywords": "jumar.judging.patterns.keywords",
+    "extract_keywords": "jumar.judging.patterns.phrases",
     "gap_items": "targets",
     "is_stable": "jumar.judging.history",
     "learn": "calls",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jumar.learning.proof.make import Verification
     from jumar.learning.run.prove import Proving
     from jumar.learning.run.request import LearnResult, Proposer
-    from jumar.model.budget.prices import Prices
+    from jumar.model.budget.pricing import Prices
 
 __all__ = ["AnyPath", "Asking", "asking_settings", "evaluate_auto", "learn", "named_fields", "prove", "verify_proof"]
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self, cast
 
-from jumar.core.clock import SystemClock
-from jumar.core.identity import current_user
+from jumar.core.clock import SystemClock, current_user
 from jumar.core.text import nearest
 from jumar.errors import ArtifactError, ConfigError, NotFoundError, ScoreError
 from jumar.loop.callers import calling_program
@@ -30,8 +29,7 @@ from jumar.loop.report.read import load_report
 from jumar.loop.report.rows import Summary, TrajectoryPoint, quality_trajectory, summary
 from jumar.loop.report.views import refresh_views
 from jumar.loop.store.config_in_force import artifact_rules
-from jumar.loop.store.current_selection import standing
-from jumar.loop.store.evidence import select_from
+from jumar.loop.store.current_selection import select_from, standing
 from jumar.loop.store.layout import check_loop_id, loops_directory
 from jumar.loop.store.legacy_import import is_foreign
 from jumar.loop.store.loop_store import LoopStore

@@ -6,11 +6,10 @@ from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart, Spend
 from jumar.model.budget.limits import Budget, Reservation
 from jumar.model.checks import CheckResult, SuiteCounts
 from jumar.model.decisions import Decision
-from jumar.model.evaluators import Evaluated, Evaluator
 from jumar.model.judgement import AutoDecisions, JudgedItem, Judgement, LearnedSoFar
+from jumar.model.judges import Evaluated, Evaluator
 from jumar.model.protocols import Clock, GenerateOutcome, Generator, Scorer, StepContext, Validator
-from jumar.model.readings import Reading
-from jumar.model.records import Analysis, ArtifactDetail, IterationRecord, IterationView, ScoreReading, Usage
+from jumar.model.records import Analysis, ArtifactDetail, IterationRecord, IterationView, Reading, ScoreReading, Usage
 from jumar.model.selection import (
     DEFAULT_CRITERIA,
     Degradation,

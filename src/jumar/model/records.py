@@ -1,4 +1,4 @@
-"""What is known of one iteration: frozen records, and how they stand on disk (``metrics.json``).
+"""What is known of one iteration: frozen records, and how they stand on disk (``metrics.json``, ``readings/``).
 
 Field names are those of seed 2's IterationRecord; ``None`` always means *unknown*, never zero.
 """
@@ -19,6 +19,7 @@ __all__ = [
     "FAILURES",
     "NOT_GENERATED",
     "NO_EFFECT",
+    "READING_KINDS",
     "STATUSES",
     "VERIFICATIONS",
     "Analysis",
@@ -26,6 +27,8 @@ __all__ = [
     "FailureKind",
     "IterationRecord",
     "IterationView",
+    "Reading",
+    "ReadingKind",
     "Repeats",
     "ScoreReading",
     "Status",
@@ -297,3 +300,30 @@ class IterationView:
     def counted(self) -> tuple[str, ...]:
         """The names of the checks whose tests were counted."""
         return tuple(verdict.name for verdict in self.verdicts if verdict.tests is not None)
+
+
+ReadingKind = Literal["rescore", "confirm", "holdout"]
+"""Of a finalist, before the choice; of the selected one, by the same scorers, after it; by the hold-out's scorers."""
+
+READING_KINDS: Final[tuple[str, ...]] = get_args(ReadingKind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading(FileRecord):
+    """One file of ``readings/``. ``score`` is 0–100, or None with ``status`` saying why; then it counts as made all the same.
+
+    Only a ``rescore`` takes part in the choice. ``attempt`` is the one that paid for it, None when nothing was run.
+    """
+
+    number: int
+    kind: ReadingKind
+    iteration: int
+    at: str
+    attempt: int | None
+    score: float | None
+    status: Status = "ok"
+    status_reason: str = ""
+    dimensions: Mapping[str, float] = field(default_factory=_empty)
+    readings: tuple[ScoreReading, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    seconds: float = 0.0

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
 from jumar.core.codec import Fields
@@ -26,7 +27,6 @@ from jumar.model.checks import CheckResult
 from jumar.model.pipeline import CaseStepContext
 from jumar.model.protocols import StepContext
 from jumar.model.records import STATUSES, VERIFICATIONS, IterationView
-from jumar.processes.case_context import case_context_from_json, case_context_to_json
 from jumar.processes.process import ProcessResult, run_command
 from jumar.processes.values import as_score, as_usage, as_verdict
 
@@ -34,6 +34,8 @@ __all__ = [
     "Answer",
     "Purpose",
     "ask",
+    "case_context_from_json",
+    "case_context_to_json",
     "check_reference",
     "context_from_json",
     "context_to_json",
@@ -41,6 +43,44 @@ __all__ = [
     "described",
     "main",
 ]
+
+
+def case_context_to_json(context: CaseStepContext) -> dict[str, Any]:
+    """Return what the child needs of ``context``: all but the environment, which it has."""
+    return {
+        "run_id": context.run_id,
+        "case_id": context.case_id,
+        "case_num": context.case_num,
+        "iteration": context.iteration,
+        "workdir": str(context.workdir.absolute()),
+        "inputs": {name: str(path.absolute()) for name, path in context.inputs.items()},
+        "outputs": {name: str(path.absolute()) for name, path in context.outputs.items()},
+        "usage_file": str(context.usage_file.absolute()),
+        "log": str(context.log.absolute()),
+        "nonce": context.nonce,
+    }
+
+
+def case_context_from_json(fields: Fields) -> CaseStepContext:
+    """Rebuild the context in the child; its environment is the process's own."""
+    return CaseStepContext(
+        run_id=fields.text("run_id"),
+        case_id=fields.text("case_id"),
+        case_num=fields.integer("case_num"),
+        iteration=fields.integer("iteration"),
+        workdir=Path(fields.text("workdir")),
+        inputs=_paths(fields.section("inputs")),
+        outputs=_paths(fields.section("outputs")),
+        usage_file=Path(fields.text("usage_file")),
+        log=Path(fields.text("log")),
+        environment=dict(os.environ),
+        nonce=fields.text("nonce"),
+    )
+
+
+def _paths(fields: Fields) -> Mapping[str, Path]:
+    return MappingProxyType({name: Path(fields.text(name)) for name in fields.data})
+
 
 Purpose = Literal["generate", "validate", "score", "step"]
 _REFERENCE: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")

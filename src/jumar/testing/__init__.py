@@ -5,9 +5,8 @@ Imported by nobody inside jumar.
 
 from __future__ import annotations
 
-from jumar.testing.clock import ManualClock
 from jumar.testing.conformance import check_generator, check_scorer, check_validator, make_context
-from jumar.testing.parts import PassingValidator, ReadingScorer, ScriptedGenerator
+from jumar.testing.parts import ManualClock, PassingValidator, ReadingScorer, ScriptedGenerator
 
 __all__ = [
     "ManualClock",

@@ -17,8 +17,7 @@ from jumar.judging.patterns import PatternMatcher, PatternSet, PatternV2, extrac
 from jumar.judging.patterns.coverage import NaiveCount, measure_coverage
 from jumar.judging.patterns.duplicates import same_firing, same_wording
 from jumar.judging.patterns.english import bits, compound, forms
-from jumar.judging.patterns.keywords import domain_terms
-from jumar.judging.patterns.phrases import derive_phrases
+from jumar.judging.patterns.phrases import derive_phrases, domain_terms
 
 
 def v1(description: str, **fields: Any) -> dict[str, Any]:

@@ -9,8 +9,7 @@ import pytest
 from loops import jumar, write_loop
 
 from jumar.loop.engine.engine import Loop
-from jumar.loop.events.events import AttemptStarted, Event, IterationRecorded, LoopStarted, Notice
-from jumar.loop.events.listeners import Hook, Listeners
+from jumar.loop.events.events import AttemptStarted, Event, Hook, IterationRecorded, Listeners, LoopStarted, Notice
 from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.layout import prepare_root

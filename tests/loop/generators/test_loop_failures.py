@@ -8,7 +8,7 @@ from jumar.loop.generators.failures import blocked_by_exit, last_words, next_wai
 from jumar.loop.seeding import step_seed
 from jumar.model import IterationView, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
-from jumar.model.budget.failures import count_failures
+from jumar.model.budget.ledger import count_failures
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from noise_kit import HIGHEST, NOISY, later, view
 from jumar.loop.ranking.confirmed import certainty, next_reading
 from jumar.loop.ranking.noise import Evidence, select
 from jumar.model import IterationView, NoiseRules, Reading
-from jumar.model.readings import ReadingKind
+from jumar.model.records import ReadingKind
 from jumar.model.selection import SelectionCriteria
 
 

@@ -9,9 +9,20 @@ from noise_kit import HIGHEST, NOISY, later, view
 
 from jumar.errors import NothingEvaluatedError
 from jumar.loop.ranking.choose import choose, peers
-from jumar.loop.ranking.noise import Evidence, finalists, finals, loop_noise, measure, merged, ranked, select
+from jumar.loop.ranking.noise import (
+    MOST_DEGREES,
+    Evidence,
+    finalists,
+    finals,
+    loop_noise,
+    measure,
+    merged,
+    ranked,
+    select,
+    student_cdf,
+    student_quantile,
+)
 from jumar.loop.ranking.rescored import seen
-from jumar.loop.ranking.student_t import MOST_DEGREES, student_cdf, student_quantile
 from jumar.model import IterationView, NoiseRules, ScoreReading, SelectionCriteria
 from jumar.model.records import Repeats
 

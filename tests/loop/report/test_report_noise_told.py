@@ -12,8 +12,7 @@ from jumar.loop.report.formats.data import render_junit, report_document
 from jumar.loop.report.formats.page import render_html, render_markdown
 from jumar.loop.report.read import LoopReport, build_report
 from jumar.model import IterationRecord, SelectionCriteria
-from jumar.model.readings import Reading
-from jumar.model.records import ScoreReading
+from jumar.model.records import Reading, ScoreReading
 
 AT = "2026-01-01T00:00:00+00:00"
 

@@ -15,8 +15,7 @@ from jumar.core.text import escape
 from jumar.core.toml import parse_model, read_toml
 from jumar.errors import ConfigError
 from jumar.model.budget.limits import Budget, OnUnknownCost
-from jumar.model.budget.prices import Prices
-from jumar.model.budget.pricing import PriceRow, PriceTable
+from jumar.model.budget.pricing import PriceRow, Prices, PriceTable
 
 __all__ = [
     "BudgetConfig",

@@ -1,13 +1,10 @@
-"""Finding and reading `jumar.toml` and `cases.toml`, and loading the functions that they name."""
+"""Finding and reading `jumar.toml` and `cases.toml`."""
 
 from __future__ import annotations
 
-import importlib
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jumar.core.text import escape
 from jumar.core.toml import parse_model, read_toml
 from jumar.errors import ConfigError
 
@@ -19,7 +16,6 @@ __all__ = [
     "find_config",
     "load_cases_config",
     "load_config",
-    "load_function",
     "parse_config",
 ]
 
@@ -57,24 +53,3 @@ def load_cases_config(path: Path) -> CasesConfig:
     if "generator" in data and "cases" not in data:
         raise ConfigError(f"{path}: this configures a loop, not cases: `jumar run {path}`")
     return parse_model(CasesConfig, data, str(path), text)
-
-
-def load_function(reference: str, base: Path, *, key: str, takes: str) -> Any:
-    """Return the function ``module:function``, which is looked for in ``base``, the configuration's directory, first.
-
-    ``key`` is what the configuration calls it, ``takes`` completes "it takes". Errors: :class:`ConfigError` when the module
-    cannot be imported, has no such name, or what it has is no function.
-    """
-    module, _, name = reference.partition(":")
-    directory = str(base.resolve())
-    sys.path.insert(0, directory)
-    try:
-        found: Any = getattr(importlib.import_module(module), name)
-    except Exception as error:
-        why = escape(f"{type(error).__name__}: {error}")
-        raise ConfigError(f"{key} '{escape(reference)}' cannot be loaded: {why}") from error
-    finally:
-        sys.path.remove(directory)
-    if not callable(found):
-        raise ConfigError(f"{key} '{escape(reference)}' is no function: it takes {takes}")
-    return found

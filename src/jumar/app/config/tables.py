@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from jumar.app.config.load import load_function
 from jumar.core.redaction import NOTHING, Redactor, environment_secrets, install, unfit
+from jumar.core.text import escape
 from jumar.errors import ConfigError
+from jumar.loop.events.events import Hook as EventHook
 from jumar.loop.events.events import Listener
-from jumar.loop.events.listeners import Hook as EventHook
 from jumar.loop.hooks import Hook
 from jumar.loop.settings import Retries
 from jumar.model.selection import NoiseRules
@@ -35,6 +37,7 @@ __all__ = [
     "check_protect",
     "install_recorded",
     "install_redaction",
+    "load_function",
     "load_listeners",
     "option_of",
     "redactor_of",
@@ -232,4 +235,25 @@ def load_listeners(hooks: HooksConfig, telemetry: TelemetryConfig, base: Path) -
         found.append(
             OpenTelemetryListener(tracers, loggers, agent=telemetry.agent, provider=telemetry.provider, content=telemetry.content)
         )
+    return found
+
+
+def load_function(reference: str, base: Path, *, key: str, takes: str) -> Any:
+    """Return the function ``module:function``, which is looked for in ``base``, the configuration's directory, first.
+
+    ``key`` is what the configuration calls it, ``takes`` completes "it takes". Errors: :class:`ConfigError` when the module
+    cannot be imported, has no such name, or what it has is no function.
+    """
+    module, _, name = reference.partition(":")
+    directory = str(base.resolve())
+    sys.path.insert(0, directory)
+    try:
+        found: Any = getattr(importlib.import_module(module), name)
+    except Exception as error:
+        why = escape(f"{type(error).__name__}: {error}")
+        raise ConfigError(f"{key} '{escape(reference)}' cannot be loaded: {why}") from error
+    finally:
+        sys.path.remove(directory)
+    if not callable(found):
+        raise ConfigError(f"{key} '{escape(reference)}' is no function: it takes {takes}")
     return found

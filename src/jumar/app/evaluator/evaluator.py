@@ -23,8 +23,7 @@ from jumar.core.text import escape, json_rows
 from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, JumarError, UsageError
 from jumar.loop.scorers import JudgeScorer, SharedEvaluation
 from jumar.model.budget.pricing import PriceTable
-from jumar.model.evaluators import Evaluated
-from jumar.model.judges import Judge
+from jumar.model.judges import Evaluated, Judge
 from jumar.model.protocols import StepContext
 from jumar.processes.functions import describe_exception, described
 
@@ -199,7 +198,7 @@ class LoopEvaluator:
             raise ItemError(str(error)) from error
 
     def evaluate(self, context: StepContext) -> Evaluated:
-        """Judge the items; see :class:`jumar.model.evaluators.Evaluator`."""
+        """Judge the items; see :class:`jumar.model.judges.Evaluator`."""
         began = time.monotonic()
         found = self._evaluated(context)
         forged, self._forged[:] = tuple(self._forged), ()
@@ -207,7 +206,7 @@ class LoopEvaluator:
 
     def _items(self, context: StepContext) -> list[Item] | None:
         from jumar.app.evaluator.items import collect_items
-        from jumar.judging.rubric_files import kind_of_items
+        from jumar.judging.rubric import kind_of_items
 
         kind = kind_of_items(self._rubric)
         options = self._options
@@ -389,7 +388,7 @@ class LoopEvaluator:
 
 
 def _rubric(spec: str | None, base: Path, where: str) -> StoryRubric | TextRubric | None:
-    from jumar.judging.rubric_files import load_rubric
+    from jumar.judging.rubric import load_rubric
 
     if spec is None or spec in _BUILTIN:
         return load_rubric(spec)

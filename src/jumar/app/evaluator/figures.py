@@ -14,19 +14,18 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any, Final
 
-from jumar.core.text import plural
+from jumar.core.text import plural, shortened
 from jumar.judging.asking.health import check_expensive_evaluator
 from jumar.judging.asking.settings import MAX_UNSCORED
 from jumar.judging.asking.summary import Evaluation
+from jumar.judging.component_health import check_cheap_evaluator
 from jumar.judging.dual import CheapResult, DualEvaluation
 from jumar.judging.gap import GAP_TARGET, QUALITY_TARGET
-from jumar.judging.health import check_cheap_evaluator
 from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult, Unscored
-from jumar.judging.report.numbers import shortened
 from jumar.judging.results.auto_model import AutoEvaluation
-from jumar.model.evaluators import Evaluated
 from jumar.model.judgement import AutoDecisions, EvaluatorMode, JudgedItem, Judgement
+from jumar.model.judges import Evaluated
 
 __all__ = ["Findings", "summarise", "unreliable"]
 

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from jumar.app.config.budget import load_prices
 from jumar.app.config.config import JumarConfig, MemoryConfig, ScorerConfig, ValidatorConfig
-from jumar.app.config.load import load_function
+from jumar.app.config.tables import load_function
 from jumar.app.evaluator.evaluator import Evaluators, Place
 from jumar.errors import ConfigError
 from jumar.loop.checks.validators import CommandValidator, PythonValidator
-from jumar.loop.generators.cumulative import CumulativeGenerator
+from jumar.loop.generators.cumulative import CumulativeGenerator, PricedGenerator
 from jumar.loop.generators.generators import CommandGenerator, PythonGenerator
 from jumar.loop.generators.memory import Memory, Note
-from jumar.loop.generators.priced import PricedGenerator
 from jumar.loop.hooks import Hooks
 from jumar.loop.scorers import JudgeScorer, RepeatedScorer, ScorerRuntime, build_scorer
 from jumar.loop.settings import LoopParts

@@ -18,9 +18,8 @@ from jumar.app.run.naming import LoopChoice, choose_loop
 from jumar.app.run.parts import build_parts, evaluator_warnings, sandbox_of
 from jumar.app.run.preflight import earlier_passes, fitting_rules, own_files, refuse_generator
 from jumar.app.run.request import RunRequest
-from jumar.core.clock import SystemClock
+from jumar.core.clock import SystemClock, current_user
 from jumar.core.codec import flat
-from jumar.core.identity import current_user
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape
 from jumar.errors import ConfigError, ForgedError, UsageError
@@ -33,11 +32,11 @@ from jumar.loop.settings import LoopSettings, achievable
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.tree_size import TreeSize
 from jumar.loop.store.config_in_force import MADE_UP, artifact_rules, config_now
+from jumar.loop.store.integrity.misplaced import tidy_removed
 from jumar.loop.store.integrity.quarantine import set_aside
 from jumar.loop.store.layout import LoopPaths, check_loop_id, loops_directory, prepare_root
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.removal import tidy_removed
 from jumar.loop.store.tree_lock import refuse_busy_tree
 from jumar.loop.workspace.set_aside import complete
 from jumar.loop.workspace.workspace import remove_trees

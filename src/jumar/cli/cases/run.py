@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from jumar.cases.records import CarriedFrom, CaseEnded, CaseEvent, CaseIteration, CaseNotice, CaseStarted, IterationMade
-from jumar.cli.common import json_option, print_json, quiet_option, room, writable
+from jumar.cli.common import DecimalRange, json_option, print_json, quiet_option, room, writable
 from jumar.cli.loop.run import signals_handled
-from jumar.cli.terminal.numbers import DecimalRange
 from jumar.core.text import escape, escape_block, plural, wrapped
 from jumar.errors import ConfigError
 

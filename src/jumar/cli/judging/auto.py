@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from jumar.cli.common import print_json, print_line, print_text, shown_path, warned
+from jumar.cli.common import DecimalRange, print_json, print_line, print_text, shown_path, warned
 from jumar.cli.judging.judged import judge_progress, judged_request, recalled
-from jumar.cli.terminal.numbers import DecimalRange
 from jumar.core.text import plural
 from jumar.errors import ConfigError, NothingEvaluatedError, UsageError
 
@@ -80,7 +79,7 @@ def refuse_auto_options(options: Mapping[str, Any]) -> None:
 def run_auto(items: Path, fields: Mapping[str, str], options: Mapping[str, Any], *, as_json: bool, quiet: bool) -> int:
     """Evaluate in mode ``auto``, print what came of it, and return the exit code."""
     request = _request(items, fields, options)
-    from jumar.judging.results.learned_from import learned_from_words
+    from jumar.judging.results.iteration_folder import learned_from_words
     from jumar.learning.run.auto import evaluate_auto
 
     with warned(), judge_progress(shown=not (as_json or quiet)) as hear:

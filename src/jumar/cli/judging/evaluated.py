@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from jumar.app.evaluate import FEW, CheapEvaluation
 from jumar.cli.common import print_line, print_text, shown_path
-from jumar.cli.judging.scores import print_scores, score_text
 from jumar.cli.terminal.tabular import Column, Row, print_table
-from jumar.core.text import escape, plural, short_dollars
+from jumar.core.text import cut, escape, number, plural, short_dollars, signed
 from jumar.judging.asking.health import check_expensive_evaluator
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult
 from jumar.judging.report.dashboard import render_dashboard
@@ -20,6 +20,13 @@ from jumar.judging.results.judged_model import JudgedEvaluation
 __all__ = ["show_cheap", "show_judged"]
 
 _SHOWN: Final = 10  # patterns of a scorecard
+_TEXT: Final = 60  # columns of an item's text that tell people which one it is
+
+
+def _print_items(names: Sequence[str], rows: Iterable[tuple[str, Sequence[str], str]]) -> None:
+    """Print a table of items: id, a cell for each of ``names``, and the beginning of its text."""
+    columns = [Column(name="item"), *(Column(name=name, right=True) for name in names), Column(name="text", fold=True)]
+    print_table(columns, [Row(cells=(name, *cells, escape(cut(" ".join(text.split()), _TEXT)))) for name, cells, text in rows])
 
 
 def show_cheap(found: CheapEvaluation, per_item: Path | None) -> None:
@@ -29,7 +36,7 @@ def show_cheap(found: CheapEvaluation, per_item: Path | None) -> None:
     mean = "—" if tally.mean is None else f"{tally.mean:.2f}"
     spread = f" · standard deviation {tally.variance**0.5:.2f}" if tally.scored > 1 else ""
     if found.few:
-        print_scores(("cheap",), ((one.id, (score_text(one.score),), one.text) for one in found.few))
+        _print_items(("cheap",), ((one.id, (number(one.score),), one.text) for one in found.few))
     print_line("cheap", f"{mean} · {plural(tally.scored, 'item')} scored{f', {left:,} not' if left else ''}{spread}")
     columns = (Column(name=""), Column(name="items", right=True), Column(name="share", right=True), Column(name=""))
 
@@ -90,7 +97,7 @@ def _print_points(found: CheapEvaluation) -> None:
 def show_judged(found: JudgedEvaluation) -> None:
     """Print what the expensive judge said, in dual mode both."""
     if len(found.items) <= FEW:
-        _print_scores(found)
+        __print_items(found)
     if found.dual is not None:
         _print_dual(found)
     else:
@@ -102,19 +109,19 @@ def show_judged(found: JudgedEvaluation) -> None:
         _print_state(found)
 
 
-def _print_scores(found: JudgedEvaluation) -> None:
+def __print_items(found: JudgedEvaluation) -> None:
     """Print every item with what each judge gave it; in dual mode the difference beside them."""
     judged = {one.story_id: one.gestalt for one in found.expensive.results if isinstance(one, ExpensiveModeResult)}
     if found.dual is None:
-        print_scores(("judge",), ((item.id, (score_text(judged.get(item.id)),), item.text) for item in found.items))
+        _print_items(("judge",), ((item.id, (number(judged.get(item.id)),), item.text) for item in found.items))
         return
     cheap = {one.story_id: one.gestalt for one in found.dual.cheap if isinstance(one, CheapModeResult)}
     rows: list[tuple[str, tuple[str, ...], str]] = []
     for item in found.items:
         one, other = judged.get(item.id), cheap.get(item.id)
         gap = None if one is None or other is None else one - other
-        rows.append((item.id, (score_text(one), score_text(other), score_text(gap, sign=True)), item.text))
-    print_scores(("judge", "cheap", "gap"), rows)
+        rows.append((item.id, (number(one), number(other), signed(gap)), item.text))
+    _print_items(("judge", "cheap", "gap"), rows)
 
 
 def _print_expensive(found: JudgedEvaluation) -> None:
@@ -125,7 +132,7 @@ def _print_expensive(found: JudgedEvaluation) -> None:
     lost = f" ({expensive.lost_calls:,} lost)" if expensive.lost_calls else ""
     asked = f"{plural(expensive.calls, 'call')}{lost}, {expensive.cached:,} cached"
     scored = f"{plural(expensive.scored, 'item')} scored{left}"
-    print_line("judge", f"{score_text(expensive.gestalt_avg)} · {scored} · {asked} · {cost}")
+    print_line("judge", f"{number(expensive.gestalt_avg)} · {scored} · {asked} · {cost}")
 
 
 def _print_state(found: JudgedEvaluation) -> None:
@@ -139,6 +146,6 @@ def _print_state(found: JudgedEvaluation) -> None:
 
 def _print_dual(found: JudgedEvaluation) -> None:
     assert found.dual is not None  # noqa: S101 - the caller looked
-    number = 1 if found.directory is None else int(found.directory.name.rpartition("_")[2])
-    view = dual_view(number, found.dual, found.history)
+    iteration = 1 if found.directory is None else int(found.directory.name.rpartition("_")[2])
+    view = dual_view(iteration, found.dual, found.history)
     print_text(render_dashboard(view).rstrip("\n"))

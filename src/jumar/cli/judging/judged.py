@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from jumar.cli.common import print_json, print_line, print_text, shown_path, warned
-from jumar.cli.terminal.numbers import DecimalRange
+from jumar.cli.common import DecimalRange, print_json, print_line, print_text, shown_path, warned
 from jumar.errors import NothingEvaluatedError
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def run_judged(
 ) -> int:
     """Evaluate in expensive or dual mode, print what came of it, and return the exit code."""
     from jumar.judging.expensive import evaluate_judged
-    from jumar.judging.results.learned_from import learned_from_words
+    from jumar.judging.results.iteration_folder import learned_from_words
 
     request = judged_request(items, mode, fields, options)
     with warned(), judge_progress(shown=not (as_json or quiet)) as hear:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from jumar.cli.terminal.progress import waiting_text, whole_seconds
 from jumar.cli.terminal.screen import LinesDisplay, SilentDisplay, aligned, is_live
 from jumar.core.rendering.figures import dollars
-from jumar.core.text import cut, escape, plural
-from jumar.judging.report.numbers import number
+from jumar.core.text import cut, escape, number, plural
 from jumar.learning.report.decisions import recovery_words, rollback_words
 from jumar.learning.report.view import Progress
 from jumar.loop.events.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting

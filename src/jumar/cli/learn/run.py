@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jumar.cli.common import json_option, print_json, quiet_option, warned
+from jumar.cli.common import DecimalRange, json_option, print_json, quiet_option, warned
 from jumar.cli.judging.judged import judge_options
 from jumar.cli.loop.run import signals_handled
-from jumar.cli.terminal.numbers import DecimalRange
 from jumar.errors import ConfigError
 from jumar.processes.control import StopSwitch
 

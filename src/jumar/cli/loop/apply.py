@@ -153,7 +153,7 @@ def _decided(store: LoopStore, *, by: str, at: str) -> tuple[int, str]:
     """Return the iteration that stands and why; record the selection first when nobody decided yet. The lock is held."""
     from jumar.loop.decisions.select import record_selection
     from jumar.loop.store.config_in_force import config_now, criteria_of
-    from jumar.loop.store.evidence import select_from
+    from jumar.loop.store.current_selection import select_from
 
     iteration, decision = _standing(store)
     if decision is None:
@@ -164,8 +164,7 @@ def _decided(store: LoopStore, *, by: str, at: str) -> tuple[int, str]:
 @contextlib.contextmanager
 def _changing(store: LoopStore, workdir: Path) -> Generator[tuple[str, str]]:
     """Hold both locks, give who and when, and bring the views up to date at the end."""
-    from jumar.core.clock import SystemClock
-    from jumar.core.identity import current_user
+    from jumar.core.clock import SystemClock, current_user
     from jumar.loop.report.views import refresh_views
     from jumar.loop.store.tree_lock import locked_tree
 

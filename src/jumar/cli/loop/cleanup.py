@@ -41,8 +41,7 @@ def cleanup_command(
 
     Always kept besides: the selected one, the best before a degradation, the last, the start, and what an undo needs.
     """
-    from jumar.core.clock import SystemClock
-    from jumar.core.identity import current_user
+    from jumar.core.clock import SystemClock, current_user
     from jumar.loop.callers import refuse_program
     from jumar.loop.decisions.cleanup import CleanupResult, cleanup, plan_cleanup
     from jumar.loop.report.views import refresh_views

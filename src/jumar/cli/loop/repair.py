@@ -67,8 +67,7 @@ def repair_command(loop: str | None, root: Path, *, yes: bool, believe: bool, as
         raise
     except StoreDamagedError as error:
         return _whole_loop(directory, error, yes=yes, as_json=as_json, quiet=quiet)
-    from jumar.core.clock import SystemClock
-    from jumar.core.identity import current_user
+    from jumar.core.clock import SystemClock, current_user
     from jumar.loop.store.integrity.repair import plan_repair, repair
     from jumar.loop.store.integrity.verify import verify
 

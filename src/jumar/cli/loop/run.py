@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jumar.app.doctor.agents import AGENTS
-from jumar.cli.common import json_option, print_error, print_json, print_line, print_text, quiet_option
+from jumar.cli.common import DecimalRange, json_option, print_error, print_json, print_line, print_text, quiet_option
 from jumar.cli.terminal.display import choose_display
 from jumar.cli.terminal.ending import ending_of_run, way_to_resume
-from jumar.cli.terminal.numbers import DecimalRange
 from jumar.cli.terminal.rows import agent_name
 from jumar.loop.engine.outcome import LoopOutcome
 from jumar.processes.control import StopSwitch

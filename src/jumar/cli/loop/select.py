@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from jumar.cli.common import (
+    DecimalRange,
     command_for,
     held_words,
     json_option,
@@ -21,7 +22,6 @@ from jumar.cli.common import (
     root_option,
     shown_path,
 )
-from jumar.cli.terminal.numbers import DecimalRange
 from jumar.core.rendering.figures import in_points, point_text
 from jumar.core.text import escape, points
 from jumar.errors import UsageError
@@ -74,7 +74,7 @@ def select_command(
     The working directory is never touched; `jumar apply` does that.
     """
     from jumar.loop.store.config_in_force import config_now, criteria_of
-    from jumar.loop.store.evidence import select_from
+    from jumar.loop.store.current_selection import select_from
 
     if reason is not None and use is None:
         raise UsageError("--reason belongs to --use best|final|N")
@@ -150,8 +150,7 @@ def _apart(margin: float) -> str:
 
 
 def _override(store: LoopStore, use: str, reason: str, criteria: SelectionCriteria) -> Decision:
-    from jumar.core.clock import SystemClock
-    from jumar.core.identity import current_user
+    from jumar.core.clock import SystemClock, current_user
     from jumar.loop.callers import calling_program, running_program
     from jumar.loop.decisions.override import override, parse_use
     from jumar.loop.report.views import refresh_views
@@ -189,7 +188,7 @@ def _show_override(store: LoopStore, decision: Decision, criteria: SelectionCrit
 def _result_of(store: LoopStore, decision: Decision, criteria: SelectionCriteria) -> SelectionResult:
     """Return the person's choice in the fields of a selection: whether it meets the rules, how far it is from the next best."""
     from jumar.loop.ranking.choose import choose, ordered
-    from jumar.loop.store.evidence import select_from
+    from jumar.loop.store.current_selection import select_from
 
     views = store.views()
     own = next(view for view in views if view.number == decision.best_iteration)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jumar.cli.common import (
+    DecimalRange,
     colour_wanted,
     find_loop,
     json_option,
@@ -22,7 +23,6 @@ from jumar.cli.common import (
     root_option,
     says_everything,
 )
-from jumar.cli.terminal.numbers import DecimalRange
 from jumar.cli.terminal.screen import is_live
 from jumar.core.text import escape_block
 

@@ -16,7 +16,7 @@ from jumar.judging.asking.cache import ReplyCache
 from jumar.judging.asking.ledger import Ledger
 from jumar.judging.asking.parse import NoReading, parse_reply, well_formed
 from jumar.judging.asking.settings import JudgeSettings
-from jumar.judging.judges.keys import scrub
+from jumar.judging.judges._clients import scrub
 from jumar.model.judges import FailureKind, Judge, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 

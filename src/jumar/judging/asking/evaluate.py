@@ -39,10 +39,10 @@ from jumar.judging.asking.reading import Answers, Reader, result_of
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import NOT_THE_JUDGES, Evaluation, JudgeInterruptedError, JudgeRejectedError, Result, Tally
 from jumar.judging.items.item import Item
-from jumar.judging.judges.keys import known_keys
+from jumar.judging.judges._clients import known_keys
 from jumar.judging.models import Story, Unscored
 from jumar.judging.rubric import JudgeRubric, Rubric
-from jumar.model.budget.prices import Prices
+from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge
 
 __all__ = ["PROBED", "JudgeRun", "evaluate_expensive", "judge_items", "readings_for"]

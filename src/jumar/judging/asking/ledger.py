@@ -17,7 +17,7 @@ from jumar.judging.asking.call_log import CallLog
 from jumar.model.attempts import Spend
 from jumar.model.budget.gate import Go, Stop, may_begin
 from jumar.model.budget.limits import Budget, Reservation
-from jumar.model.budget.prices import Prices
+from jumar.model.budget.pricing import Prices
 from jumar.model.judges import FailureKind
 from jumar.model.records import Usage
 

@@ -9,13 +9,11 @@ from jumar.core.lazy import loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from jumar.judging.auto.auditing import is_audited
     from jumar.judging.auto.average import CorrectedAverage, corrected_average
     from jumar.judging.auto.conformal import LEVELS, ConformalIntervals, fit_intervals, intervals_of
     from jumar.judging.auto.decided import AutoOutcome, Decided, outcome
-    from jumar.judging.auto.escalation import AutoRules, Planned, plan
-    from jumar.judging.auto.promise import Guarantee, guarantee, guarantee_by_group
-    from jumar.judging.auto.trust import SealedCheck, distrust, sealed_check
+    from jumar.judging.auto.escalation import AutoRules, Planned, is_audited, plan
+    from jumar.judging.auto.promise import Guarantee, SealedCheck, distrust, guarantee, guarantee_by_group, sealed_check
 
 __all__ = [
     "LEVELS",
@@ -48,17 +46,17 @@ _ELSEWHERE = {
     "Decided": "decided",
     "Guarantee": "promise",
     "Planned": "escalation",
-    "SealedCheck": "trust",
+    "SealedCheck": "promise",
     "corrected_average": "average",
-    "distrust": "trust",
+    "distrust": "promise",
     "fit_intervals": "conformal",
     "guarantee": "promise",
     "guarantee_by_group": "promise",
     "intervals_of": "conformal",
-    "is_audited": "auditing",
+    "is_audited": "escalation",
     "outcome": "decided",
     "plan": "escalation",
-    "sealed_check": "trust",
+    "sealed_check": "promise",
 }
 """Where a name is defined, below this package."""
 

@@ -1,16 +1,31 @@
-"""Who decides about an item: the cheap judge where its whole interval is on one side of the line, else the expensive one."""
+"""Who decides about an item: the cheap judge where its whole interval is on one side of the line, else the expensive one.
+
+A random share of the cheap judge's decisions is audited: the same items whenever the same ones are evaluated with the same seed.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from jumar.errors import ConfigError
-from jumar.judging.auto.auditing import is_audited
 from jumar.judging.auto.conformal import LEVELS, ConformalIntervals
 
-__all__ = ["AutoRules", "Planned", "Why", "plan", "side_of"]
+__all__ = ["AutoRules", "Planned", "Why", "is_audited", "plan", "side_of"]
+
+_WHOLE: Final = float(2**64)
+
+
+def is_audited(item_id: str, *, share: float, seed: int) -> bool:
+    """Return whether an item is among the ``share`` (0 to 1) that is audited.
+
+    Each item is drawn by itself, by a hash of seed and id: neither their order nor the others matter.
+    """
+    digest = hashlib.sha256(f"{seed}\0{item_id}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") / _WHOLE < share
+
 
 Why = Literal["certain", "uncertain", "abstained", "not_trusted", "audited", "audits_failed"]
 Side = Literal["above", "below"]

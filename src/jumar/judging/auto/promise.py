@@ -1,16 +1,20 @@
-"""What is promised about decisions that nobody checked, and what those say about it that somebody did."""
+"""What is promised about decisions that nobody checked, by audited ones and by the held-out items of a proof."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import import_module
 from typing import Any, Final
 
 from jumar.core.record import Record
+from jumar.judging.auto.conformal import ConformalIntervals
+from jumar.judging.auto.escalation import AutoRules, plan, side_of
+from jumar.judging.proofs import Proof, stale_reasons
 
-__all__ = ["LEVEL", "Guarantee", "guarantee", "guarantee_by_group"]
+__all__ = ["LEVEL", "Guarantee", "SealedCheck", "distrust", "guarantee", "guarantee_by_group", "sealed_check"]
 
 LEVEL: Final = 0.95
 
@@ -96,3 +100,66 @@ def _lower(wrong: float, audited: float, level: float) -> float:
 def _upper(wrong: float, audited: float, level: float) -> float:
     beta: Any = import_module("scipy.stats").beta
     return float(beta.ppf(level, wrong + 1, audited - wrong)) if wrong < audited else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedCheck:
+    """What the rules would have done with the held-out items: how many they escalate, and how the others are decided."""
+
+    items: int
+    escalated: int
+    decisions: Guarantee
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        found = self.decisions
+        return {
+            "items": self.items,
+            "escalated": self.escalated,
+            "wrong": found.wrong,
+            "share": found.share,
+            "lower": found.lower,
+            "upper": found.upper,
+        }
+
+
+def sealed_check(proof: Proof, intervals: ConformalIntervals, rules: AutoRules) -> SealedCheck:
+    """Return what ``rules`` would have done with the held-out items. The intervals must not have been made of them."""
+    planned = plan(((row.id, row.cheap) for row in proof.rows), intervals, rules)
+    pairs = [(one, row) for one, row in zip(planned, proof.rows, strict=True) if not one.escalated]
+    wrong = [side_of(row.cheap, rules.line) != side_of(row.score, rules.line) for _, row in pairs]
+    return SealedCheck(
+        items=len(proof.rows),
+        escalated=len(proof.rows) - len(pairs),
+        decisions=guarantee_by_group(wrong, [row.group for _, row in pairs], 1.0 - rules.confidence),
+    )
+
+
+def distrust(
+    proof: Proof,
+    now: datetime,
+    *,
+    scores: Sequence[float] = (),
+    audits: Iterable[tuple[float, float]] = (),
+    groups: Sequence[str | None] | None = None,
+    audit_groups: Sequence[str | None] | None = None,
+    check: SealedCheck | None = None,
+) -> list[str]:
+    """Return why the cheap judge must not decide, in words; empty when it may.
+
+    It may with a verdict of ``tracks`` that is not stale (:func:`jumar.judging.proofs.stale_reasons`, with the cheap ``scores``
+    of the new items, ``audits`` as pairs of cheap and expensive scores in their order, and the groups of either), and where the
+    held-out items do not break the promise at the line.
+    """
+    reasons: list[str] = []
+    if proof.verdict != "tracks":
+        reasons.append(f"the proof's verdict is '{proof.verdict}', not 'tracks'")
+    stale = stale_reasons(proof, now, scores, audits, groups=groups, audit_groups=audit_groups)
+    reasons += [f"the proof is stale: {one}" for one in stale]
+    if check is not None and check.decisions.held is False:
+        found = check.decisions
+        reasons.append(
+            f"of the held-out items {found.wrong} of {found.audited} decisions would have been on the wrong side of the line, "
+            f"more than the {found.promised:.0%} that are promised"
+        )
+    return reasons

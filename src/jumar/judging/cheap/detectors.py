@@ -1,6 +1,7 @@
 """The seven named indicators. A pattern whose id or description is one of these names fires by the rule here, not by phrases.
 
-The rules are the short remarks of the first design, made exact; each docstring says what was decided.
+The rules are the short remarks of the first design, made exact; each docstring says what was decided. They look at a
+:class:`View`, which stories and other texts alike can give.
 """
 
 from __future__ import annotations
@@ -9,9 +10,36 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from jumar.judging.cheap.view import View
+from jumar.judging.items.item import Item
+from jumar.judging.models import Story
 
-__all__ = ["DETECTORS", "Detector", "Judged", "detector_for"]
+__all__ = ["DETECTORS", "Detector", "Judged", "View", "detector_for", "view_of_item", "view_of_story"]
+
+_ENTRY = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t]+(\S.*)$", re.MULTILINE)
+
+
+class View(NamedTuple):
+    """A record's parts. Of a text that is no story ``description`` is all of it and ``criteria`` are the entries of its lists."""
+
+    title: str
+    description: str
+    criteria: tuple[str, ...]
+    area: str
+    services: int
+
+
+def view_of_story(story: Story) -> View:
+    """Return a story's parts; blank criteria are left out."""
+    criteria = tuple(one for one in story.acceptance_criteria if one.strip())
+    return View(story.title, story.description, criteria, story.technical_area or "", len(story.services))
+
+
+def view_of_item(item: Item) -> View:
+    """Return the parts of any item."""
+    if item.story is not None:
+        return view_of_story(item.story)
+    return View("", item.text, tuple(_ENTRY.findall(item.text)), "", 0)
+
 
 _PROBLEM = re.compile(
     r"\b(?:users?|customers?|people|person|team|admins?|developers?|visitors?|members?)\s+(?:\w+\s+)?(?:wants?|needs?|expects?)"

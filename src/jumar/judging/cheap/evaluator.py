@@ -14,8 +14,7 @@ from jumar.judging.cheap.story_panel import StoryPanel
 from jumar.judging.cheap.text_panel import TextPanel
 from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, Story, Unscored
-from jumar.judging.patterns.calibration import Scorecard
-from jumar.judging.patterns.models import PatternSet
+from jumar.judging.patterns.models import PatternSet, Scorecard
 from jumar.judging.rubric import Rubric, StoryRubric, TextRubric, builtin_rubric
 
 __all__ = ["CheapModeEvaluator", "evaluate_cheap"]

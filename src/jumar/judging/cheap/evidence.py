@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from jumar.judging.cheap.detectors import Detector, Judged, detector_for
+from jumar.judging.cheap.detectors import Detector, Judged, detector_for, view_of_item
 from jumar.judging.cheap.features import FeaturePatterns
-from jumar.judging.cheap.view import view_of_item
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.models import PatternSet, PatternV2
 from jumar.judging.rubric import PatternRules

@@ -1,7 +1,7 @@
 """What can be counted of an item: its surface, and how it relates to its prompt and its context.
 
 A feature is a number; a pattern with ``feature`` and ``at_least`` fires from a value on. Names, units and ranges are in
-``docs/reference/rubrics.md``. Everything is counted on the words of :mod:`jumar.judging.cheap.words`, in lower case where
+``docs/reference/rubrics.md``. Everything is counted on the words of :mod:`jumar.judging.cheap.phrases`, in lower case where
 texts are compared. Where there is nothing to count, as for an empty text or no prompt, a feature is 0.0.
 """
 
@@ -21,7 +21,7 @@ from typing import Final, Literal, NamedTuple
 
 from jumar.core.text import escape, nearest
 from jumar.errors import PatternLoadError
-from jumar.judging.cheap.words import TextParts, lowered_words, take_apart
+from jumar.judging.cheap.phrases import TextParts, lowered_words, take_apart
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.models import PatternV2
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from jumar.judging.cheap.evidence import PatternEvidence
-from jumar.judging.cheap.words import lowered_words
+from jumar.judging.cheap.phrases import lowered_words
 from jumar.judging.items.item import Item
 from jumar.judging.models import Contribution
-from jumar.judging.patterns.calibration import Scorecard
+from jumar.judging.patterns.models import Scorecard
 
 __all__ = ["BASE", "CURVE", "AppliedScorecard", "words_of"]
 

@@ -1,23 +1,193 @@
-"""The five components of a story's score."""
+"""The five components of a story's score, and its sub-scores, those of INVEST by rules among them.
+
+After Bill Wake, "INVEST in Good Stories, and SMART Tasks" (2003). A rule sees words, not meaning: each letter is a sign, none
+is a proof. All scores are from 0.0 to 1.0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final, NamedTuple
 
-from jumar.judging.cheap.criteria import count_criteria, criteria_scorer
 from jumar.judging.cheap.detectors import Judged
-from jumar.judging.cheap.invest import Known, sub_scores
-from jumar.judging.cheap.scope import scope_scorer
-from jumar.judging.cheap.technical import technical_scorer
-from jumar.judging.cheap.title import title_scorer
-from jumar.judging.cheap.value import value_scorer
+from jumar.judging.cheap.phrases import has_phrase, value_scorer
 from jumar.judging.items.item import Item
 from jumar.judging.models import Story
 from jumar.judging.patterns.models import TechValidation, ValuePhrase
-from jumar.judging.rubric import StoryRubric
+from jumar.judging.rubric import CriteriaRules, ScopeRules, StoryRubric, TechnicalRules, TitleRules
 
-__all__ = ["StoryPanel"]
+__all__ = [
+    "Known",
+    "StoryPanel",
+    "count_criteria",
+    "criteria_scorer",
+    "file_pattern",
+    "scope_scorer",
+    "sub_scores",
+    "technical_scorer",
+    "title_scorer",
+]
+
+_DEPENDS: Final = ("depends on", "depend on", "dependent on", "blocked by", "prerequisite", "waits for", "waiting for")
+_DEPENDS_IN: Final = ("depend", "blocked", "prereq", "wait")
+_PRESCRIBES: Final = ("must use", "exactly as in", "pixel perfect", "pixel-perfect", "```")
+_PRESCRIBES_IN: Final = ("must use", "exactly as", "pixel", "```")
+_CHECKABLE: Final = frozenset(
+    {
+        *("given", "when", "then", "should", "must", "shall", "can", "cannot", "if", "only", "never", "always", "exactly"),
+        *("show", "shows", "return", "returns", "display", "displays", "receive", "receives", "see", "sees"),
+        *("fail", "fails", "error", "errors", "within", "least", "most"),
+    }
+)
+_DIGIT: Final = re.compile(r"\d")
+
+
+class Known(NamedTuple):
+    """What is known already: the components' scores, the number of criteria, and whether the story is small (1.0 or 0.0)."""
+
+    title: float
+    criteria_score: float
+    area: float
+    value: float
+    scope: float
+    criteria: int
+    small: float
+
+
+def sub_scores(told: str, criteria: Sequence[str], known: Known) -> dict[str, float]:
+    """Return the parts by name. ``told`` is all of the story, in lower case.
+
+    ``story_quality`` is the mean of title, criteria and user value; ``tech_accuracy`` is the technical area; ``actionability``
+    the mean of title, checkable criteria and scope; ``invest`` the mean of its letters:
+
+    *independent* 1 unless the story names something that has to come first; *negotiable* 1 unless it prescribes the solution;
+    *valuable* the score of user value; *estimable* the mean of technical area and criteria; *small* 1 within the upper bounds;
+    *testable* the share of criteria that say something checkable: a number, a condition, or what has to be seen.
+    """
+    checkable = _checkable(criteria) / known.criteria if known.criteria else 0.0
+    independent = 0.0 if _says(told, _DEPENDS_IN, _DEPENDS) else 1.0
+    negotiable = 0.0 if _says(told, _PRESCRIBES_IN, _PRESCRIBES) else 1.0
+    estimable = (known.area + known.criteria_score) / 2.0
+    return {
+        "story_quality": (known.title + known.criteria_score + known.value) / 3.0,
+        "tech_accuracy": known.area,
+        "actionability": (known.title + checkable + known.scope) / 3.0,
+        "invest": (independent + negotiable + known.value + estimable + known.small + checkable) / 6.0,
+        "invest_independent": independent,
+        "invest_negotiable": negotiable,
+        "invest_valuable": known.value,
+        "invest_estimable": estimable,
+        "invest_small": known.small,
+        "invest_testable": checkable,
+    }
+
+
+def _checkable(criteria: Sequence[str]) -> int:
+    """Return how many criteria have a digit or one of the words; a word with punctuation right after it is another word."""
+    found, none_of, digit = 0, _CHECKABLE.isdisjoint, _DIGIT.search
+    for one in criteria:
+        if not none_of(one.lower().split()) or digit(one):
+            found += 1
+    return found
+
+
+def _says(told: str, hints: Sequence[str], phrases: Sequence[str]) -> bool:
+    """Return whether one of ``phrases`` is there; without any of ``hints``, which are parts of them, there is no need to look."""
+    for hint in hints:
+        if hint in told:
+            return any(has_phrase(told, phrase) for phrase in phrases)
+    return False
+
+
+def file_pattern(rules: TechnicalRules, known: TechValidation) -> re.Pattern[str]:
+    r"""Return the expression for a path to a source file, ``\w+/\w+\.EXTENSION``; the extension has to end there.
+
+    ``app/data.json`` is no ``.js`` file.
+    """
+    extensions = dict.fromkeys(one.lstrip(".") for one in (*rules.extensions, *known.valid_extensions))
+    words = "|".join(re.escape(one) for one in extensions if one)
+    return re.compile(rf"\w+/\w+\.(?:{words})(?!\w)" if words else r"(?!)")
+
+
+def technical_scorer(rules: TechnicalRules, known: TechValidation) -> Callable[[str | None], float]:
+    """Return the function that scores a technical area, from 0.0 (nothing said) to 1.0. Case counts.
+
+    The first repository that the area names decides: ``known_path`` with one of its paths, else ``known_repository``. Both
+    count only between word boundaries: ``aero`` is not in ``aerospace/packages/``.
+    """
+    first = known.valid_repo_paths
+    repositories: dict[str, Sequence[str]] = {
+        **first,
+        **{name: one for name, one in rules.repositories.items() if name not in first},
+    }
+    named = [(name, tuple(paths)) for name, paths in repositories.items() if name]
+    is_file = file_pattern(rules, known).search
+
+    @functools.lru_cache(maxsize=4096)  # a product has few areas
+    def score(area: str | None) -> float:
+        if not area:
+            return 0.0
+        for name, paths in named:
+            if name in area and has_phrase(area, name):
+                return rules.known_path if any(has_phrase(area, path) for path in paths if path) else rules.known_repository
+        return rules.file if is_file(area) else rules.other
+
+    return score
+
+
+def title_scorer(rules: TitleRules) -> Callable[[str], float]:
+    """Return the function that scores a title: 1.0 or 0.0.
+
+    An action word may be inflected by ``s``, ``es``, ``d``, ``ed`` or ``ing`` (adds, fixes, updated, adding) and then has to end:
+    ``Address`` does not begin with ``add``. An empty title gives 0.0.
+    """
+    words = "|".join(re.escape(word.lower()) for word in rules.action_words)
+    begins = re.compile(rf"(?:{words})(?:s|es|d|ed|ing)?(?!\w)").match if words else None
+    longest = rules.longest
+
+    def score(title: str) -> float:
+        return 1.0 if begins is not None and title and len(title) <= longest and begins(title.lower()) else 0.0
+
+    return score
+
+
+def scope_scorer(rules: ScopeRules) -> Callable[[int, int], float]:
+    """Return the function from the description's length in characters and the number of criteria to 1.0 or 0.0."""
+
+    def score(length: int, criteria: int) -> float:
+        fits = rules.shortest <= length <= rules.longest and rules.fewest_criteria <= criteria <= rules.most_criteria
+        return 1.0 if fits else 0.0
+
+    return score
+
+
+def count_criteria(criteria: Sequence[str]) -> int:
+    """Return how many criteria say anything; blank ones do not count."""
+    count = len(criteria)
+    for one in criteria:
+        if not one or one.isspace():
+            count -= 1
+    return count
+
+
+def criteria_scorer(rules: CriteriaRules) -> Callable[[int], float]:
+    """Return the function from the number of criteria to a score from 0.0 (none) to 1.0."""
+    by_count = [_score(rules, count) for count in range(rules.most + 1)]
+
+    def score(count: int) -> float:
+        return by_count[count] if count < len(by_count) else rules.over
+
+    return score
+
+
+def _score(rules: CriteriaRules, count: int) -> float:
+    if count == 0:
+        return 0.0
+    if rules.best_from <= count <= rules.best_to:
+        return 1.0
+    return rules.one if count == 1 else rules.near
 
 
 class StoryPanel:

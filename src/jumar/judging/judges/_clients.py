@@ -1,19 +1,111 @@
-"""What the adapters of language models share: one client an event loop, and failures without keys in them."""
+"""What the adapters of language models share: clients, how failures behind HTTP are called, how long these ask to wait.
+
+Keys never reach a log, a file or a message: what could hold one goes through :func:`scrub`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import email.utils
+import functools
 import logging
-from collections.abc import Callable, Collection
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC
 from typing import Any, Final, Generic, TypeVar
 
 from jumar.core.text import escape
-from jumar.judging.judges.endpoint import kind_of_status, retry_after_seconds
-from jumar.judging.judges.keys import scrub
 from jumar.model.judges import FailureKind, JudgeFailure
 from jumar.model.records import Usage
 
-__all__ = ["MAX_TOKENS", "Clients", "Features", "describe", "failure_of_status", "usage_unless_refused"]
+__all__ = [
+    "HIDDEN",
+    "MAX_TOKENS",
+    "Clients",
+    "Features",
+    "describe",
+    "failure_of_status",
+    "kind_of_status",
+    "known_keys",
+    "retry_after_seconds",
+    "scrub",
+    "usage_unless_refused",
+]
+
+HIDDEN: Final = "***"
+_NAMES: Final = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+_SHORTEST: Final = 10  # below this a value is more likely a word of the text than a key
+
+
+def known_keys(extra: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the values of environment variables whose names say that they are secret, and ``extra``; longest first."""
+    values = {value for name, value in os.environ.items() if _NAMES.search(name)} | set(extra)
+    return tuple(sorted((value for value in values if len(value) >= _SHORTEST), key=lambda value: (-len(value), value)))
+
+
+def scrub(text: str, keys: Iterable[str]) -> str:
+    """Return ``text`` with every one of ``keys`` replaced by ``***``, also where JSON wrote its characters as escapes."""
+    for key in keys:
+        text = text.replace(key, HIDDEN)
+        if "\\" in text:
+            text = _escaped(key).sub(HIDDEN, text)
+    return text
+
+
+@functools.lru_cache(maxsize=64)
+def _escaped(key: str) -> re.Pattern[str]:
+    """Return what finds ``key`` however JSON escapes its characters."""
+    return re.compile("".join(rf"(?:\\?{re.escape(one)}|\\u(?i:{ord(one):04x}))" for one in key))
+
+
+_KINDS: Final[dict[int, FailureKind]] = {
+    401: "rejected",  # the key
+    402: "rejected",  # the account
+    403: "rejected",  # the key's rights
+    404: "rejected",  # the model, or the address
+    408: "timed_out",
+    409: "unavailable",
+    425: "unavailable",
+    429: "rate_limited",
+    529: "rate_limited",  # "overloaded", as one provider says it
+}
+
+
+def kind_of_status(status: int) -> FailureKind:
+    """Return what an HTTP status means for the question; another 4xx is about this one item (too long, not allowed)."""
+    if status in _KINDS:
+        return _KINDS[status]
+    return "refused" if 400 <= status < 500 else "unavailable"
+
+
+def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """Return how many seconds the headers ask to wait; None when they don't, or say nonsense.
+
+    RFC 9110, 10.2.3: seconds, or a date. ``now`` is seconds since 1970, by default the clock's. A date in the past is 0.
+    """
+    for name, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * scale
+        except ValueError:
+            seconds = _until(value, time.time() if now is None else now)
+        if seconds is not None and math.isfinite(seconds):
+            return max(0.0, seconds)
+    return None
+
+
+def _until(date: str, now: float) -> float | None:
+    try:
+        when = email.utils.parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now
+
 
 MAX_TOKENS: Final = 2000
 """Of an answer, where nobody says otherwise."""

@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 from jumar.core.text import escape
 from jumar.errors import ConfigError
-from jumar.judging.judges._clients import MAX_TOKENS, Clients, Features, describe, failure_of_status, usage_unless_refused
-from jumar.judging.judges.keys import scrub
+from jumar.judging.judges._clients import MAX_TOKENS, Clients, Features, describe, failure_of_status, scrub, usage_unless_refused
 from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 

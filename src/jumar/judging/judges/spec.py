@@ -15,8 +15,7 @@ from jumar.model.judges import Judge
 
 if TYPE_CHECKING:
     from jumar.judging.asking.settings import JudgeSettings
-    from jumar.model.budget.prices import Prices
-    from jumar.model.budget.pricing import PriceTable
+    from jumar.model.budget.pricing import Prices, PriceTable
 
 __all__ = ["FORMS", "judge_price", "judge_settings", "make_judge"]
 
@@ -107,7 +106,7 @@ def judge_settings(options: Mapping[str, Any], *, explain: bool = True) -> tuple
     Errors: :class:`jumar.errors.ConfigError` for one that is out of range.
     """
     from jumar.judging.asking.settings import JudgeSettings
-    from jumar.model.budget.prices import Prices
+    from jumar.model.budget.pricing import Prices
 
     taken = ("repeat", "max_cost", "reserve_cost", "concurrency", "timeout", "max_retries", "backoff_base")
     low, high = options["judge_scale"] or (1.0, 5.0)

@@ -9,11 +9,11 @@ from jumar.core.lazy import loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from jumar.judging.patterns.keywords import extract_keywords
     from jumar.judging.patterns.matcher import PatternMatcher
     from jumar.judging.patterns.merging import MergedPatterns, MergedProposals, merge_patterns, merge_proposals
     from jumar.judging.patterns.migrate import migrate_existing_patterns
     from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV1, PatternV2, TechValidation, ValuePhrase
+    from jumar.judging.patterns.phrases import extract_keywords
     from jumar.judging.patterns.provisional import ValidationRule, validate_provisional_patterns
     from jumar.judging.patterns.reading import parse_patterns
     from jumar.judging.patterns.storage import load_pattern_set, load_patterns_safely, update_calibration_history
@@ -55,7 +55,7 @@ _ELSEWHERE = {
     "TechValidation": "models",
     "ValidationRule": "provisional",
     "ValuePhrase": "models",
-    "extract_keywords": "keywords",
+    "extract_keywords": "phrases",
     "load_pattern_set": "storage",
     "load_patterns_safely": "storage",
     "merge_patterns": "merging",

@@ -12,10 +12,9 @@ from pydantic import ValidationError
 
 from jumar.core.text import escape
 from jumar.errors import PatternLoadError
-from jumar.judging.patterns.keywords import extract_keywords
 from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.models import FORMAT_VERSION, PatternSet, PatternV1, PatternV2
-from jumar.judging.patterns.phrases import derive_phrases
+from jumar.judging.patterns.phrases import derive_phrases, extract_keywords
 from jumar.judging.patterns.reading import check_version, refuse_not_finite, shown
 
 __all__ = ["migrate_existing_patterns"]

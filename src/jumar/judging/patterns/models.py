@@ -1,29 +1,104 @@
-"""What the cheap judge knows, as it is on disk: one pattern, a set of them, and proposals of new ones.
+"""What the cheap judge knows, as it is on disk: patterns, how their points become a score from 1 to 5, proposals of new ones.
 
 Names and bounds are those of the first design of dual-mode evaluation; what was added has a default, so that its files are
-read. Numbers
-are finite: NaN, an infinity and a weight of 3.0 are pydantic's ``ValidationError``, a ValueError.
+read. Numbers are finite: NaN, an infinity and a weight of 3.0 are pydantic's ``ValidationError``, a ValueError.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from datetime import datetime
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from jumar.judging.patterns.calibration import Scorecard
-
 __all__ = [
     "FORMAT_VERSION",
+    "Curve",
+    "Guard",
     "PatternProposal",
     "PatternSet",
     "PatternStatus",
     "PatternV1",
     "PatternV2",
+    "Scorecard",
     "TechValidation",
     "ValuePhrase",
 ]
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Least = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Gestalt = Annotated[float, Field(ge=1.0, le=5.0, allow_inf_nan=False)]
+
+
+class Curve(BaseModel):
+    """From totals to scores: ``x`` increases, ``y`` never falls; at least one point, as many of both."""
+
+    model_config = ConfigDict(frozen=True)
+
+    x: tuple[Finite, ...] = Field(..., min_length=1)
+    y: tuple[Gestalt, ...] = Field(..., min_length=1)
+
+    @model_validator(mode="after")
+    def _increasing(self) -> Curve:
+        if len(self.x) != len(self.y):
+            raise ValueError(f"the curve has {len(self.x)} values of x and {len(self.y)} of y; give as many of both")
+        if any(one >= other for one, other in pairwise(self.x)):
+            raise ValueError("the curve's x must increase from each point to the next")
+        if any(one > other for one, other in pairwise(self.y)):
+            raise ValueError("the curve's y must not fall: more points never mean a lower score")
+        return self
+
+    def at(self, total: float) -> float:
+        """Return the score of ``total``: linear between the points, that of the first or the last point beyond them."""
+        x, y = self.x, self.y
+        if not x[0] < total < x[-1]:
+            return y[0] if total <= x[0] else y[-1]
+        right = bisect_right(x, total)
+        low, high = y[right - 1], y[right]
+        # both ends are met exactly, and rounding leads out of neither
+        return min(high, low + (high - low) * ((total - x[right - 1]) / (x[right] - x[right - 1])))
+
+
+class Guard(BaseModel):
+    """What keeps a score from being had for nothing.
+
+    ``good_phrases`` times the root of an item's words are the points, before the curve, that good patterns without a feature
+    give together at most: of an item on which they would give more, none of them counts. What is not known here is kept.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    good_phrases: Least
+
+    def most(self, words: int) -> float:
+        """Return the most points of good phrases that count in a text of ``words`` words; none has as many as one has."""
+        return self.good_phrases * math.sqrt(max(1, words))
+
+
+class Scorecard(BaseModel):
+    """A calibrated judge: ``total = base + unit · Σ ±weight`` of the active patterns that fire, ``score = curve(total)``.
+
+    ``guard`` bounds what good phrases give, None for no bound. ``rubric`` is the kind of items it was fitted on, None where
+    that is not known. ``interval`` holds what ``--mode auto`` needs, ``fitted`` how it was made; neither has an effect on a
+    score. What is not known here is kept.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    format: Literal[1] = 1
+    kind: Literal["scorecard"] = "scorecard"
+    rubric: Literal["story", "text"] | None = None
+    base: Finite
+    unit: Positive
+    curve: Curve
+    guard: Guard | None = None
+    interval: dict[str, Any] | None = None
+    fitted: dict[str, Any] = Field(default_factory=dict[str, Any])
+
 
 FORMAT_VERSION: Final = "2.0"
 
@@ -113,7 +188,7 @@ class PatternSet(BaseModel):
     """``patterns.json``. Only ``version`` and ``patterns`` are required; an empty list is legal; what is not known here is kept.
 
     ``scoring_weights`` are those of the rubric's components, by name; a component that is not named weighs 1. ``calibration``
-    of the kind ``"scorecard"`` is checked against :class:`jumar.judging.patterns.calibration.Scorecard`, which turns points
+    of the kind ``"scorecard"`` is checked against :class:`jumar.judging.patterns.models.Scorecard`, which turns points
     into scores; of any other kind it is kept and has no effect. ``calibration_history`` is oldest first.
     """
 

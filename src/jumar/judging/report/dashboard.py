@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jumar.core.text import escape, plural, short_dollars, wrapped
+from jumar.core.text import escape, number, plural, short_dollars, shortened, signed, wrapped
 from jumar.judging.gap import GAP_TARGET, QUALITY_TARGET, GapSummary, LargeGap
-from jumar.judging.report.numbers import number, shortened, signed
 
 if TYPE_CHECKING:
     from jumar.judging.tracking.track import Tracking

@@ -7,10 +7,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from jumar.core.rendering.markdown import inline, row
-from jumar.core.text import plural
+from jumar.core.text import number, plural, shortened, signed
 from jumar.judging.models import ComponentHealthStatus, Unscored
 from jumar.judging.report.dashboard import DualView, decision
-from jumar.judging.report.numbers import number, shortened, signed
 
 if TYPE_CHECKING:
     from jumar.judging.dual import DualEvaluation

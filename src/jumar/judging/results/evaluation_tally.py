@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final, TypeVar
 
 from jumar.judging.cheap.scoring import Reading
-from jumar.judging.health import cheap_health
+from jumar.judging.component_health import cheap_health
 from jumar.judging.models import ComponentHealthStatus, Unscored
 
 Key = TypeVar("Key", str, int)

@@ -19,9 +19,8 @@ from jumar.judging.models import CheapModeResult, ExpensiveModeResult, Iteration
 from jumar.judging.report.dashboard import DualView, render_dashboard
 from jumar.judging.report.gap_report import render_gap_report
 from jumar.judging.results.evaluation_files import check_per_item, item_row
-from jumar.judging.results.iteration_folder import new_iteration, refuse_learning, sources_of
+from jumar.judging.results.iteration_folder import learned_from_words, new_iteration, refuse_learning, sources_of
 from jumar.judging.results.judged_model import JudgedEvaluation, JudgedRequest
-from jumar.judging.results.learned_from import learned_from_words
 from jumar.judging.rubric import JudgeRubric
 
 __all__ = ["check_outputs", "dual_documents", "dual_view", "row_of", "write_iteration", "write_rows"]

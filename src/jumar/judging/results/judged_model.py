@@ -13,7 +13,7 @@ from jumar.judging.asking.summary import Evaluation
 from jumar.judging.component_health import every_component
 from jumar.judging.dual import DualEvaluation
 from jumar.judging.items.item import Item
-from jumar.model.budget.prices import Prices
+from jumar.model.budget.pricing import Prices
 
 __all__ = ["JudgedEvaluation", "JudgedRequest"]
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.judging.tracking.folds import folds_by_group
+from jumar.judging.tracking.intervals import folds_by_group
 
 __all__ = ["BASELINES", "predict_baselines"]
 

@@ -9,11 +9,19 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from jumar.judging.asking.noise import JudgeNoise, judge_noise
-from jumar.judging.tracking.agreement import HALF, Agreement, Scores, agreement, kendall, quadratic_kappa
+from jumar.judging.tracking.agreement import (
+    HALF,
+    Agreement,
+    Ranks,
+    Scores,
+    agreement,
+    kendall,
+    quadratic_kappa,
+    rank_correlation,
+    times_drawn,
+)
 from jumar.judging.tracking.baselines import BASELINES, predict_baselines
-from jumar.judging.tracking.folds import Numbers, group_numbers
-from jumar.judging.tracking.intervals import Interval, bootstrap
-from jumar.judging.tracking.ranks import Ranks, rank_correlation, times_drawn
+from jumar.judging.tracking.intervals import Interval, Numbers, bootstrap, group_numbers
 
 __all__ = ["FEWEST_GROUPS", "FEWEST_ITEMS", "Check", "Tracking", "TrackingVerdict", "above_zero", "at_most", "pair", "track"]
 

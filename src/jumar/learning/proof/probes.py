@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.judging.items.item import Item
-from jumar.judging.patterns.calibration import Curve
 from jumar.judging.patterns.matcher import PatternMatcher, literals
-from jumar.judging.patterns.models import PatternSet, PatternV2
+from jumar.judging.patterns.models import Curve, PatternSet, PatternV2
 from jumar.judging.tracking.intervals import Interval, bootstrap
 from jumar.judging.tracking.track import pair
 from jumar.learning.proof.attacks import ATTACKS, MANY, AttackMeans, stuffed, stuffings

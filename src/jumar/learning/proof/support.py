@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.proposed import as_pattern
-from jumar.judging.tracking.folds import Numbers, group_numbers
+from jumar.judging.tracking.intervals import Numbers, group_numbers
 from jumar.learning.proof.permutations import ENUMERATED, Permutations, normal_tail
 from jumar.learning.state import FALSE_DISCOVERY_RATE, Ledger, LedgerEntry
 from jumar.learning.targets import Target

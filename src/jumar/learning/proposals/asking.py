@@ -24,12 +24,12 @@ from jumar.judging.asking.ledger import Ledger
 from jumar.judging.asking.parse import objects_in, well_formed
 from jumar.judging.asking.prompt import new_nonce
 from jumar.judging.asking.settings import JudgeSettings
-from jumar.judging.judges.keys import known_keys
+from jumar.judging.judges._clients import known_keys
 from jumar.judging.patterns.matcher import PatternMatcher, literals
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import UNDATED, as_pattern, pattern_id
 from jumar.learning.targets import GapItem
-from jumar.model.budget.prices import Prices
+from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge, JudgeReply, JudgeRequest
 
 __all__ = ["CATEGORIES", "TEMPLATE_VERSION", "Asked", "Refused", "ask_for_proposals", "proposal_prompt", "read_proposal"]

@@ -15,10 +15,10 @@ from random import Random
 from typing import Any, Final, Literal, cast
 
 from jumar.core.extras import need_extra
-from jumar.judging.patterns.keywords import domain_terms
 from jumar.judging.patterns.matcher import PatternMatcher, folded
 from jumar.judging.patterns.merging import merge_proposals
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
+from jumar.judging.patterns.phrases import domain_terms
 from jumar.judging.patterns.proposed import UNDATED, pattern_id, pattern_key
 from jumar.judging.patterns.provisional import text_of
 from jumar.judging.patterns.reading import parse_patterns

@@ -32,7 +32,7 @@ from jumar.learning.proposals.asking import ask_for_proposals
 from jumar.learning.proposals.candidates import propose
 from jumar.learning.state import Checkpoint, LedgerEntry, Line
 from jumar.learning.targets import Target, gap_items
-from jumar.model.budget.prices import Prices
+from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge
 
 __all__ = ["IterationProposals", "by_terms", "propose_all", "proposer_of"]

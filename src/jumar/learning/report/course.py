@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jumar.core.text import escape, plural
-from jumar.judging.report.numbers import number, signed
+from jumar.core.text import escape, number, plural, signed
 from jumar.learning.report.decisions import Decisions
 from jumar.learning.report.view import LearningReport, kept_text
 

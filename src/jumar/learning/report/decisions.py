@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jumar.core.text import escape
-from jumar.judging.report.numbers import number
+from jumar.core.text import escape, number
 
 __all__ = [
     "SMALL",

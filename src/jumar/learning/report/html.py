@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jumar.core.rendering.html import render_page
-from jumar.core.text import plural
+from jumar.core.text import number, plural
 from jumar.core.version import __version__
-from jumar.judging.report.numbers import number
 from jumar.learning.report.course import (
     converged_text,
     course_notes,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from jumar.judging.report.numbers import number
+from jumar.core.text import number
 from jumar.learning.report.view import LearningReport
 from jumar.loop.report.formats.plot import Label, Tick
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from jumar.core.text import escape, plural
-from jumar.judging.report.numbers import number
+from jumar.core.text import escape, number, plural
 from jumar.learning.report.decisions import Decisions
 
 __all__ = ["LearningReport", "Progress", "course_words", "kept_text", "render_progress"]

@@ -25,9 +25,9 @@ from jumar.judging.results.auto_audits import AuditLog, new_audits, read_audits,
 from jumar.judging.results.auto_files import write_auto, write_auto_rows
 from jumar.judging.results.auto_model import AutoEvaluation, AutoRequest
 from jumar.judging.results.evaluation_files import check_per_item, claimed
+from jumar.judging.results.iteration_folder import learned_from
 from jumar.judging.results.judged_files import check_outputs
-from jumar.judging.results.learned_from import learned_from
-from jumar.judging.rubric_files import kind_of_items, load_rubric
+from jumar.judging.rubric import kind_of_items, load_rubric
 from jumar.learning.run.auto_proof import Basis, read_basis, trust_of
 from jumar.learning.run.prove import rubric_of_items
 

@@ -19,8 +19,7 @@ from jumar.judging.asking.summary import JudgeInterruptedError, JudgeRejectedErr
 from jumar.judging.items.item import Item
 from jumar.judging.items.records import read_items
 from jumar.judging.models import ExpensiveModeResult
-from jumar.judging.rubric import Rubric
-from jumar.judging.rubric_files import kind_of_items, load_rubric
+from jumar.judging.rubric import Rubric, kind_of_items, load_rubric
 from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
 from jumar.learning.learner import PATTERNS
 from jumar.learning.material import Material, Proposer, SetBuilder

@@ -23,8 +23,7 @@ from jumar.judging.judges.spec import make_judge
 from jumar.judging.patterns.models import PatternSet
 from jumar.judging.patterns.storage import load_pattern_set, read_pattern_set
 from jumar.judging.proofs import Proof, ProofJudge, read_proof
-from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric
-from jumar.judging.rubric_files import kind_of_items, load_rubric
+from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric, kind_of_items, load_rubric
 from jumar.judging.tracking import require_statistics
 from jumar.learning.proof.evidence import heldout_of
 from jumar.learning.proof.make import Verification, make_proof, verify_proof

@@ -17,7 +17,7 @@ from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import JudgeInterruptedError
 from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.loop.engine.outcome import LoopOutcome
-from jumar.model.budget.prices import Prices
+from jumar.model.budget.pricing import Prices
 
 __all__ = [
     "LOOP",

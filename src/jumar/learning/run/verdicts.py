@@ -33,7 +33,7 @@ from jumar.judging.models import ExpensiveModeResult, Unscored
 from jumar.judging.proofs import ProofJudge
 from jumar.judging.rubric import JudgeRubric
 from jumar.learning.targets import Target, targets_of
-from jumar.model.budget.prices import Prices
+from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge
 
 __all__ = ["FILE", "Hear", "JudgeAccess", "Verdicts", "judge_of_proof"]

@@ -17,10 +17,9 @@ from jumar.core.extras import need_extra
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.scorecard import AppliedScorecard, words_of
 from jumar.judging.items.item import Item
-from jumar.judging.patterns.calibration import Curve, Guard, Scorecard
-from jumar.judging.patterns.models import PatternSet, PatternV2
+from jumar.judging.patterns.models import Curve, Guard, PatternSet, PatternV2, Scorecard
 from jumar.judging.tracking.agreement import spearman
-from jumar.judging.tracking.folds import Numbers, group_numbers
+from jumar.judging.tracking.intervals import Numbers, group_numbers
 from jumar.learning.scorecard.gaming import measure_attack_gains
 from jumar.learning.scorecard.nested import ROUNDING, Nested, Rule, constant_curve
 from jumar.learning.scorecard.pool import FitSettings, Pool, block_of, gather_candidates

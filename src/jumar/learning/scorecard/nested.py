@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.judging.patterns.calibration import Curve
+from jumar.judging.patterns.models import Curve
 from jumar.learning.scorecard.cells import Cells, Ridge
 from jumar.learning.scorecard.gaming import AttackGains
 from jumar.learning.scorecard.pool import BLOCKS, FitSettings, Pool

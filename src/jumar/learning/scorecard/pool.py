@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.features import FEATURES, Feature, feature_values
-from jumar.judging.cheap.words import lowered_words
+from jumar.judging.cheap.phrases import lowered_words
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.matcher import folded
 from jumar.judging.patterns.models import PatternSet, PatternV2

@@ -17,8 +17,7 @@ from jumar.loop.ranking.choose import running_best
 from jumar.loop.ranking.degradation import detect_degradation
 from jumar.loop.ranking.ratchet import latest_best
 from jumar.loop.store.config_in_force import config_now, criteria_of
-from jumar.loop.store.current_selection import standing
-from jumar.loop.store.evidence import evidence_of
+from jumar.loop.store.current_selection import evidence_of, standing
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, IterationView
 from jumar.model.views import valid_points

@@ -8,8 +8,7 @@ from jumar.core.text import escape
 from jumar.errors import NotFoundError, UsageError
 from jumar.loop.decisions.select import final_delta
 from jumar.loop.store.config_in_force import config_now
-from jumar.loop.store.current_selection import standing
-from jumar.loop.store.evidence import select_from
+from jumar.loop.store.current_selection import select_from, standing
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, IterationView, SelectionCriteria
 from jumar.model.views import invalid_reason, valid_score

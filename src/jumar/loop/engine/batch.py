@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from jumar.errors import JumarError
 from jumar.loop.engine.accounting import may_begin, turned_away, wait_for
 from jumar.loop.engine.plan import Plan
-from jumar.loop.engine.run_context import LoopRun
+from jumar.loop.engine.run_context import LoopRun, Way
 from jumar.loop.engine.workspaces import Trees
 from jumar.loop.workspace.disk_space import disk_is_full
 from jumar.model import IterationRecord, StopDecision
 from jumar.model.budget.gate import Stop, Wait
-from jumar.processes.offload import Way
 
 __all__ = ["Batch"]
 

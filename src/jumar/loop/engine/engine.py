@@ -8,8 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from jumar.core.clock import SystemClock
-from jumar.core.identity import current_user
+from jumar.core.clock import SystemClock, current_user
 from jumar.errors import ConflictError, JumarError, NothingEvaluatedError, StoreWriteError, UsageError
 from jumar.loop.decisions.apply import finish, unfinished
 from jumar.loop.decisions.select import record_selection
@@ -21,11 +20,10 @@ from jumar.loop.engine.placing import put_in_place
 from jumar.loop.engine.plan import Plan, missing_of_batch, plan_next
 from jumar.loop.engine.recheck import Recheck, recheck_of
 from jumar.loop.engine.resume import record_failed, recover
-from jumar.loop.engine.run_context import LoopRun
+from jumar.loop.engine.run_context import LoopRun, drive
 from jumar.loop.engine.start import words_on_start
 from jumar.loop.engine.workspaces import Trees
-from jumar.loop.events.events import LATEST, IterationRecorded, Listener, LoopEnded, LoopStarted, StopDecided
-from jumar.loop.events.listeners import Listeners
+from jumar.loop.events.events import LATEST, IterationRecorded, Listener, Listeners, LoopEnded, LoopStarted, StopDecided
 from jumar.loop.events.log import EventLog
 from jumar.loop.ranking.confirmed import Certainty, certainty
 from jumar.loop.ranking.score import resolve_weights
@@ -33,19 +31,17 @@ from jumar.loop.ranking.stopping import check_rules, evaluate_stop
 from jumar.loop.report.views import held_output, refresh_views
 from jumar.loop.scorers.checks import ChecksScorer
 from jumar.loop.settings import LoopParts, LoopSettings
-from jumar.loop.store.current_selection import held, standing
-from jumar.loop.store.evidence import evidence_of, select_from
+from jumar.loop.store.current_selection import evidence_of, held, select_from, standing
 from jumar.loop.store.integrity.quarantine import quarantined
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.running_totals import Tally
 from jumar.loop.store.tree_lock import locked_tree
 from jumar.loop.workspace.disk_space import Space, disk_is_full, with_room
 from jumar.model import Clock, IterationRecord, SelectionResult, StopDecision
-from jumar.model.budget.failures import count_failures
 from jumar.model.budget.gate import Go, Stop, Wait, check_budget
+from jumar.model.budget.ledger import count_failures
 from jumar.model.stopping import REQUESTED_REASONS, UNENDED_REASONS
 from jumar.processes.control import StopSwitch
-from jumar.processes.offload import drive
 
 __all__ = ["Loop", "check_settings"]
 

@@ -16,8 +16,7 @@ from jumar.errors import JumarError, StoreWriteError
 from jumar.loop.checks.broken import troubles
 from jumar.loop.checks.partial_credit import count_notes
 from jumar.loop.engine.accounting import begin, ended_if_full, finish, refused_evaluation
-from jumar.loop.engine.answers import Answers, kept_answers
-from jumar.loop.engine.run_context import LoopRun
+from jumar.loop.engine.run_context import Answers, LoopRun, Way, elsewhere, kept_answers
 from jumar.loop.engine.start import refuse_broken_start
 from jumar.loop.engine.step_context import Briefing
 from jumar.loop.engine.take_snapshot import FAILED, Taking
@@ -40,7 +39,6 @@ from jumar.model import CheckResult, IterationRecord, ScoreReading, StepContext,
 from jumar.model.attempts import Attempt, AttemptEnd, Outcome
 from jumar.model.records import FailureKind, Status
 from jumar.processes.heartbeat import beating
-from jumar.processes.offload import Way, elsewhere
 
 __all__ = ["Evaluation", "ended_of"]
 

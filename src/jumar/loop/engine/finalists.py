@@ -17,16 +17,15 @@ from typing import Any, Final
 from jumar.core.files import as_write_error
 from jumar.core.text import points
 from jumar.loop.engine.accounting import begin, ended_if_full, refused_evaluation
-from jumar.loop.engine.answers import Answers
 from jumar.loop.engine.evaluation import Evaluation
-from jumar.loop.engine.run_context import LoopRun
+from jumar.loop.engine.run_context import Answers, LoopRun
 from jumar.loop.engine.step_context import Briefing
 from jumar.loop.engine.verdict import Verdict, verdict
 from jumar.loop.engine.workspaces import Trees
 from jumar.loop.ranking.confirmed import NextReading, next_reading
 from jumar.loop.ranking.score import resolve_weights
 from jumar.loop.seeding import step_seed
-from jumar.loop.store.evidence import evidence_of
+from jumar.loop.store.current_selection import evidence_of
 from jumar.loop.workspace.disk_space import with_room
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model import Reading, Scorer, StepContext, StopDecision

@@ -1,7 +1,7 @@
 """One iteration, step by step: reserve, generate, snapshot, and on to its evaluation.
 
 Every arrow is durable before the next begins; ``docs/design/store.md`` says what a reader may conclude in between. A step is a
-way (:mod:`jumar.processes.offload`): only its programs run elsewhere, so that several can be under way at once.
+way (:mod:`jumar.loop.engine.run_context`): only its programs run elsewhere, so that several can be under way at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from jumar.core.text import cut
 from jumar.loop.engine.accounting import begin, ended_if_full, finish
 from jumar.loop.engine.evaluation import Evaluation
-from jumar.loop.engine.run_context import LoopRun
+from jumar.loop.engine.run_context import LoopRun, Way, elsewhere
 from jumar.loop.engine.step_context import Briefing, keep_directory
 from jumar.loop.engine.take_snapshot import Taking, take_ended
 from jumar.loop.events.events import PhaseStarted
@@ -24,9 +24,8 @@ from jumar.loop.workspace.guard import history_findings
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model import GenerateOutcome, IterationRecord, StepContext, Usage
 from jumar.model.attempts import LEFT_NOTHING, AttemptEnd, AttemptStart, Outcome
-from jumar.model.budget.failures import failure_of_attempt
+from jumar.model.budget.ledger import failure_of_attempt
 from jumar.processes.heartbeat import beating
-from jumar.processes.offload import Way, elsewhere
 
 __all__ = ["Step"]
 

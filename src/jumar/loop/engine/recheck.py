@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from jumar.core.clock import current_user
 from jumar.core.files import as_write_error, make_directory, remove_tree
-from jumar.core.identity import current_user
 from jumar.core.text import named
 from jumar.errors import JumarError, NothingEvaluatedError
 from jumar.loop.engine.evaluation import Evaluation
@@ -30,7 +30,7 @@ from jumar.loop.engine.step_context import Briefing
 from jumar.loop.engine.workspaces import Trees
 from jumar.loop.events.events import PhaseStarted
 from jumar.loop.hooks import reset_failure
-from jumar.loop.store.evidence import evidence_of, select_from
+from jumar.loop.store.current_selection import evidence_of, select_from
 from jumar.loop.workspace.disk_space import disk_is_full, with_room
 from jumar.loop.workspace.set_aside import Aside
 from jumar.loop.workspace.surroundings import Differences

@@ -12,12 +12,11 @@ from jumar.core.text import named
 from jumar.errors import ArtifactError, JumarError
 from jumar.loop.engine.accounting import finish
 from jumar.loop.engine.plan import choose_parent
-from jumar.loop.engine.run_context import LoopRun
+from jumar.loop.engine.run_context import LoopRun, drive
 from jumar.loop.engine.take_snapshot import take_ended
 from jumar.loop.engine.workspaces import Trees
 from jumar.loop.snapshots.restore import RestorePlan
-from jumar.loop.store.current_selection import last_applied
-from jumar.loop.store.evidence import evidence_of
+from jumar.loop.store.current_selection import evidence_of, last_applied
 from jumar.loop.store.integrity.misplaced import open_to_owner
 from jumar.loop.store.layout import iteration_name
 from jumar.loop.store.loop_store import Pending
@@ -26,7 +25,6 @@ from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
 from jumar.processes.heartbeat import last_beat
-from jumar.processes.offload import drive
 from jumar.processes.process_tree import end_strays
 from jumar.processes.usage import NOTHING_REPORTED, read_usage_file
 

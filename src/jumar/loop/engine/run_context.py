@@ -1,26 +1,33 @@
-"""What all steps of one run share: the store, what it was told, its programs, its clock and who listens."""
+"""What all steps of one run share: the store, what it was told, its programs, its clock and who listens.
+
+A step hands out what must run elsewhere (:data:`Way`); what was said of its snapshot is kept with the attempt's end, so that it
+is paid for once.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
+from jumar.core.codec import Fields
+from jumar.core.record import Record, stored
 from jumar.core.redaction import current
 from jumar.loop.events.events import Event, Listener, Notice, deliver
 from jumar.loop.generators.memory import Notebook
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
-from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.loop_store import LoopStore, Pending
 from jumar.loop.store.running_totals import Tally
 from jumar.loop.workspace.disk_space import Space
 from jumar.loop.workspace.guard import Finding, Guard
 from jumar.loop.workspace.surroundings import Surroundings
-from jumar.model import Clock, SelectionCriteria
+from jumar.model import CheckResult, Clock, ScoreReading, SelectionCriteria
 from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.processes.control import StopSwitch
 
-__all__ = ["LoopRun"]
+__all__ = ["Answers", "LoopRun", "Way", "Work", "drive", "elsewhere", "kept_answers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,3 +90,65 @@ class LoopRun:
         if what not in self.told:
             self.told.add(what)
             self.notice(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers(Record):
+    """What the programs said of one snapshot. ``full`` is why that is none of it: the disk was full for them."""
+
+    checks: tuple[CheckResult, ...] = ()
+    readings: tuple[ScoreReading, ...] = ()
+    seconds: float = 0.0
+    found: tuple[Finding, ...] = field(default=(), metadata=stored("guard"))
+    full: str | None = field(default=None, metadata=stored(omit=True))
+
+
+def kept_answers(run: LoopRun, pending: Pending) -> tuple[bool, Answers | None]:
+    """Return whether an evaluation of this snapshot came to its end, and what the last one said.
+
+    That is None where none did, and where an earlier version of jumar did not keep it. ``found`` is that of all of them.
+    """
+    ended = [
+        run.store.attempt(start.number)
+        for start, end in run.ended_attempts(pending.number)
+        if start.nonce == pending.nonce and start.purpose == "score" and end.outcome in {"ok", "broken"}
+    ]
+    kept: list[Answers] = []
+    for attempt in ended:
+        said = attempt.end and attempt.end.answers
+        if said is None:
+            break
+        kept.append(Answers.from_json(Fields(said, str(run.store.paths.attempt_end(attempt.start.number)))))
+    if not kept:
+        return bool(ended), None
+    return True, replace(kept[0], found=tuple(finding for answers in reversed(kept) for finding in answers.found))
+
+
+T = TypeVar("T")
+
+Work = Callable[[], object]
+"""Something that touches no store and may run in another thread."""
+
+Way = Generator[Work, Any, T]
+
+
+def elsewhere(work: Callable[[], T]) -> Way[T]:
+    """Hand ``work`` out and return its result; used with ``yield from``."""
+    result: T = yield work
+    return result
+
+
+def drive(way: Way[T]) -> T:
+    """Go a way to its end in this thread, and return its result."""
+    try:
+        work = next(way)
+        while True:
+            try:
+                result = work()
+            except BaseException as error:  # noqa: BLE001 - the way decides what becomes of it
+                work = way.throw(error)
+            else:
+                work = way.send(result)
+    except StopIteration as end:
+        value: T = end.value
+        return value

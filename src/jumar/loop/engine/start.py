@@ -12,7 +12,7 @@ from jumar.core.redaction import current
 from jumar.core.text import cut, points, without_escapes
 from jumar.errors import BrokenStartError
 from jumar.loop.checks.broken import Trouble, troubles
-from jumar.loop.engine.answers import Answers
+from jumar.loop.engine.run_context import Answers
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.model import IterationRecord
 from jumar.model.stopping import StopRules

@@ -1,4 +1,8 @@
-"""A generator that reports what its whole session used so far, where an iteration is to be charged for itself alone."""
+"""Generators whose report is corrected before it is charged.
+
+One tells what its whole session used so far, and is charged for an iteration alone; one tells tokens without dollars, and is
+priced.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from jumar.model.attempts import Attempt
+from jumar.model.budget.pricing import PriceTable, price_usage
 from jumar.model.protocols import GenerateOutcome, Generator, StepContext
 from jumar.model.records import Usage
 
-__all__ = ["CumulativeGenerator", "charged_before", "usage_since"]
+__all__ = ["CumulativeGenerator", "PricedGenerator", "charged_before", "usage_since"]
 
 _Number = TypeVar("_Number", int, float)
 _EXACT: Final = 12  # digits after the point of a dollar that are kept
@@ -82,3 +87,21 @@ def _since(total: _Number | None, before: _Number | None) -> _Number | None:
     if total is None or before is None or total < before:
         return total
     return total - before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedGenerator:
+    """Runs ``generator``; the cost that follows from its tokens, and by which prices, stands in the outcome and its notes.
+
+    ``model`` is assumed where the report names none. ``wanted`` is whether a limit in dollars asks for what is missing.
+    """
+
+    generator: Generator
+    table: PriceTable
+    model: str | None = None
+    wanted: bool = False
+
+    def generate(self, context: StepContext) -> GenerateOutcome:
+        outcome = self.generator.generate(context)
+        priced = price_usage(outcome.usage, self.table, model=self.model, wanted=self.wanted)
+        return replace(outcome, usage=priced.usage, notes=(*outcome.notes, *priced.notes))

@@ -13,8 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from jumar.core.record import Record, stored
 from jumar.loop.ranking.noise import Evidence, Finals, answers_of, finals, merged, reading_answers
-from jumar.model.readings import Reading, ReadingKind
-from jumar.model.records import IterationView
+from jumar.model.records import IterationView, Reading, ReadingKind
 from jumar.model.selection import SelectionCriteria, SelectionResult
 from jumar.model.views import difference, in_order, valid_points, valid_score
 

@@ -1,24 +1,68 @@
 """Where quality fell, what may have caused it, and where going on stopped paying.
 
 Steps run from one valid score to the next; iterations without one are passed over, except in :func:`detect_diminishing_returns`.
+A step counts when it is more than the noise of its scorers. Two standard errors of a difference are the limit: some 95 % of the
+differences between two equal candidates are smaller.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from jumar.core.text import escape, percent
 from jumar.errors import NotFoundError, ScoreError
-from jumar.loop.ranking.significance import EXACT, Chance
 from jumar.model.records import IterationView
 from jumar.model.selection import Degradation, DiminishingReturns
 from jumar.model.views import Point, best_of_batches, difference, in_order, is_finite, shown, valid_points, valid_score
 
-__all__ = ["NOTICEABLE", "PATTERNS", "Cause", "detect_degradation", "detect_diminishing_returns", "likely_causes"]
+__all__ = [
+    "EXACT",
+    "NOTICEABLE",
+    "PATTERNS",
+    "Cause",
+    "Chance",
+    "Errors",
+    "detect_degradation",
+    "detect_diminishing_returns",
+    "likely_causes",
+]
+
+_LIMIT: Final = 2.0
+
+
+class Errors(NamedTuple):
+    """Standard errors of a score, in points of 0–100, and of its dimensions, in 0–1."""
+
+    score: float
+    dimensions: Mapping[str, float]
+
+
+_NONE: Final = Errors(0.0, MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chance:
+    """How uncertain the scores of iterations are, by number; one that is not there is exact."""
+
+    errors: Mapping[int, Errors] = field(default_factory=lambda: MappingProxyType({}))
+
+    def width(self, before: int, after: int) -> float:
+        """Return up to how many points the scores of two iterations may differ by chance; 0 when they are exact."""
+        return _LIMIT * math.hypot(self.errors.get(before, _NONE).score, self.errors.get(after, _NONE).score)
+
+    def dimension_width(self, before: int, after: int, dimension: str) -> float:
+        """Return the same for one dimension, in 0–1."""
+        errors = (self.errors.get(number, _NONE).dimensions.get(dimension, 0.0) for number in (before, after))
+        return _LIMIT * math.hypot(*errors)
+
+
+EXACT: Final = Chance()
+"""Nothing is known of noise: every difference counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

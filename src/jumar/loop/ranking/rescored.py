@@ -8,8 +8,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+from jumar.loop.ranking.degradation import EXACT, Chance, Errors
 from jumar.loop.ranking.noise import Answers, Evidence, Noise, all_answers, answers_of, finals
-from jumar.loop.ranking.significance import EXACT, Chance, Errors
 from jumar.model.records import IterationView
 from jumar.model.selection import SelectionCriteria
 from jumar.model.views import valid_score

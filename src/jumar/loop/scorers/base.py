@@ -1,4 +1,4 @@
-"""What the scorers share: how they are run, and how an answer becomes a reading."""
+"""What the scorers share: how they are run, how an answer becomes a reading, and which files a text is in."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from jumar.core.files import UnreadableFileError
 from jumar.loop.scorers.options import Options
-from jumar.model.evaluators import Evaluated, Evaluator
+from jumar.model.judges import Evaluated, Evaluator
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
 from jumar.processes.process import ProcessResult, run_command
 from jumar.processes.values import ScoreValue
-from jumar.processes.written_files import log_name
+from jumar.processes.written_files import log_name, read_text
 
-__all__ = ["Builder", "Builtin", "ScorerRuntime", "SharedEvaluation", "broken", "reading", "run_for_score"]
+__all__ = ["Builder", "Builtin", "ScorerRuntime", "SharedEvaluation", "TextScorer", "broken", "reading", "run_for_score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,3 +97,27 @@ class SharedEvaluation:
         found = tuple(self._forged)
         self._forged.clear()
         return found
+
+
+class TextScorer:
+    """Reads the files that ``paths`` (relative paths or globs) name, as one text, and gives it to ``measure``.
+
+    A document that is missing is the candidate's doing: 0.0 with the reason "missing". One that may not be read (a link out of
+    the working directory, no regular file, too large) has no measure: an invalid score.
+    """
+
+    def __init__(self, dimension: str, name: str, paths: tuple[str, ...], measure: Callable[[str], ScoreValue]) -> None:
+        self.dimension = dimension
+        self._name = name
+        self._paths = paths
+        self._measure = measure
+
+    def score(self, context: StepContext) -> ScoreReading:
+        """Read and measure."""
+        try:
+            text = read_text(context.workdir, self._paths, among=frozenset(context.artifacts))
+        except UnreadableFileError as error:
+            return reading(self.dimension, self._name, ScoreValue(score=None, invalid=str(error)))
+        if text is None:
+            return reading(self.dimension, self._name, ScoreValue(score=0.0, reason=f"missing: {', '.join(self._paths)}"))
+        return reading(self.dimension, self._name, self._measure(text))

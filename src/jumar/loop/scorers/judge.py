@@ -7,7 +7,7 @@ from typing import Final
 from jumar.errors import ConfigError
 from jumar.loop.scorers.base import Builtin, ScorerRuntime, SharedEvaluation, broken, reading
 from jumar.loop.scorers.options import Options
-from jumar.model.evaluators import Evaluated
+from jumar.model.judges import Evaluated
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 from jumar.processes.values import ScoreValue

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from jumar.errors import ConfigError
-from jumar.loop.scorers.base import Builtin, ScorerRuntime
+from jumar.loop.scorers.base import Builtin, ScorerRuntime, TextScorer
 from jumar.loop.scorers.options import Options
-from jumar.loop.scorers.text import TextScorer
 from jumar.model.protocols import Scorer
 from jumar.processes.values import ScoreValue
 

@@ -38,8 +38,7 @@ from jumar.loop.store.staging import ARTIFACTS, MANIFEST, METRICS, Pending, read
 from jumar.loop.store.tree_start import TreeStart
 from jumar.model.attempts import Attempt
 from jumar.model.decisions import Decision, end_after, last_end
-from jumar.model.readings import Reading
-from jumar.model.records import IterationRecord, IterationView
+from jumar.model.records import IterationRecord, IterationView, Reading
 from jumar.model.stopping import StopDecision
 
 __all__ = ["LoopReader"]

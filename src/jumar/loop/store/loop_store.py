@@ -39,8 +39,7 @@ from jumar.loop.store.staging import (
 )
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision, Kind
-from jumar.model.readings import Reading, ReadingKind
-from jumar.model.records import IterationRecord
+from jumar.model.records import IterationRecord, Reading, ReadingKind
 
 __all__ = ["LoopStore", "Pending"]
 

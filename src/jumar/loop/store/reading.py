@@ -21,8 +21,7 @@ from jumar.errors import StoreDamagedError
 from jumar.loop.store.layout import LoopPaths, iteration_number, natural
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision
-from jumar.model.readings import Reading
-from jumar.model.records import IterationRecord, IterationView
+from jumar.model.records import IterationRecord, IterationView, Reading
 
 __all__ = [
     "ACCEPTED",

@@ -8,9 +8,8 @@ from jumar.loop.ranking.choose import leader, running_best
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.model import IterationView
 from jumar.model.attempts import Purpose, Spend
-from jumar.model.budget.ledger import RunningSpend
+from jumar.model.budget.ledger import RunningReservation, RunningSpend, larger
 from jumar.model.budget.limits import Budget, Reservation
-from jumar.model.budget.reserve import RunningReservation, larger
 from jumar.model.decisions import recheck_seconds
 from jumar.model.selection import SelectionCriteria
 
@@ -53,7 +52,7 @@ class Tally:
         return replace(found, seconds=found.seconds + beside) if beside else found
 
     def reservation(self, purpose: Purpose) -> Reservation:
-        """Return :func:`jumar.model.budget.reserve.reservation` of all attempts."""
+        """Return :func:`jumar.model.budget.ledger.reservation` of all attempts."""
         return self._reservations.of(self._store.attempts(), self._budget, purpose)
 
     def needed(self, purpose: Purpose) -> Reservation:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from jumar.model.budget.gate import Gate, Go, Stop, Wait, budget_left, may_begin, spent_up
-from jumar.model.budget.ledger import RunningSpend, spend
-from jumar.model.budget.reserve import RunningReservation, reservation
+from jumar.model.budget.ledger import RunningReservation, RunningSpend, reservation, spend
 
 __all__ = [
     "Gate",

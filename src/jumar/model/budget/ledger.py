@@ -1,17 +1,33 @@
-"""What a loop has used, from its attempts: pure arithmetic, recomputed each time, so that a resume counts as one long run."""
+"""What a loop has used and what failed, from its attempts; and what is set aside for a step before it begins.
+
+Pure arithmetic, recomputed each time, so that a resume counts as one long run.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
-from jumar.model.attempts import Attempt, Spend
-from jumar.model.budget.limits import Budget
-from jumar.model.records import Usage
+from jumar.model.attempts import Attempt, Outcome, Purpose, Spend
+from jumar.model.budget.limits import Budget, Reservation
+from jumar.model.records import FAILURES, FailureKind, IterationRecord, IterationView, Usage
 
-__all__ = ["RunningSpend", "add_exactly", "cost_of", "spend", "tokens_of"]
+__all__ = [
+    "RunningReservation",
+    "RunningSpend",
+    "add_exactly",
+    "cost_of",
+    "count_failures",
+    "failure_of_attempt",
+    "larger",
+    "reservation",
+    "spend",
+    "tokens_of",
+]
 
 _AT_ONCE: Final = 60.0  # seconds
 _DEFAULTS: Final = Budget()
@@ -203,3 +219,95 @@ def _refused(attempt: Attempt) -> bool:
         return False
     usage = attempt.end.usage
     return not (usage.token_cost_usd or usage.tokens_used or usage.input_tokens or usage.output_tokens)
+
+
+def reservation(attempts: Iterable[Attempt], budget: Budget, purpose: Purpose) -> Reservation:
+    """Return what to set aside for a step of ``purpose``, each measure by itself; None where nothing is known.
+
+    To generate: what is configured, else the largest seen of that purpose. To score or to confirm: the largest seen, else what is
+    configured, because checks are free as a rule and the configured amount is what a run of the generator may cost; to confirm
+    for the first time, no less than scoring took before. Seen is what
+    an attempt told of itself; one that was turned away at once told nothing. The order of ``attempts`` does not matter.
+    """
+    return RunningReservation().of(tuple(attempts), budget, purpose)
+
+
+class RunningReservation:
+    """:func:`reservation` over attempts to which more are added, each looked at once."""
+
+    def __init__(self) -> None:
+        self._settled = 0
+        self._largest: dict[Purpose, Reservation] = {}
+
+    def of(self, attempts: Sequence[Attempt], budget: Budget, purpose: Purpose) -> Reservation:
+        """Return what to set aside after ``attempts``: those of the last call, with ends filled in and further ones behind."""
+        while self._settled < len(attempts) and attempts[self._settled].end is not None:
+            attempt = attempts[self._settled]
+            self._largest[attempt.start.purpose] = _larger(self._largest.get(attempt.start.purpose), attempt)
+            self._settled += 1
+        seen = self._largest.get(purpose, Reservation())
+        for attempt in attempts[self._settled :]:
+            if attempt.start.purpose == purpose:
+                seen = _larger(seen, attempt)
+        configured = Reservation(cost_usd=budget.reserve_cost_usd, tokens=budget.reserve_tokens)
+        if purpose == "confirm":  # the first one asks the scorers, or others than they are
+            configured = larger(configured, self._largest.get("score", Reservation()))
+        return _either(configured, seen) if purpose == "generate" else _either(seen, configured)
+
+
+def larger(first: Reservation, second: Reservation) -> Reservation:
+    """Return the larger of both in each measure; of one that is not known, the other."""
+    costs = [one.cost_usd for one in (first, second) if one.cost_usd is not None]
+    tokens = [one.tokens for one in (first, second) if one.tokens is not None]
+    return Reservation(cost_usd=max(costs, default=None), tokens=max(tokens, default=None))
+
+
+def _either(first: Reservation, second: Reservation) -> Reservation:
+    return Reservation(
+        cost_usd=second.cost_usd if first.cost_usd is None else first.cost_usd,
+        tokens=second.tokens if first.tokens is None else first.tokens,
+    )
+
+
+def _larger(seen: Reservation | None, attempt: Attempt) -> Reservation:
+    seen = seen or Reservation()
+    if attempt.end is None:
+        return seen
+    cost, tokens = cost_of(attempt), tokens_of(attempt)
+    if attempt.end.outcome == "rate_limited":  # that it was turned away for nothing says nothing about the next one
+        cost, tokens = cost or None, tokens or None
+    return Reservation(
+        cost_usd=cost if seen.cost_usd is None else max(seen.cost_usd, cost or 0.0),
+        tokens=tokens if seen.tokens is None else max(seen.tokens, tokens or 0),
+    )
+
+
+_OF_OUTCOME: Final[Mapping[Outcome, FailureKind]] = MappingProxyType(
+    {
+        "failed": "generator_failed",
+        "timeout": "generator_timeout",
+        "rate_limited": "rate_limited",
+        "blocked": "blocked",
+        "lost": "lost",
+    }
+)
+
+
+def failure_of_attempt(outcome: Outcome) -> FailureKind | None:
+    """Return the kind of failure that an attempt's outcome is, None when it is none or its own evaluation says which."""
+    return _OF_OUTCOME.get(outcome)
+
+
+def count_failures(attempts: Iterable[Attempt], views: Iterable[IterationView | IterationRecord]) -> dict[str, int]:
+    """Return how many failures of each kind a loop has had, retried ones included; kinds that did not occur are left out.
+
+    What an attempt's end tells is counted there; what is known only of an iteration (no effect, an invalid score), there.
+    """
+    counted: Counter[str] = Counter()
+    for attempt in attempts:
+        if attempt.end is not None and (kind := attempt.end.failure or failure_of_attempt(attempt.end.outcome)) is not None:
+            counted[kind] += 1
+    for view in views:
+        if view.failure in {"changed_nothing", "produced_nothing", "invalid_score", "snapshot_failed"}:
+            counted[view.failure] += 1
+    return {kind: counted[kind] for kind in FAILURES if counted[kind]}

@@ -18,14 +18,13 @@ from jumar.loop.report.judged import decided_document, learned_document
 from jumar.loop.report.watch.frame import Chosen, LiveView
 from jumar.loop.report.watch.timeline import Running, Timeline, elapsed
 from jumar.loop.store.config_in_force import config_now, criteria_of
-from jumar.loop.store.current_selection import current
-from jumar.loop.store.evidence import evidence_of
+from jumar.loop.store.current_selection import current, evidence_of
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.running_totals import Tally
 from jumar.model import IterationRecord, IterationView
 from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget import budget_left
-from jumar.model.budget.failures import count_failures
+from jumar.model.budget.ledger import count_failures
 from jumar.model.budget.limits import Budget
 from jumar.model.stopping import StopDecision
 from jumar.processes.control import stop_file

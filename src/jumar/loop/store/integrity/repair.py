@@ -31,8 +31,7 @@ from jumar.loop.store.reading import ACCEPTED, ACCEPTED_AT, CLEANED, cleaned_ite
 from jumar.loop.store.staging import ARTIFACTS, MANIFEST, METRICS, QUARANTINE, STAGE
 from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision
-from jumar.model.readings import Reading
-from jumar.model.records import IterationRecord
+from jumar.model.records import IterationRecord, Reading
 
 __all__ = ["Mending", "plan_repair", "repair"]
 
