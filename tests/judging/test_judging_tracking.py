@@ -17,9 +17,8 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from jumar.judging.tracking.agreement import Ranks, agreement, quadratic_kappa, rank_correlation, spearman, times_drawn
-from jumar.judging.tracking.baselines import predict_baselines
 from jumar.judging.tracking.intervals import bootstrap, folds_by_group, group_numbers, resamples
-from jumar.judging.tracking.track import track
+from jumar.judging.tracking.track import predict_baselines, track
 
 GESTALTS = st.lists(st.sampled_from([1.0, 1.5, 2.0, 2.25, 3.0, 3.5, 4.0, 4.75, 5.0]), min_size=2, max_size=40)
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from jumar.core.file_lock import writing
+from jumar.core.lock import writing
 from jumar.errors import LockedError, StoreDamagedError
 from jumar.judging import exchange
 from jumar.judging.results.auto_audits import Audit, AuditLog, read_audits, write_audits

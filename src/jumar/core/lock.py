@@ -1,8 +1,8 @@
-"""One writer at a time: a ``flock`` that the kernel drops when its holder dies.
+"""One writer at a time: a ``flock`` that the kernel drops when its holder dies. Of a loop, or of a file, with the lock beside it.
 
-The file's content is rewritten by each holder, and deleted only with its loop. It serves two purposes: the message that tells the
-next one who is writing, and the *generation*: a writer that finds its own nonce there knows that nobody wrote since, and need not
-list again.
+The content of a loop's lock is rewritten by each holder, and deleted only with its loop. It serves two purposes: the message
+that tells the next one who is writing, and the *generation*: a writer that finds its own nonce there knows that nobody wrote
+since, and need not list again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,12 +23,13 @@ from types import TracebackType
 from typing import Any, Final, Self, cast
 
 from jumar.core import files
+from jumar.core.files import wait_for_lock
 from jumar.core.redaction import current
 from jumar.core.refusals import give_rights
 from jumar.core.text import escape
-from jumar.errors import LockedError
+from jumar.errors import JumarError, LockedError, PatternSaveError
 
-__all__ = ["Holder", "LoopLock", "holder_of", "who_holds"]
+__all__ = ["Holder", "LoopLock", "holder_of", "who_holds", "writing"]
 
 _COMMAND_LENGTH: Final = 60
 _CONTENT_LENGTH: Final = 4096
@@ -316,3 +318,26 @@ def _process_start(pid: int) -> int | None:
         return int(fields[19])
     except (OSError, ValueError, IndexError):
         return None
+
+
+_PATIENCE: Final = 10.0  # seconds; whoever holds it writes one file
+
+
+@contextlib.contextmanager
+def writing(path: Path, *, patience: float = _PATIENCE, error: type[JumarError] = PatternSaveError) -> Generator[None]:
+    """Hold the lock of the file ``path``: ``path`` with ``.lock`` added, which stays there.
+
+    Errors: :class:`LockedError` when another process or object still holds it after ``patience`` seconds; ``error`` when the lock
+    cannot be written, because the file could not be either.
+    """
+    lock = path.with_name(path.name + ".lock")
+    try:
+        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    except OSError as problem:
+        raise error(f"{escape(str(path))} was not written: {problem.strerror}: {escape(str(lock))}") from problem
+    try:
+        if not wait_for_lock(fd, patience):
+            raise LockedError(f"{escape(str(path))} is being written by another process; try again when it is done")
+        yield
+    finally:
+        os.close(fd)

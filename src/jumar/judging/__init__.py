@@ -12,12 +12,11 @@ if TYPE_CHECKING:
     from jumar.judging.asking.cache import ReplyCache
     from jumar.judging.asking.call_log import CallLog
     from jumar.judging.asking.evaluate import evaluate_expensive, judge_items
-    from jumar.judging.asking.health import check_expensive_evaluator
     from jumar.judging.asking.ledger import Prices
     from jumar.judging.asking.settings import JudgeSettings
     from jumar.judging.asking.summary import JudgeRejectedError
     from jumar.judging.cheap.evaluator import CheapModeEvaluator, evaluate_cheap
-    from jumar.judging.component_health import check_cheap_evaluator
+    from jumar.judging.component_health import check_cheap_evaluator, check_expensive_evaluator
     from jumar.judging.dual import DualEvaluation, evaluate_dual, judge_both
     from jumar.judging.history import analyze_gap_increase, check_convergence, check_for_regression, detect_divergence, is_stable
     from jumar.judging.issues import PatternCoverage, pattern_coverage
@@ -100,7 +99,7 @@ _ELSEWHERE = {
     "builtin_rubric": "rubric",
     "check_cheap_evaluator": "component_health",
     "check_convergence": "history",
-    "check_expensive_evaluator": "asking.health",
+    "check_expensive_evaluator": "component_health",
     "check_for_regression": "history",
     "detect_divergence": "history",
     "evaluate_cheap": "cheap.evaluator",

@@ -13,13 +13,12 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from jumar.judging.asking.evaluate import judge_items, run_async
-from jumar.judging.asking.given import as_items, rubric_of
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, Result
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
 from jumar.judging.component_health import check_components
 from jumar.judging.gap import GapSummary, MissedPatterns, pair_results, summarise_gaps
-from jumar.judging.items.item import Item
+from jumar.judging.items.item import Item, as_items
 from jumar.judging.models import (
     CheapModeResult,
     ComponentHealthStatus,
@@ -30,7 +29,7 @@ from jumar.judging.models import (
     Unscored,
 )
 from jumar.judging.patterns.models import PatternSet
-from jumar.judging.rubric import Rubric
+from jumar.judging.rubric import Rubric, rubric_of
 from jumar.judging.tracking import require_statistics
 from jumar.model.judges import Judge
 

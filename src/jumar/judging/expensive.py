@@ -17,7 +17,6 @@ from jumar.errors import EvaluationUnreliableError, ItemError
 from jumar.judging.asking.cache import reply_cache
 from jumar.judging.asking.call_log import FILE, CallLog
 from jumar.judging.asking.evaluate import JudgeRun, judge_items
-from jumar.judging.asking.given import rubric_of
 from jumar.judging.asking.summary import Evaluation, JudgeInterruptedError, JudgeRejectedError, Result
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.digests import digest_of, item_digest
@@ -29,7 +28,7 @@ from jumar.judging.results.evaluation_files import claimed
 from jumar.judging.results.iteration_folder import learned_from, proof_beside
 from jumar.judging.results.judged_files import check_outputs, row_of, write_iteration, write_rows
 from jumar.judging.results.judged_model import JudgedEvaluation, JudgedRequest
-from jumar.judging.rubric import JudgeRubric, kind_of_items, load_rubric
+from jumar.judging.rubric import JudgeRubric, kind_of_items, load_rubric, rubric_of
 from jumar.judging.tracking import require_statistics
 from jumar.model.judges import Judge
 

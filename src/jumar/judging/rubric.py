@@ -10,6 +10,7 @@ import functools
 import hashlib
 import json
 import tomllib
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from jumar.core.text import escape, nearest
 from jumar.core.toml import parse_model, read_toml
 from jumar.errors import ConfigError
+from jumar.judging.items.item import Item
 
 __all__ = [
     "BUILTIN",
@@ -31,6 +33,7 @@ __all__ = [
     "kind_of_items",
     "load_rubric",
     "rubric_class",
+    "rubric_of",
 ]
 
 BUILTIN: Final = ("story", "text")
@@ -329,3 +332,12 @@ def load_rubric(spec: str | None) -> StoryRubric | TextRubric | None:
         raise ConfigError(f"--rubric {escape(spec)}: no such file; built in are {' and '.join(BUILTIN)}")
     data, text = read_toml(path, "jumar evaluate --rubric story")
     return parse_model(rubric_class(data.get("kind")), data, str(path), text)
+
+
+def rubric_of(rubric: Rubric | JudgeRubric | None, items: Sequence[Item]) -> JudgeRubric:
+    """Return the question of a rubric; without one, that of the built-in rubric: ``story`` when the first item is one."""
+    if isinstance(rubric, Rubric):
+        return rubric.judge
+    if rubric is not None:
+        return rubric
+    return builtin_rubric("story" if items and items[0].story is not None else "text").judge

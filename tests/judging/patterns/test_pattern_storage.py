@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pytest
 from dying import Killed, Way, changing_calls, dying, not_waiting
 
-from jumar.core.file_lock import writing
+from jumar.core.lock import writing
 from jumar.errors import LockedError, NotFoundError, PatternLoadError, PatternSaveError, StoreDamagedError
 from jumar.judging.patterns import PatternSet, PatternStore, PatternV2, load_patterns_safely, save_patterns_safely
 from jumar.judging.patterns.storage import OtherFormatError, PatternBackupWarning, load_pattern_set, update_calibration_history

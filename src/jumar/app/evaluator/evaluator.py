@@ -286,7 +286,7 @@ class LoopEvaluator:
 
     def _ask(self, judge: Judge, items: Sequence[Item], calls: CallLog, *, fresh: str) -> Evaluation:
         from jumar.judging.asking.evaluate import judge_items, run_async
-        from jumar.judging.asking.given import rubric_of
+        from jumar.judging.rubric import rubric_of
 
         cache = self._cache(judge, fresh)
         question = rubric_of(self._rubric, items)

@@ -15,10 +15,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jumar.core.text import plural, shortened
-from jumar.judging.asking.health import check_expensive_evaluator
 from jumar.judging.asking.settings import MAX_UNSCORED
 from jumar.judging.asking.summary import Evaluation
-from jumar.judging.component_health import check_cheap_evaluator
+from jumar.judging.component_health import check_cheap_evaluator, check_expensive_evaluator
 from jumar.judging.dual import CheapResult, DualEvaluation
 from jumar.judging.gap import GAP_TARGET, QUALITY_TARGET
 from jumar.judging.items.item import Item

@@ -10,7 +10,7 @@ from jumar.app.evaluate import FEW, CheapEvaluation
 from jumar.cli.common import print_line, print_text, shown_path
 from jumar.cli.terminal.tabular import Column, Row, print_table
 from jumar.core.text import cut, escape, number, plural, short_dollars, signed
-from jumar.judging.asking.health import check_expensive_evaluator
+from jumar.judging.component_health import check_expensive_evaluator
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult
 from jumar.judging.report.dashboard import render_dashboard
 from jumar.judging.results.evaluation_tally import BIN_WIDTH

@@ -31,7 +31,7 @@ def check_command(file: Path, *, as_json: bool, quiet: bool) -> int:
     """
     from jumar.judging.cheap.features import FeaturePatterns
     from jumar.judging.patterns.matcher import PatternMatcher
-    from jumar.judging.patterns.spelling import near_misses
+    from jumar.judging.patterns.reading import near_misses
     from jumar.judging.patterns.storage import read_pattern_set
 
     found = read_pattern_set(file)

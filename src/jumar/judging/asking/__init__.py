@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from jumar.judging.asking.cache import ReplyCache
     from jumar.judging.asking.call_log import CallLog
     from jumar.judging.asking.evaluate import JudgeRun, evaluate_expensive, judge_items
-    from jumar.judging.asking.health import check_expensive_evaluator
     from jumar.judging.asking.ledger import Prices
     from jumar.judging.asking.noise import JudgeNoise, judge_noise
     from jumar.judging.asking.settings import JudgeSettings
     from jumar.judging.asking.summary import Evaluation, JudgeInterruptedError, JudgeRejectedError
+    from jumar.judging.component_health import check_expensive_evaluator
     from jumar.judging.judges.command import CommandJudge
     from jumar.judging.judges.mock import MockJudge
     from jumar.judging.judges.replay import ReplayJudge
@@ -53,7 +53,7 @@ _ELSEWHERE = {
     "Prices": "ledger",
     "ReplayJudge": "jumar.judging.judges.replay",
     "ReplyCache": "cache",
-    "check_expensive_evaluator": "health",
+    "check_expensive_evaluator": "jumar.judging.component_health",
     "evaluate_expensive": "evaluate",
     "judge_items": "evaluate",
     "judge_noise": "noise",

@@ -32,16 +32,15 @@ from jumar.errors import EvaluationUnreliableError
 from jumar.judging.asking.ask import Asker
 from jumar.judging.asking.cache import ReplyCache
 from jumar.judging.asking.call_log import CallLog
-from jumar.judging.asking.given import as_items, rubric_of
 from jumar.judging.asking.ledger import Ledger
 from jumar.judging.asking.noise import judge_noise
 from jumar.judging.asking.reading import Answers, Reader, result_of
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import NOT_THE_JUDGES, Evaluation, JudgeInterruptedError, JudgeRejectedError, Result, Tally
-from jumar.judging.items.item import Item
+from jumar.judging.items.item import Item, as_items
 from jumar.judging.judges._clients import known_keys
 from jumar.judging.models import Story, Unscored
-from jumar.judging.rubric import JudgeRubric, Rubric
+from jumar.judging.rubric import JudgeRubric, Rubric, rubric_of
 from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge
 

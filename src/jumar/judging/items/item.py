@@ -1,12 +1,18 @@
-"""An item: whatever is judged, as both judges see it."""
+"""An item: whatever is judged, as both judges see it; made of stories and records with a text that a caller hands in."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from pydantic import ValidationError
+
+from jumar.core.text import escape
+from jumar.errors import ItemError
 from jumar.judging.models import Story
 
-__all__ = ["Item", "story_text"]
+__all__ = ["Item", "as_items", "story_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +44,38 @@ class Item:
 def story_text(story: Story) -> str:
     """Return title, description and criteria, a line each: patterns never match across two of them by accident of layout."""
     return "\n".join((story.title, story.description, *story.acceptance_criteria))
+
+
+def as_items(given: Iterable[Item | Story | Mapping[str, Any]]) -> list[Item]:
+    """Return items from items, stories, or mappings with a story's fields or ``text`` (and ``prompt``, ``group``).
+
+    Errors: :class:`jumar.errors.ItemError` that names the place, counted from 1, and the field.
+    """
+    return [_as_item(one, place) for place, one in enumerate(given, start=1)]
+
+
+def _as_item(one: Item | Story | Mapping[str, Any], place: int) -> Item:
+    if isinstance(one, Item):
+        return one
+    if isinstance(one, Story):
+        return Item.of(one)
+    if not isinstance(one, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ItemError(f"item {place} is a {type(one).__name__}; give stories, or mappings with their fields")
+    record = {"id": f"item-{place}", **one}
+    if "title" in record and "acceptance_criteria" in record:
+        try:
+            return Item.of(Story.model_validate(record))
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(str(part) for part in first["loc"])
+            raise ItemError(f"item {place}: '{field}': {first['msg']}") from None
+    if isinstance(record["id"], int):
+        record["id"] = str(record["id"])
+    for name in ("id", "text", "prompt"):
+        if not isinstance(record.get(name, "" if name == "prompt" else None), str):
+            raise ItemError(
+                f"item {place} ({escape(str(record['id']))[:80]}): '{name}' should be a text; a story has a title, a description "
+                "and acceptance_criteria"
+            )
+    group = record.get("group")
+    return Item(record["id"], record["text"], record.get("prompt", ""), group=group if isinstance(group, str) else None)

@@ -2,7 +2,8 @@
 
 Read are the shape that is written here, a bare list of patterns, and two shapes of the first design: indicators under
 ``quality_signals`` (with the weight's sign or the list saying which way they count) and the plain lists of
-``good_story_indicators``. Messages name the file, the line where it is known, the pattern, the field and what is allowed.
+``good_story_indicators``. Messages name the file, the line where it is known, the pattern, the field and what is allowed. Names
+that are nearly known ones are kept as somebody's own, and nothing reads them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import ValidationError
 
@@ -19,9 +21,13 @@ from jumar.core.text import escape, once
 from jumar.errors import PatternLoadError
 from jumar.judging.patterns.models import FORMAT_VERSION, PatternSet
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 __all__ = [
     "WrongFormatError",
     "check_version",
+    "near_misses",
     "parse_json",
     "parse_pattern_text",
     "parse_patterns",
@@ -268,3 +274,26 @@ def _not_finite(value: Any, path: str) -> Iterator[str]:
     elif isinstance(value, list):
         for number, below in enumerate(cast("list[Any]", value)):
             yield from _not_finite(below, f"{path}[{number}]")
+
+
+_NEAR: Final = 0.8
+_MOST: Final = 20  # a misspelling is in every pattern, or in one
+
+
+def near_misses(patterns: PatternSet) -> list[str]:
+    """Return a line for each unknown name that is like a known one, at most 20, the sections of the file first."""
+    found = _of(patterns, "the file") + _of(patterns.tech_validation, "tech_validation")
+    for pattern in patterns.patterns:
+        if len(found) >= _MOST:
+            break
+        found += _of(pattern, f"pattern {escape(pattern.id)}")
+    return found[:_MOST]
+
+
+def _of(model: BaseModel, what: str) -> list[str]:
+    known = list(type(model).model_fields)
+    return [
+        f"{what} has '{escape(name)}', which nothing reads; did you mean '{near}'?"
+        for name in model.model_extra or {}
+        for near in get_close_matches(name.lower(), known, 1, _NEAR)
+    ]

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
-from jumar.core.file_lock import writing
 from jumar.core.files import make_directory, sha256_bytes, write_once
+from jumar.core.lock import writing
 from jumar.core.text import escape
 from jumar.errors import FormatTooNewError, NotFoundError, PatternSaveError, StoreDamagedError
 from jumar.judging.patterns.models import PatternSet, PatternV2

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from jumar.core.file_lock import writing
 from jumar.core.files import as_write_error, write_named
+from jumar.core.lock import writing
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError, StoreWriteError, UsageError
 from jumar.judging.auto import Planned

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from jumar.judging.asking.health import check_expensive_evaluator
 from jumar.judging.asking.summary import Evaluation
 from jumar.judging.auto import AutoOutcome, AutoRules, Planned, SealedCheck
-from jumar.judging.component_health import check_patterns, every_component
+from jumar.judging.component_health import check_expensive_evaluator, check_patterns, every_component
 from jumar.judging.dual import cheap_document
 from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.items.item import Item

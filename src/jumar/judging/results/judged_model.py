@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from jumar.judging.asking.health import check_expensive_evaluator
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation
-from jumar.judging.component_health import every_component
+from jumar.judging.component_health import check_expensive_evaluator, every_component
 from jumar.judging.dual import DualEvaluation
 from jumar.judging.items.item import Item
 from jumar.model.budget.pricing import Prices

@@ -16,9 +16,17 @@ import numpy as np
 
 from jumar.judging.asking.noise import JudgeNoise, judge_noise
 from jumar.judging.tracking.agreement import Ranks, Scores, rank_correlation, times_drawn
-from jumar.judging.tracking.baselines import predict_baselines
 from jumar.judging.tracking.intervals import Interval, Numbers, bootstrap, group_numbers
-from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS, GAP_TARGET, Check, above_zero, at_most, pair
+from jumar.judging.tracking.track import (
+    FEWEST_GROUPS,
+    FEWEST_ITEMS,
+    GAP_TARGET,
+    Check,
+    above_zero,
+    at_most,
+    pair,
+    predict_baselines,
+)
 
 __all__ = ["Baselines", "EvidenceVerdict", "JudgedItem", "ProofEvidence", "compare_with_judge", "fit_baselines", "heldout_of"]
 

@@ -14,12 +14,11 @@ from jumar.core.files import as_write_error, make_directory, write_once
 from jumar.core.text import escape, plural
 from jumar.errors import EvaluationUnreliableError, ExistsError, ItemError
 from jumar.judging.asking.call_log import CallLog
-from jumar.judging.asking.given import rubric_of
 from jumar.judging.asking.summary import JudgeInterruptedError, JudgeRejectedError
 from jumar.judging.items.item import Item
 from jumar.judging.items.records import read_items
 from jumar.judging.models import ExpensiveModeResult
-from jumar.judging.rubric import Rubric, kind_of_items, load_rubric
+from jumar.judging.rubric import Rubric, kind_of_items, load_rubric, rubric_of
 from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
 from jumar.learning.learner import PATTERNS
 from jumar.learning.material import Material, Proposer, SetBuilder

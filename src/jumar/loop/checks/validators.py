@@ -223,7 +223,7 @@ def _why_no_test(suite: SuiteRun | None, result: ProcessResult) -> str:
 
 def _failures_of(result: ProcessResult) -> str:
     """Return the end of what a test run printed, without what it says of tests that passed."""
-    from jumar.loop.checks.runners.excerpt import without_passing  # as lazy as the other patterns
+    from jumar.loop.checks.runners.reading import without_passing  # as lazy as the other patterns
 
     excerpt = without_passing(f"{result.stdout}\n{result.stderr}"[-_LOOKED_THROUGH:])
     return result.output_tail if excerpt is None else tail(excerpt)
