@@ -17,8 +17,8 @@ import part_cheap
 from timing import Row, shortest
 
 from jumar.judging import Item
-from jumar.judging.asking.settings import JudgeSettings
-from jumar.judging.judges.spec import make_judge
+from jumar.judging.asking.settings import JudgeConfig
+from jumar.judging.judges import make_judge
 from jumar.judging.patterns import PatternSet, PatternV2
 from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.storage import load_pattern_set
@@ -74,9 +74,9 @@ def _iteration(directory: Path, items: list[Item], scores: list[float], proposal
             file.write(json.dumps({**row, "judge_feedback": f"clear: {item.text[:60]}"}) + "\n")
     first = {one.phrases[0]: one for one in proposals}  # the same phrase twice would be merged before anything else
     patterns.write_text(PatternSet(version="2.0", patterns=list(first.values())).model_dump_json())
-    request = LearnRequest(items=source, output=output, judge=f"replay:{source}", settings=JudgeSettings(), patterns=patterns)
+    request = LearnRequest(items=source, output=output, judge=JudgeConfig(spec=f"replay:{source}"), patterns=patterns)
     read = read_learning_items(request)
-    judge = make_judge(request.judge)
+    judge = make_judge(request.judge.spec)
     data = LearnData(
         request=request,
         items=read,

@@ -11,7 +11,7 @@ import pytest
 from commands import call
 
 from jumar.app.config.budget import default_prices
-from jumar.judging.judges.spec import judge_price
+from jumar.judging.judges import judge_price
 from jumar.loop.generators.cumulative import PricedGenerator
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.model import GenerateOutcome, StepContext, Usage

@@ -12,7 +12,7 @@ from learning_kit import planted_targets, set_of
 
 from jumar.core.lock import LoopLock
 from jumar.errors import ConflictError
-from jumar.judging.asking.settings import JudgeSettings
+from jumar.judging.asking.settings import JudgeConfig, JudgeSettings
 from jumar.judging.patterns.storage import serialised
 from jumar.learning.proof.split import split_items
 from jumar.learning.run.holdout_access import FILE, count_look, looks_made
@@ -41,7 +41,9 @@ def out(tmp_path):
     split = split_items([one.item for one in targets])
     (folder / "split.json").write_text(json.dumps(split.to_json()))
     (folder / "patterns.json").write_bytes(serialised(set_of(EFFECTS, 2.0), folder / "patterns.json"))
-    remember(ProveRequest(output=folder, items=items, judge=f"replay:{items}", settings=JudgeSettings(repeat=1)))
+    remember(
+        ProveRequest(output=folder, items=items, judge=JudgeConfig(spec=f"replay:{items}", settings=JudgeSettings(repeat=1)))
+    )
     return folder
 
 

@@ -24,10 +24,10 @@ from jumar.judging.asking.ledger import Prices
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, JudgeRejectedError
 from jumar.judging.items.item import Item
+from jumar.judging.judges import make_judge
 from jumar.judging.judges._clients import Features, kind_of_status, retry_after_seconds
 from jumar.judging.judges.anthropic import AnthropicJudge
 from jumar.judging.judges.openai import OpenAIJudge
-from jumar.judging.judges.spec import make_judge
 from jumar.judging.models import ExpensiveModeResult, Unscored
 from jumar.judging.rubric import JudgeRubric
 from jumar.model.judges import Judge
@@ -402,10 +402,9 @@ def test_a_judge_may_be_asked_without_structured_output():
 @pytest.mark.parametrize(("module", "extra"), [("openai", "openai"), ("anthropic", "anthropic")])
 def test_a_missing_extra_says_how_to_get_it(module: str, extra: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, extra, None)
-    monkeypatch.delitem(sys.modules, f"jumar.judging.judges.{module}")
 
     with pytest.raises(ConfigError, match=rf"pip install 'jumar\[{extra}\]'"):
-        importlib.import_module(f"jumar.judging.judges.{module}")
+        make_judge(f"{module}:some-model")
 
 
 @both

@@ -18,10 +18,10 @@ from jumar.judging.asking.evaluate import judge_items
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, JudgeRejectedError
 from jumar.judging.items.item import Item
+from jumar.judging.judges import forms, make_judge
 from jumar.judging.judges.command import CommandJudge
 from jumar.judging.judges.mock import MockJudge
 from jumar.judging.judges.replay import ReplayJudge
-from jumar.judging.judges.spec import FORMS, make_judge
 from jumar.judging.models import ExpensiveModeResult, Unscored
 from jumar.judging.rubric import JudgeRubric
 from jumar.model.judges import Judge, JudgeFailure, JudgeRequest
@@ -349,4 +349,4 @@ def test_what_names_no_judge_says_the_way_out(spec: str | None, message: str, mo
 def test_the_page_of_judges_has_every_form():
     page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "judges.md").read_text()
 
-    assert all(f"`{form}`" in page for form in FORMS)
+    assert all(f"`{form}`" in page for form in forms())

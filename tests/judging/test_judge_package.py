@@ -36,7 +36,7 @@ def test_the_judge_needs_no_library_until_a_model_is_asked():
         "import sys, jumar.judging\n"
         "from jumar.judging import asking as expensive\n"
         "for name in expensive.__all__: getattr(expensive, name)\n"
-        "from jumar.judging.judges.spec import make_judge; make_judge('mock:')\n"
+        "from jumar.judging.judges import make_judge; make_judge('mock:')\n"
         "print(' '.join({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from commands import call
 from learning_kit import planted_targets, set_of
 
-from jumar.judging.asking.settings import JudgeSettings
+from jumar.judging.asking.settings import JudgeConfig, JudgeSettings
 from jumar.judging.auto import fit_intervals
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.models import CheapModeResult
@@ -67,7 +67,9 @@ def proven_folder(folder: Path) -> Path:
     (folder / "split.json").write_text(json.dumps(split.to_json()))
     opened = [one for one in targets if not split.is_sealed(one.item)]
     (folder / "patterns.json").write_bytes(serialised(calibrated(opened), folder / "patterns.json"))
-    remember(ProveRequest(output=folder, items=items, judge=f"replay:{items}", settings=JudgeSettings(repeat=1)))
+    remember(
+        ProveRequest(output=folder, items=items, judge=JudgeConfig(spec=f"replay:{items}", settings=JudgeSettings(repeat=1)))
+    )
     found = call("prove", str(folder), "--json", check=0).document
     assert found["verdict"] == "tracks"
     new = renamed(planted_targets(60, 3, EFFECTS, seed=5))

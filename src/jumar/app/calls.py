@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, overload
 
-from jumar.learning.calls import AnyPath, Asking, asking_settings, named_fields
+from jumar.learning.calls import AnyPath, Asking, judge_config, named_fields
 
 if TYPE_CHECKING:
     from jumar.app.evaluate import CheapEvaluation
@@ -131,9 +131,6 @@ def evaluate(
     fields: Mapping[str, str] | None = None,
     per_item: AnyPath | None = None,
     output: AnyPath | None = None,
-    reasons: bool = True,
-    cache: AnyPath | None = None,
-    max_tokens: int = 2000,
     **asking: Unpack[Asking],
 ) -> JudgedEvaluation: ...
 def evaluate(
@@ -148,16 +145,13 @@ def evaluate(
     output: AnyPath | None = None,
     jobs: int = 1,
     executor: str | None = None,
-    reasons: bool = True,
-    cache: AnyPath | None = None,
-    max_tokens: int = 2000,
     **asking: Unpack[Asking],
 ) -> CheapEvaluation | JudgedEvaluation:
     """Score every item of a file from 1 to 5, as ``jumar evaluate`` does; ``document()`` of the result is what ``--json`` prints.
 
-    ``judge`` is a spec such as ``openai:MODEL`` (none in mode ``cheap``), ``fields`` our names to the records' keys, ``cache``
-    the folder of the judge's replies (None: none are kept); ``jobs`` processes or ``executor`` are for the cheap judge alone.
-    Mode ``auto`` is :func:`jumar.learning.evaluate_auto`. Not to be called where an event loop is running.
+    ``judge`` is a spec such as ``openai:MODEL`` (none in mode ``cheap``), ``fields`` our names to the records' keys; ``jobs``
+    processes or ``executor`` are for the cheap judge alone. Mode ``auto`` is
+    :func:`jumar.learning.evaluate_auto`. Not to be called where an event loop is running.
 
     Errors: :class:`jumar.errors.ConfigError`, :class:`jumar.errors.ItemError` for a record that cannot be read,
     :class:`jumar.errors.EvaluationUnreliableError` where too few items have a score.
@@ -178,12 +172,7 @@ def evaluate(
     if mode == "cheap" or judge is None:
         _refuse_unknown(asking, ())
         return evaluate_cheaply(CheapRequest(**shared, jobs=jobs, executor=executor))
-    settings, prices = asking_settings(asking, explain=reasons)
-    replies = None if cache is None else Path(cache)
-    judged = JudgedRequest(
-        **shared, mode=mode, judge=judge, settings=settings, cache=replies, prices=prices, max_tokens=max_tokens
-    )
-    return evaluate_judged(judged)
+    return evaluate_judged(JudgedRequest(**shared, mode=mode, judge=judge_config(judge, asking)))
 
 
 def run_cases(

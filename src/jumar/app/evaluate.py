@@ -51,13 +51,15 @@ FEW: Final = 50
 """Up to so many items, people are shown each of them."""
 
 _BEGINNING: Final = 200
-_SPECS: Final = "openai:MODEL, anthropic:MODEL, http://HOST:PORT/v1#MODEL, replay:FILE or command:PROGRAM"
 
 
 def check_mode(mode: Mode, judge: str | None) -> None:
     """Refuse a mode that needs a judge without one. Errors: :class:`ConfigError`."""
     if mode != "cheap" and judge is None:
-        raise ConfigError(f"--mode {mode} needs a judge, and none is configured: give --judge {_SPECS}; --mode cheap needs none")
+        from jumar.judging.judges import forms
+
+        named = ", ".join(forms())
+        raise ConfigError(f"--mode {mode} needs a judge, and none is configured: give --judge {named}; --mode cheap needs none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

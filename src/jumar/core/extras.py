@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
-from typing import Final
+from typing import Any, Final
 
 from jumar.errors import MissingExtraError
 
-__all__ = ["extra_of_command", "need_extra"]
+__all__ = ["LazyPackage", "extra_of_command", "need_extra"]
 
 _PACKAGES: Final = frozenset(
     {"ahocorasick_rs", "numpy", "rapidfuzz", "re2", "scipy", "sklearn", "snowballstemmer", "symspellpy", "threadpoolctl", "yake"}
@@ -21,6 +22,16 @@ def need_extra(extra: str, what: str, *modules: str) -> None:
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise MissingExtraError(f"{what} needs {' and '.join(missing)}, not installed here: pip install 'jumar[{extra}]'")
+
+
+class LazyPackage:
+    """Stands for a package that is imported when something of it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(import_module(self._name), attribute)
 
 
 def extra_of_command(error: ModuleNotFoundError, arguments: Sequence[str]) -> MissingExtraError | None:

@@ -23,7 +23,7 @@ from jumar.judging.digests import digest_of, item_digest
 from jumar.judging.dual import combine
 from jumar.judging.items.item import Item
 from jumar.judging.items.records import read_items
-from jumar.judging.judges.spec import make_judge
+from jumar.judging.judges import make_judge
 from jumar.judging.results.evaluation_files import claimed
 from jumar.judging.results.iteration_folder import learned_from, proof_beside
 from jumar.judging.results.judged_files import check_outputs, row_of, write_iteration, write_rows
@@ -52,7 +52,7 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
     if request.mode == "dual":
         require_statistics()
         evaluator = CheapModeEvaluator(request.patterns, rubric=rubric)
-    judge = make_judge(request.judge, max_tokens=request.max_tokens)
+    judge = make_judge(request.judge.spec, max_tokens=request.judge.max_tokens)
     check_outputs(request)
     kind = kind_of_items(rubric)
     items = list(read_items(request.items, request.fields, kind=kind))
@@ -60,7 +60,7 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
         raise ItemError(f"{escape(str(request.items))}: there are no items in it; give one JSON object a line")
     question = rubric_of(rubric, items)
 
-    cache = reply_cache(request.cache, judge)
+    cache = reply_cache(request.judge.cache, judge)
 
     def told(result: Result) -> None:
         if hear is not None:
@@ -72,10 +72,10 @@ def evaluate_judged(request: JudgedRequest, hear: Hear | None = None) -> JudgedE
                 items,
                 judge,
                 question,
-                request.settings,
+                request.judge.settings,
                 on_result=told,
                 cache=cache,
-                prices=request.prices,
+                prices=request.judge.prices,
                 calls=calls,
                 total=len(items),
                 started=lambda run: stack.enter_context(interruptible(run)),
@@ -105,10 +105,10 @@ def call_log(request: JudgedRequest, judge: Judge, items: Sequence[Item], questi
         path = request.output / FILE
     elif request.per_item is not None:
         path = request.per_item.with_name(f"{request.per_item.name}.{FILE}")
-    elif request.cache is not None:
+    elif request.judge.cache is not None:
         what = [judge.identity, question.model_dump(mode="json"), sorted(item_digest(item) for item in items)]
-        path = request.cache / "calls" / f"{digest_of(what)}.jsonl"
-    return CallLog(path, reserve=request.settings.reserve_cost)
+        path = request.judge.cache / "calls" / f"{digest_of(what)}.jsonl"
+    return CallLog(path, reserve=request.judge.settings.reserve_cost)
 
 
 @contextlib.contextmanager

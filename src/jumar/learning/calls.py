@@ -6,27 +6,30 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from jumar.core.text import escape
 from jumar.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from jumar.judging.asking.settings import JudgeSettings
+    from jumar.judging.asking.settings import JudgeConfig
     from jumar.judging.proofs import Proof
     from jumar.judging.results.auto_model import AutoEvaluation
     from jumar.learning.proof.make import Verification
     from jumar.learning.run.prove import Proving
     from jumar.learning.run.request import LearnResult, Proposer
-    from jumar.model.budget.pricing import Prices
 
-__all__ = ["AnyPath", "Asking", "asking_settings", "evaluate_auto", "learn", "named_fields", "prove", "verify_proof"]
+__all__ = ["AnyPath", "Asking", "evaluate_auto", "judge_config", "learn", "named_fields", "prove", "verify_proof"]
 
 AnyPath = str | PathLike[str]
 
 
 class Asking(TypedDict, total=False):
-    """How the expensive judge is asked, as the options of ``jumar evaluate``; ``price`` is of a million tokens, in and out."""
+    """How the expensive judge is asked, as the options of ``jumar evaluate``.
+
+    ``price`` is of a million tokens, in and out; ``cache`` the folder of replies (none are kept without one); without ``reasons``
+    the score alone is asked for.
+    """
 
     repeat: int | None
     max_cost: float | None
@@ -37,19 +40,9 @@ class Asking(TypedDict, total=False):
     max_retries: int
     backoff_base: float
     judge_scale: tuple[float, float] | None
-
-
-_ASKING: Final[Asking] = {
-    "repeat": None,
-    "max_cost": None,
-    "reserve_cost": None,
-    "price": None,
-    "concurrency": 8,
-    "timeout": 120.0,
-    "max_retries": 3,
-    "backoff_base": 2.0,
-    "judge_scale": None,
-}
+    max_tokens: int
+    reasons: bool
+    cache: AnyPath | None
 
 
 def learn(
@@ -67,15 +60,12 @@ def learn(
     min_iterations: int = 2,
     profile: Literal["evidence", "seed"] = "evidence",
     propose: Proposer = "terms",
-    reasons: bool = True,
-    cache: AnyPath | None = None,
-    max_tokens: int = 2000,
     **asking: Unpack[Asking],
 ) -> LearnResult:
     """Learn a cheap judge as ``jumar learn`` does: until it has arrived, within the budget, into ``output``.
 
     ``judge`` is a spec such as ``openai:MODEL``; ``group`` the key of what belongs together, ``fields`` our names to the records'
-    keys, ``cache`` the folder of the judge's replies (None: none are kept). Called again it resumes. ``document()`` of the result
+    keys. Called again it resumes. ``document()`` of the result
     is what ``--json`` prints; ``summary`` is None where there is no verdict.
 
     Not to be called where an event loop is running. Errors: those of :func:`jumar.learning.run.learn.learn`,
@@ -85,7 +75,7 @@ def learn(
     from jumar.learning.run.request import LearnRequest
     from jumar.processes.control import StopSwitch
 
-    settings, prices = asking_settings(asking, explain=reasons)
+    reasons = asking.get("reasons", True)
     _refuse("profile", profile, allowed=profile in {"evidence", "seed"}, wanted="'evidence' or 'seed'")
     _refuse("propose", propose, allowed=propose in {"terms", "judge"}, wanted="'terms' or 'judge'")
     _refuse("propose", propose, allowed=reasons or propose == "terms", wanted="'terms' where the judge gives no reasons")
@@ -96,8 +86,7 @@ def learn(
     request = LearnRequest(
         items=Path(items),
         output=Path(output),
-        judge=judge,
-        settings=settings,
+        judge=judge_config(judge, asking),
         fields=named_fields({**(fields or {}), **({} if group is None else {"group": group})}),
         patterns=None if patterns is None else Path(patterns),
         rubric=rubric,
@@ -107,9 +96,6 @@ def learn(
         min_iterations=min_iterations,
         profile=profile,
         proposer=propose,
-        cache=None if cache is None else Path(cache),
-        prices=prices,
-        max_tokens=max_tokens,
     )
     return run(request, switch=StopSwitch())
 
@@ -121,26 +107,20 @@ def prove(output: AnyPath, *, max_cost: float | None = None, extra_look: bool = 
     running. Errors: those of :func:`jumar.learning.run.prove.prove`, :class:`jumar.errors.UsageError` for a folder of
     something else.
     """
+    from jumar.judging.asking.settings import JudgeConfig
     from jumar.learning.run.prove import prove as run
-    from jumar.learning.run.request import ProveRequest, recall
+    from jumar.learning.run.request import ProveRequest, recall, recorded_options
 
     known = recall(Path(output))
     if not known:
         raise UsageError(f"{escape(str(output))} does not say what it was learned from; name the folder that learn() wrote")
-    low, high = known["judge_scale"]
-    asked: Asking = {"repeat": known.get("repeat"), "judge_scale": (low, high), "max_cost": max_cost}
-    settings, prices = asking_settings(asked, explain=bool(known["explain"]))
-    cache = known.get("cache")
+    asked = {**recorded_options(known), "max_cost": max_cost}
     request = ProveRequest(
         output=Path(output),
         items=Path(known["items"]),
-        judge=known["judge"],
-        settings=settings,
+        judge=JudgeConfig.of(known["judge"], asked, explain=known["explain"], cache=known.get("cache")),
         fields=known["fields"],
         rubric=known.get("rubric"),
-        cache=None if cache is None else Path(cache),
-        prices=prices,
-        max_tokens=known["max_tokens"],
         extra_look=extra_look,
     )
     return run(request, datetime.now(UTC))
@@ -183,9 +163,6 @@ def evaluate_auto(
     audits: AnyPath | None = None,
     fields: Mapping[str, str] | None = None,
     rubric: str | None = None,
-    reasons: bool = True,
-    cache: AnyPath | None = None,
-    max_tokens: int = 2000,
     **asking: Unpack[Asking],
 ) -> AutoEvaluation:
     """Decide about every item as ``jumar evaluate --mode auto`` does: cheaply where that is proven and certain.
@@ -199,18 +176,13 @@ def evaluate_auto(
     from jumar.judging.results.judged_model import JudgedRequest
     from jumar.learning.run.auto import evaluate_auto as run
 
-    settings, prices = asking_settings(asking, explain=reasons)
     judged = JudgedRequest(
         items=Path(items),
         mode="expensive",
-        judge=judge,
-        settings=settings,
+        judge=judge_config(judge, asking),
         fields=named_fields(fields),
         patterns=Path(patterns),
         rubric=rubric,
-        cache=None if cache is None else Path(cache),
-        prices=prices,
-        max_tokens=max_tokens,
     )
     rules = AutoRules(line=decision_line, confidence=confidence, audit=audit, seed=audit_seed)
     log = None if audits is None else Path(audits)
@@ -230,11 +202,12 @@ def _refuse(name: str, value: object, *, allowed: bool, wanted: str) -> None:
         raise ConfigError(f"{name} = {value!r} should be {wanted}")
 
 
-def asking_settings(given: Asking, *, explain: bool) -> tuple[JudgeSettings, Prices | None]:
-    """Return how the judge is asked, and its prices. Errors: ``TypeError`` for another keyword, :class:`ConfigError`."""
-    from jumar.judging.judges.spec import judge_settings
+def judge_config(spec: str, asking: Asking) -> JudgeConfig:
+    """Return the judge, and how it is asked. Errors: ``TypeError`` for another keyword, :class:`ConfigError`."""
+    from jumar.judging.asking.settings import JudgeConfig
 
-    unknown = [name for name in given if name not in _ASKING]
+    unknown = [name for name in asking if name not in Asking.__annotations__]
     if unknown:
-        raise TypeError(f"there is no keyword '{unknown[0]}'; of the judge there are {', '.join(_ASKING)}")
-    return judge_settings({**_ASKING, **given}, explain=explain)
+        raise TypeError(f"there is no keyword '{unknown[0]}'; of the judge there are {', '.join(Asking.__annotations__)}")
+    cache = asking.get("cache")
+    return JudgeConfig.of(spec, asking, explain=asking.get("reasons", True), cache=None if cache is None else Path(cache))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError
+from jumar.judging.asking.settings import DEFAULTS, MAX_TOKENS
+from jumar.judging.judges import kind_of
 from jumar.processes.written_files import check_relative
 
 __all__ = ["PARTS", "EvaluatorConfig", "JudgeOptions", "check_judge_scorer"]
@@ -38,7 +39,6 @@ _NEEDED: Final = {
     "proof": "the proof.json that says that these patterns track the judge",
     "decision_line": "a score such as 3.5; an item of which it is not certain on which side it is goes to the judge",
 }
-_JUDGES: Final = ("openai", "anthropic", "http", "https", "replay", "command", "mock")
 
 
 class JudgeOptions(BaseModel):
@@ -56,12 +56,12 @@ class JudgeOptions(BaseModel):
     max_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     reserve_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     price: Pair | None = None
-    concurrency: Annotated[int, Field(ge=1, le=1024, strict=True)] = 8
-    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120
-    max_retries: Annotated[int, Field(ge=0, le=100, strict=True)] = 3
-    backoff_base: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 2.0
+    concurrency: Annotated[int, Field(ge=1, le=1024, strict=True)] = DEFAULTS.concurrency
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = DEFAULTS.timeout
+    max_retries: Annotated[int, Field(ge=0, le=100, strict=True)] = DEFAULTS.max_retries
+    backoff_base: Annotated[float, Field(gt=0, allow_inf_nan=False)] = DEFAULTS.backoff_base
     judge_scale: Pair | None = None
-    max_tokens: Annotated[int, Field(ge=1, strict=True)] = 2000
+    max_tokens: Annotated[int, Field(ge=1, strict=True)] = MAX_TOKENS
     cache: Text | Literal[False] | None = None
     proof: Text | None = None
     decision_line: Annotated[float, Field(ge=1, le=5)] | None = None
@@ -107,13 +107,11 @@ class JudgeOptions(BaseModel):
     @model_validator(mode="after")
     def _has_a_judge(self) -> Self:
         # here and not at the key, because what is wrong at a key is shown, and this may hold somebody's password
-        kind, colon, _ = (self.judge or "mock:").strip().partition(":")
-        if kind not in _JUDGES or not colon:
-            named = f" '{kind}'{nearest(kind, _JUDGES)}" if re.fullmatch(r"[a-z]{1,12}", kind) else " of this form"
-            raise ValueError(
-                f"judge: there is no judge{named}; there are openai:MODEL, anthropic:MODEL, http://HOST:PORT/v1#MODEL, "
-                "replay:FILE, command:PROGRAM … and mock:"
-            )
+        if self.judge is not None:
+            try:
+                kind_of(self.judge)
+            except ConfigError as error:
+                raise ValueError(f"judge: {error}") from None
         if self.mode != "cheap" and self.judge is None:
             raise ValueError(
                 f"mode {self.mode!r} needs a judge: set judge = 'openai:MODEL' (or anthropic:MODEL, http://HOST:PORT/v1#MODEL, "

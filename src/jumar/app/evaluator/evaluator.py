@@ -131,13 +131,15 @@ class LoopEvaluator:
         self._judge: Judge | None = None
         self._digest: str | None = None
         if options.mode != "cheap":
-            from jumar.judging.judges.spec import judge_price, judge_settings, make_judge
+            from jumar.judging.asking.settings import JudgeConfig
+            from jumar.judging.judges import judge_price, make_judge
 
             with _named(where, "judge"):
                 self._judge = make_judge(options.judge, max_tokens=options.max_tokens, base=place.base)
             with _named(where, "settings"):
-                self._settings, own = judge_settings(options.model_dump())
-            self._prices = own or judge_price(options.judge, place.prices)
+                asked = JudgeConfig.of(options.judge or "", options.model_dump())
+            self._settings = asked.settings
+            self._prices = asked.prices or judge_price(options.judge, place.prices)
         if options.mode != "expensive":
             with _named(where, "patterns"):
                 self._cheap = CheapModeEvaluator(self._patterns, rubric=self._rubric)

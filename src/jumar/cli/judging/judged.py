@@ -13,12 +13,14 @@ from click.core import ParameterSource
 
 from jumar.cli.common import DecimalRange, print_json, print_line, print_text, shown_path, warned
 from jumar.errors import NothingEvaluatedError
+from jumar.judging.asking.settings import DEFAULTS, MAX_TOKENS
 
 if TYPE_CHECKING:
+    from jumar.judging.asking.settings import JudgeConfig
     from jumar.judging.asking.summary import Result
     from jumar.judging.results.judged_model import JudgedRequest
 
-__all__ = ["given", "judge_options", "judge_progress", "judged_request", "recalled", "run_judged"]
+__all__ = ["given", "judge_config", "judge_options", "judge_progress", "judged_request", "recalled", "run_judged"]
 
 REPLIES = Path(".jumar/replies")
 
@@ -72,16 +74,26 @@ def judge_options(function: F) -> F:
             help="USD for a million tokens, where the judge tells no cost.",
         ),
         click.option(
-            "--concurrency", type=click.IntRange(1, 1024), default=8, show_default=True, help="Questions to the judge at once."
+            "--concurrency",
+            type=click.IntRange(1, 1024),
+            default=DEFAULTS.concurrency,
+            show_default=True,
+            help="Questions to the judge at once.",
         ),
-        click.option("--timeout", type=DecimalRange(0, min_open=True), default=120.0, show_default=True, help="Seconds a call."),
         click.option(
-            "--max-retries", type=click.IntRange(0, 100), default=3, show_default=True, help="For a judge that is busy."
+            "--timeout", type=DecimalRange(0, min_open=True), default=DEFAULTS.timeout, show_default=True, help="Seconds a call."
+        ),
+        click.option(
+            "--max-retries",
+            type=click.IntRange(0, 100),
+            default=DEFAULTS.max_retries,
+            show_default=True,
+            help="For a judge that is busy.",
         ),
         click.option(
             "--backoff-base",
             type=DecimalRange(0, min_open=True),
-            default=2.0,
+            default=DEFAULTS.backoff_base,
             show_default=True,
             help="Base of the waits between retries.",
         ),
@@ -105,7 +117,7 @@ def _answer_options(function: F) -> F:
             "--max-tokens",
             type=click.IntRange(1),
             metavar="N",
-            default=2000,
+            default=MAX_TOKENS,
             show_default=True,
             help="Of a language model's answer.",
         ),
@@ -157,39 +169,32 @@ def given(name: str) -> bool:
 
 def recalled(known: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options, those of the judge that nobody gave as a run of learning recorded them in ``known``."""
-    if not known:
-        return dict(options)
-    scale = known.get("judge_scale")
-    recorded = {
-        "judge": known.get("judge"),
-        "rubric": known.get("rubric"),
-        "max_tokens": known.get("max_tokens"),
-        "judge_scale": None if scale is None else tuple(scale),
-    }
-    found = {name: value for name, value in recorded.items() if value is not None}
-    found |= {"repeat": known.get("repeat"), "no_reasons": not known["explain"]}
-    return {**options, **{name: value for name, value in found.items() if not given(name)}}
+    from jumar.learning.run.request import recorded_options
+
+    return {**options, **{name: value for name, value in recorded_options(known).items() if not given(name)}}
+
+
+def judge_config(options: Mapping[str, Any], cache: Path | str | None) -> JudgeConfig:
+    """Return the judge that the options name; ``cache`` unless they say that there is none."""
+    from jumar.judging.asking.settings import JudgeConfig
+
+    cache = None if options["no_cache"] else cache
+    return JudgeConfig.of(options["judge"], options, explain=not options["no_reasons"], cache=cache)
 
 
 def judged_request(items: Path, mode: str, fields: Mapping[str, str], options: Mapping[str, Any]) -> JudgedRequest:
     """Return what is to be evaluated, from the options."""
-    from jumar.judging.judges.spec import judge_settings
     from jumar.judging.results.judged_model import JudgedRequest
 
-    settings, prices = judge_settings(options, explain=not options["no_reasons"])
     return JudgedRequest(
         items=items,
         mode="dual" if mode == "dual" else "expensive",
-        judge=options["judge"],
-        settings=settings,
+        judge=judge_config(options, options["cache"]),
         fields=fields,
         patterns=options["patterns"],
         rubric=options["rubric"],
         per_item=options["per_item"],
         output=options["output"],
-        cache=None if options["no_cache"] else options["cache"],
-        prices=prices,
-        max_tokens=options["max_tokens"],
     )
 
 

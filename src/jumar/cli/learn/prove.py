@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, shown_path, warned
-from jumar.cli.judging.judged import given, judge_options, judge_progress, recalled
+from jumar.cli.judging.judged import given, judge_config, judge_options, judge_progress, recalled
 from jumar.core.text import escape, plural
 from jumar.errors import StoreDamagedError, UsageError
 
@@ -81,7 +81,6 @@ def prove_command(output: Path | None, proof: Path | None, *, as_json: bool, qui
 
 def _request(output: Path, fields: Mapping[str, str], options: Mapping[str, Any]) -> ProveRequest:
     """Return what was asked when the set was learned, with what is given now before it."""
-    from jumar.judging.judges.spec import judge_settings
     from jumar.learning.run.request import ProveRequest, recall
 
     known = recall(output)
@@ -90,18 +89,13 @@ def _request(output: Path, fields: Mapping[str, str], options: Mapping[str, Any]
     if items is None or asked["judge"] is None:
         name = "--items FILE" if items is None else "--judge SPEC"
         raise UsageError(f"{escape(str(output))} does not say what it was learned from; give {name}")
-    settings, prices = judge_settings(asked, explain=not asked["no_reasons"])
     cache: str | Path | None = options["cache"] if given("cache") or not known else known.get("cache")
     return ProveRequest(
         output=output,
         items=Path(items),
-        judge=asked["judge"],
-        settings=settings,
+        judge=judge_config(asked, cache),
         fields=fields or known.get("fields", {}),
         rubric=asked["rubric"],
-        cache=None if options["no_cache"] or cache is None else Path(cache),
-        prices=prices,
-        max_tokens=asked["max_tokens"],
         extra_look=options["extra_look"],
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jumar.cli.common import DecimalRange, json_option, print_json, quiet_option, warned
-from jumar.cli.judging.judged import judge_options
+from jumar.cli.judging.judged import judge_config, judge_options
 from jumar.cli.loop.run import signals_handled
 from jumar.errors import ConfigError
 from jumar.processes.control import StopSwitch
@@ -103,7 +103,6 @@ def run_command(items: Path, *, as_json: bool, quiet: bool, **options: Any) -> i
 
 def _request(items: Path, options: dict[str, Any]) -> LearnRequest:
     from jumar.judging.items.records import field_map
-    from jumar.judging.judges.spec import judge_settings
     from jumar.learning.run.request import LearnRequest
 
     if options["judge"] is None:
@@ -117,11 +116,9 @@ def _request(items: Path, options: dict[str, Any]) -> LearnRequest:
             f"--min-iterations {options['min_iterations']} is more than --max-iterations {options['max_iterations']}: "
             "such a run never converges; raise the one or lower the other"
         )
-    settings, prices = judge_settings(options, explain=not options["no_reasons"])
     named = [*options["fields"], *([] if options["group"] is None else [f"group={options['group']}"])]
     taken = (
         "output",
-        "judge",
         "patterns",
         "rubric",
         "heldout",
@@ -130,13 +127,10 @@ def _request(items: Path, options: dict[str, Any]) -> LearnRequest:
         "min_iterations",
         "profile",
         "proposer",
-        "max_tokens",
     )
     return LearnRequest(
         items=items,
-        settings=settings,
-        prices=prices,
+        judge=judge_config(options, options["cache"]),
         fields=field_map(named),
-        cache=None if options["no_cache"] else options["cache"],
         **{name: options[name] for name in taken},
     )

@@ -1,15 +1,21 @@
-"""How a judge is asked: how often, how many at once, how long, for how much."""
+"""The expensive judge of an evaluation: which one, how often it is asked, how many at once, how long, for how much."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
 
 from jumar.core.record import Record
 from jumar.errors import ConfigError
+from jumar.model.budget.pricing import Prices
 
-__all__ = ["MAX_UNSCORED", "JudgeSettings"]
+__all__ = ["DEFAULTS", "MAX_TOKENS", "MAX_UNSCORED", "JudgeConfig", "JudgeSettings"]
+
+MAX_TOKENS: Final = 2000
+"""Of an answer, where nobody says otherwise."""
 
 MAX_UNSCORED: Final = 0.2
 """Share of items without a verdict above which the others say nothing either."""
@@ -67,6 +73,9 @@ class JudgeSettings(Record):
         _check("max_unscored", self.max_unscored, 0 <= self.max_unscored <= 1, "from 0 to 1")
 
 
+_OPTIONS: Final = ("repeat", "max_cost", "reserve_cost", "concurrency", "timeout", "max_retries", "backoff_base")
+
+
 def _finite(value: float) -> bool:
     return math.isfinite(value)
 
@@ -74,3 +83,39 @@ def _finite(value: float) -> bool:
 def _check(name: str, value: object, holds: bool, wanted: str) -> None:  # noqa: FBT001 - reads as a sentence
     if not holds:
         raise ConfigError(f"{name} = {value} should be {wanted}")
+
+
+DEFAULTS: Final = JudgeSettings()
+"""What holds where nobody says otherwise, on the command line and in ``jumar.toml``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeConfig:
+    """Which judge is asked, and how: what ``jumar evaluate``, ``learn``, ``prove`` and ``[evaluator]`` share.
+
+    ``spec`` is as people write it, ``openai:MODEL``. ``cache`` is the folder of replies, None for none. ``prices`` are those of
+    tokens, None where the judge tells its cost. ``max_tokens`` bounds an answer of a language model.
+    """
+
+    spec: str
+    settings: JudgeSettings = field(default_factory=JudgeSettings)
+    cache: Path | None = None
+    prices: Prices | None = None
+    max_tokens: int = MAX_TOKENS
+
+    @classmethod
+    def of(cls, spec: str, options: Mapping[str, Any], *, explain: bool = True, cache: Path | str | None = None) -> JudgeConfig:
+        """Return the judge ``spec`` asked as ``options`` say: those of :class:`JudgeSettings`, ``judge_scale``, ``price``.
+
+        What is not among them is the default; ``repeat`` is then as the judge's noise asks for. Errors:
+        :class:`jumar.errors.ConfigError` for one that is out of range.
+        """
+        given: dict[str, Any] = {"repeat": None, **{name: options[name] for name in _OPTIONS if name in options}}
+        scale, price = options.get("judge_scale"), options.get("price")
+        return cls(
+            spec=spec,
+            settings=JudgeSettings(**given, scale=DEFAULTS.scale if scale is None else tuple(scale), explain=explain),
+            cache=None if cache is None else Path(cache),
+            prices=None if price is None else Prices(input_per_million=price[0], output_per_million=price[1]),
+            max_tokens=options.get("max_tokens", MAX_TOKENS),
+        )

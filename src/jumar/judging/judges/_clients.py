@@ -18,12 +18,12 @@ from datetime import UTC
 from typing import Any, Final, Generic, TypeVar
 
 from jumar.core.text import escape
+from jumar.judging.asking.settings import MAX_TOKENS
 from jumar.model.judges import FailureKind, JudgeFailure
 from jumar.model.records import Usage
 
 __all__ = [
     "HIDDEN",
-    "MAX_TOKENS",
     "Clients",
     "Features",
     "describe",
@@ -106,9 +106,6 @@ def _until(date: str, now: float) -> float | None:
         return None
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now
 
-
-MAX_TOKENS: Final = 2000
-"""Of an answer, where nobody says otherwise."""
 
 _log = logging.getLogger("jumar.judging.expensive")
 _Client = TypeVar("_Client")

@@ -7,22 +7,33 @@ seed; a repeat differs by the model's own variation.
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from jumar.core.extras import LazyPackage, need_extra
 from jumar.core.text import escape
 from jumar.errors import ConfigError
-from jumar.judging.judges._clients import MAX_TOKENS, Clients, Features, describe, failure_of_status, scrub, usage_unless_refused
+from jumar.judging.asking.settings import MAX_TOKENS
+from jumar.judging.judges import JudgeSpec
+from jumar.judging.judges._clients import Clients, Features, describe, failure_of_status, scrub, usage_unless_refused
 from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
-try:
+if TYPE_CHECKING:
     import anthropic
-except ImportError as error:
-    raise ConfigError("a judge of Anthropic's needs the extra: pip install 'jumar[anthropic]'") from error
+else:
+    anthropic = LazyPackage("anthropic")
 
-__all__ = ["AnthropicJudge"]
+__all__ = ["FORM", "LISTED", "AnthropicJudge", "judge_of"]
+
+FORM: Final = "anthropic:MODEL"
+LISTED: Final = True
 
 _OPTIONAL: Final = {"output_config": ("output_config", "output_format", "structured output"), "temperature": ("temperature",)}
+
+
+def judge_of(spec: JudgeSpec) -> AnthropicJudge:
+    """Return a model at its provider. Errors: :class:`jumar.errors.ConfigError` without a model, the extra or a key."""
+    return AnthropicJudge(spec.rest, max_tokens=spec.max_tokens)
 
 
 class AnthropicJudge:
@@ -41,6 +52,7 @@ class AnthropicJudge:
         max_tokens: int = MAX_TOKENS,
         structured: bool = True,
     ) -> None:
+        need_extra("anthropic", "a judge of Anthropic's", "anthropic")
         if not model:
             raise ConfigError("a judge needs the name of a model: anthropic:MODEL")
         self._key = api_key or os.environ.get("ANTHROPIC_API_KEY") or ""

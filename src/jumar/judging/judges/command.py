@@ -15,6 +15,8 @@ import hashlib
 import json
 import math
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -24,11 +26,12 @@ from typing import Any, Final, Self, cast
 from jumar.core.text import escape, last_line, once
 from jumar.errors import ConfigError
 from jumar.judging.asking.parse import MAX_REPLY
+from jumar.judging.judges import JudgeSpec
 from jumar.judging.judges._clients import known_keys, scrub
 from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
-__all__ = ["EXIT_KINDS", "FORMAT", "CommandJudge"]
+__all__ = ["EXIT_KINDS", "FORM", "FORMAT", "CommandJudge", "judge_of"]
 
 FORMAT: Final = 1
 EXIT_KINDS: Final[dict[int, FailureKind]] = {
@@ -41,6 +44,22 @@ EXIT_KINDS: Final[dict[int, FailureKind]] = {
 }
 _HASHED: Final = 1 << 28  # bytes of a file among the arguments that are read; a model's weights would take a minute
 _DRAIN: Final = 0.2  # seconds to wait for the end of a pipe that somebody else still holds
+
+
+FORM: Final = "command:PROGRAM …"
+
+
+def judge_of(spec: JudgeSpec) -> CommandJudge:
+    """Return the judge that a program is. Errors: :class:`jumar.errors.ConfigError` for one that is not found."""
+    try:
+        argv = shlex.split(spec.rest)
+    except ValueError as error:
+        raise ConfigError(f"command: cannot be split into words: {error}; check its quotes") from None
+    judge = CommandJudge(argv, directory=spec.base)
+    program = argv[0] if spec.base is None or "/" not in argv[0] else str((spec.base / argv[0]).absolute())
+    if shutil.which(program) is None:
+        raise ConfigError(f"command: the program '{escape(argv[0])}' is not found, or not executable")
+    return judge
 
 
 class CommandJudge:

@@ -17,14 +17,23 @@ from typing import Any, Final, get_args
 
 from jumar.core.text import escape, nearest
 from jumar.errors import ConfigError
+from jumar.judging.judges import JudgeSpec
 from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
-__all__ = ["MockJudge"]
+__all__ = ["FORM", "MockJudge", "judge_of"]
 
 _OPENING: Final = re.compile(r"<<<ITEM (\w+)")
 _ORDER: Final = re.compile(r"\bscore\s+([1-5])\b", re.IGNORECASE)
 _OPTIONS: Final = ("latency", "fail", "kind", "noise", "score", "prose", "seed", "cost")
+
+
+FORM: Final = "mock:"
+
+
+def judge_of(spec: JudgeSpec) -> MockJudge:
+    """Return the mock with the options of ``mock:latency=0.2,fail=0.1``. Errors: :class:`jumar.errors.ConfigError`."""
+    return MockJudge.from_options(spec.rest)
 
 
 class MockJudge:

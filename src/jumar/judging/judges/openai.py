@@ -7,24 +7,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from jumar.core.extras import LazyPackage, need_extra
 from jumar.core.text import escape
 from jumar.errors import ConfigError
-from jumar.judging.judges._clients import MAX_TOKENS, Clients, Features, describe, failure_of_status, scrub, usage_unless_refused
+from jumar.judging.asking.settings import MAX_TOKENS
+from jumar.judging.judges import JudgeSpec
+from jumar.judging.judges._clients import Clients, Features, describe, failure_of_status, scrub, usage_unless_refused
 from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
-try:
+if TYPE_CHECKING:
     import openai
-except ImportError as error:
-    raise ConfigError("a judge behind an OpenAI-compatible endpoint needs the extra: pip install 'jumar[openai]'") from error
+else:
+    openai = LazyPackage("openai")
 
-__all__ = ["KEY_VARIABLE", "OpenAIJudge"]
+__all__ = ["FORM", "KEY_VARIABLE", "LISTED", "OpenAIJudge", "judge_of"]
 
 KEY_VARIABLE: Final = "JUMAR_JUDGE_API_KEY"
 """Holds the key for an endpoint that is given by its address: the provider's own key is never sent to anybody else."""
+
+FORM: Final = "openai:MODEL"
+LISTED: Final = True
 
 _OPTIONAL: Final = {
     "response_format": ("response_format", "json_schema", "structured output", "guided", "grammar"),
@@ -32,6 +38,11 @@ _OPTIONAL: Final = {
     "seed": ("seed",),
     "max_tokens": ("max_tokens", "max_completion_tokens"),
 }
+
+
+def judge_of(spec: JudgeSpec) -> OpenAIJudge:
+    """Return a model at its provider. Errors: :class:`jumar.errors.ConfigError` without a model, the extra or a key."""
+    return OpenAIJudge(spec.rest, max_tokens=spec.max_tokens)
 
 
 class OpenAIJudge:
@@ -50,6 +61,7 @@ class OpenAIJudge:
         max_tokens: int | None = MAX_TOKENS,
         structured: bool = True,
     ) -> None:
+        need_extra("openai", "a judge behind an OpenAI-compatible endpoint", "openai")
         if not model:
             raise ConfigError("a judge needs the name of a model: openai:MODEL, or http://HOST:PORT/v1#MODEL")
         if base_url is None:

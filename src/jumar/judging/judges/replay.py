@@ -11,14 +11,25 @@ import hashlib
 import json
 import math
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from jumar.core.text import escape, once
-from jumar.errors import ItemError, NotFoundError
+from jumar.errors import ConfigError, ItemError, NotFoundError
+from jumar.judging.judges import JudgeSpec
 from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
-__all__ = ["ReplayJudge"]
+__all__ = ["FORM", "ReplayJudge", "judge_of"]
+
+
+FORM: Final = "replay:FILE"
+
+
+def judge_of(spec: JudgeSpec) -> ReplayJudge:
+    """Return the judge on record in a file. Errors: as of :class:`ReplayJudge`, :class:`jumar.errors.ConfigError` for no file."""
+    if not spec.rest:
+        raise ConfigError("replay: names no file; write replay:FILE")
+    return ReplayJudge(Path(spec.rest) if spec.base is None else spec.base / spec.rest)
 
 
 class ReplayJudge:

@@ -56,7 +56,7 @@ def row_of(expensive: ExpensiveModeResult | Unscored, cheap: CheapModeResult | U
 
 def check_outputs(request: JudgedRequest) -> None:
     """Refuse what could not be written, before anything is paid for. Errors: :class:`UsageError`, :class:`StoreWriteError`."""
-    kind, _, rest = request.judge.partition(":")
+    kind, _, rest = request.judge.spec.partition(":")
     inputs = (
         request.items,
         request.patterns,

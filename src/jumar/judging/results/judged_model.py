@@ -7,35 +7,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from jumar.judging.asking.settings import JudgeSettings
+from jumar.judging.asking.settings import JudgeConfig
 from jumar.judging.asking.summary import Evaluation
 from jumar.judging.component_health import check_expensive_evaluator, every_component
 from jumar.judging.dual import DualEvaluation
 from jumar.judging.items.item import Item
-from jumar.model.budget.pricing import Prices
 
 __all__ = ["JudgedEvaluation", "JudgedRequest"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRequest:
-    """What to evaluate, and by what.
-
-    ``cache`` is the folder of replies, None for none. ``max_tokens`` bounds an answer of a language model.
-    """
+    """What to evaluate, and by what."""
 
     items: Path
     mode: Literal["expensive", "dual"]
-    judge: str
-    settings: JudgeSettings
+    judge: JudgeConfig
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
     patterns: Path | None = None
     rubric: str | None = None
     per_item: Path | None = None
     output: Path | None = None
-    cache: Path | None = None
-    prices: Prices | None = None
-    max_tokens: int = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.expensive import Hear, call_log, cut_short, interruptible
 from jumar.judging.items.item import Item
 from jumar.judging.items.records import read_items
-from jumar.judging.judges.spec import make_judge
+from jumar.judging.judges import make_judge
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult
 from jumar.judging.results.auto_audits import AuditLog, new_audits, read_audits, write_audits
 from jumar.judging.results.auto_files import write_auto, write_auto_rows
@@ -46,7 +46,7 @@ def evaluate_auto(request: AutoRequest, now: datetime, hear: Hear | None = None)
     judged = request.judged
     chosen = load_rubric(judged.rubric)
     basis = read_basis(request.patterns, request.proof)
-    judge = make_judge(judged.judge, max_tokens=judged.max_tokens)
+    judge = make_judge(judged.judge.spec, max_tokens=judged.judge.max_tokens)
     check_outputs(judged)
     check_per_item(judged.per_item, request.proof, request.audits)
     log = read_audits(request.audits, basis.proof.patterns.hash)
@@ -56,8 +56,8 @@ def evaluate_auto(request: AutoRequest, now: datetime, hear: Hear | None = None)
         raise ItemError(f"{escape(str(judged.items))}: there are no items in it; give one JSON object a line")
     rubric = rubric_of_items(judged.rubric, items)
     evaluator = basis.evaluator(rubric)
-    known = basis.check_judge(judge, rubric, judged.settings)
-    cache = reply_cache(judged.cache, judge)
+    known = basis.check_judge(judge, rubric, judged.judge.settings)
+    cache = reply_cache(judged.judge.cache, judge)
 
     async def work(calls: CallLog) -> AutoEvaluation:
         async with contextlib.aclosing(judge):
@@ -72,10 +72,10 @@ def evaluate_auto(request: AutoRequest, now: datetime, hear: Hear | None = None)
                         asked,
                         judge,
                         rubric.judge,
-                        judged.settings,
+                        judged.judge.settings,
                         on_result=told,
                         cache=cache,
-                        prices=judged.prices,
+                        prices=judged.judge.prices,
                         calls=calls,
                         total=len(asked),
                         started=lambda run: inner.enter_context(interruptible(run)),

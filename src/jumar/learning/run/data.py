@@ -129,9 +129,9 @@ class LearnData:
         asking = JudgeAccess(
             judge=self.judge,
             question=self.question,
-            settings=request.settings,
-            cache=request.cache,
-            prices=request.prices,
+            settings=request.judge.settings,
+            cache=request.judge.cache,
+            prices=request.judge.prices,
             stop=self.stop,
             calls=self.calls,
         )
@@ -148,7 +148,7 @@ class LearnData:
             opened = self.split.part(self.items, "open")
             unscored = self._judged(opened)
             targets = tuple(self.verdicts.targets(opened))
-            if len(targets) < (1 - self.request.settings.max_unscored) * len(opened):
+            if len(targets) < (1 - self.request.judge.settings.max_unscored) * len(opened):
                 stopped = "" if self.verdicts.stopped is None else f" ({self.verdicts.stopped})"
                 raise self._given_up(
                     f"the judge scored {len(targets):,} of the {len(opened):,} open items{stopped}; too few to learn from. "
@@ -190,7 +190,7 @@ class LearnData:
         return told
 
     def _way_out(self, unscored: Mapping[str, int]) -> str:
-        most = self.request.settings.max_cost
+        most = self.request.judge.settings.max_cost
         if most is not None and self.verdicts.stopped is not None:
             return f"give more than --max-cost {most:g}, of which a part is kept for the held-out items, and run it again"
         if unscored.get("missing"):
@@ -206,7 +206,7 @@ class LearnData:
 
 def open_share(request: LearnRequest, split: Split, items: Sequence[Item]) -> float | None:
     """Return what may be spent before the held-out items are judged, in USD, proposals included: their part is left for them."""
-    most = request.settings.max_cost
+    most = request.judge.settings.max_cost
     return None if most is None else most * len(split.part(items, "open")) / len(items)
 
 

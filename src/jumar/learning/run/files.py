@@ -97,7 +97,7 @@ def _evaluation(data: LearnData, material: Material) -> Evaluation:
     return Evaluation(
         results=results,
         judge=data.judge.identity,
-        settings=data.request.settings.to_json(),
+        settings=data.request.judge.settings.to_json(),
         story_count=len(results),
         scored=len(results),
         unscored_kinds={},
@@ -109,7 +109,7 @@ def _evaluation(data: LearnData, material: Material) -> Evaluation:
         calls=0,
         retries=0,
         cached=len(results),
-        repeat=data.request.settings.repeat or 1,
+        repeat=data.request.judge.settings.repeat or 1,
         noise=noise_of(material.targets),
         stopped=None,
     )

@@ -23,7 +23,7 @@ from jumar.judging.asking.call_log import CallLog
 from jumar.judging.asking.summary import JudgeInterruptedError
 from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.history import FEWEST_ITERATIONS
-from jumar.judging.judges.spec import make_judge
+from jumar.judging.judges import make_judge
 from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.storage import load_pattern_set, read_pattern_set
 from jumar.judging.tracking import require_statistics
@@ -83,11 +83,11 @@ def learn(
     root = request.output / ROOT
     prepare_root(root)
     refuse_stop_file(LoopPaths(loops_directory(root) / LOOP).stop_files())
-    judge = make_judge(request.judge, max_tokens=request.max_tokens)
+    judge = make_judge(request.judge.spec, max_tokens=request.judge.max_tokens)
     store = _store(root, request, _recorded(request, split.items_hash, judge.identity))
     remember(prove_request(request))
     durable = not getattr(judge, "recorded", False)
-    with CallLog(request.output / CALLS, "learn", reserve=request.settings.reserve_cost, durable=durable) as calls:
+    with CallLog(request.output / CALLS, "learn", reserve=request.judge.settings.reserve_cost, durable=durable) as calls:
         data = LearnData(
             request=request,
             items=items,
@@ -98,9 +98,9 @@ def learn(
                 request.proposer,
                 judge,
                 items,
-                settings=replace(request.settings, max_cost=open_share(request, split, items)),
-                cache=request.cache,
-                prices=request.prices,
+                settings=replace(request.judge.settings, max_cost=open_share(request, split, items)),
+                cache=request.judge.cache,
+                prices=request.judge.prices,
                 calls=calls,
             ),
             stop=lambda: switch.requested,
@@ -152,7 +152,7 @@ def _store(root: Path, request: LearnRequest, recorded: Mapping[str, Any]) -> Lo
 
 def _recorded(request: LearnRequest, items: str, judge: str) -> dict[str, Any]:
     """Return what decides about the result. How fast, for how much and how long is free to change."""
-    settings = request.settings
+    settings = request.judge.settings
     return {
         "items": items,
         "judge": judge,

@@ -19,7 +19,7 @@ from jumar.judging.asking.settings import MAX_UNSCORED
 from jumar.judging.digests import digest_of, patterns_digest
 from jumar.judging.items.item import Item
 from jumar.judging.items.records import read_items
-from jumar.judging.judges.spec import make_judge
+from jumar.judging.judges import make_judge
 from jumar.judging.patterns.models import PatternSet
 from jumar.judging.patterns.storage import load_pattern_set, read_pattern_set
 from jumar.judging.proofs import Proof, ProofJudge, read_proof
@@ -78,16 +78,16 @@ def prove(request: ProveRequest, now: datetime, hear: Hear | None = None, *, sto
     patterns = read_pattern_set(request.output / _PATTERNS)
     items = _items(request)
     split.check(items)
-    judge = make_judge(request.judge, max_tokens=request.max_tokens)
+    judge = make_judge(request.judge.spec, max_tokens=request.judge.max_tokens)
     durable = not getattr(judge, "recorded", False)
-    reserve = request.settings.reserve_cost
+    reserve = request.judge.settings.reserve_cost
     with _ended(request.output), CallLog(request.output / CALLS, "prove", reserve=reserve, durable=durable) as calls:
         asking = JudgeAccess(
             judge=judge,
             question=rubric_of_items(request.rubric, items).judge,
-            settings=request.settings,
-            cache=request.cache,
-            prices=request.prices,
+            settings=request.judge.settings,
+            cache=request.judge.cache,
+            prices=request.judge.prices,
             stop=stop,
             calls=calls,
         )
@@ -125,10 +125,10 @@ def prove_set(
         told=_told(request.output / PROOF),
     )
     asked = [split.part(items, part) for part in parts]
-    verdicts.ask(*asked, max_cost=request.settings.max_cost, hear=hear)
+    verdicts.ask(*asked, max_cost=request.judge.settings.max_cost, hear=hear)
     targets = {part: verdicts.targets(one) for part, one in (("sealed", sealed), ("opened", opened))}
     for part, one in (("sealed", sealed), ("opened", opened)):
-        if len(targets[part]) < (1 - min(MAX_UNSCORED, request.settings.max_unscored)) * len(one):
+        if len(targets[part]) < (1 - min(MAX_UNSCORED, request.judge.settings.max_unscored)) * len(one):
             raise EvaluationUnreliableError(
                 f"the judge scored {len(targets[part]):,} of {len(one):,} {part} items"
                 f"{'' if verdicts.stopped is None else f' ({verdicts.stopped})'}; a proof would be of another kind of "

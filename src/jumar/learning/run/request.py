@@ -13,11 +13,10 @@ from jumar.core.files import as_write_error, make_directory, replace_file
 from jumar.core.redaction import current
 from jumar.core.text import escape
 from jumar.errors import ConfigError, FormatTooNewError, StoreDamagedError
-from jumar.judging.asking.settings import JudgeSettings
+from jumar.judging.asking.settings import JudgeConfig
 from jumar.judging.asking.summary import JudgeInterruptedError
 from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.loop.engine.outcome import LoopOutcome
-from jumar.model.budget.pricing import Prices
 
 __all__ = [
     "LOOP",
@@ -31,6 +30,7 @@ __all__ = [
     "ProveRequest",
     "prove_request",
     "recall",
+    "recorded_options",
     "remember",
 ]
 
@@ -48,14 +48,13 @@ class LearnRequest:
     """A learning run into ``output``.
 
     ``heldout`` is the share of groups held out. ``patterns`` is the set to begin with, None for none. ``proposer`` says who
-    proposes: statistics of ``terms``, or the model of the ``judge``. ``cache`` is the folder of replies, None for none.
-    Before ``min_iterations`` a run is not converged, whatever it found.
+    proposes: statistics of ``terms``, or the model of the ``judge``. Before ``min_iterations``
+    a run is not converged, whatever it found.
     """
 
     items: Path
     output: Path
-    judge: str
-    settings: JudgeSettings
+    judge: JudgeConfig
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
     patterns: Path | None = None
     rubric: str | None = None
@@ -65,9 +64,6 @@ class LearnRequest:
     min_iterations: int = FEWEST_ITERATIONS
     profile: Literal["evidence", "seed"] = "evidence"
     proposer: Proposer = "terms"
-    cache: Path | None = None
-    prices: Prices | None = None
-    max_tokens: int = 2000
 
 
 def prove_request(request: LearnRequest) -> ProveRequest:
@@ -109,40 +105,45 @@ _FORMAT: Final = 1
 class ProveRequest:
     """What to prove: the set, the split and the verdicts of ``output``; with the judge and the items that it was learned from.
 
-    ``cache`` is the folder of replies, None for none; ``extra_look`` allows one beyond the plan.
+    ``extra_look`` allows one beyond the plan.
     """
 
     output: Path
     items: Path
-    judge: str
-    settings: JudgeSettings
+    judge: JudgeConfig
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
     rubric: str | None = None
-    cache: Path | None = None
-    prices: Prices | None = None
-    max_tokens: int = 2000
     extra_look: bool = False
 
 
 def remember(request: ProveRequest) -> None:
     """Write ``request.json``: what decides about items and verdicts, with absolute paths. Errors: StoreWriteError."""
-    settings = request.settings
+    judge = request.judge
     document = {
         "format": _FORMAT,
         "items": str(request.items.absolute()),
         "fields": dict(request.fields),
         "rubric": _absolute(request.rubric),
-        "judge": _absolute_judge(request.judge),
-        "repeat": settings.repeat,
-        "judge_scale": list(settings.scale),
-        "explain": settings.explain,
-        "max_tokens": request.max_tokens,
-        "cache": None if request.cache is None else str(request.cache.absolute()),
+        "judge": _absolute_judge(judge.spec),
+        "repeat": judge.settings.repeat,
+        "judge_scale": list(judge.settings.scale),
+        "explain": judge.settings.explain,
+        "max_tokens": judge.max_tokens,
+        "cache": None if judge.cache is None else str(judge.cache.absolute()),
     }
     path = request.output / REQUEST
     with as_write_error("write", path):
         make_directory(request.output)
         replace_file(path, current().redact_bytes((json.dumps(document, indent=2) + "\n").encode()))
+
+
+def recorded_options(known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what :func:`recall` found, as options of the command line: the judge's, and the rubric."""
+    if not known:
+        return {}
+    names = ("judge", "rubric", "max_tokens", "judge_scale")
+    given = {name: known[name] for name in names if known.get(name) is not None}
+    return {**given, "repeat": known.get("repeat"), "no_reasons": not known["explain"]}
 
 
 def _absolute(rubric: str | None) -> str | None:
