@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from commands import call
-from learning_kit import planted_targets, set_of
+from learning_kit import looks_made, planted_targets, set_of
 
 from jumar.core.lock import LoopLock
 from jumar.errors import ConflictError
 from jumar.judging.asking.settings import JudgeConfig, JudgeSettings
 from jumar.judging.patterns.storage import serialised
 from jumar.learning.proof.split import split_items
-from jumar.learning.run.holdout_access import FILE, count_look, looks_made
+from jumar.learning.run.holdout_access import FILE, count_look
 from jumar.learning.run.request import ProveRequest, remember
 from jumar.learning.targets import Target
 

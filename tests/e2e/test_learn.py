@@ -18,8 +18,8 @@ import pytest
 from commands import call
 from judge_server import Answer, JudgeServer, Seen
 from learn_items import BAD, GOOD, WORDS, judged_items, write_items
+from learning_kit import looks_made
 
-from jumar.learning.run.holdout_access import FILE as LOOKS
 from jumar.loop.engine.engine import Loop
 from jumar.model import StopDecision
 
@@ -27,12 +27,6 @@ RESULT_KEYS = {
     *("iterations", "converged", "tracks", "quality_met", "committed", "supported", "rejected", "provisional", "rolled_back"),
     *("recoveries", "best_iteration", "verdict", "heldout", "judge_calls", "cost_usd"),
 }
-
-
-def looks_made(output: Path) -> int:
-    """Return how often the held-out items of a folder were looked at."""
-    path = output / LOOKS
-    return sum('"key"' in line for line in path.read_text().splitlines()) if path.exists() else 0
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from jumar.judging.patterns import PatternSet, PatternV2
 from jumar.judging.proofs import Proof, ProofJudge
 from jumar.learning.proof.make import look_at, make_proof
 from jumar.learning.proof.split import Split, split_items
+from jumar.learning.run.holdout_access import FILE as LOOKS
 from jumar.learning.targets import Target
 
 MADE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -107,3 +109,9 @@ def ridge_of_words(opened: Sequence[Target]):
     strength = np.diag([0.0, 0.0] + [15.0] * len(words))
     weights = np.linalg.solve(x.T @ x + strength, x.T @ y)
     return lambda items: np.clip(features(items) @ weights, 1, 5).tolist()
+
+
+def looks_made(output: Path) -> int:
+    """Return how often the held-out items of a folder were looked at."""
+    path = output / LOOKS
+    return sum(bool(line.strip()) and '"of"' not in line for line in path.read_text().splitlines()) if path.exists() else 0

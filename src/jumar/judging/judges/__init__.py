@@ -1,7 +1,7 @@
 """The expensive judge's providers, one a file: ``--judge openai:MODEL`` is ``openai.py``.
 
-A provider says in ``FORM`` how its judges are written, and in ``judge_of`` how one is made; ``LISTED`` where lists of prices name
-its models. Nothing else has to know of it.
+A provider says in ``FORM`` how its judges are written (empty: nobody is shown it), and in ``judge_of`` how one is made;
+``LISTED`` where lists of prices name its models. Nothing else has to know of it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _provider(kind: str) -> _Provider:
 
 def forms() -> list[str]:
     """Return how judges are written, for people, such as ``openai:MODEL`` and ``replay:FILE``."""
-    return [_provider(kind).FORM for kind in _kinds() if kind not in _ALSO]
+    return [form for kind in _kinds() if kind not in _ALSO and (form := _provider(kind).FORM)]
 
 
 def kind_of(spec: str | None) -> str:

@@ -28,7 +28,7 @@ _ORDER: Final = re.compile(r"\bscore\s+([1-5])\b", re.IGNORECASE)
 _OPTIONS: Final = ("latency", "fail", "kind", "noise", "score", "prose", "seed", "cost")
 
 
-FORM: Final = "mock:"
+FORM: Final = ""  # nobody who looks for a judge is shown it
 
 
 def judge_of(spec: JudgeSpec) -> MockJudge:
