@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jumar.cli.loop.watch import rendered
-from jumar.loop.report.watch.read import LoopObserver
+from jumar.loop.report.observer import LoopObserver
 
 COLUMNS = 100
 DOCS = Path(__file__).resolve().parent
@@ -70,7 +70,7 @@ def watch(directory: str) -> tuple[str, Text]:
     """Return the command of the second picture and its frame, after a night has gone by."""
     place = shutil.copytree(EXAMPLES / "overnight", Path(directory) / "overnight")
     subprocess.run([PROGRAM, "run", "--quiet", "--no-input"], cwd=place, check=True)
-    view = LoopObserver(place / ".jumar" / "loops" / "overnight").look().view
+    view = LoopObserver(place / ".jumar" / "loops" / "overnight").look()
     rows = tuple(replace(row, execution_time_ms=1000 * STEP * 3) for row in view.rows)
     spend = replace(view.spend, seconds=sum(NIGHT.values()))
     return "jumar watch", rendered(replace(view, rows=rows, spend=spend, phase_seconds=NIGHT, log=()), COLUMNS, None)

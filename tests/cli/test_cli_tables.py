@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.cli.common import command_for, shown_path, writable
-from jumar.cli.terminal.state import age_text, seconds_since
+from jumar.cli.loop.list import age_text, seconds_since
 from jumar.cli.terminal.tabular import Column, Row, print_table
 from jumar.core.text import cell_width
 

@@ -12,7 +12,8 @@ from markdown_it import MarkdownIt
 from jumar.errors import NothingEvaluatedError
 from jumar.loop.ranking.noise import Evidence
 from jumar.loop.ranking.ratchet import select_kept
-from jumar.loop.report.read import LoopReport, build_report
+from jumar.loop.report.read import LoopReport
+from jumar.loop.report.spending import spend_of_records
 from jumar.model import ArtifactDetail, CheckResult, Decision, IterationRecord, SelectionCriteria, Spend, StopDecision
 
 HOSTILE = (
@@ -87,18 +88,18 @@ def report_of(
         made = (decision(1, selection.selected_iteration, final=selection.final_iteration, reason=selection.reason),)
     elif not isinstance(decisions, str):
         made = decisions
-    return build_report(
-        loop_id,
-        records,
-        selection,
-        made,
-        spend,
+    return LoopReport(
+        loop_id=loop_id,
+        records=tuple(records),
+        selection=selection,
+        decisions=made,
+        criteria=rules,
+        spend=spend_of_records(records) if spend is None else spend,
         config=config or {},
         stop=stop,
-        criteria=rules,
-        snapshots=[item.iteration_number for item in records],
-        created_at="2026-01-28T09:59:00Z",
         storage_path=".jumar/loops/loop-001",
+        snapshots=frozenset(item.iteration_number for item in records),
+        created_at="2026-01-28T09:59:00Z",
     )
 
 

@@ -22,7 +22,7 @@ from jumar.loop.store.layout import list_loops, loops_directory, root_of
 from jumar.loop.store.newest import newest_loop
 
 if TYPE_CHECKING:
-    from jumar.loop.report.watch.read import LoopObserver
+    from jumar.loop.report.observer import LoopObserver
     from jumar.loop.store.loop_reader import LoopReader
     from jumar.loop.store.loop_store import LoopStore
     from jumar.model import Decision
@@ -58,6 +58,7 @@ __all__ = [
     "says_everything",
     "set_lines",
     "shown_path",
+    "standard_options",
     "warned",
     "way_to_apply",
     "writable",
@@ -97,6 +98,11 @@ def json_option(function: F) -> F:
 def quiet_option(function: F) -> F:
     """Add ``--quiet``: nothing but errors and results that were asked for."""
     return click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors and what was asked for.")(function)
+
+
+def standard_options(function: F) -> F:
+    """Add ``--root``, ``--json`` and ``--quiet``, which nearly every command on loops has."""
+    return root_option(json_option(quiet_option(function)))
 
 
 def loop_argument(function: F) -> F:
@@ -316,7 +322,7 @@ def resume_for(store: LoopReader, config: Path | None) -> str:
 
 def observe(directory: Path) -> LoopObserver:
     """Return who looks at the loop in ``directory`` as it is now, and knows the command that resumes it."""
-    from jumar.loop.report.watch.read import LoopObserver
+    from jumar.loop.report.observer import LoopObserver
 
     return LoopObserver(directory, resume=lambda reader: resume_for(reader, file_of(reader)))
 

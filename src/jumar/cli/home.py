@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jumar.app.doctor.machine import likely_check
 from jumar.cli.common import DEFAULT_ROOT, command_for, file_of, observe, places, print_text, resume_for, root_above, shown_path
@@ -17,7 +16,7 @@ from jumar.loop.store.layout import runs_directory
 from jumar.loop.store.newest import newest_loop
 
 if TYPE_CHECKING:
-    from jumar.loop.report.watch.frame import LiveView
+    from jumar.loop.report.status import LoopStatus
     from jumar.loop.store.loop_reader import LoopReader
 
 __all__ = ["show_home"]
@@ -26,7 +25,6 @@ Commands = list[tuple[str, str]]
 """Commands with what each does."""
 
 _WIDEST = 40  # of the commands that have what they do beside them
-_LIVE = frozenset({"running", "waiting"})
 
 
 def show_home() -> int:
@@ -82,29 +80,23 @@ def _print_commands(commands: Commands) -> None:
 def _of(directory: Path) -> tuple[list[str], Commands]:
     observer = observe(directory)
     status = observer.look()
-    view, document = status.view, status.document
-    return [_state(document), _best(view)], _next(observer.reader, view)
+    return [_state(status), _best(status)], _next(observer.reader, status)
 
 
-def _state(document: Mapping[str, Any]) -> str:
-    from jumar.core.rendering.figures import duration
-
-    state = str(document["state"])
-    state = {"dead": "interrupted", "tracked": "recorded by a program"}.get(state, state)
-    if document["state"] in _LIVE and document["phase"] is not None:
-        which = "" if document["iteration"] is None else f" iteration {document['iteration']}"
-        since = "" if document["seconds"] is None else f" for {duration(document['seconds'])}"
-        state += f": {document['phase']}{which}{since}"
-    elif document["stop_reason"] is not None:
-        state += f": {document['stop_reason'].replace('_', ' ')}"
-    return f"{state} · {plural(document['iterations'], 'iteration')}"
+def _state(status: LoopStatus) -> str:
+    state = {"tracked": "recorded by a program"}.get(status.state, status.state_text)
+    if status.live and status.running:
+        state += f": {status.now_text}"
+    elif status.stop is not None:
+        state += f": {status.stop.reason.replace('_', ' ')}"
+    return f"{state} · {plural(status.done, 'iteration')}"
 
 
-def _best(view: LiveView) -> str:
+def _best(view: LoopStatus) -> str:
     from jumar.loop.report.rows import tests_of
     from jumar.loop.report.spending import spent_money
 
-    cost = spent_money(view.spend, view.budget)
+    cost = spent_money(view.settled_spend, view.budget)
     record = view.best if view.chosen is None else view.chosen.record
     if record is None:
         return f"no score yet · {cost}"
@@ -116,16 +108,16 @@ def _best(view: LiveView) -> str:
     return " · ".join([f"{word} {shown} at iteration {record.iteration_number}", *tests, cost])
 
 
-def _next(reader: LoopReader, view: LiveView) -> Commands:
+def _next(reader: LoopReader, view: LoopStatus) -> Commands:
     directory = reader.paths.directory
-    if view.state in _LIVE:
+    if view.live:
         return [
             (command_for("watch", directory), "see it run"),
             (command_for("logs", directory, "-f"), "follow what its programs print"),
             (command_for("stop", directory), "end it after its step"),
         ]
     commands: Commands = []
-    if view.state in {"new", "interrupted", "dead"}:
+    if view.resumable:
         commands.append((resume_for(reader, file_of(reader)), "resume it"))
     if not view.views:
         return commands
@@ -136,7 +128,7 @@ def _next(reader: LoopReader, view: LiveView) -> Commands:
     return [*commands, *_applying(reader, view)]
 
 
-def _applying(reader: LoopReader, view: LiveView) -> Commands:
+def _applying(reader: LoopReader, view: LoopStatus) -> Commands:
     from jumar.loop.decisions.undo import way_back
     from jumar.loop.store.config_in_force import works_in_place
 

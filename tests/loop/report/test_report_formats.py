@@ -16,7 +16,7 @@ from jumar.core.rendering import figures
 from jumar.loop.report.checklist import checklist
 from jumar.loop.report.formats.data import COLUMNS, export_csv, render_csv, render_json, render_junit, report_document, safe_cell
 from jumar.loop.report.formats.plot import NARROW, WIDE, sparklines, trajectory_plot
-from jumar.loop.report.read import LoopReport, build_report, load_report, weights_of
+from jumar.loop.report.read import LoopReport, load_report, weights_of
 from jumar.loop.report.rows import quality_trajectory, summary, trajectory_rows
 from jumar.loop.report.spending import spend_of_records
 from jumar.loop.store.config_in_force import criteria_of
@@ -245,7 +245,7 @@ def test_no_line_but_the_override_holds_for_an_empty_loop():
 
 
 def test_snapshots_that_nobody_looked_for_are_not_claimed():
-    report = build_report("x", seed_records(), None)
+    report = replace(report_of(seed_records()), snapshots=None)
     assert answers(report)["All iteration outputs preserved"] == (False, "not looked at: this report was made from records alone")
 
 
@@ -288,16 +288,10 @@ def test_an_override_that_is_switched_off_is_not_available():
 # ------------------------------------------------------------------------------------------------------ read model
 
 
-def test_records_may_come_in_any_order():
-    forwards, backwards = report_of(seed_records()), report_of(seed_records()[::-1])
-    assert [item.iteration_number for item in backwards.records] == [1, 2, 3]
-    assert backwards == forwards
-
-
 def test_a_selection_that_names_no_record_is_refused():
-    selection = report_of(seed_records()).selection
+    report = report_of(seed_records())
     with pytest.raises(NotFoundError, match="iteration 2, which is not among the records"):
-        build_report("loop-001", seed_records()[:1], selection)
+        replace(report, records=report.records[:1])
     with pytest.raises(NotFoundError, match="iteration 9"):
         report_of(seed_records(), decisions=(decision(1, 9, kind="override"),))
     with pytest.raises(NotFoundError, match="has no iteration 7"):

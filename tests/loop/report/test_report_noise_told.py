@@ -6,11 +6,12 @@ import re
 from dataclasses import replace
 
 import pytest
+from report_samples import report_of
 
 from jumar.loop.ranking.noise import Evidence, select
 from jumar.loop.report.formats.data import render_junit, report_document
 from jumar.loop.report.formats.page import render_html, render_markdown
-from jumar.loop.report.read import LoopReport, build_report
+from jumar.loop.report.read import LoopReport
 from jumar.model import IterationRecord, SelectionCriteria
 from jumar.model.records import Reading, ScoreReading
 
@@ -53,7 +54,7 @@ def report(last: tuple[float, float] = (0.69, 0.73), threshold: float = 71.0) ->
     later = (again(1, 1, 0.68, 0.70), again(2, 2, 0.66, 0.68)) if last[0] > 0.6 else ()
     evidence = Evidence(views=tuple(one.view() for one in records), readings=later)
     criteria = SelectionCriteria(mode="highest_quality", threshold=threshold)
-    return build_report("noisy", records, select(evidence, criteria), criteria=criteria, evidence=evidence)
+    return replace(report_of(records, criteria), selection=select(evidence, criteria), evidence=evidence)
 
 
 def test_the_choice_is_told_by_the_mean_of_its_readings_everywhere():
@@ -102,7 +103,7 @@ def night(*pairs: tuple[float, float], failed: tuple[int, ...] = ()) -> LoopRepo
     ]
     evidence = Evidence(views=tuple(one.view() for one in records))
     criteria = SelectionCriteria(threshold=None)
-    return build_report("night", records, select(evidence, criteria), criteria=criteria, evidence=evidence)
+    return replace(report_of(records, criteria), selection=select(evidence, criteria), evidence=evidence)
 
 
 def test_falls_on_the_way_within_the_noise_are_not_told():

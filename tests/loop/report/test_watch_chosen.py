@@ -13,9 +13,10 @@ from store_kit import AT, new_store, put, record
 
 from jumar.loop.decisions.override import override
 from jumar.loop.ranking.choose import running_best
+from jumar.loop.report.frame import frame_lines
+from jumar.loop.report.observer import LoopObserver
 from jumar.loop.report.spending import spent_tokens
-from jumar.loop.report.watch.frame import LiveView, frame_lines
-from jumar.loop.report.watch.read import LoopObserver
+from jumar.loop.report.status import LoopStatus
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import SelectionCriteria
 from jumar.model.attempts import Spend
@@ -35,23 +36,23 @@ def test_the_best_is_right_in_whatever_order_candidates_are_recorded(fresh_place
     observer = LoopObserver(fresh_place / "loop")
     for done, number in enumerate(order, start=1):
         record(store, number, ("a.txt",), fresh_place / "work", quality=SCORES[number])
-        best = observer.look().view.best
+        best = observer.look().best
         expected = running_best(store.views())
         assert done == len(store.views())
         assert (expected and expected.number) == (best and best.iteration_number)
-    assert 3 == observer.look().document["best"]["iteration"]
+    assert 3 == observer.look().to_json()["best"]["iteration"]
 
 
 def test_a_finished_loop_shows_what_stands_an_override_included(fresh_place: Path) -> None:
     here = finished_loop(fresh_place)
     observer = LoopObserver(here / ".jumar/loops/t")
-    status = observer.look().document
+    status = observer.look().to_json()
     assert (2, 90.0, 1, None) == tuple(status["chosen"][key] for key in ("iteration", "quality_score", "readings", "by"))
     frame = call("watch", "--once", check=0).out
     assert "selected  ★ 90 (iteration 2)  +40 to the start" in frame
     assert "highest" not in frame
     override(store_of(here), 4, reason="keeps the API stable", by="kim", at=AT, criteria=SelectionCriteria(threshold=None))
-    status = observer.look().document
+    status = observer.look().to_json()
     assert (2, 4, 65.0, "kim") == (
         status["best"]["iteration"],
         *(status["chosen"][key] for key in ("iteration", "quality_score", "by")),
@@ -74,7 +75,7 @@ def test_a_selection_of_an_earlier_state_is_not_shown_as_the_choice(fresh_place:
 
 
 def test_a_long_state_is_told_whole() -> None:
-    view = LiveView(loop_id="night", state="finished", detail="max cost: " + "word " * 30)
+    view = LoopStatus(loop_id="night", state="finished", detail="max cost: " + "word " * 30)
     lines = ["".join(text for text, _ in line) for line in frame_lines(view, width=80)]
     assert 30 == sum(line.count("word") for line in lines)
     assert 80 >= max(len(line) for line in lines)

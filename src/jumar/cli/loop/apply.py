@@ -6,32 +6,40 @@ import contextlib
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from jumar.cli.common import (
     command_for,
-    json_option,
     loop_argument,
     open_loop,
     print_json,
     print_line,
     print_text,
-    quiet_option,
-    root_option,
     shown_path,
+    standard_options,
     way_to_apply,
 )
+from jumar.core.clock import SystemClock, current_user
+from jumar.core.files import as_write_error, write_named
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape, plural
 from jumar.errors import NothingEvaluatedError, UsageError
-
-if TYPE_CHECKING:
-    from jumar.loop.decisions.plan import ApplyPlan
-    from jumar.loop.decisions.tree_changes import Change
-    from jumar.loop.store.loop_store import LoopStore
-    from jumar.model import Decision
+from jumar.loop.callers import refuse_program
+from jumar.loop.decisions.apply import apply, finish, plan_apply, unfinished
+from jumar.loop.decisions.git import make_branch, make_commit, make_patch
+from jumar.loop.decisions.operation import data_of
+from jumar.loop.decisions.plan import ApplyPlan, unclaimed
+from jumar.loop.decisions.select import record_selection
+from jumar.loop.decisions.tree_changes import Change
+from jumar.loop.decisions.undo import plan_undo, undo, way_back
+from jumar.loop.report.views import refresh_views
+from jumar.loop.store.config_in_force import artifact_rules, config_now, criteria_of
+from jumar.loop.store.current_selection import last_applied, select_from, standing
+from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.tree_lock import locked_tree
+from jumar.model import Decision
 
 __all__ = ["apply_command"]
 
@@ -77,9 +85,7 @@ class _ApplyCommand(click.Command):
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="With --patch: write it here."
 )
-@root_option
-@json_option
-@quiet_option
+@standard_options
 def apply_command(loop: str | None, root: Path, **given: Any) -> int:
     """Put the selected iteration into the loop's working directory: the last override, else the selection.
 
@@ -88,8 +94,6 @@ def apply_command(loop: str | None, root: Path, **given: Any) -> int:
     _check_options(given)
     store = open_loop(root, loop, tell=not (given["quiet"] or given["as_json"]))
     if not (given["patch"] or given["dry_run"]):
-        from jumar.loop.callers import refuse_program
-
         refuse_program(store.loop_id, "apply")
     if given["patch"]:
         _patch(store, given)
@@ -138,9 +142,6 @@ def _workdir(store: LoopStore) -> Path:
 
 def _standing(store: LoopStore) -> tuple[int, Decision | None]:
     """Return the iteration that stands, or would stand by the rules, and the decision if there is one yet."""
-    from jumar.loop.store.config_in_force import config_now, criteria_of
-    from jumar.loop.store.current_selection import standing
-
     found = standing(store, criteria_of(config_now(store)))
     if found.iteration is None:
         raise NothingEvaluatedError(
@@ -151,10 +152,6 @@ def _standing(store: LoopStore) -> tuple[int, Decision | None]:
 
 def _decided(store: LoopStore, *, by: str, at: str) -> tuple[int, str]:
     """Return the iteration that stands and why; record the selection first when nobody decided yet. The lock is held."""
-    from jumar.loop.decisions.select import record_selection
-    from jumar.loop.store.config_in_force import config_now, criteria_of
-    from jumar.loop.store.current_selection import select_from
-
     iteration, decision = _standing(store)
     if decision is None:
         decision = record_selection(store, select_from(store, criteria_of(config_now(store))), by=by, at=at)
@@ -164,10 +161,6 @@ def _decided(store: LoopStore, *, by: str, at: str) -> tuple[int, str]:
 @contextlib.contextmanager
 def _changing(store: LoopStore, workdir: Path) -> Generator[tuple[str, str]]:
     """Hold both locks, give who and when, and bring the views up to date at the end."""
-    from jumar.core.clock import SystemClock, current_user
-    from jumar.loop.report.views import refresh_views
-    from jumar.loop.store.tree_lock import locked_tree
-
     clock = SystemClock()
     with store.lock(), locked_tree(store, workdir):
         yield current_user(), clock.now()
@@ -178,10 +171,6 @@ def _changing(store: LoopStore, workdir: Path) -> Generator[tuple[str, str]]:
 
 
 def _patch(store: LoopStore, given: Mapping[str, Any]) -> None:
-    from jumar.core.files import as_write_error, write_named
-    from jumar.loop.decisions.git import make_patch
-    from jumar.loop.store.config_in_force import artifact_rules
-
     iteration, _ = _standing(store)
     patch = make_patch(store, iteration, _workdir(store), rules=artifact_rules(store))
     output: Path | None = given["output"]
@@ -203,10 +192,6 @@ def _patch(store: LoopStore, given: Mapping[str, Any]) -> None:
 
 
 def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
-    from jumar.loop.decisions.apply import plan_apply, unfinished
-    from jumar.loop.decisions.undo import plan_undo
-    from jumar.loop.store.config_in_force import artifact_rules
-
     found = unfinished(store)
     if given["take_back"]:
         undo = plan_undo(store)
@@ -251,8 +236,6 @@ def _print_changes(changes: tuple[Change, ...]) -> None:
 
 
 def _left_alone(paths: Sequence[str]) -> list[tuple[str, str]]:
-    from jumar.loop.decisions.plan import unclaimed
-
     return [("note", f"left alone: {current().redact(unclaimed(paths))}")] if paths else []
 
 
@@ -271,10 +254,6 @@ def _counts(plan: ApplyPlan) -> str:
 
 
 def _undo(store: LoopStore, given: Mapping[str, Any]) -> None:
-    from jumar.loop.decisions.operation import data_of
-    from jumar.loop.decisions.undo import plan_undo, undo, way_back
-    from jumar.loop.store.current_selection import last_applied
-
     workdir = plan_undo(store).workdir
     with _changing(store, workdir) as (by, at):
         decision = undo(store, by=by, at=at, force=given["force"])
@@ -302,8 +281,6 @@ def _undo(store: LoopStore, given: Mapping[str, Any]) -> None:
 
 
 def _apply(store: LoopStore, given: Mapping[str, Any]) -> None:
-    from jumar.loop.decisions.apply import finish, unfinished
-
     workdir = _workdir(store)
     found = unfinished(store)
     if found is not None:
@@ -336,9 +313,6 @@ def _finished(store: LoopStore, decision: Decision) -> Answer:
 
 
 def _plainly(store: LoopStore, workdir: Path, *, by: str, at: str) -> Answer:
-    from jumar.loop.decisions.apply import apply, plan_apply
-    from jumar.loop.store.config_in_force import artifact_rules
-
     iteration, reason = _decided(store, by=by, at=at)
     plan = plan_apply(store, iteration, workdir, artifact_rules(store))
     # an apply that changes nothing is written down too: --undo takes back the last one, not the one before it
@@ -357,9 +331,6 @@ def _plainly(store: LoopStore, workdir: Path, *, by: str, at: str) -> Answer:
 
 
 def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, at: str) -> Answer:
-    from jumar.loop.decisions.git import make_branch, make_commit
-    from jumar.loop.store.config_in_force import artifact_rules
-
     iteration, reason = _decided(store, by=by, at=at)
     rules = artifact_rules(store)
     if branch is not None:

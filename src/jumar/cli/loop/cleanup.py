@@ -6,8 +6,14 @@ from pathlib import Path
 
 import click
 
-from jumar.cli.common import command_for, json_option, loop_argument, open_loop, print_json, print_text, quiet_option, root_option
+from jumar.cli.common import command_for, loop_argument, open_loop, print_json, print_text, standard_options
+from jumar.core.clock import SystemClock, current_user
+from jumar.core.rendering.figures import size
 from jumar.core.text import escape, plural
+from jumar.loop.callers import refuse_program
+from jumar.loop.decisions.cleanup import CleanupResult, cleanup, plan_cleanup
+from jumar.loop.report.views import refresh_views
+from jumar.loop.workspace.workspace import discard_trees, trees_of
 
 __all__ = ["cleanup_command"]
 
@@ -31,9 +37,7 @@ _KEEP = f"How many of the best snapshots to keep (by default {_KEPT}; with --tre
 @click.option(
     "--trees", is_flag=True, help="Remove the copies and git worktrees that it worked in; snapshots stay without --keep."
 )
-@root_option
-@json_option
-@quiet_option
+@standard_options
 def cleanup_command(
     loop: str | None, keep: int | None, root: Path, *, dry_run: bool, trees: bool, as_json: bool, quiet: bool
 ) -> int:
@@ -41,12 +45,6 @@ def cleanup_command(
 
     Always kept besides: the selected one, the best before a degradation, the last, the start, and what an undo needs.
     """
-    from jumar.core.clock import SystemClock, current_user
-    from jumar.loop.callers import refuse_program
-    from jumar.loop.decisions.cleanup import CleanupResult, cleanup, plan_cleanup
-    from jumar.loop.report.views import refresh_views
-    from jumar.loop.workspace.workspace import discard_trees, trees_of
-
     store = open_loop(root, loop, tell=not (quiet or as_json))
     removed: tuple[Path, tuple[str, ...]] | None = None
     snapshots, keep = keep is not None or not trees, _KEPT if keep is None else keep
@@ -87,6 +85,4 @@ def cleanup_command(
 
 
 def _size(count: int) -> str:
-    from jumar.core.rendering.figures import size
-
     return size(count)

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from jumar.cli.common import (
     colour_wanted,
-    json_option,
     loop_argument,
     loop_or_iteration,
     open_loop,
     print_json,
     print_line,
     print_text,
-    quiet_option,
-    root_option,
+    standard_options,
     writable,
 )
-from jumar.cli.terminal.state import report_of
 from jumar.cli.terminal.tabular import Column, Row, print_table
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape, escape_block, plural
 from jumar.errors import NotFoundError, NothingEvaluatedError, UsageError
-
-if TYPE_CHECKING:
-    from jumar.loop.report.diff import PathChange, SnapshotDiff
-    from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.report.diff import PathChange, SnapshotDiff, diff_snapshots, render_diff
+from jumar.loop.report.read import load_report
+from jumar.loop.store.loop_store import LoopStore
 
 __all__ = ["diff_command"]
 
@@ -50,9 +46,7 @@ _COLOURS = (("+++", "1"), ("---", "1"), ("@@", "36"), ("+", "32"), ("-", "31"))
 @click.argument("b", required=False)
 @click.option("--best", is_flag=True, help="The start (else the first one kept) against the selected one; the default.")
 @click.option("--stat", is_flag=True, help="Only how many lines changed in which files.")
-@root_option
-@json_option
-@quiet_option
+@standard_options
 def diff_command(
     loop: str | None, a: str | None, b: str | None, root: Path, *, best: bool, stat: bool, as_json: bool, quiet: bool
 ) -> int:
@@ -60,8 +54,6 @@ def diff_command(
 
     Without A and B: what the loop achieved, from the start to the iteration that is selected.
     """
-    from jumar.loop.report.diff import diff_snapshots, render_diff
-
     loop, pair = _meant(loop, a, b)
     single = None
     if pair is None:
@@ -99,7 +91,7 @@ def _meant(*words: str | None) -> tuple[str | None, tuple[int, int] | None]:
 
 
 def _best_pair(store: LoopStore, other: int | None) -> tuple[int, int]:
-    chosen = report_of(store).chosen if other is None else other
+    chosen = load_report(store).chosen if other is None else other
     if chosen is None:
         raise NothingEvaluatedError(f"loop '{store.loop_id}' has no selected iteration: none has a valid score")
     kept = [number for number in store.iteration_numbers() if store.has_snapshot(number)]

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from jumar.app.doctor.machine import likely_check
-from jumar.cli.common import json_option, listed_root, print_json, print_text, quiet_option, root_option
-from jumar.cli.terminal.state import LoopState, age_text, loop_state, seconds_since
+from jumar.cli.common import listed_root, print_json, print_text, standard_options
 from jumar.cli.terminal.tabular import Column, Row, print_table
 from jumar.core.text import escape, points
 from jumar.errors import JumarError, NotFoundError
+from jumar.loop.ranking.choose import leader
+from jumar.loop.report.observer import LoopState, loop_state
+from jumar.loop.store.config_in_force import config_now, criteria_of
+from jumar.loop.store.current_selection import standing
 from jumar.loop.store.layout import loop_folders, runs_directory
+from jumar.loop.store.legacy_import import is_foreign
+from jumar.loop.store.loop_store import LoopStore
 
-__all__ = ["list_command"]
+__all__ = ["age_text", "list_command", "seconds_since", "summaries"]
 
 _EPILOG = """\b
 Examples:
@@ -68,9 +74,7 @@ class LoopSummary:
 
 
 @click.command("list", epilog=_EPILOG)
-@root_option
-@json_option
-@quiet_option
+@standard_options
 def list_command(root: Path, *, as_json: bool, quiet: bool) -> int:
     """List the loops, each with its best score and how it ended.
 
@@ -105,9 +109,6 @@ def summaries(root: Path) -> list[LoopSummary]:
 
 
 def _summary(directory: Path) -> LoopSummary | None:
-    from jumar.loop.store.legacy_import import is_foreign
-    from jumar.loop.store.loop_store import LoopStore
-
     if is_foreign(directory):  # opening it would import it: not what looking at a list should do
         return LoopSummary(loop_id=directory.name, directory=directory, state=LoopState(name="foreign"))
     if not (directory / "loop.json").exists():
@@ -124,10 +125,6 @@ def _summary(directory: Path) -> LoopSummary | None:
 
 
 def _read(store: Any, directory: Path) -> LoopSummary:
-    from jumar.loop.ranking.choose import leader
-    from jumar.loop.store.config_in_force import config_now, criteria_of
-    from jumar.loop.store.current_selection import standing
-
     views = store.views()
     best = leader(views, criteria_of(config_now(store)))
     times = [store.created_at, *(decision.at for decision in store.decisions())]
@@ -158,3 +155,26 @@ def _row(loop: LoopSummary) -> Row:
         age_text(seconds_since(loop.updated_at)),
     )
     return Row(cells=cells, style=_STYLES.get(loop.state.name, ""))
+
+
+def seconds_since(timestamp: str | None, now: datetime | None = None) -> float | None:
+    """Return the seconds since an ISO 8601 time, at least 0; None when it is none."""
+    if timestamp is None:
+        return None
+    try:
+        then = datetime.fromisoformat(timestamp)
+    except ValueError:
+        return None
+    if then.tzinfo is None:
+        then = then.replace(tzinfo=UTC)
+    return max(0.0, ((now or datetime.now(UTC)) - then).total_seconds())
+
+
+def age_text(seconds: float | None) -> str:
+    """Return ``<1m``, ``5m``, ``3h``, ``12d``; ``—`` when unknown."""
+    if seconds is None:
+        return "—"
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return "<1m"

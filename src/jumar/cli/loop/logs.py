@@ -5,27 +5,23 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from jumar.cli.common import (
     find_loop,
     iteration_argument,
-    json_option,
     loop_or_iteration,
     observe,
     print_json,
     print_text,
-    quiet_option,
-    root_option,
+    standard_options,
     writable,
 )
 from jumar.core.text import escape, escape_block
 from jumar.errors import NotFoundError, UsageError
+from jumar.loop.report.observer import LoopObserver, log_files
 
-if TYPE_CHECKING:
-    from jumar.loop.report.watch.read import LoopObserver
 __all__ = ["logs_command"]
 
 _EPILOG = """\b
@@ -43,9 +39,7 @@ _PAUSE = 0.25  # seconds between two looks
 @click.option(
     "--which", type=click.Choice(["generator", "check", "score", "all"]), default="all", show_default=True, help="Whose output."
 )
-@root_option
-@json_option
-@quiet_option
+@standard_options
 def logs_command(
     loop: str | None,
     number: int | None,
@@ -87,8 +81,6 @@ def logs_command(
 
 def _files(observer: LoopObserver, iteration: int | None, which: str) -> tuple[int | None, tuple[Path, ...]]:
     """Return the iteration that is meant, and its logs in the order of the steps: generator, checks, scores."""
-    from jumar.loop.report.watch.read import log_files
-
     reader = observer.reader
     attempts, numbers = reader.attempts(), reader.iteration_numbers()
     if iteration is None:
@@ -177,9 +169,8 @@ def _follow(observer: LoopObserver, which: str, *, quiet: bool) -> None:
         pass
     printer.end()
     if not quiet:
-        view = observer.look().view
-        state = "interrupted" if view.state == "dead" else view.state
-        print_text(f"{state}{': ' + view.detail if view.detail else ''}", err=True)
+        status = observer.look()
+        print_text(f"{status.state_text}{': ' + status.detail if status.detail else ''}", err=True)
 
 
 def _looked(observer: LoopObserver) -> tuple[tuple[int, ...], list[int]]:

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from jumar.cli.common import (
     command_for,
     find_loop,
-    json_option,
     loop_argument,
     open_loop,
     print_json,
     print_line,
     print_text,
-    quiet_option,
-    root_option,
     shown_path,
+    standard_options,
 )
+from jumar.core.clock import SystemClock, current_user
+from jumar.core.findings import Problem
 from jumar.core.text import escape, plural
 from jumar.errors import FormatTooNewError, StoreDamagedError
-
-if TYPE_CHECKING:
-    from jumar.core.findings import Problem
-    from jumar.loop.store.integrity.repair import Mending
+from jumar.loop.callers import refuse_program
+from jumar.loop.store.integrity.misplaced import open_to_owner
+from jumar.loop.store.integrity.repair import Mending, plan_repair, repair
+from jumar.loop.store.integrity.verify import verify
+from jumar.loop.store.layout import LoopPaths
 
 __all__ = ["repair_command"]
 
@@ -43,9 +44,7 @@ Exit code: 0 when the loop is whole, or is now; 14 while something is damaged.""
 @loop_argument
 @click.option("-y", "--yes", is_flag=True, help="Do it.")
 @click.option("--believe", is_flag=True, help="Take records that bear the mark of another machine or user as they lie.")
-@root_option
-@json_option
-@quiet_option
+@standard_options
 def repair_command(loop: str | None, root: Path, *, yes: bool, believe: bool, as_json: bool, quiet: bool) -> int:
     """Set right what `jumar verify` finds: say what would be done, or do it.
 
@@ -55,10 +54,6 @@ def repair_command(loop: str | None, root: Path, *, yes: bool, believe: bool, as
     """
     directory = find_loop(root, loop)
     if yes or believe:
-        from jumar.loop.callers import refuse_program
-        from jumar.loop.store.integrity.misplaced import open_to_owner
-        from jumar.loop.store.layout import LoopPaths
-
         refuse_program(directory.name, "repair")
         open_to_owner(LoopPaths(directory.absolute()), snapshots=True)
     try:
@@ -67,9 +62,6 @@ def repair_command(loop: str | None, root: Path, *, yes: bool, believe: bool, as
         raise
     except StoreDamagedError as error:
         return _whole_loop(directory, error, yes=yes, as_json=as_json, quiet=quiet)
-    from jumar.core.clock import SystemClock, current_user
-    from jumar.loop.store.integrity.repair import plan_repair, repair
-    from jumar.loop.store.integrity.verify import verify
 
     if believe:
         with store.lock():

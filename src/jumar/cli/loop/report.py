@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Final
 
 import click
 
-from jumar.cli.common import json_option, loop_argument, open_loop, print_line, quiet_option, refresh_if_free, root_option
+from jumar.cli.common import loop_argument, open_loop, print_line, refresh_if_free, standard_options
 from jumar.cli.terminal.documents import choose_format, new_page, show_page, write_document
-from jumar.cli.terminal.state import report_of
+from jumar.core.redaction import current
 from jumar.errors import UsageError
+from jumar.loop.report.formats import data, page
+from jumar.loop.report.read import LoopReport, load_report
 
-if TYPE_CHECKING:
-    from jumar.loop.report.read import LoopReport
+__all__ = ["report_command"]
 
-__all__ = ["FORMATS", "report_command"]
-
-FORMATS = ("md", "json", "csv", "html", "junit")
+_RENDERERS: Final[Mapping[str, Callable[[LoopReport], str]]] = {
+    "md": page.render_markdown,
+    "json": data.render_json,
+    "csv": data.render_csv,
+    "html": page.render_html,
+    "junit": data.render_junit,
+}
 _SUFFIXES = {".md": "md", ".json": "json", ".csv": "csv", ".html": "html", ".htm": "html", ".xml": "junit"}
 
 _EPILOG = """\b
@@ -31,14 +36,12 @@ Examples:
 
 @click.command("report", epilog=_EPILOG)
 @loop_argument
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: the file's suffix with -o, else md.")
+@click.option("--format", "form", type=click.Choice(list(_RENDERERS)), help="Default: the file's suffix with -o, else md.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write here, not to stdout."
 )
 @click.option("--open", "opened", is_flag=True, help="Show it as a page in the browser; written to -o, else a temporary file.")
-@root_option
-@json_option
-@quiet_option
+@standard_options
 def report_command(
     loop: str | None, form: str | None, output: Path | None, root: Path, *, opened: bool, as_json: bool, quiet: bool
 ) -> int:
@@ -46,15 +49,13 @@ def report_command(
 
     --json is --format json; with -o, stdout then says in JSON what was written.
     """
-    from jumar.core.redaction import current
-
     if opened and form not in {None, "html"}:
         raise UsageError(f"--open shows a page, and --format {form} is none; leave one of them out")
     if opened and output is None:
         output, form = new_page(), "html"
     chosen = choose_format("html" if opened else form, output, _SUFFIXES, default="md", as_json=as_json)
     store = open_loop(root, loop)
-    text = renderer(chosen)(report_of(store))
+    text = _RENDERERS[chosen](load_report(store))
     if chosen != "json":  # there names of files lead to them
         text = current().redact(text)
     refresh_if_free(store)
@@ -62,16 +63,3 @@ def report_command(
     if opened and output is not None and not show_page(output) and not quiet:
         print_line("note", "no browser could be started here; open the file in one", err=True)
     return 0
-
-
-def renderer(form: str) -> Callable[[LoopReport], str]:
-    """Return the function that renders a report as ``form``."""
-    from jumar.loop.report.formats import data, page
-
-    return {
-        "md": page.render_markdown,
-        "json": data.render_json,
-        "csv": data.render_csv,
-        "html": page.render_html,
-        "junit": data.render_junit,
-    }[form]

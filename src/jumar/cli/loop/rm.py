@@ -12,17 +12,17 @@ from jumar.cli.common import (
     command_for,
     complete_loop,
     find_loop,
-    json_option,
     print_json,
     print_line,
     print_text,
-    quiet_option,
-    root_option,
     shown_path,
+    standard_options,
 )
 from jumar.core.redaction import current
+from jumar.core.rendering.figures import size
 from jumar.core.text import escape, named, plural
 from jumar.errors import NotFoundError, UsageError
+from jumar.loop.callers import refuse_program
 
 if TYPE_CHECKING:
     from jumar.app.removal import LoopRemains
@@ -40,16 +40,13 @@ To keep the records and scores and delete only snapshots: jumar cleanup."""
 @click.command("rm", epilog=_EPILOG)
 @click.argument("loop", shell_complete=complete_loop)
 @click.option("-y", "--yes", is_flag=True, help="Don't ask; a copy of your files that only the loop still has is kept.")
-@root_option
-@json_option
-@quiet_option
+@standard_options
 def rm_command(loop: str, root: Path, *, yes: bool, as_json: bool, quiet: bool) -> int:
     """Remove a whole loop: records, snapshots, logs, and the copies and git worktrees that were made for it.
 
     Your working directory, your branches, and replies that judges of several loops share stay as they are. It can't be undone.
     """
     from jumar.app.removal import look_at, remove_loop
-    from jumar.loop.callers import refuse_program
 
     directory = find_loop(root, loop)
     refuse_program(directory.name, "rm")
@@ -80,8 +77,6 @@ def rm_command(loop: str, root: Path, *, yes: bool, as_json: bool, quiet: bool) 
 
 
 def _what(found: LoopRemains) -> str:
-    from jumar.core.rendering.figures import size
-
     trees = f", with {plural(len(found.trees), 'tree')} that it worked in" if found.trees else ""
     return f"loop {escape(found.directory.name)}: {plural(found.iterations, 'iteration')}, {size(found.size)}{trees}"
 

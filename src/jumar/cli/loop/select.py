@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -12,24 +12,27 @@ from jumar.cli.common import (
     DecimalRange,
     command_for,
     held_words,
-    json_option,
     loop_argument,
     open_loop,
     print_json,
     print_line,
     print_text,
-    quiet_option,
-    root_option,
     shown_path,
+    standard_options,
 )
+from jumar.core.clock import SystemClock, current_user
 from jumar.core.rendering.figures import in_points, point_text
 from jumar.core.text import escape, points
 from jumar.errors import UsageError
+from jumar.loop.callers import calling_program, running_program
+from jumar.loop.decisions.override import override, parse_use
+from jumar.loop.ranking.choose import choose, ordered
+from jumar.loop.report.views import refresh_views
+from jumar.loop.store.config_in_force import config_now, criteria_of
+from jumar.loop.store.current_selection import select_from, standing
+from jumar.loop.store.loop_store import LoopStore
+from jumar.model import Decision, SelectionCriteria, SelectionResult
 from jumar.model.selection import MODES
-
-if TYPE_CHECKING:
-    from jumar.loop.store.loop_store import LoopStore
-    from jumar.model import Decision, SelectionCriteria, SelectionResult
 
 __all__ = ["select_command"]
 
@@ -54,9 +57,7 @@ Without --use nothing is written. Exit code: 0, or 12 when no iteration has a va
 )
 @click.option("--use", metavar="best|final|N", help="Choose this one, whatever the rules say; needs --reason.")
 @click.option("--reason", help="Why; kept with the decision.")
-@root_option
-@json_option
-@quiet_option
+@standard_options
 def select_command(
     loop: str | None,
     mode: Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"] | None,
@@ -73,9 +74,6 @@ def select_command(
 
     The working directory is never touched; `jumar apply` does that.
     """
-    from jumar.loop.store.config_in_force import config_now, criteria_of
-    from jumar.loop.store.current_selection import select_from
-
     if reason is not None and use is None:
         raise UsageError("--reason belongs to --use best|final|N")
     store = open_loop(root, loop, tell=use is not None and not (quiet or as_json))
@@ -103,8 +101,6 @@ def select_command(
 
 
 def _document(store: LoopStore, result: SelectionResult, criteria: SelectionCriteria) -> dict[str, Any]:
-    from jumar.loop.store.current_selection import standing
-
     return {
         "loop_id": store.loop_id,
         **result.to_json(),
@@ -115,8 +111,6 @@ def _document(store: LoopStore, result: SelectionResult, criteria: SelectionCrit
 
 
 def _show(store: LoopStore, result: SelectionResult, criteria: SelectionCriteria) -> None:
-    from jumar.loop.store.current_selection import standing
-
     threshold = "no threshold" if criteria.threshold is None else f"threshold {points(criteria.threshold)}"
     print_line("rules", f"{criteria.mode}, {threshold}")
     print_line("by rules", f"iteration {result.stands}, {points(result.quality_score)} · {escape(in_points(result.reason))}")
@@ -150,12 +144,6 @@ def _apart(margin: float) -> str:
 
 
 def _override(store: LoopStore, use: str, reason: str, criteria: SelectionCriteria) -> Decision:
-    from jumar.core.clock import SystemClock, current_user
-    from jumar.loop.callers import calling_program, running_program
-    from jumar.loop.decisions.override import override, parse_use
-    from jumar.loop.report.views import refresh_views
-    from jumar.loop.store.config_in_force import config_now
-
     wanted = parse_use(use)
     if config_now(store).get("override_enabled") is False:
         raise UsageError(
@@ -187,9 +175,6 @@ def _show_override(store: LoopStore, decision: Decision, criteria: SelectionCrit
 
 def _result_of(store: LoopStore, decision: Decision, criteria: SelectionCriteria) -> SelectionResult:
     """Return the person's choice in the fields of a selection: whether it meets the rules, how far it is from the next best."""
-    from jumar.loop.ranking.choose import choose, ordered
-    from jumar.loop.store.current_selection import select_from
-
     views = store.views()
     own = next(view for view in views if view.number == decision.best_iteration)
     alone = choose([own], criteria)

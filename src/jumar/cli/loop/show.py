@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from jumar.cli.common import (
     iteration_argument,
-    json_option,
     loop_or_iteration,
     open_loop,
     print_json,
     print_text,
-    quiet_option,
     refresh_if_free,
-    root_option,
     shown_path,
+    standard_options,
 )
-from jumar.cli.terminal.state import LoopState, loop_state, report_of
+from jumar.cli.terminal.ending import ending_of_show
+from jumar.cli.terminal.rows import agent_name, head_line, heading, row_lines
+from jumar.cli.terminal.screen import LinesDisplay
 from jumar.cli.terminal.tabular import Column, Row, print_table, print_title
+from jumar.core.redaction import current
+from jumar.core.rendering.figures import count, dollars, duration
 from jumar.core.text import escape, escape_block, plural, points
+from jumar.loop.ranking.repairs import repairs
+from jumar.loop.report.ending import State
+from jumar.loop.report.observer import LoopState, loop_state
+from jumar.loop.report.read import LoopReport, load_report
+from jumar.loop.report.rows import TrajectoryRow, change, table_notes, trajectory_rows
+from jumar.loop.store.loop_store import LoopStore
+from jumar.model import IterationRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jumar.loop.report.ending import State
-    from jumar.loop.report.read import LoopReport
-    from jumar.loop.report.rows import TrajectoryRow
-    from jumar.loop.store.loop_store import LoopStore
-    from jumar.model import IterationRecord
 
 __all__ = ["show_command"]
 
@@ -48,9 +52,7 @@ _TAIL_LINES = 12
 
 @click.command("show", epilog=_EPILOG)
 @iteration_argument
-@root_option
-@json_option
-@quiet_option
+@standard_options
 def show_command(loop: str | None, number: int | None, iteration: int | None, root: Path, *, as_json: bool, quiet: bool) -> int:
     """Show a loop's iterations: scores, checks, cost, time, which one is selected and why the loop ended.
 
@@ -63,9 +65,9 @@ def show_command(loop: str | None, number: int | None, iteration: int | None, ro
         if as_json:
             print_json({"loop_id": store.loop_id, "iterations": [record.to_json()]})
         else:
-            _print_one(report_of(store), record, store)
+            _print_one(load_report(store), record, store)
         return 0
-    report = report_of(store, all_artifacts=as_json)
+    report = load_report(store, all_artifacts=as_json)
     state = loop_state(store)
     refresh_if_free(store)
     if as_json:
@@ -95,11 +97,6 @@ def _document(report: LoopReport, state: LoopState, store: LoopStore) -> dict[st
 
 
 def _print_all(report: LoopReport, state: LoopState, store: LoopStore, *, quiet: bool) -> None:
-    from jumar.cli.terminal.ending import ending_of_show
-    from jumar.cli.terminal.rows import agent_name, head_line, heading, row_lines
-    from jumar.cli.terminal.screen import LinesDisplay
-    from jumar.loop.report.rows import table_notes, trajectory_rows
-
     out = LinesDisplay(sys.stdout)
     if not quiet:
         run: Mapping[str, Any] = store.config.get("run") or {}
@@ -113,10 +110,8 @@ def _print_all(report: LoopReport, state: LoopState, store: LoopStore, *, quiet:
         return
     for note in table_notes(report):
         out.say(f"       {escape(note)}", "dim", indent=7)
-    states: Mapping[str, State] = {"new": "new", "running": "running", "interrupted": "interrupted", "finished": "finished"}
-    name: State = states.get(state.name, "tracked")
-    writer = _writer(state) if name == "running" else ""
-    out.end(lambda width: ending_of_show(report, store, name, stop=state.stop, writer=writer, width=width))
+    name = cast("State", state.name)  # of a loop that was opened: none of another tool, none that is damaged
+    out.end(lambda width: ending_of_show(report, store, name, stop=state.stop, writer=_writer(state), width=width))
 
 
 def _style(row: TrajectoryRow) -> str:
@@ -128,9 +123,11 @@ def _style(row: TrajectoryRow) -> str:
 
 
 def _writer(state: LoopState) -> str:
-    holder = state.holder or {}
-    who = f"process {holder.get('pid')} ({escape(str(holder.get('command')))})" if holder.get("pid") else "another process"
-    return f"{who} writes this loop since {escape(str(holder.get('since', 'an unknown time')))}"
+    holder = state.holder
+    if holder is None:
+        return ""
+    who = "another process" if holder.pid is None else f"process {holder.pid} ({escape(holder.command)})"
+    return f"{who} writes this loop since {escape(holder.since or 'an unknown time')}"
 
 
 def _score(value: float | None) -> str:
@@ -145,11 +142,7 @@ def _signed(value: float) -> str:
 
 
 def _print_one(report: LoopReport, record: IterationRecord, store: LoopStore) -> None:
-    from jumar.core.rendering.figures import count, dollars, duration
-    from jumar.loop.report.rows import change, compared_with
-
-    known = {one.iteration_number: one for one in report.records}
-    points_up = change(record, compared_with(record, known.get(record.iteration_number - 1), known))
+    points_up = change(record, report.compared_with(record))
     delta = "" if points_up is None else f" ({_signed(points_up)})"
     score = f"{_score(record.quality_score)}{delta}"
     print_title(f"iteration {record.iteration_number} of {report.loop_id}", f"{score} · {record.verification_status}")
@@ -218,13 +211,10 @@ def _print_dimensions(report: LoopReport, record: IterationRecord) -> None:
 
 
 def _print_checks(record: IterationRecord, report: LoopReport) -> None:
-    from jumar.core.rendering.figures import duration
-    from jumar.loop.ranking.repairs import repairs
-
     if not record.checks:
         return
     print_text("")
-    changes = repairs(record, next((one for one in report.records if one.iteration_number == record.parent), None))
+    changes = repairs(record, report.find(record.parent))
     if changes:
         print_text(f"  tests     {changes} since iteration {record.parent}")
     for check in record.checks:
@@ -238,8 +228,6 @@ def _print_checks(record: IterationRecord, report: LoopReport) -> None:
 
 
 def _print_files(record: IterationRecord) -> None:
-    from jumar.core.redaction import current
-
     changed = record.analysis.artifacts_modified
     print_text("")
     print_text(f"  files     {plural(len(record.artifacts_detail), 'path')} kept, {len(changed):,} changed by this iteration")

@@ -7,17 +7,7 @@ from pathlib import Path
 
 import click
 
-from jumar.cli.common import (
-    json_option,
-    loop_argument,
-    open_loop,
-    places,
-    print_json,
-    print_text,
-    quiet_option,
-    root_option,
-    shown_path,
-)
+from jumar.cli.common import loop_argument, open_loop, places, print_json, print_text, shown_path, standard_options
 from jumar.core.files import as_write_error
 from jumar.core.lock import who_holds
 from jumar.core.text import escape
@@ -39,9 +29,7 @@ Examples:
 @loop_argument
 @click.option("--all", "every", is_flag=True, help="Stop every loop of the root.")
 @click.option("--undo", is_flag=True, help="Take the request back: without that no run begins.")
-@root_option
-@json_option
-@quiet_option
+@standard_options
 def stop_command(loop: str | None, root: Path, *, every: bool, undo: bool, as_json: bool, quiet: bool) -> int:
     """Ask a running loop to end after its step, as a first Ctrl-C does.
 

@@ -14,23 +14,21 @@ from jumar.cli.common import (
     DecimalRange,
     colour_wanted,
     find_loop,
-    json_option,
     loop_argument,
     observe,
     print_json,
     print_line,
-    quiet_option,
-    root_option,
     says_everything,
+    standard_options,
 )
 from jumar.cli.terminal.screen import is_live
 from jumar.core.text import escape_block
+from jumar.loop.report.frame import frame_lines
+from jumar.loop.report.observer import LoopObserver
+from jumar.loop.report.status import LoopStatus
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-    from jumar.loop.report.watch.frame import LiveView
-    from jumar.loop.report.watch.read import LoopObserver
 
 __all__ = ["rendered", "watch_command"]
 
@@ -51,7 +49,6 @@ _STYLES = {
     "warn": "yellow",
     "good": "green",
 }
-_OVER = frozenset({"finished", "interrupted", "dead", "new", "tracked"})
 _NARROWEST = 40
 
 
@@ -61,9 +58,7 @@ _NARROWEST = 40
 @click.option(
     "--interval", type=DecimalRange(0.1, 60), default=1.0, show_default=True, metavar="SECONDS", help="Between two looks."
 )
-@root_option
-@json_option
-@quiet_option
+@standard_options
 def watch_command(loop: str | None, root: Path, *, once: bool, interval: float, as_json: bool, quiet: bool) -> int:
     """Show a loop as it runs: scores, best so far, checks, budget, where the time goes.
 
@@ -72,10 +67,10 @@ def watch_command(loop: str | None, root: Path, *, once: bool, interval: float, 
     """
     observer = observe(find_loop(root, loop))
     if as_json:
-        print_json(observer.look().document)
+        print_json(observer.look().to_json())
         return 0
     if once or not is_live(sys.stdout):
-        _print_frame(observer.look().view)
+        _print_frame(observer.look())
         if not once and not quiet:
             print_line("note", "stdout is no terminal to draw on, so this is one frame; jumar logs -f follows a loop", err=True)
         return 0
@@ -84,28 +79,28 @@ def watch_command(loop: str | None, root: Path, *, once: bool, interval: float, 
     return 0
 
 
-def _follow(observer: LoopObserver, interval: float) -> LiveView:
+def _follow(observer: LoopObserver, interval: float) -> LoopStatus:
     """Draw on the terminal's other screen until the loop has ended or the person has seen enough; return the last view."""
     from rich.console import Console
     from rich.live import Live
 
     console = Console(highlight=False, no_color=not colour_wanted())
-    view = observer.look().view
+    view = observer.look()
     try:
         # what rich would put in the place of stdout has no encoding, so that a frame could not know what it may draw with
         with Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
             while True:
                 live.update(rendered(view, console.width, console.height - 1), refresh=True)
-                if view.state in _OVER:
+                if not view.live:
                     break
                 time.sleep(interval)
-                view = observer.look().view
+                view = observer.look()
     except KeyboardInterrupt:
         pass
     return view
 
 
-def _print_frame(view: LiveView) -> None:
+def _print_frame(view: LoopStatus) -> None:
     from rich.console import Console
 
     width = max(_NARROWEST, shutil.get_terminal_size((80, 24)).columns)
@@ -113,11 +108,9 @@ def _print_frame(view: LiveView) -> None:
     console.print(rendered(view, width, None))
 
 
-def rendered(view: LiveView, width: int, height: int | None) -> Text:
+def rendered(view: LoopStatus, width: int, height: int | None) -> Text:
     """Return one frame of at most ``width`` columns, in signs that stdout has."""
     from rich.text import Text
-
-    from jumar.loop.report.watch.frame import frame_lines
 
     plain = not says_everything(sys.stdout.encoding)
     frame = Text(no_wrap=True, overflow="crop", end="")

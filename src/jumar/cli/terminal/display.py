@@ -5,40 +5,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, Self, TextIO
+from typing import TextIO
 
 from jumar.cli.terminal.progress import Progress, waiting_text
 from jumar.cli.terminal.rows import Past, head_line, heading, row_lines
-from jumar.cli.terminal.screen import Draw, LinesDisplay, SilentDisplay, is_live
+from jumar.cli.terminal.screen import LinesDisplay, SilentDisplay, is_live
 from jumar.loop.events.events import LATEST, AttemptEnded, Event, IterationRecorded, LoopStarted, Notice, Waiting
 from jumar.loop.report.spending import spent_money
+from jumar.loop.store.layout import LoopPaths
+from jumar.model import IterationRecord
 from jumar.model.budget.limits import Budget
 
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from jumar.loop.store.layout import LoopPaths
-    from jumar.model import IterationRecord
-
-__all__ = ["Display", "SilentDisplay", "TableDisplay", "choose_display"]
+__all__ = ["TableDisplay", "choose_display"]
 
 _SHOWN = LATEST - 1  # rows of the past; one more is known, which the first of them is compared with
-
-
-class Display(Protocol):
-    """Hears the loop's events and shows its end."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
-
-    def introduce(self, *, agent: str, paths: LoopPaths) -> None: ...
-
-    def hear(self, event: Event) -> None: ...
-
-    def end(self, draw: Draw) -> None: ...
 
 
 class TableDisplay(LinesDisplay):
@@ -107,7 +87,7 @@ class TableDisplay(LinesDisplay):
             self.print(line, style)
 
 
-def choose_display(*, as_json: bool, quiet: bool, live: bool = True) -> Display:
+def choose_display(*, as_json: bool, quiet: bool, live: bool = True) -> SilentDisplay:
     """Return the display for this call: silent, lines on stderr beside JSON, live on a terminal where it may be, else lines."""
     if quiet:
         return SilentDisplay()

@@ -9,21 +9,24 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from jumar.cli.common import command_for, file_of, resume_for, shown_path
 from jumar.core.rendering.figures import dollars
 from jumar.core.text import cell_width, wrapped
+from jumar.errors import JumarError
+from jumar.loop.decisions.apply import plan_apply
+from jumar.loop.decisions.undo import way_back
+from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.report.ending import KEPT, Place, Situation, State, result, why
+from jumar.loop.report.read import LoopReport, load_report
 from jumar.loop.report.spending import average_of
+from jumar.loop.store.config_in_force import artifact_rules, config_now
+from jumar.loop.store.current_selection import last_applied
+from jumar.loop.store.loop_reader import LoopReader
+from jumar.loop.store.loop_store import LoopStore
+from jumar.model import StopDecision
 from jumar.model.stopping import LIMIT_REASONS, REQUESTED_REASONS
-
-if TYPE_CHECKING:
-    from jumar.loop.engine.outcome import LoopOutcome
-    from jumar.loop.report.read import LoopReport
-    from jumar.loop.store.loop_reader import LoopReader
-    from jumar.loop.store.loop_store import LoopStore
-    from jumar.model import StopDecision
 
 __all__ = ["Commands", "Next", "ending_lines", "ending_of_run", "ending_of_show", "next_steps", "way_to_resume"]
 
@@ -74,35 +77,44 @@ class Commands:
 
 def ending_of_run(outcome: LoopOutcome, store: LoopStore, *, config: Path | None, width: int) -> list[str]:
     """Return the lines for a run that has just ended; ``config`` is its configuration file, None for a command line."""
-    from jumar.loop.report.read import load_report
-
     report = load_report(store, stop=outcome.stop)
     requested = outcome.stop.reason in REQUESTED_REASONS or outcome.stop.reason == "disk_full"
     state: State = "again" if outcome.already_finished else "interrupted" if requested else "finished"
-    situation = Situation(
-        state=state,
-        place=place_of(report, store, state, problem=outcome.apply_problem),
-        to_start=_to_start(store, state),
-        stop=outcome.stop,
-        directory=_directory(outcome.workdir),
-        problem=outcome.apply_problem or "",
-    )
+    situation = _situation(report, store, outcome.workdir, state, outcome.stop, problem=outcome.apply_problem)
     return ending_lines(report, situation, _commands(store, config), width)
 
 
-def _to_start(store: LoopStore, state: State) -> bool:
-    from jumar.loop.decisions.undo import way_back
+def ending_of_show(
+    report: LoopReport, store: LoopStore, state: State, *, stop: StopDecision | None, writer: str, width: int
+) -> list[str]:
+    """Return the lines for a loop as it stands in its records and its working directory."""
+    situation = _situation(report, store, store.workdir, state, stop, writer=writer)
+    return ending_lines(report, situation, _commands(store, file_of(store)), width)
 
-    return state in {"finished", "again"} and way_back(store) == "start"
+
+def _situation(
+    report: LoopReport,
+    store: LoopStore,
+    workdir: Path | None,
+    state: State,
+    stop: StopDecision | None,
+    *,
+    problem: str | None = None,
+    writer: str = "",
+) -> Situation:
+    return Situation(
+        state=state,
+        place=place_of(report, store, state, problem=problem),
+        to_start=state in {"finished", "again"} and way_back(store) == "start",
+        stop=stop,
+        directory="" if workdir is None or workdir == Path.cwd() else shown_path(workdir),
+        problem=problem or "",
+        writer=writer,
+    )
 
 
 def place_of(report: LoopReport, store: LoopStore, state: State, *, problem: str | None = None) -> Place:
     """Return where the selected iteration is, by what `jumar apply` would find: the working directory is compared with it."""
-    from jumar.errors import JumarError
-    from jumar.loop.decisions.apply import plan_apply
-    from jumar.loop.store.config_in_force import artifact_rules, config_now
-    from jumar.loop.store.current_selection import last_applied
-
     if store.workdir is None or report.chosen is None:
         return "nowhere"
     if problem is not None:
@@ -127,25 +139,6 @@ def _selected_since(store: LoopReader) -> bool:
     """Whether a person selected after the last apply, and after the end of the last run, which applies too."""
     kinds = [decision.kind for decision in store.decisions() if decision.kind in {"override", "apply", "end"}]
     return kinds[-1:] == ["override"]
-
-
-def ending_of_show(
-    report: LoopReport, store: LoopStore, state: State, *, stop: StopDecision | None, writer: str, width: int
-) -> list[str]:
-    """Return the lines for a loop as it stands in its records and its working directory."""
-    situation = Situation(
-        state=state,
-        place=place_of(report, store, state),
-        to_start=_to_start(store, state),
-        stop=stop,
-        writer=writer,
-        directory=_directory(store.workdir),
-    )
-    return ending_lines(report, situation, _commands(store, file_of(store)), width)
-
-
-def _directory(workdir: Path | None) -> str:
-    return "" if workdir is None or workdir == Path.cwd() else shown_path(workdir)
 
 
 def _commands(store: LoopStore, config: Path | None) -> Commands:

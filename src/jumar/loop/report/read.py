@@ -1,6 +1,6 @@
-"""The read model: everything that the renderings show of one loop, computed once from records and decisions.
+"""The read model: everything that the renderings show of one loop, computed from records and decisions.
 
-:func:`build_report` needs plain records only; :func:`load_report` reads them from a store, without a lock.
+:func:`load_report` reads them from a store, without a lock.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -45,43 +45,57 @@ from jumar.model.views import valid_score
 if TYPE_CHECKING:
     from jumar.loop.store.loop_store import LoopStore
 
-__all__ = ["MOST_ARTIFACTS", "LoopReport", "build_report", "is_run", "load_report", "setting", "weights_of"]
+__all__ = ["MOST_ARTIFACTS", "LoopReport", "is_run", "load_report", "setting", "weights_of"]
 
 MOST_ARTIFACTS: Final = 100_000
 """How many artifacts of all iterations together a report keeps in memory, some 40 MB."""
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-_NO_LIMITS: Final = Budget()
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopReport:
     """One loop as a report shows it; what follows from the records is worked out when it is first asked for.
 
-    ``records`` are sorted by number, iteration 0 (the start state) included. ``selection`` is None when no iteration has a valid
-    score. ``override`` is the last override, which stands until the next one; ``chosen`` is the iteration that stands: the
-    override's, else the selection's, else None. ``snapshots`` are the numbers whose artifacts are still stored, None when nobody
-    looked. ``evidence`` is what is known of the noise, None for nothing. ``budget`` are the limits in force, ``took`` where all
-    attempts went.
+    ``records`` and ``decisions`` are sorted by number, iteration 0 (the start state) included. ``selection`` is None when no
+    iteration has a valid score. ``snapshots`` are the numbers whose artifacts are still stored, None when nobody looked.
+    ``evidence`` is what is known of the noise, None for nothing. ``budget`` are the limits in force, ``took`` where all attempts
+    went. Errors: :class:`NotFoundError` when the selection or an override names an iteration that is not among the records.
     """
 
     loop_id: str
-    storage_path: str
-    created_at: str | None
-    config: Mapping[str, Any]
-    criteria: SelectionCriteria
     records: tuple[IterationRecord, ...]
     selection: SelectionResult | None
-    override: Decision | None
-    chosen: int | None
     decisions: tuple[Decision, ...]
+    criteria: SelectionCriteria
     spend: Spend
-    stop: StopDecision | None
-    snapshots: frozenset[int] | None
-    artifacts_complete: bool
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    stop: StopDecision | None = None
+    storage_path: str = ""
+    snapshots: frozenset[int] | None = None
+    created_at: str | None = None
+    artifacts_complete: bool = True
     evidence: Evidence | None = None
-    budget: Budget = _NO_LIMITS
+    budget: Budget = field(default_factory=Budget)
     took: Took = NOTHING_TAKEN
+
+    def __post_init__(self) -> None:
+        for number in (self.chosen, self.selection and self.selection.selected_iteration):
+            if number is not None and self.find(number) is None:
+                text = f"the selection names iteration {number}, which is not among the records of loop '{self.loop_id}'"
+                raise NotFoundError(text)
+
+    @cached_property
+    def override(self) -> Decision | None:
+        """The last override, which stands until the next one."""
+        return next((decision for decision in reversed(self.decisions) if decision.kind == "override"), None)
+
+    @property
+    def chosen(self) -> int | None:
+        """The iteration that stands: the override's, else the selection's, else None."""
+        if self.override is not None and self.override.best_iteration is not None:
+            return self.override.best_iteration
+        return None if self.selection is None else self.selection.stands
 
     @cached_property
     def views(self) -> tuple[IterationView, ...]:
@@ -278,68 +292,6 @@ class LoopReport:
         return tuple(dict.fromkeys(name for record in self.records for name in record.dimensions))
 
 
-def build_report(
-    loop_id: str,
-    records: Iterable[IterationRecord],
-    selection: SelectionResult | None,
-    decisions: Iterable[Decision] = (),
-    spend: Spend | None = None,
-    *,
-    config: Mapping[str, Any] = _NOTHING,
-    stop: StopDecision | None = None,
-    criteria: SelectionCriteria | None = None,
-    storage_path: str = "",
-    snapshots: Iterable[int] | None = None,
-    created_at: str | None = None,
-    artifacts_complete: bool = True,
-    evidence: Evidence | None = None,
-    budget: Budget = _NO_LIMITS,
-    took: Took = NOTHING_TAKEN,
-) -> LoopReport:
-    """Build the read model from plain records, in any order.
-
-    ``selection`` None means that nothing could be selected. ``spend`` None: summed from the records. ``criteria`` None: taken
-    from ``config`` (a tracker's or a run's; see :func:`criteria_of`). ``evidence`` None: nothing is known of
-    noise. Errors: :class:`NotFoundError` when the selection or an override names an iteration that is not among the records.
-    """
-    made = tuple(sorted(decisions, key=lambda decision: decision.number))
-    kept = _as_rechecked(records, made)
-    override = next((decision for decision in reversed(made) if decision.kind == "override"), None)
-    chosen = selection.stands if selection is not None else None
-    if override is not None and override.best_iteration is not None:
-        chosen = override.best_iteration
-    report = LoopReport(
-        loop_id=loop_id,
-        storage_path=storage_path or str(config.get("storage_path") or ""),
-        created_at=created_at,
-        config=config,
-        criteria=criteria_of(config) if criteria is None else criteria,
-        records=kept,
-        selection=selection,
-        override=override,
-        chosen=chosen,
-        decisions=made,
-        spend=spend_of_records(kept) if spend is None else spend,
-        stop=stop,
-        snapshots=None if snapshots is None else frozenset(snapshots),
-        artifacts_complete=artifacts_complete,
-        evidence=evidence,
-        budget=budget,
-        took=took,
-    )
-    for number in (chosen, selection and selection.selected_iteration):
-        if number is not None and report.find(number) is None:
-            raise NotFoundError(f"the selection names iteration {number}, which is not among the records of loop '{loop_id}'")
-    return report
-
-
-def _as_rechecked(records: Iterable[IterationRecord], decisions: Sequence[Decision]) -> tuple[IterationRecord, ...]:
-    """Return the records by number; what a strict recheck refused is not verified."""
-    refused = {one.iteration for one in rechecks(decisions).values() if one.refused}
-    listed = sorted(records, key=lambda record: record.iteration_number)
-    return tuple(replace(one, verification_status="failed") if one.iteration_number in refused else one for one in listed)
-
-
 def load_report(
     store: LoopStore,
     *,
@@ -363,25 +315,29 @@ def load_report(
             selection = select_kept(evidence, rules)
     chosen = {decision.best_iteration for decision in decisions if decision.kind == "override"}
     chosen |= {0, selection and selection.stands}  # the start too: what was selected is held against it
+    refused = {recheck.iteration for recheck in rechecks(decisions).values() if recheck.refused}  # by a strict one
     records: list[IterationRecord] = []
     listed, complete = 0, True
     for record in store.records():
         listed += len(record.artifacts_detail)
         keep = all_artifacts or listed <= MOST_ARTIFACTS or record.iteration_number in chosen
         complete = complete and keep
-        records.append(record if keep else replace(record, artifacts=(), artifacts_detail=()))
+        kept = record if keep else replace(record, artifacts=(), artifacts_detail=())
+        by_recheck = record.iteration_number in refused
+        records.append(replace(kept, verification_status="failed") if by_recheck else kept)
     attempts, budget = store.attempts(), budget_in_force(config, decisions)
-    return build_report(
-        store.loop_id,
-        records,
-        selection,
-        decisions,
-        _spend(attempts, decisions, budget) if attempts else None,
+    numbers = [record.iteration_number for record in records]
+    return LoopReport(
+        loop_id=store.loop_id,
+        records=tuple(records),
+        selection=selection,
+        decisions=decisions,
+        criteria=rules,
+        spend=_spend(attempts, decisions, budget) if attempts else spend_of_records(records),
         config=config,
         stop=_recorded_stop(decisions, records) if stop is None else stop,
-        criteria=rules,
         storage_path=str(config.get("storage_path") or store.paths.directory),
-        snapshots=[record.iteration_number for record in records if store.has_snapshot(record.iteration_number)],
+        snapshots=frozenset(number for number in numbers if store.has_snapshot(number)),
         created_at=store.created_at,
         artifacts_complete=complete,
         evidence=evidence if evidence.noisy else None,

@@ -175,28 +175,31 @@ def spent_money(spent: Spend, budget: Budget, *, places: int = 2) -> str:
 
     ``cost not reported`` where nothing is known and nothing charged.
     """
-    charged = spent.cost_usd if spent.cost_usd is not None else spent.charged_cost_usd
-    unknown = spent.unknown_costs
-    limit = "" if budget.max_cost_usd is None else f" of {dollars(budget.max_cost_usd, places=2)}"
-    if spent.cost_usd is None and not charged:
-        return f"cost not reported{f', limit {limit[4:]}' if limit else ''}"
-    notes = [f"{short_dollars(spent.assumed_cost_usd)} estimated"] if spent.assumed_cost_usd else []
-    if spent.cost_usd is None:
-        notes.append(f"{unknown:,} not reported" if unknown else "some not reported")
-    told = f" ({', '.join(notes)})" if notes else ""
-    return f"{dollars(charged, places=places)}{limit}{told}"
+    limit = None if budget.max_cost_usd is None else dollars(budget.max_cost_usd, places=2)
+    estimated = short_dollars(spent.assumed_cost_usd) if spent.assumed_cost_usd else ""
+    known, charged, unknown = spent.cost_usd, spent.charged_cost_usd, spent.unknown_costs
+    shown = dollars(charged if known is None else known, places=places) if charged or known is not None else ""
+    told = _spent(shown, limit, estimated, None if known is not None else unknown)
+    return told if shown else f"cost {told}"
 
 
 def spent_tokens(spent: Spend, budget: Budget) -> str:
     """Return the same for tokens, without the word: ``125,476 of 200,000 (7,840 estimated)``, or ``not reported``."""
-    limit = "" if budget.max_tokens is None else f" of {count(budget.max_tokens)}"
-    if spent.tokens is None and not spent.charged_tokens:
-        return f"not reported{f', limit {limit[4:]}' if limit else ''}"
-    notes = [f"{count(spent.assumed_tokens)} estimated"] if spent.assumed_tokens else []
-    if spent.tokens is None:
-        notes.append(f"{spent.unknown_tokens:,} not reported" if spent.unknown_tokens else "some not reported")
+    limit = None if budget.max_tokens is None else count(budget.max_tokens)
+    estimated = count(spent.assumed_tokens) if spent.assumed_tokens else ""
+    known, charged, unknown = spent.tokens, spent.charged_tokens, spent.unknown_tokens
+    shown = count(charged if known is None else known) if charged or known is not None else ""
+    return _spent(shown, limit, estimated, None if known is not None else unknown)
+
+
+def _spent(shown: str, limit: str | None, estimated: str, unknown: int | None) -> str:
+    """Return an amount with its limit; ``unknown`` is how many attempts did not report it, None where all did."""
+    if not shown:
+        return "not reported" if limit is None else f"not reported, limit {limit}"
+    notes = [f"{estimated} estimated"] if estimated else []
+    notes += [] if unknown is None else [f"{unknown:,} not reported" if unknown else "some not reported"]
     told = f" ({', '.join(notes)})" if notes else ""
-    return f"{count(spent.charged_tokens if spent.tokens is None else spent.tokens)}{limit}{told}"
+    return f"{shown}{'' if limit is None else f' of {limit}'}{told}"
 
 
 def took_rows(report: LoopReport) -> tuple[tuple[str, ...], ...]:

@@ -3,46 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from jumar.core.lock import Holder, holder_of
 from jumar.core.text import escape, points
 from jumar.loop.events.log import EventTail
 from jumar.loop.ranking.choose import leader
 from jumar.loop.ranking.noise import Finals, finals
-from jumar.loop.report.judged import decided_document, learned_document
-from jumar.loop.report.watch.frame import Chosen, LiveView
-from jumar.loop.report.watch.timeline import Running, Timeline, elapsed
+from jumar.loop.report.read import is_run
+from jumar.loop.report.status import LIVE, Chosen, LoopStatus, Running, Timeline, elapsed
 from jumar.loop.store.config_in_force import config_now, criteria_of
 from jumar.loop.store.current_selection import current, evidence_of
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.running_totals import Tally
 from jumar.model import IterationRecord, IterationView
-from jumar.model.attempts import Attempt, Spend
-from jumar.model.budget import budget_left
+from jumar.model.attempts import Attempt
 from jumar.model.budget.ledger import count_failures
-from jumar.model.budget.limits import Budget
+from jumar.model.budget.limits import DEFAULT_MAX_ITERATIONS, Budget
 from jumar.model.stopping import StopDecision
 from jumar.processes.control import stop_file
 
-__all__ = ["LoopObserver", "LoopStatus", "log_files"]
+__all__ = ["LoopObserver", "LoopState", "StateName", "log_files", "loop_state"]
+
+StateName = Literal["new", "running", "finished", "interrupted", "dead", "tracked", "foreign", "damaged"]
 
 _ROWS: Final = 9  # records that a frame may show, and the one before the first
 _LOG_LINES: Final = 8
 _LOG_END: Final = 16 << 10
 _WAITS: Final = "wait"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopStatus:
-    """The document of ``jumar status --json`` and what a frame is made of."""
-
-    document: Mapping[str, Any]
-    view: LiveView
 
 
 class LoopObserver:
@@ -76,24 +68,25 @@ class LoopObserver:
         self.reader.refresh()
         views, attempts = self.reader.views(), self.reader.attempts()
         budget = self._limits()
-        highest, spend = self._tally.best(), self._tally.spend()
+        highest = self._tally.best()
         state, detail, stop = self._state(holder, attempts)
-        live = state in {"running", "waiting"}
-        now = self._now()
-        running = tuple((one, elapsed(one.since, now)) for one in self.timeline.running()) if live or state == "dead" else ()
-        flying = [attempt for attempt in attempts[-64:] if attempt.end is None] if live else []
+        live, now = state in LIVE, self._now()
+        running = tuple((step, elapsed(step.since, now)) for step in self.timeline.running()) if live or state == "dead" else ()
+        flying = [attempt.start for attempt in attempts[-64:] if attempt.end is None] if live else []
+        reserved_tokens = _total(start.reserve_tokens for start in flying)
         rows = tuple(self._record(view.number) for view in views[-_ROWS:])
         log_name, log = self._log(attempts, live=live or state == "dead")
-        problems = self._problems(holder, state)
-        failures = count_failures(attempts, views)
         config = config_now(self.reader)
         run: Mapping[str, Any] = config.get("run") or {}
         chosen = None if live else self._chosen(config, highest)
         best = leader(views, criteria_of(config)) if chosen is None else highest
-        view = LiveView(
+        return LoopStatus(
             loop_id=self.reader.loop_id,
+            directory=str(self.reader.paths.directory),
             state=state,
             detail=detail,
+            holder=holder if live else None,
+            stop=stop,
             objective=str(run.get("loop", {}).get("objective", "")),
             views=views,
             rows=rows,
@@ -103,85 +96,36 @@ class LoopObserver:
             weights=config.get("quality_weights") or {},
             threshold=run.get("selection", {}).get("threshold"),
             running=running,
-            spend=_without_flying(spend, flying),
+            spend=self._tally.spend(),
             budget=budget,
             passes=self._passes(run),
-            reserved_cost_usd=_total([attempt.start.reserve_cost_usd for attempt in flying]),
-            reserved_tokens=_whole(_total([attempt.start.reserve_tokens for attempt in flying])),
+            reserved_cost_usd=_total(start.reserve_cost_usd for start in flying),
+            reserved_tokens=None if reserved_tokens is None else int(reserved_tokens),
             phase_seconds=self._phase_seconds(running),
             partial=(self.timeline.first or 1) > 1,
-            failures=failures,
+            failures=count_failures(attempts, views),
             log_name=log_name,
             log=log,
-            problems=problems,
+            problems=self._problems(holder, state),
+            last_event_at=self.timeline.last_at,
         )
-        return LoopStatus(document=self._document(view, spend, holder, stop, running), view=view)
-
-    def _document(
-        self,
-        view: LiveView,
-        spend: Spend,
-        holder: Holder | None,
-        stop: StopDecision | None,
-        running: tuple[tuple[Running, float | None], ...],
-    ) -> dict[str, Any]:
-        live = view.state in {"running", "waiting"}
-        now = running[-1] if running else None
-        left = budget_left(spend, view.budget)
-        done = sum(one.number > 0 for one in view.views)
-        return {
-            "loop_id": view.loop_id,
-            "directory": str(self.reader.paths.directory),
-            "state": view.state,
-            "detail": view.detail,
-            "pid": holder.pid if live and holder is not None else None,
-            "command": holder.command if live and holder is not None else None,
-            "iteration": now[0].iteration if now else None,
-            "phase": now[0].phase if now else None,
-            "since": now[0].since if now else None,
-            "seconds": None if now is None or now[1] is None else round(now[1], 3),
-            "running": [{**asdict(one), "elapsed": seconds} for one, seconds in running],
-            "iterations": done,
-            "best": _short(view.best),
-            "last": _short(view.last),
-            "learned": learned_document(view.last),
-            "auto": decided_document(view.last),
-            "chosen": _standing(view.chosen),
-            "stop_reason": stop and stop.reason,
-            "stop_detail": stop and stop.detail,
-            "spend": spend.to_json(),
-            "budget": {**view.budget.to_json(), "passes": view.passes},
-            "budget_left": {**left, "passes": None if view.passes is None else max(0, view.passes - done)},
-            "reserved": {"cost_usd": view.reserved_cost_usd, "tokens": view.reserved_tokens},
-            "phase_seconds": {name: round(seconds, 3) for name, seconds in view.phase_seconds.items()},
-            "failures": dict(view.failures),
-            "resumable": view.state in {"new", "interrupted", "dead"},
-            "problems": list(view.problems),
-            "last_event_at": self.timeline.last_at,
-        }
 
     def _state(self, holder: Holder | None, attempts: tuple[Attempt, ...]) -> tuple[str, str, StopDecision | None]:
         """Return the state, a phrase that goes with it, and why it ended, if it did."""
+        state, stop = _state_of(self.reader, holder)
         if holder is not None and holder.held:
-            if not holder.alive:
-                return "dead", f"process {holder.pid} has ended, but a process that it started holds the lock", None
-            waits = any(one.phase == _WAITS for one in self.timeline.running())
-            return ("waiting" if waits else "running"), f"process {holder.pid}" if holder.pid else "", None
-        stop = self.reader.recorded_stop()
+            if state == "dead":
+                return state, f"process {holder.pid} has ended, but a process that it started holds the lock", None
+            waits = any(step.phase == _WAITS for step in self.timeline.running())
+            return ("waiting" if waits else state), f"process {holder.pid}" if holder.pid else "", None
         if stop is not None:
-            return "finished", f"{stop.reason.replace('_', ' ')}: {stop.detail}", stop
-        if "run" not in self.reader.config:
-            return "tracked", "recorded by a program", None
-        if not attempts and not self.reader.iteration_numbers():
-            return "new", "", None
-        if attempts and attempts[-1].end is None:
+            return state, f"{stop.reason.replace('_', ' ')}: {stop.detail}", stop
+        if state == "dead":
             who = f"process {attempts[-1].start.pid or (holder and holder.pid) or ''}".strip()
-            return (
-                "dead",
-                f"{who} ended in the middle of iteration {attempts[-1].start.iteration}; {self._resume()} resumes it",
-                None,
-            )
-        return "interrupted", f"{self._resume()} resumes it", None
+            way = f"{self._resume()} resumes it"
+            return state, f"{who} ended in the middle of iteration {attempts[-1].start.iteration}; {way}", None
+        details = {"tracked": "recorded by a program", "interrupted": f"{self._resume()} resumes it"}
+        return state, details.get(state, ""), None
 
     def _chosen(self, config: Mapping[str, Any], best: IterationView | None) -> Chosen | None:
         """Return the iteration that stands, with the score that it was selected by; ``best`` has the highest score."""
@@ -225,8 +169,6 @@ class LoopObserver:
         told = self.timeline.rules.get("max_iterations")
         if isinstance(told, int) or not run:
             return told if isinstance(told, int) else None
-        from jumar.model.budget.limits import DEFAULT_MAX_ITERATIONS
-
         given = run.get("loop", {}).get("max_iterations") or run.get("stop", {}).get("max_iterations")
         return given or DEFAULT_MAX_ITERATIONS
 
@@ -253,15 +195,71 @@ class LoopObserver:
         decisions = self.reader.decisions()
         begun = [one for one in decisions if one.kind in {"apply", "undo"}]
         ended = sum(one.kind in {"apply-end", "undo-end"} for one in decisions)
-        if len(begun) > ended and state not in {"running", "waiting"}:
+        if len(begun) > ended and state not in LIVE:
             found.append(f"an apply was interrupted; {self._resume()} completes it")
         if state in {"dead", "interrupted"} and self.reader.pending() is not None:
             found.append(f"a snapshot waits to be scored; {self._resume()} does that")
         if state == "dead" and holder is not None and holder.held:
             found.append("end that process: nothing can write the loop while it has the lock")
-        if self.timeline.notices and state in {"running", "waiting"}:
+        if self.timeline.notices and state in LIVE:
             found.append(self.timeline.notices[-1])
         return tuple(found)
+
+
+def _state_of(reader: LoopReader, holder: Holder | None) -> tuple[StateName, StopDecision | None]:
+    """Return where a loop is in its life, told from its records and its lock, and why it ended; dead is one cut off in a step."""
+    if holder is not None and holder.held:
+        return ("running" if holder.alive else "dead"), None
+    if not is_run(reader.config):
+        return "tracked", None
+    stop, attempts = reader.recorded_stop(), reader.attempts()
+    if stop is not None:
+        return "finished", stop
+    if not attempts and not reader.iteration_numbers():
+        return "new", None
+    return ("dead" if attempts and attempts[-1].end is None else "interrupted"), None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopState:
+    """What `jumar list` and `jumar show` say of where a loop is in its life.
+
+    ``stop`` says why a finished loop ended; ``holder`` who is writing a running one .
+
+    ``tracked`` are loops that a program of the person's own records with ``BestOutputTracker``: when they end is for that program
+    to know. ``foreign`` are directories of the original tool; the first command that names one imports it.
+    """
+
+    name: StateName
+    stop: StopDecision | None = None
+    holder: Holder | None = None
+
+    @property
+    def text(self) -> str:
+        """One phrase for a table."""
+        if self.name == "running" and self.holder is not None:
+            return "running" if self.holder.pid is None else f"running (process {self.holder.pid})"
+        if self.name == "finished" and self.stop is not None:
+            return f"finished: {self.stop.reason.replace('_', ' ')}"
+        return {"tracked": "recorded by a program", "foreign": "of another tool, not imported yet"}.get(self.name, self.name)
+
+    def to_json(self) -> dict[str, Any]:
+        holder = self.holder and {key: getattr(self.holder, key) or None for key in ("pid", "command", "since")}
+        return {
+            "state": self.name,
+            "stop_reason": self.stop and self.stop.reason,
+            "stop_detail": self.stop and self.stop.detail,
+            "running": holder,
+        }
+
+
+def loop_state(reader: LoopReader) -> LoopState:
+    """Return the state of a loop; takes no lock and writes nothing. Whoever holds its lock runs it, and who can resume it may."""
+    holder = holder_of(reader.paths.lock)
+    name, stop = _state_of(reader, holder)
+    if holder is not None and holder.held:
+        return LoopState(name="running", holder=holder)
+    return LoopState(name="interrupted" if name == "dead" else name, stop=stop)
 
 
 def log_files(
@@ -287,31 +285,6 @@ def log_files(
     return ()
 
 
-def _short(record: IterationRecord | None) -> dict[str, Any] | None:
-    if record is None:
-        return None
-    return {
-        "iteration": record.iteration_number,
-        "quality_score": record.quality_score,
-        "verification_status": record.verification_status,
-        "status": record.status,
-        "dimensions": dict(record.dimensions),
-    }
-
-
-def _standing(chosen: Chosen | None) -> dict[str, Any] | None:
-    short = None if chosen is None else _short(chosen.record)
-    if chosen is None or short is None:
-        return None
-    return {
-        **short,
-        "quality_score": chosen.score,
-        "readings": chosen.readings,
-        "by": chosen.by or None,
-        "highest": chosen.highest or None,
-    }
-
-
 def _why_not(best: IterationView, chosen: int, found: Finals | None) -> str:
     """Return what keeps the highest score in the loop from being the choice, as far as it is known."""
     if best.verification == "failed":
@@ -324,26 +297,9 @@ def _why_not(best: IterationView, chosen: int, found: Finals | None) -> str:
     return "" if mean is None else f"{points(mean)} by all readings"
 
 
-def _without_flying(spend: Spend, flying: list[Attempt]) -> Spend:
-    """Return ``spend`` without what the ledger charges for attempts in flight: a frame shows that as reserved."""
-    cost = _total([attempt.start.reserve_cost_usd for attempt in flying]) or 0.0
-    tokens = _whole(_total([attempt.start.reserve_tokens for attempt in flying])) or 0
-    return replace(
-        spend,
-        assumed_cost_usd=max(0.0, spend.assumed_cost_usd - cost),
-        assumed_tokens=max(0, spend.assumed_tokens - tokens),
-        cost_usd=None if spend.cost_usd is None else max(0.0, spend.cost_usd - cost),
-        tokens=None if spend.tokens is None else max(0, spend.tokens - tokens),
-    )
-
-
-def _total(values: list[float | None] | list[int | None]) -> float | None:
+def _total(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
 
 
 def _modified(path: Path) -> float:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from jumar.core.rendering.figures import count, dollars, duration, share
+from jumar.core.rendering.figures import UNKNOWN, count, dollars, duration, share
 from jumar.core.text import cut, escape, in_ascii, points
+from jumar.loop.report.chart import Glyphs, Span, chart, glyphs
 from jumar.loop.report.rows import checks_head, compared_with, trajectory_row
-from jumar.loop.report.watch.chart import Glyphs, Span, chart, glyphs
-from jumar.loop.report.watch.timeline import PHASES, Running
-from jumar.model import IterationRecord, IterationView
-from jumar.model.attempts import Spend
-from jumar.model.budget.limits import Budget
+from jumar.loop.report.spending import failures_text
+from jumar.loop.report.status import PHASES, Chosen, LoopStatus, Running
+from jumar.model import IterationRecord
 
-__all__ = ["Chosen", "LiveView", "frame_lines"]
+__all__ = ["frame_lines"]
 
 Line = list[Span]
 
@@ -32,64 +31,8 @@ _MOST_LINES: Final = 3  # of what the state has to say
 _LEVELS: Final = ((8, 8, 8, True), (6, 6, 5, True), (5, 4, 3, True), (5, 3, 2, False), (4, 2, 1, False), (3, 1, 0, False))
 """Rows of the chart and the table, lines of the log, and whether everything else is there: from plenty of room to little."""
 
-_NONE: Mapping[str, float] = MappingProxyType({})
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """The iteration that stands once a loop has ended.
-
-    ``score`` (0–100) is the mean of ``readings`` readings, by which it was selected; ``start`` that of the start state, None
-    without one. ``by`` is the person who chose it, empty where the rules did. ``highest`` says why the highest score in the
-    loop is not it; empty when nothing needs to be said.
-    """
-
-    record: IterationRecord
-    score: float | None
-    readings: int = 1
-    start: float | None = None
-    by: str = ""
-    highest: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveView:
-    """What a frame shows. ``state`` is one of ``new, running, waiting, finished, interrupted, dead, tracked``.
-
-    ``views`` are all iterations, ``rows`` the records of the last few with the one before them, ``best`` and ``last`` two of
-    the records: the best so far, which is the one with the highest score once one is chosen, and the last one. ``chosen`` is
-    None while the loop runs, and when nothing was decided. ``running`` are the phases that run, each with its seconds so far.
-    ``budget`` is the limits, ``passes`` the limit on iterations; ``reserved_…`` is what is set aside for attempts in flight,
-    which ``spend`` leaves out. ``phase_seconds`` is where the time went, ``partial`` whether older events are gone. ``log`` is
-    the end of ``log_name``.
-    """
-
-    loop_id: str
-    state: str
-    detail: str = ""
-    objective: str = ""
-    views: tuple[IterationView, ...] = ()
-    rows: tuple[IterationRecord, ...] = ()
-    best: IterationRecord | None = None
-    last: IterationRecord | None = None
-    chosen: Chosen | None = None
-    weights: Mapping[str, float] = field(default_factory=lambda: _NONE)
-    threshold: float | None = None
-    running: tuple[tuple[Running, float | None], ...] = ()
-    spend: Spend = field(default_factory=Spend)
-    budget: Budget = field(default_factory=Budget)
-    passes: int | None = None
-    reserved_cost_usd: float | None = None
-    reserved_tokens: int | None = None
-    phase_seconds: Mapping[str, float] = field(default_factory=lambda: _NONE)
-    partial: bool = False
-    failures: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    log_name: str = ""
-    log: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-
-
-def frame_lines(view: LiveView, *, width: int = 80, height: int | None = None, ascii_only: bool = False) -> list[Line]:
+def frame_lines(view: LoopStatus, *, width: int = 80, height: int | None = None, ascii_only: bool = False) -> list[Line]:
     """Return the frame as lines of spans (text, style), none longer than ``width`` characters.
 
     With a ``height`` what matters less is left out until it fits; what still does not fit is cut at the bottom.
@@ -112,7 +55,7 @@ def _in_ascii(text: str) -> str:
 
 
 def _frame(
-    view: LiveView, width: int, signs: Glyphs, chart_rows: int, table_rows: int, log_rows: int, *, everything: bool
+    view: LoopStatus, width: int, signs: Glyphs, chart_rows: int, table_rows: int, log_rows: int, *, everything: bool
 ) -> list[Line]:
     lines = _head(view, width, signs)
     if view.views:
@@ -133,9 +76,8 @@ def _frame(
     return [_cut(line, width) for line in lines]
 
 
-def _head(view: LiveView, width: int, signs: Glyphs) -> list[Line]:
-    state = "interrupted" if view.state == "dead" else view.state
-    what = f"{state}{': ' + view.detail if view.detail else ''}"
+def _head(view: LoopStatus, width: int, signs: Glyphs) -> list[Line]:
+    what = f"{view.state_text}{': ' + view.detail if view.detail else ''}"
     name = escape(view.loop_id)
     told = textwrap.wrap(escape(what), max(20, width - len(name) - 3)) or [""]
     lines: list[Line] = [[(name, "head"), ("   ", ""), (told[0], _STATES.get(view.state, ""))]]
@@ -153,7 +95,7 @@ def _head(view: LiveView, width: int, signs: Glyphs) -> list[Line]:
     return lines
 
 
-def _best(view: LiveView, signs: Glyphs) -> list[Line]:
+def _best(view: LoopStatus, signs: Glyphs) -> list[Line]:
     if view.best is None:
         return []
     start = view.views[0] if view.views and view.views[0].number == 0 else None
@@ -162,11 +104,9 @@ def _best(view: LiveView, signs: Glyphs) -> list[Line]:
     return [[("best      ", "head"), (said, "best"), *against]]
 
 
-def _chosen(view: LiveView, chosen: Chosen, signs: Glyphs) -> list[Line]:
+def _chosen(view: LoopStatus, chosen: Chosen, signs: Glyphs) -> list[Line]:
     number = chosen.record.iteration_number
-    notes = [f"iteration {number}" if number else "the start"]
-    notes += [f"mean of {chosen.readings} readings"] if chosen.readings > 1 else []
-    notes += [f"selected by {escape(chosen.by)}"] if chosen.by else []
+    notes = [f"iteration {number}" if number else "the start", *chosen.notes]
     said = f"{signs.chosen} {'—' if chosen.score is None else points(chosen.score)} ({', '.join(notes)})"
     lines: list[Line] = [[("selected  ", "head"), (said, "best"), *_to_start(chosen.record, chosen.score, chosen.start)]]
     best = view.best
@@ -183,7 +123,7 @@ def _to_start(record: IterationRecord, score: float | None, start: float | None)
     return [(f"  {points(score - start, sign=True)} to the start", "dim")]
 
 
-def _chart(view: LiveView, width: int, height: int, signs: Glyphs) -> list[Line]:
+def _chart(view: LoopStatus, width: int, height: int, signs: Glyphs) -> list[Line]:
     chosen = None if view.chosen is None else view.chosen.record.iteration_number
     return chart(view.views, width=width, height=height, signs=signs, limit=view.threshold, chosen=chosen)
 
@@ -202,7 +142,7 @@ def _running(running: Running, seconds: float | None) -> str:
     return " ".join(parts) + (f": {escape(running.detail.replace('_', ' '))}" if running.detail else "")
 
 
-def _table(view: LiveView, most: int, width: int) -> list[Line]:
+def _table(view: LoopStatus, most: int, width: int) -> list[Line]:
     heads = ("it", "score", "Δ", checks_head(view.rows), "cost", "time", "")
     widths = (5, 7, 7, 9, 8, 8, 0)
     lines: list[Line] = [[(_cells(heads, widths), "dim")]]
@@ -226,7 +166,7 @@ def _cells(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "".join(f" {cell:>{width - 1}}" if width else f"   {cell}" for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
-def _dimensions(view: LiveView, signs: Glyphs, *, everything: bool) -> list[Line]:
+def _dimensions(view: LoopStatus, signs: Glyphs, *, everything: bool) -> list[Line]:
     """Return a bar of the best iteration, or the selected one, for each dimension, and beside it how the last one did."""
     best, last = view.best if view.chosen is None else view.chosen.record, view.last
     names = dict.fromkeys([*(best.dimensions if best else ()), *(last.dimensions if last else ())])
@@ -256,7 +196,7 @@ def _bar(value: float | None, width: int, signs: Glyphs, style: str, reserved: f
     return [part for part in parts if part[0]]
 
 
-def _checks(view: LiveView, signs: Glyphs) -> list[Line]:
+def _checks(view: LoopStatus, signs: Glyphs) -> list[Line]:
     if view.last is None or not view.last.checks:
         return []
     line: Line = [("checks    ", "head")]
@@ -270,43 +210,23 @@ def _checks(view: LiveView, signs: Glyphs) -> list[Line]:
     return [line]
 
 
-def _budget(view: LiveView, signs: Glyphs) -> list[Line]:
-    spend, budget = view.spend, view.budget
-    passes = sum(one.number > 0 for one in view.views)
-    lines: list[Line] = [[("budget", "head")]]
-    lines.append(
-        _used("iterations", passes, view.passes, f"{passes:,}", None if view.passes is None else f"{view.passes:,}", signs)
-    )
+def _budget(view: LoopStatus, signs: Glyphs) -> list[Line]:
+    spend, budget, passes = view.settled_spend, view.budget, view.done
+    lines: list[Line] = [[("budget", "head")], _used("iterations", passes, view.passes, count, signs)]
     if budget.max_iterations is not None or spend.iterations != passes:
-        cap = budget.max_iterations
-        lines.append(
-            _used("attempts", spend.iterations, cap, f"{spend.iterations:,}", None if cap is None else f"{cap:,}", signs)
-        )
-    cap_seconds = budget.max_seconds
-    said = duration(spend.seconds)
-    lines.append(_used("time", spend.seconds, cap_seconds, said, None if cap_seconds is None else duration(cap_seconds), signs))
-    known = count(spend.tokens if spend.tokens is not None else spend.charged_tokens or None)
-    unknown = _unknown(spend.unknown_tokens, spend.tokens is None, assumed=count(spend.assumed_tokens or None))
-    reserved = view.reserved_tokens
+        lines.append(_used("attempts", spend.iterations, budget.max_iterations, count, signs))
+    lines.append(_used("time", spend.seconds, budget.max_seconds, duration, signs))
+    tokens = spend.charged_tokens or None if spend.tokens is None else spend.tokens
+    unknown = _unknown(spend.unknown_tokens if spend.tokens is None else None, count(spend.assumed_tokens or None))
+    aside = view.reserved_tokens
     lines.append(
-        _used(
-            "tokens",
-            spend.charged_tokens,
-            budget.max_tokens,
-            known,
-            None if budget.max_tokens is None else count(budget.max_tokens),
-            signs,
-            aside=(reserved, count(reserved)),
-            note=unknown,
-        )
+        _used("tokens", spend.charged_tokens, budget.max_tokens, count, signs, shown=count(tokens), aside=aside, note=unknown)
     )
-    charged = spend.charged_cost_usd
-    shown = dollars(spend.cost_usd if spend.cost_usd is not None else charged or None, places=2)
-    limit = None if budget.max_cost_usd is None else dollars(budget.max_cost_usd, places=2)
-    unknown = _unknown(spend.unknown_costs, spend.cost_usd is None, assumed=dollars(spend.assumed_cost_usd or None, places=2))
-    aside = (view.reserved_cost_usd, dollars(view.reserved_cost_usd, places=2))
-    lines.append(_used("cost", charged, budget.max_cost_usd, shown, limit, signs, aside=aside, note=unknown))
-    return lines
+    charged, money = spend.charged_cost_usd, functools.partial(dollars, places=2)
+    cost = money(charged or None if spend.cost_usd is None else spend.cost_usd)
+    unknown = _unknown(spend.unknown_costs if spend.cost_usd is None else None, money(spend.assumed_cost_usd or None))
+    aside = view.reserved_cost_usd
+    return [*lines, _used("cost", charged, budget.max_cost_usd, money, signs, shown=cost, aside=aside, note=unknown)]
 
 
 def _folded(lines: list[Line], width: int) -> list[Line]:
@@ -320,9 +240,10 @@ def _folded(lines: list[Line], width: int) -> list[Line]:
     return kept
 
 
-def _unknown(attempts: int, unknown: bool, *, assumed: str) -> str:  # noqa: FBT001 - a plain flag of one line above
-    parts = [f"{assumed} estimated"] if assumed != "—" else []
-    if unknown:
+def _unknown(attempts: int | None, assumed: str) -> str:
+    """Return what is estimated, and of how many attempts nothing was reported; None for a total that is known."""
+    parts = [f"{assumed} estimated"] if assumed != UNKNOWN else []
+    if attempts is not None:
         parts.append(f"{attempts or 'some'} not reported")
     return ", ".join(parts)
 
@@ -331,25 +252,25 @@ def _used(
     name: str,
     used: float,
     limit: float | None,
-    shown: str,
-    of: str | None,
+    show: Callable[[Any], str],
     signs: Glyphs,
     *,
-    aside: tuple[float | None, str] = (None, ""),
+    shown: str = "",
+    aside: float | None = None,
     note: str = "",
 ) -> Line:
     line: Line = [(f"  {name:<11}", "")]
-    if limit is not None and of is not None:
+    if limit is not None:
         full = used / limit if limit else 1.0
-        line += [*_bar(full, 10, signs, "bad" if full > 1 else "score", (aside[0] or 0.0) / limit if limit else 0.0), (" ", "")]
-    line.append((f"{shown}{' of ' + of if of is not None else ''}", ""))
-    notes = [*([f"{aside[1]} reserved"] if aside[0] else []), *([note] if note else [])]
+        line += [*_bar(full, 10, signs, "bad" if full > 1 else "score", (aside or 0.0) / limit if limit else 0.0), (" ", "")]
+    line.append((f"{shown or show(used)}{'' if limit is None else f' of {show(limit)}'}", ""))
+    notes = [*([f"{show(aside)} reserved"] if aside else []), *([note] if note else [])]
     if notes:
         line.append((f" ({', '.join(notes)})", "dim"))
     return line
 
 
-def _phases(view: LiveView, signs: Glyphs) -> list[Line]:
+def _phases(view: LoopStatus, signs: Glyphs) -> list[Line]:
     total = sum(view.phase_seconds.get(name, 0.0) for name in PHASES)
     if total <= 0:
         return []
@@ -362,11 +283,10 @@ def _phases(view: LiveView, signs: Glyphs) -> list[Line]:
     return [line, *([[("          (older events are gone)", "dim")]] if view.partial else [])]
 
 
-def _failures(view: LiveView) -> list[Line]:
+def _failures(view: LoopStatus) -> list[Line]:
     if not view.failures:
         return []
-    said = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in view.failures.items())
-    return [[("failures  ", "head"), (said, "warn")]]
+    return [[("failures  ", "head"), (failures_text(view.failures), "warn")]]
 
 
 def _beside(left: list[Line], right: list[Line], width: int) -> list[Line]:

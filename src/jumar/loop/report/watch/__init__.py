@@ -1,1 +1,0 @@
-"""A loop as it runs: read from outside, and drawn."""
