@@ -125,15 +125,15 @@ class CheapEvaluation:
             return []
         places = {name: index for index, name in enumerate(self.pattern_ids)}
         found: list[Moved] = []
-        for one in self.patterns.patterns:
-            if one.status != "active" or one.id not in places:
+        for pattern in self.patterns.patterns:
+            if pattern.status != "active" or pattern.id not in places:
                 continue
-            good = one.type == "good"
-            place = places[one.id]
-            items = self.tally.fired[place] - (self.tally.held[place] if good and one.feature is None else 0)
-            points = (1.0 if good else -1.0) * one.weight * card.unit
+            good = pattern.type == "good"
+            place = places[pattern.id]
+            items = self.tally.fired[place] - (self.tally.held[place] if good and pattern.feature is None else 0)
+            points = (1.0 if good else -1.0) * pattern.weight * card.unit
             if items and points:
-                found.append(Moved(one.id, one.description, points, items, abs(points) * items / self.tally.scored))
+                found.append(Moved(pattern.id, pattern.description, points, items, abs(points) * items / self.tally.scored))
         return sorted(found, key=lambda one: (-one.mean, one.id))
 
     def health(self) -> ComponentHealthStatus:
@@ -302,7 +302,7 @@ def _row(result: CheapModeResult | Unscored) -> str:
         "patterns_matched": result.patterns_matched if scored else [],
         "patterns_missed": result.patterns_missed if scored else [],
         "raw_score": result.raw_score if scored else None,
-        "contributions": [one.model_dump() for one in result.contributions] if scored else [],
+        "contributions": [contribution.model_dump() for contribution in result.contributions] if scored else [],
         "sub_scores": result.sub_scores if scored else {},
         "unscored": None if scored else {"kind": result.kind, "message": result.message},
     }

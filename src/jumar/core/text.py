@@ -121,7 +121,7 @@ def _laid_out(value: Any, depth: int) -> str:
         return "{\n" + ",\n".join(shown) + "\n" + inner[2:] + "}"
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
         rows = cast("list[Any]", value)
-        return "[\n" + ",\n".join(inner + _compact(one) for one in rows) + "\n" + inner[2:] + "]"
+        return "[\n" + ",\n".join(inner + _compact(row) for row in rows) + "\n" + inner[2:] + "]"
     return _compact(value)
 
 

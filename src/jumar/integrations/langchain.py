@@ -97,7 +97,7 @@ class TopkCompressor(BaseDocumentCompressor):
             return []
         if self.embeddings is None:
             return self._kept([self._scored(place, one) for place, one in enumerate(documents)], callbacks)
-        texts = [one.page_content for one in documents]
+        texts = [document.page_content for document in documents]
         asked = self.embeddings.embed_query(query)
         return self._kept(self._compared(documents, asked, self.embeddings.embed_documents(texts)), callbacks)
 
@@ -110,7 +110,7 @@ class TopkCompressor(BaseDocumentCompressor):
         """Return as :meth:`compress_documents`, with the embeddings awaited."""
         if not documents or self.embeddings is None:
             return self.compress_documents(documents, query, callbacks)
-        texts = [one.page_content for one in documents]
+        texts = [document.page_content for document in documents]
         asked = await self.embeddings.aembed_query(query)
         return self._kept(self._compared(documents, asked, await self.embeddings.aembed_documents(texts)), callbacks)
 

@@ -35,8 +35,8 @@ def check_expensive_evaluator(results: Sequence[Result]) -> ComponentHealthStatu
     ``details``: ``scored``, ``unscored`` by kind, ``score_range`` and ``variance`` (None without scores; variance with n − 1, 0
     for one), ``noise``. No results are healthy: nothing was asked.
     """
-    scored = [one for one in results if isinstance(one, ExpensiveModeResult)]
-    kinds = Counter(one.kind for one in results if isinstance(one, Unscored))
+    scored = [result for result in results if isinstance(result, ExpensiveModeResult)]
+    kinds = Counter(result.kind for result in results if isinstance(result, Unscored))
     scores = [one.gestalt for one in scored]
     noise = judge_noise([one.readings for one in scored])
     failures = sum(count for kind, count in kinds.items() if kind not in NOT_THE_JUDGES)
@@ -68,7 +68,7 @@ def check_cheap_evaluator(results: Iterable[CheapModeResult | Unscored], *, patt
 
     See :func:`cheap_health` for the flags and the details.
     """
-    scored = [one for one in results if isinstance(one, CheapModeResult)]
+    scored = [result for result in results if isinstance(result, CheapModeResult)]
     scores = [one.gestalt for one in scored]
     return cheap_health(
         count=len(scores),
@@ -120,7 +120,7 @@ def check_components(
     patterns: PatternSet | None,
 ) -> dict[str, ComponentHealthStatus]:
     """Return the health of all five; the learner did not run here and says so in its details."""
-    live = 0 if patterns is None else sum(one.status in {"active", "provisional"} for one in patterns.patterns)
+    live = 0 if patterns is None else sum(pattern.status in {"active", "provisional"} for pattern in patterns.patterns)
     return every_component(
         pattern_migration=check_patterns(patterns),
         cheap_evaluator=check_cheap_evaluator(cheap, patterns=live),
@@ -145,10 +145,10 @@ def check_patterns(patterns: PatternSet | None) -> ComponentHealthStatus:
     if patterns is None:
         return ComponentHealthStatus(healthy=True, details={"patterns": 0})
     count = {
-        status: sum(one.status == status for one in patterns.patterns)
+        status: sum(pattern.status == status for pattern in patterns.patterns)
         for status in ("active", "provisional", "rejected", "pruned")
     }
-    mute = [one.id for one in patterns.patterns if not (one.phrases or one.regex or one.keywords)]
+    mute = [pattern.id for pattern in patterns.patterns if not (pattern.phrases or pattern.regex or pattern.keywords)]
     noticed = {
         "no_patterns": not patterns.patterns,
         "cannot_fire": bool(mute),

@@ -28,7 +28,7 @@ def digest_of(value: Any) -> str:
 
 def item_digest(item: Item) -> str:
     """Return the SHA-256 of all that a judge sees of an item, and of its group; where it was read from does not count."""
-    seen: dict[str, Any] = {one.name: getattr(item, one.name) for one in fields(item) if one.name != "source"}
+    seen: dict[str, Any] = {field.name: getattr(item, field.name) for field in fields(item) if field.name != "source"}
     return digest_of({**seen, "story": None if item.story is None else item.story.model_dump()})
 
 

@@ -78,7 +78,7 @@ class DualEvaluation:
             patterns_committed=0,
             patterns_rejected=0,
             abs_gap=summary.abs_gap_mean,
-            story_ids=[one.story_id for one in self.results],
+            story_ids=[result.story_id for result in self.results],
             tracks=None if self.tracking is None or self.tracking.verdict == "not_proven" else self.tracking.verdict == "tracks",
         )
 
@@ -113,13 +113,13 @@ def cheap_document(results: Sequence[CheapResult], pattern_match: float | None) 
     """Return the figures of the cheap mode alone, over all items that it scored, with the items."""
     return {
         **_cheap_figures(results, pattern_match),
-        "individual_scores": [one.model_dump() for one in results if isinstance(one, CheapModeResult)],
-        "unscored_items": [one.model_dump() for one in results if isinstance(one, Unscored)],
+        "individual_scores": [result.model_dump() for result in results if isinstance(result, CheapModeResult)],
+        "unscored_items": [result.model_dump() for result in results if isinstance(result, Unscored)],
     }
 
 
 def _cheap_figures(results: Sequence[CheapResult], pattern_match: float | None) -> dict[str, Any]:
-    scored = [one for one in results if isinstance(one, CheapModeResult)]
+    scored = [result for result in results if isinstance(result, CheapModeResult)]
     return {
         "mode": "cheap",
         "gestalt_avg": fmean(one.gestalt for one in scored) if scored else None,
@@ -165,7 +165,7 @@ def combine(
     """
     completed = _with_missed(items, expensive.results, cheap, patterns)
     results = pair_results(expensive.results, completed)
-    by_id = {one.id: one for one in items}
+    by_id = {item.id: item for item in items}
     fired = [one for one in completed if isinstance(one, CheapModeResult)]
     has_patterns = patterns is not None and bool(patterns.patterns)
     match = fmean(bool(one.patterns_matched) for one in fired) if has_patterns and fired else None
@@ -204,13 +204,13 @@ def _tracking(results: Sequence[DualModeResult], items: Mapping[str, Item], resa
         return None
     from jumar.judging.tracking.track import track
 
-    judged = [items[one.story_id] for one in results]
+    judged = [items[result.story_id] for result in results]
     return track(
-        [one.expensive.gestalt for one in results],
-        [one.cheap.gestalt for one in results],
+        [result.expensive.gestalt for result in results],
+        [result.cheap.gestalt for result in results],
         lengths=[len(item.text) for item in judged],
         groups=[item.group for item in judged],
-        readings=[one.expensive.readings for one in results],
+        readings=[result.expensive.readings for result in results],
         resamples=resamples,
     )
 

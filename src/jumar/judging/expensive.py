@@ -120,7 +120,7 @@ def cut_short(request: JudgedRequest) -> Generator[None]:
         raise KeyboardInterrupt from None
     except (EvaluationUnreliableError, JudgeRejectedError, JudgeInterruptedError) as error:
         if request.per_item is not None and error.evaluation is not None:
-            write_rows(request.per_item, [row_of(one, None) for one in error.evaluation.results])
+            write_rows(request.per_item, [row_of(result, None) for result in error.evaluation.results])
         raise
 
 

@@ -119,15 +119,15 @@ def summarise_gaps(results: Sequence[DualModeResult], items: Mapping[str, Item])
     """Return the averages and every item with a large gap, the largest first. ``items`` are by id."""
     if not results:
         return GapSummary(0, None, None, None, None, ())
-    large = [explain_gap(one, items[one.story_id]) for one in results if abs(one.gap) > GAP_TARGET]
+    large = [explain_gap(result, items[result.story_id]) for result in results if abs(result.gap) > GAP_TARGET]
     found = supported_phrases(results, items, (phrase for one in large for phrase in one.phrases))
     large = [_advised(one, found) for one in large]
     return GapSummary(
         scored=len(results),
-        expensive_avg=fmean(one.expensive.gestalt for one in results),
-        cheap_avg=fmean(one.cheap.gestalt for one in results),
-        gap=fmean(one.gap for one in results),
-        abs_gap_mean=fmean(abs(one.gap) for one in results),
+        expensive_avg=fmean(result.expensive.gestalt for result in results),
+        cheap_avg=fmean(result.cheap.gestalt for result in results),
+        gap=fmean(result.gap for result in results),
+        abs_gap_mean=fmean(abs(result.gap) for result in results),
         large=tuple(sorted(large, key=lambda one: -abs(one.gap))),
     )
 
@@ -211,7 +211,9 @@ class MissedPatterns:
     """The good patterns of a set that can fire, ready to be held against a judge's words."""
 
     def __init__(self, patterns: PatternSet) -> None:
-        good = [one for one in patterns.patterns if one.type == "good" and one.status in {"active", "provisional"}]
+        good = [
+            pattern for pattern in patterns.patterns if pattern.type == "good" and pattern.status in {"active", "provisional"}
+        ]
         self._ids = [one.id for one in good]
         self._matcher = PatternMatcher(good)
 

@@ -44,7 +44,7 @@ def detect_divergence(history: Sequence[Record]) -> dict[str, Any]:
     """
     if len(history) < 3:
         return {"diverging": False, "reason": "insufficient_data"}
-    first, second, third = (_gap(one) for one in history[-3:])
+    first, second, third = (_gap(metrics) for metrics in history[-3:])
     if first < second < third:
         start = _get(history[-3], "iteration")
         return {

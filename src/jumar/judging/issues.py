@@ -56,7 +56,7 @@ def pattern_coverage(results: Iterable[DualModeResult], patterns: PatternSet) ->
     its description do, and half of them. Items about which the judge named neither are left out; active and provisional patterns
     count.
     """
-    named = {one.id: _Named(one) for one in patterns.patterns if one.status in {"active", "provisional"}}
+    named = {pattern.id: _Named(pattern) for pattern in patterns.patterns if pattern.status in {"active", "provisional"}}
     known: dict[str, tuple[str, ...]] = {}
     items = covered = 0
     for result in results:

@@ -118,7 +118,7 @@ def audit_evidence(
             if other > chance:
                 logs[place] += math.log(share * other / chance + (1.0 - share) * (1.0 - other) / (1.0 - chance))
         failed, count = failed + share, count + 1
-        highest = max(highest, math.fsum(math.exp(min(one, 600.0)) for one in logs) / len(logs))
+        highest = max(highest, math.fsum(math.exp(min(log, 600.0)) for log in logs) / len(logs))
     return highest
 
 

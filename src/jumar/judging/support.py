@@ -69,9 +69,9 @@ def supported_phrases(
         return {}
     matcher = PatternMatcher([_pattern(phrase) for phrase in wanted])
     having: dict[str, list[DualModeResult]] = {}
-    for one in results:
-        for phrase in matcher.fired_ids(items[one.story_id].text):
-            having.setdefault(phrase, []).append(one)
+    for result in results:
+        for phrase in matcher.fired_ids(items[result.story_id].text):
+            having.setdefault(phrase, []).append(result)
     found = (_support(phrase, having.get(phrase, []), results, items) for phrase in wanted)
     return {one.phrase: one for one in found if one is not None}
 
@@ -90,7 +90,7 @@ def _support(
     if len(ids) < FEWEST_ITEMS or len(groups) < FEWEST_GROUPS or len(results) - len(ids) < FEWEST_ITEMS:
         return None
     own = [one.expensive.gestalt for one in having]
-    others = [one.expensive.gestalt for one in results if one.story_id not in ids]
+    others = [result.expensive.gestalt for result in results if result.story_id not in ids]
     gap, apart = fmean(one.gap for one in having), fmean(own) - fmean(others)
     error = math.sqrt(variance(own) / len(own) + variance(others) / len(others))
     errors = math.inf if error == 0 else abs(apart) / error

@@ -96,7 +96,7 @@ def message_of(learned: IterationOutcome) -> str:
     """Return what the log of versions says of an iteration's set."""
     metrics = learned.metrics
     rolled = " rolled back" if metrics.regression_detected else ""
-    done = Counter(one["action"] for one in learned.actions)
+    done = Counter(action["action"] for action in learned.actions)
     counts = f"{done['committed_pattern']} committed, {done['rejected_pattern']} rejected"
     return f"iteration {metrics.iteration}:{rolled} {counts}"
 

@@ -111,9 +111,9 @@ class Material:
 
     def inside(self, keys: frozenset[str]) -> list[Target]:
         """Return the targets of these groups, in their order."""
-        return [one for one in self.targets if group_key(one.item) in keys]
+        return [target for target in self.targets if group_key(target.item) in keys]
 
     @cached_property
     def tested(self) -> tuple[Target, ...]:
         """The targets that test a set: each of them in exactly one round."""
-        return tuple(self.inside(frozenset(key for one in self.rounds for key in one.test)))
+        return tuple(self.inside(frozenset(key for round_ in self.rounds for key in round_.test)))

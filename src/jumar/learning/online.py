@@ -116,7 +116,7 @@ def shorten_verdict(result: ExpensiveModeResult) -> ExpensiveModeResult:
     """Return a verdict with as many of the judge's words as are looked at: they suggest phrases, and a judge may never end."""
 
     def cut(words: Sequence[str]) -> list[str]:
-        return [one[:_WORDS] for one in words[:_NAMED]]
+        return [word[:_WORDS] for word in words[:_NAMED]]
 
     update = {
         "reasoning": result.reasoning[: _NAMED * _WORDS],
@@ -183,9 +183,9 @@ def extend_checkpoint(checkpoint: Checkpoint, material: Material) -> Checkpoint:
 
 def _more(scores: Mapping[str, float], patterns: PatternSet, targets: Sequence[Target], material: Material) -> dict[str, float]:
     """Return the scores of ``targets``: those that are known, and of the others by ``patterns``."""
-    new = [one for one in targets if one.item.id not in scores]
+    new = [target for target in targets if target.item.id not in scores]
     found = {**scores, **cheap_scores(patterns, new, material.rubric)}
-    return {one.item.id: found[one.item.id] for one in targets if one.item.id in found}
+    return {target.item.id: found[target.item.id] for target in targets if target.item.id in found}
 
 
 def iteration_metrics(
@@ -201,7 +201,7 @@ def iteration_metrics(
 
     ``named`` maps the iteration's ids to names of targets. None where no item of it was scored by both judges.
     """
-    judge = {one.item.id: one.score for one in material.targets}
+    judge = {target.item.id: target.score for target in material.targets}
     tested = learned.checkpoint.tested
     pairs = [(own, judge[name], tested[name]) for own, name in named.items() if name in judge and name in tested]
     if not pairs:

@@ -73,11 +73,13 @@ def rollback_patterns(state: LearnState, means: RecoveryMeans) -> Applied:
     found = state.last_good()
     if found is None:
         return _nothing(state, "there is no other good set to go back to")
-    there = {one.id for one in found.patterns.patterns if one.status == "active"}
-    added = {one.id for one in state.patterns.patterns if one.status == "active"} - there
+    there = {pattern.id for pattern in found.patterns.patterns if pattern.status == "active"}
+    added = {pattern.id for pattern in state.patterns.patterns if pattern.status == "active"} - there
     proposals = tuple(
-        one.model_copy(update={"status": "rejected"}) if one.status == "validated" and one.pattern.get("id") in added else one
-        for one in state.proposals
+        proposal.model_copy(update={"status": "rejected"})
+        if proposal.status == "validated" and proposal.pattern.get("id") in added
+        else proposal
+        for proposal in state.proposals
     )
     out = f"without {plural(len(added), 'pattern')} added since" if added else "which holds the same patterns with other points"
     note = f"back to the set of iteration {found.iteration}, {out}"
@@ -127,14 +129,17 @@ def prune_low_weight_patterns(state: LearnState, means: RecoveryMeans) -> Applie
 def reset_provisional(state: LearnState, means: RecoveryMeans) -> Applied:
     """Drop what is provisional, so that proposals start afresh: proposals become ``rejected``, patterns ``pruned``."""
     del means
-    waiting = sum(one.status == "provisional" for one in state.proposals)
-    patterns = [one for one in state.patterns.patterns if one.status == "provisional"]
+    waiting = sum(proposal.status == "provisional" for proposal in state.proposals)
+    patterns = [pattern for pattern in state.patterns.patterns if pattern.status == "provisional"]
     if not waiting and not patterns:
         return _nothing(state, "nothing is provisional")
     proposals = tuple(
-        one.model_copy(update={"status": "rejected"}) if one.status == "provisional" else one for one in state.proposals
+        proposal.model_copy(update={"status": "rejected"}) if proposal.status == "provisional" else proposal
+        for proposal in state.proposals
     )
-    found = _with(state.patterns, [_prune(one) if one.status == "provisional" else one for one in state.patterns.patterns])
+    found = _with(
+        state.patterns, [_prune(pattern) if pattern.status == "provisional" else pattern for pattern in state.patterns.patterns]
+    )
     note = f"{plural(waiting, 'provisional proposal')} and {plural(len(patterns), 'provisional pattern')} dropped"
     return Applied(state=replace(state, patterns=found, proposals=proposals), changed=True, note=note)
 
@@ -149,8 +154,12 @@ def recalibrate_weights(state: LearnState, means: RecoveryMeans) -> Applied:
         return _nothing(state, "there are no scored texts to fit weights on")
     if pattern_hash(found) == pattern_hash(state.patterns):
         return _nothing(state, "the weights are as they would be fitted")
-    before = {one.id: one.weight for one in state.patterns.patterns}
-    moved = [abs(one.weight - before[one.id]) for one in found.patterns if one.id in before and one.weight != before[one.id]]
+    before = {pattern.id: pattern.weight for pattern in state.patterns.patterns}
+    moved = [
+        abs(pattern.weight - before[pattern.id])
+        for pattern in found.patterns
+        if pattern.id in before and pattern.weight != before[pattern.id]
+    ]
     note = f"{plural(len(moved), 'weight')} changed, by {max(moved, default=0.0):.2f} at most"
     return Applied(state=replace(state, patterns=found), changed=True, note=note)
 
@@ -173,7 +182,7 @@ def prune_by_coverage(state: LearnState, means: RecoveryMeans) -> Applied:
     matcher = PatternMatcher(state.patterns)
     fired = {index for text in means.texts for index in matcher.fired(text)}
     seen = {matcher.ids[index] for index in fired}
-    can = {one.id for one in state.patterns.patterns if one.status in MATCHED and one.feature is None}
+    can = {pattern.id for pattern in state.patterns.patterns if pattern.status in MATCHED and pattern.feature is None}
     return _pruned(state, lambda one: one.id in can and one.id not in seen, f"that fire on none of {len(means.texts)} texts")
 
 
@@ -296,7 +305,7 @@ def _in_order(
         now = done.state
         gap = _measured(evaluate, now) if done.changed else gap
         entries.append({**_entry(name, description, key, state, done, before, gap), "kept": done.changed})
-    kept = tuple(str(one["recovery"]) for one in entries if one["kept"])
+    kept = tuple(str(entry["recovery"]) for entry in entries if entry["kept"])
     return Recovery(state=now.logged(*entries), entries=tuple(entries), kept=kept)
 
 
@@ -360,10 +369,10 @@ def _nothing(state: LearnState, note: str) -> Applied:
 
 
 def _pruned(state: LearnState, wanted: Callable[[PatternV2], bool], which: str) -> Applied:
-    gone = {one.id for one in state.patterns.patterns if wanted(one)}
+    gone = {pattern.id for pattern in state.patterns.patterns if wanted(pattern)}
     if not gone:
         return _nothing(state, f"there are no patterns {which}")
-    found = _with(state.patterns, [_prune(one) if one.id in gone else one for one in state.patterns.patterns])
+    found = _with(state.patterns, [_prune(pattern) if pattern.id in gone else pattern for pattern in state.patterns.patterns])
     return Applied(state=replace(state, patterns=found), changed=True, note=f"{plural(len(gone), 'pattern')} {which} pruned")
 
 

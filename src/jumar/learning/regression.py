@@ -71,7 +71,12 @@ class Regression:
                 "interval": None if self.condition.low is None else [self.condition.low, self.condition.high],
                 "action": "revert_pattern_change",
             }
-        return {**found, "items": self.items, "groups": self.groups, "conditions": [asdict(one) for one in self.conditions]}
+        return {
+            **found,
+            "items": self.items,
+            "groups": self.groups,
+            "conditions": [asdict(condition) for condition in self.conditions],
+        }
 
 
 def check_change(
@@ -113,7 +118,10 @@ def check_change(
     spreads["correlation_decreased"] = None if fell is None else _correlations(judge, was, now, members, drawn)
     deltas = {**{name: float(values.mean()) for name, values in columns.items()}, "correlation_decreased": fell}
     conditions = tuple(_condition(name, deltas[name], spreads[name]) for name in _LIMITS)
-    found = next((one for one in conditions if one.exceeds and (profile == "seed" or _counts(one, conditions[0]))), None)
+    found = next(
+        (condition for condition in conditions if condition.exceeds and (profile == "seed" or _counts(condition, conditions[0]))),
+        None,
+    )
     return Regression(regression=found is not None, condition=found, conditions=conditions, items=len(pairs), groups=groups)
 
 

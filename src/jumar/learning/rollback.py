@@ -82,8 +82,8 @@ def _scored(checkpoint: Checkpoint, material: Material) -> list[Scored]:
 
 def _before(before: Checkpoint, after: Checkpoint) -> Checkpoint:
     """Return what was before a change, with the change's proposals as rejected."""
-    there = {as_pattern(one).id: one for one in before.state.proposals}
-    proposals = tuple(there.get(as_pattern(one).id) or _rejected(one) for one in after.state.proposals)
+    there = {as_pattern(proposal).id: proposal for proposal in before.state.proposals}
+    proposals = tuple(there.get(as_pattern(proposal).id) or _rejected(proposal) for proposal in after.state.proposals)
     lines = tuple(replace(old, tried=new.tried) for old, new in zip(before.lines, after.lines, strict=True))
     state = replace(before.state, iteration=after.state.iteration, proposals=proposals)
     return replace(before, state=state, ledger=after.ledger, lines=lines)
@@ -124,8 +124,8 @@ def recover(checkpoint: Checkpoint, divergence: Mapping[str, Any], material: Mat
         return replace(found, state=replace(changed, patterns=found.state.patterns, proposals=found.state.proposals))
 
     means = RecoveryMeans(
-        texts=[one.item.text for one in material.targets],
-        scores=[one.score for one in material.targets],
+        texts=[target.item.text for target in material.targets],
+        scores=[target.score for target in material.targets],
         refit=(lambda patterns: _refitted(checkpoint, patterns, material)) if material.profile == "evidence" else None,
     )
     found = execute_recovery(divergence, state, lambda one: gap_of(of(one), material), material.profile, means)
@@ -137,8 +137,8 @@ def recover(checkpoint: Checkpoint, divergence: Mapping[str, Any], material: Mat
 
 def _gone(before: PatternSet, after: PatternSet) -> frozenset[str]:
     """Return the ids of patterns that are active before, and not after."""
-    there = {one.id for one in after.patterns if one.status == "active"}
-    return frozenset(one.id for one in before.patterns if one.status == "active") - there
+    there = {pattern.id for pattern in after.patterns if pattern.status == "active"}
+    return frozenset(pattern.id for pattern in before.patterns if pattern.status == "active") - there
 
 
 def _refitted(checkpoint: Checkpoint, patterns: PatternSet, material: Material) -> PatternSet:
@@ -149,15 +149,16 @@ def _refitted(checkpoint: Checkpoint, patterns: PatternSet, material: Material) 
 
 def _applied(checkpoint: Checkpoint, changed: LearnState, material: Material) -> Checkpoint:
     """Return what is known once a change of the set is made on every line, too, and the sets are made anew."""
-    before = {one.id: one for one in checkpoint.state.patterns.patterns}
-    after = {one.id: one for one in changed.patterns.patterns}
+    before = {pattern.id: pattern for pattern in checkpoint.state.patterns.patterns}
+    after = {pattern.id: pattern for pattern in changed.patterns.patterns}
     gone = _gone(checkpoint.state.patterns, changed.patterns)
     # what is out of the set is no candidate for the next one either
     proposals = tuple(
-        _rejected(one) if one.status == "validated" and as_pattern(one).id in gone else one for one in changed.proposals
+        _rejected(proposal) if proposal.status == "validated" and as_pattern(proposal).id in gone else proposal
+        for proposal in changed.proposals
     )
     changed = replace(changed, proposals=proposals)
-    lines = tuple(_transferred(one, before, after, gone) for one in checkpoint.lines)
+    lines = tuple(_transferred(line, before, after, gone) for line in checkpoint.lines)
     found, _ = rebuild_sets(replace(checkpoint, state=changed, lines=lines), material, without=gone)
     return found
 
@@ -173,5 +174,7 @@ def _transferred(line: Line, before: Mapping[str, PatternV2], after: Mapping[str
             return one
         return one.model_copy(update={"weight": new.weight, "status": new.status})
 
-    patterns = line.patterns.model_copy(update={"patterns": [moved(one) for one in line.patterns.patterns]})
-    return replace(line, patterns=patterns, candidates=tuple(moved(one) for one in line.candidates if one.id not in gone))
+    patterns = line.patterns.model_copy(update={"patterns": [moved(pattern) for pattern in line.patterns.patterns]})
+    return replace(
+        line, patterns=patterns, candidates=tuple(moved(candidate) for candidate in line.candidates if candidate.id not in gone)
+    )

@@ -47,10 +47,10 @@ class AdditiveBuilder:
 
         What is in ``base`` keeps its weight; what is new gets its own times ``learning_rate``: that is the change.
         """
-        new = {one.id: one for one in candidates}
+        new = {candidate.id: candidate for candidate in candidates}
         kept = [
-            one if (other := new.pop(one.id, None)) is None else other.model_copy(update={"weight": one.weight})
-            for one in base.patterns
+            pattern if (other := new.pop(pattern.id, None)) is None else other.model_copy(update={"weight": pattern.weight})
+            for pattern in base.patterns
         ]
         added = [one.model_copy(update={"weight": one.weight * learning_rate}) for one in new.values()]
         patterns = base.model_copy(update={"patterns": [*kept, *added]})
@@ -76,9 +76,9 @@ class ScorecardBuilder:
         from jumar.learning.scorecard.pool import FitSettings
 
         found = fit_scorecard(
-            [one.item for one in targets],
-            [one.score for one in targets],
-            groups=[one.group for one in targets],
+            [target.item for target in targets],
+            [target.score for target in targets],
+            groups=[target.group for target in targets],
             made=self.made,
             proposals=candidates,
             previous=base if base.calibration is not None and learning_rate < 1.0 else None,
@@ -87,7 +87,7 @@ class ScorecardBuilder:
             rubric=self.rubric,
             settings=FitSettings(mine_phrases=False),
         )
-        predictions = dict(zip((one.item.id for one in targets), found.predictions, strict=True))
+        predictions = dict(zip((target.item.id for target in targets), found.predictions, strict=True))
         return BuiltSet(patterns=found.patterns, predictions=predictions, report=found.report.to_json())
 
 
@@ -96,7 +96,7 @@ def cheap_scores(patterns: PatternSet, targets: Sequence[Target], rubric: Rubric
     if not targets:
         return {}
     evaluator = CheapModeEvaluator(patterns, rubric=rubric)
-    found = ((one.item.id, evaluator.read(one.item)) for one in targets)
+    found = ((target.item.id, evaluator.read(target.item)) for target in targets)
     return {name: reading.gestalt for name, reading in found if not isinstance(reading, Unscored)}
 
 
@@ -123,7 +123,7 @@ def _extended(line: Line, new: Sequence[PatternProposal], checkpoint: Checkpoint
 
 
 def _by_counters(proposals: Sequence[PatternProposal], state: LearnState) -> tuple[PatternProposal, ...]:
-    return tuple(state.parameters.validation.decide(one) for one in proposals)
+    return tuple(state.parameters.validation.decide(proposal) for proposal in proposals)
 
 
 def _candidate(proposal: PatternProposal, profile: Profile) -> PatternV2:
@@ -142,11 +142,11 @@ def rebuild_sets(
     report: Mapping[str, Any] = {}
     patterns, own = checkpoint.state.patterns, checkpoint.own
     for each, line in zip(material.rounds, checkpoint.lines, strict=True):
-        candidates = [one for one in line.candidates if one.id not in without]
+        candidates = [candidate for candidate in line.candidates if candidate.id not in without]
         made = material.builder.build(material.inside(each.learn), line.patterns, candidates, learning_rate=rate)
         tested |= cheap_scores(made.patterns, material.inside(each.test), material.rubric)
-        known_ids = {one.id for one in made.patterns.patterns}
-        kept = tuple(one for one in candidates if one.id in known_ids)
+        known_ids = {pattern.id for pattern in made.patterns.patterns}
+        kept = tuple(candidate for candidate in candidates if candidate.id in known_ids)
         lines.append(replace(line, patterns=made.patterns, candidates=kept, predictions=made.predictions))
         patterns, own, report = made.patterns, made.predictions, made.report
     if material.split.cross_fitted:
@@ -160,11 +160,11 @@ def rebuild_sets(
 
 
 def _own_candidates(state: LearnState, profile: Profile) -> list[PatternV2]:
-    return [_candidate(one, profile) for one in state.proposals if one.status != "rejected"]
+    return [_candidate(proposal, profile) for proposal in state.proposals if proposal.status != "rejected"]
 
 
 def _live(patterns: PatternSet) -> frozenset[str]:
-    return frozenset(one.id for one in patterns.patterns if one.status == "active" and one.weight > 0)
+    return frozenset(pattern.id for pattern in patterns.patterns if pattern.status == "active" and pattern.weight > 0)
 
 
 def _decided(proposals: Sequence[PatternProposal], live: Collection[str], material: Material) -> tuple[PatternProposal, ...]:
@@ -172,7 +172,8 @@ def _decided(proposals: Sequence[PatternProposal], live: Collection[str], materi
     if material.profile == "seed":
         return tuple(proposals)
     return tuple(
-        one.model_copy(update={"status": "validated" if as_pattern(one).id in live else "rejected"}) for one in proposals
+        proposal.model_copy(update={"status": "validated" if as_pattern(proposal).id in live else "rejected"})
+        for proposal in proposals
     )
 
 

@@ -117,11 +117,13 @@ class LearnState:
     def last_good(self) -> KnownSet | None:
         """Return the newest good version with other patterns than the present ones, None when there is none."""
         now = pattern_hash(self.patterns)
-        return next((one for one in reversed(self.versions) if one.good and pattern_hash(one.patterns) != now), None)
+        return next(
+            (version for version in reversed(self.versions) if version.good and pattern_hash(version.patterns) != now), None
+        )
 
     def logged(self, *entries: Mapping[str, Any]) -> Self:
         """Return the state with ``entries`` at the end of its log."""
-        return replace(self, actions=(*self.actions, *(dict(one) for one in entries))[-MOST_ACTIONS:])
+        return replace(self, actions=(*self.actions, *(dict(entry) for entry in entries))[-MOST_ACTIONS:])
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON that :meth:`from_json` reads back as an equal state."""
@@ -152,7 +154,7 @@ def pattern_hash(patterns: PatternSet) -> str:
 def _latest(versions: tuple[KnownSet, ...]) -> tuple[KnownSet, ...]:
     if len(versions) <= MOST_VERSIONS:
         return versions
-    tried = [one for one in versions if one.good and one.abs_gap is not None]
+    tried = [version for version in versions if version.good and version.abs_gap is not None]
     best = min(tried, key=lambda one: one.abs_gap or 0.0, default=None)
     kept = versions[-MOST_VERSIONS:]
     return kept if best is None or any(one is best for one in kept) else (best, *kept[1:])
@@ -208,7 +210,7 @@ class Ledger:
         if not self.entries:
             return ()
         stats: Any = import_module("scipy.stats")
-        adjusted = stats.false_discovery_control([one.p_value for one in self.entries], method="by")
+        adjusted = stats.false_discovery_control([entry.p_value for entry in self.entries], method="by")
         return tuple(min(1.0, float(one)) for one in adjusted)
 
     def supported(self, rate: float = FALSE_DISCOVERY_RATE) -> frozenset[str]:
@@ -217,7 +219,7 @@ class Ledger:
 
     def latest(self) -> dict[str, LedgerEntry]:
         """Return the last test of each proposal, by its id."""
-        return {one.id: one for one in self.entries}
+        return {entry.id: entry for entry in self.entries}
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON: ``format``, ``method`` and the entries."""
@@ -283,7 +285,7 @@ class Checkpoint:
     @property
     def tried(self) -> tuple[str, ...]:
         """The ids of everything that was ever proposed for the set itself."""
-        return tuple(as_pattern(one).id for one in self.state.proposals)
+        return tuple(as_pattern(proposal).id for proposal in self.state.proposals)
 
 
 def write_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
@@ -329,9 +331,9 @@ def _codec(kind: type[T]) -> TypeAdapter[T]:
 
 def _load(kind: type[T], document: Mapping[str, Any]) -> T:
     """Return the value of a class that a file's object holds. Errors: ValueError that names what is missing or wrong."""
-    for one in fields(kind):
-        if one.name not in document:
-            raise ValueError(f"'{one.name}' is missing")
+    for declared in fields(kind):
+        if declared.name not in document:
+            raise ValueError(f"'{declared.name}' is missing")
     try:
         return _codec(kind).validate_python(document)
     except ValidationError as error:

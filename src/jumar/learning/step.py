@@ -84,7 +84,7 @@ def learn_once(checkpoint: Checkpoint, material: Material, *, iteration: int, no
     good = not change.regression.regression and not divergence["diverging"]
     patterns = add_metrics(count_firing(after.state.patterns, material), checkpoint.state.patterns.calibration_history, metrics)
     state = replace(after.state, patterns=patterns, history=history).remembered(abs_gap=metrics.abs_gap, good=good)
-    state = state.logged(*(one for one in actions if one["action"] != "recovery"))
+    state = state.logged(*(action for action in actions if action["action"] != "recovery"))
     convergence, probes = converged(history, after, material)
     if probes is not None:
         convergence["probes"] = probes.to_json()
@@ -146,8 +146,8 @@ def measure(
     cheap = [checkpoint.tested[one.item.id] for one in tested]
     found = compare_with_judge(tested, cheap, None, seed=material.seed)
     gap = fmean(one.score for one in tested) - fmean(cheap)
-    counts = [one.status for one in checkpoint.state.patterns.patterns]
-    own = [one for one in checkpoint.state.proposals if one.proposed_at == iteration]
+    counts = [pattern.status for pattern in checkpoint.state.patterns.patterns]
+    own = [proposal for proposal in checkpoint.state.proposals if proposal.proposed_at == iteration]
     verdicts = {"tracks": True, "fails": False}
     return (
         IterationMetrics(
@@ -158,7 +158,7 @@ def measure(
             gap=gap,
             gap_delta=gap - before[-1].gap if before else 0.0,
             pattern_count=counts.count("active"),
-            provisional_patterns=sum(one.status == "provisional" for one in checkpoint.state.proposals),
+            provisional_patterns=sum(proposal.status == "provisional" for proposal in checkpoint.state.proposals),
             patterns_committed=sum(one.status == "validated" for one in own),
             patterns_rejected=sum(one.status == "rejected" for one in own),
             abs_gap=fmean(abs(one.score - score) for one, score in zip(tested, cheap, strict=True)),
@@ -201,29 +201,29 @@ def explain_decisions(
     statuses_changed = _statuses(change.checkpoint)
     latest = after.ledger.latest()
     card = after.state.patterns.scorecard()
-    weights = {one.id: one.weight * (1 if one.type == "good" else -1) for one in after.state.patterns.patterns}
+    weights = {pattern.id: pattern.weight * (1 if pattern.type == "good" else -1) for pattern in after.state.patterns.patterns}
     actions: list[dict[str, Any]] = []
-    for one in after.state.proposals:
-        pattern = as_pattern(one)
+    for proposal in after.state.proposals:
+        pattern = as_pattern(proposal)
         was = statuses_before.get(pattern.id)
-        if was == one.status:
+        if was == proposal.status:
             continue
         entry = latest.get(pattern.id)
-        if recovery is not None and statuses_changed.get(pattern.id) != one.status:
-            reason = _recovered(one, pattern.id, recovery, statuses_changed.get(pattern.id))
+        if recovery is not None and statuses_changed.get(pattern.id) != proposal.status:
+            reason = _recovered(proposal, pattern.id, recovery, statuses_changed.get(pattern.id))
         elif change.regression.regression and was is None:
             reason = "the change that it was part of was rolled back"
         else:
-            reason = _why(one, after, profile, was)
-        live = one.status == "validated" and card is not None
+            reason = _why(proposal, after, profile, was)
+        live = proposal.status == "validated" and card is not None
         actions.append(
             {
-                "action": _ACTIONS[one.status],
+                "action": _ACTIONS[proposal.status],
                 "pattern_id": pattern.id,
                 "description": pattern.description,
                 "iteration": after.state.iteration,
-                "tested": one.stories_tested,
-                "accuracy": one.accuracy,
+                "tested": proposal.stories_tested,
+                "accuracy": proposal.accuracy,
                 "p_value": None if entry is None else entry.p_value,
                 "points": weights.get(pattern.id, 0.0) * card.unit if live and card is not None else None,
                 "reason": reason,
@@ -233,7 +233,7 @@ def explain_decisions(
 
 
 def _statuses(checkpoint: Checkpoint) -> dict[str, str]:
-    return {as_pattern(one).id: one.status for one in checkpoint.state.proposals}
+    return {as_pattern(proposal).id: proposal.status for proposal in checkpoint.state.proposals}
 
 
 def _recovered(proposal: PatternProposal, name: str, recovery: RecoveryOutcome, settled: str | None) -> str:

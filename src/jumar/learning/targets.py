@@ -66,17 +66,17 @@ def targets_of(items: Sequence[Item], results: Iterable[Result]) -> list[Target]
     """
     known = {item.id for item in items}
     found: dict[str, ExpensiveModeResult] = {}
-    for one in results:
-        if one.story_id not in known:
-            raise ItemError(f"the judge's result of {escape(one.story_id)} belongs to none of the items")
-        if isinstance(one, ExpensiveModeResult):
-            found[one.story_id] = one
+    for result in results:
+        if result.story_id not in known:
+            raise ItemError(f"the judge's result of {escape(result.story_id)} belongs to none of the items")
+        if isinstance(result, ExpensiveModeResult):
+            found[result.story_id] = result
     return [target_of(item, found[item.id]) for item in items if item.id in found]
 
 
 def noise_of(targets: Iterable[Target]) -> JudgeNoise | None:
     """Return the judge's own repeat noise over targets; None where every item was read once."""
-    return judge_noise(one.readings for one in targets)
+    return judge_noise(target.readings for target in targets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,16 +110,16 @@ def gap_items(targets: Iterable[Target], cheap: Mapping[str, float], *, noise: f
     """
     return [
         GapItem(
-            id=one.item.id,
-            text=one.item.text,
-            expensive=one.score,
-            cheap=cheap[one.item.id],
-            noise=max(noise, one.noise or 0.0),
-            strengths=one.strengths,
-            weaknesses=one.weaknesses,
-            reasoning=one.reasoning,
-            group=one.group,
+            id=target.item.id,
+            text=target.item.text,
+            expensive=target.score,
+            cheap=cheap[target.item.id],
+            noise=max(noise, target.noise or 0.0),
+            strengths=target.strengths,
+            weaknesses=target.weaknesses,
+            reasoning=target.reasoning,
+            group=target.group,
         )
-        for one in targets
-        if one.item.id in cheap
+        for target in targets
+        if target.item.id in cheap
     ]

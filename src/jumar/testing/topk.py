@@ -83,7 +83,7 @@ def check_strategy(strategy: SelectionStrategy, *, count: int = 300, seed: int =
 
 def check_selection(strategy: SelectionStrategy, items: list[ScoredItem[Any]], max_k: int, min_k: int) -> SelectionResult[Any]:
     """Select once and check the result: size, order, rank 1, prefix, cutoff, metadata, ties, and the same once more."""
-    what = f"{strategy.name} of {[one.score for one in items]} with max_k={max_k}, min_k={min_k}"
+    what = f"{strategy.name} of {[item.score for item in items]} with max_k={max_k}, min_k={min_k}"
     before = list(items)
     result = strategy.select(items, max_k, min_k)
     assert all(one is other for one, other in zip(items, before, strict=True)), f"{what} changed its input"
@@ -132,10 +132,10 @@ def _check_ties(
 
 def _check_input(strategy: SelectionStrategy, items: list[ScoredItem[Any]]) -> None:
     """Another order, another kind of sequence and dropped scores make no difference."""
-    what = f"{strategy.name} of {[one.score for one in items]}"
+    what = f"{strategy.name} of {[item.score for item in items]}"
     expected = [id(one) for one in strategy.select(items).selected]
     assert expected == [id(one) for one in strategy.select(tuple(items)).selected], f"{what}: a tuple gives another answer"
-    back = sorted(items, key=lambda one: one.score, reverse=strategy.scale != "distance")
+    back = sorted(items, key=lambda item: item.score, reverse=strategy.scale != "distance")
     found = strategy.select(list(reversed(back)), assume_sorted=False).selected
     scores = [one.score for one in strategy.select(items).selected]
     assert scores == [one.score for one in found], f"{what}: assume_sorted=False gives another answer"

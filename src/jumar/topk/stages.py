@@ -139,7 +139,7 @@ class StagedSelection:
             stages.append(Stage("budget", len(selected), len(spending.positions), reason))
             fitting = spending.positions
             selected = [selected[position] for position in fitting]
-        report = [{"name": one.name, "given": one.given, "kept": one.kept, "reason": one.reason} for one in stages]
+        report = [{"name": stage.name, "given": stage.given, "kept": stage.kept, "reason": stage.reason} for stage in stages]
         cutoff = float(selected[-1].score) if selected else 0.0
         return SelectionResult(
             selected, cutoff, chosen.method, {**chosen.metadata, "stages": report}, StagedBasis(chosen, tuple(stages), fitting)

@@ -392,7 +392,7 @@ class JumarConfig(_Section):
                 f"[stop] target = {target:g} (--target) would end the loop below the score required for exit code 0, [selection] "
                 f"threshold = {threshold:g} (--threshold): raise the target to {threshold:g}, or lower the threshold"
             )
-        if self.stop.converged and not any(one.learns for one in self.judges()):
+        if self.stop.converged and not any(judge.learns for judge in self.judges()):
             raise ValueError(
                 "[stop] converged needs a cheap judge that learns: [evaluator] with mode = 'dual', and learn not false"
             )

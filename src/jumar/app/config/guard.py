@@ -121,7 +121,7 @@ def _where_tests_are(workdir: Path) -> tuple[str, ...]:
 
 def _unmatched(protect: list[str], workdir: Path) -> Iterator[str]:
     """Yield a notice for each pattern that names no file: one that was mistyped keeps nothing from being weakened."""
-    wanted = [one for one in protect if not one.startswith("!") and not is_own(one)]
+    wanted = [pattern for pattern in protect if not pattern.startswith("!") and not is_own(pattern)]
     if not wanted:
         return
     from pathspec import GitIgnoreSpec

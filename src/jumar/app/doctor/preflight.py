@@ -169,7 +169,7 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
     checks: list[CheckResult] = []
     for validator in parts.validators:
         checks.append(validator.validate(context))
-        command = next((one.command for one in config.validators if one.name == checks[-1].name), None)
+        command = next((validator.command for validator in config.validators if validator.name == checks[-1].name), None)
         yield of_the_copy(_validator_row(checks[-1]), command, config.directory(base), config)
     readings: list[ScoreReading] = []
     scored = replace(context, checks=tuple(checks))
@@ -182,7 +182,11 @@ def rehearse(rehearsal: Rehearsal, base: Path, *, run: bool, timeout: float) -> 
             continue
         readings.append(scorer.score(scored))
         named = readings[-1].dimension
-        commands = (one.command for one in config.scorers if named in {one.dimension, one.builtin} and one.builtin != "judge")
+        commands = (
+            scorer.command
+            for scorer in config.scorers
+            if named in {scorer.dimension, scorer.builtin} and scorer.builtin != "judge"
+        )
         yield of_the_copy(_scorer_row(readings[-1]), next(commands, None), config.directory(base), config)
     for warning in evaluator_warnings(parts):
         detail, _, fix = warning.partition("; ")

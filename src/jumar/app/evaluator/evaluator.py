@@ -403,7 +403,7 @@ def _rubric(spec: str | None, base: Path, where: str) -> StoryRubric | TextRubri
 
 def _rubric_of(item: Item, cheap: CheapModeEvaluator) -> StoryRubric | TextRubric:
     wanted = "text" if item.story is None else "story"
-    return next((one for one in cheap.rubrics if one.kind == wanted), cheap.rubrics[0])
+    return next((rubric for rubric in cheap.rubrics if rubric.kind == wanted), cheap.rubrics[0])
 
 
 def _empty(item: Item) -> bool:

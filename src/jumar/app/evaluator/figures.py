@@ -64,15 +64,17 @@ class Findings:
     def scores(self) -> dict[str, float]:
         """The gestalt of every item that was read and scored by the judge that counts."""
         if self.auto is not None:
-            return {one.id: one.score for one in self.auto.outcome.items if one.score is not None}
+            return {item.id: item.score for item in self.auto.outcome.items if item.score is not None}
         results: Sequence[Any] = self.expensive.results if self.expensive is not None else self.cheap or ()
-        return {one.story_id: one.gestalt for one in results if isinstance(one, CheapModeResult | ExpensiveModeResult)}
+        return {
+            result.story_id: result.gestalt for result in results if isinstance(result, CheapModeResult | ExpensiveModeResult)
+        }
 
     @property
     def kinds(self) -> dict[str, int]:
         """Items without a score of that judge by kind; empty ones are ``abstained``."""
         results: Sequence[Any] = self.expensive.results if self.expensive is not None else self.cheap or ()
-        found = Counter[str](str(one.kind) for one in results if isinstance(one, Unscored))
+        found = Counter[str](str(result.kind) for result in results if isinstance(result, Unscored))
         if self.empty:
             found["abstained"] += len(self.empty)
         return dict(found)
@@ -100,7 +102,7 @@ def _unusable(found: Findings) -> str | None:
     left = len(found.read) - len(found.scores)
     if left > MAX_UNSCORED * len(found.read) or (found.read and not found.scores):
         results: Sequence[Any] = found.expensive.results if found.expensive is not None else found.cheap or ()
-        last = next(one.message for one in reversed(results) if isinstance(one, Unscored))
+        last = next(result.message for result in reversed(results) if isinstance(result, Unscored))
         kinds = ", ".join(f"{count} {kind}" for kind, count in found.kinds.items())
         return f"only {len(found.scores)} of {plural(len(found.read), 'item')} were scored ({kinds}); the last: {last}"
     return None
@@ -204,18 +206,18 @@ def _by_item(found: Findings) -> dict[str, tuple[str, ...]]:
     """Return what each scored item lacks: in the judge's words, or in those of the rules where no judge was asked."""
     if found.expensive is None:
         return dict(found.lacks)
-    return {one.story_id: _words(one) for one in found.expensive.results if isinstance(one, ExpensiveModeResult)}
+    return {result.story_id: _words(result) for result in found.expensive.results if isinstance(result, ExpensiveModeResult)}
 
 
 def _words(result: ExpensiveModeResult) -> tuple[str, ...]:
-    named = tuple(one.strip() for one in result.weaknesses if one.strip())
+    named = tuple(weakness.strip() for weakness in result.weaknesses if weakness.strip())
     if named:
         return named
     return tuple(part for part in re.split(r"(?<=[.!?])\s+", result.reasoning.strip()) if part)[:1]
 
 
 def _worst(found: Findings, words: Mapping[str, tuple[str, ...]]) -> tuple[JudgedItem, ...]:
-    beside = {one.story_id: one.cheap.gestalt for one in found.dual.results} if found.dual is not None else {}
+    beside = {result.story_id: result.cheap.gestalt for result in found.dual.results} if found.dual is not None else {}
     empty = [JudgedItem(id=name[:_NAME], gestalt=None, weaknesses=("it is empty",)) for name in found.empty]
     ranked = sorted(found.scores.items(), key=lambda pair: pair[1])
     scored = [

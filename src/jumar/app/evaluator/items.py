@@ -126,7 +126,7 @@ def _missing_codes(result: CheapModeResult, rubric: StoryRubric | TextRubric, we
     """Return the reasons that an item does not give, of components that apply to it and count."""
     panel = StoryPanel if isinstance(rubric, StoryRubric) else TextPanel
     own: dict[str, float] = rubric.weights.model_dump()
-    applied = {one.name for one in result.contributions}
+    applied = {contribution.name for contribution in result.contributions}
     return [
         code
         for name, code in zip(panel.names, panel.codes, strict=True)
@@ -136,14 +136,14 @@ def _missing_codes(result: CheapModeResult, rubric: StoryRubric | TextRubric, we
 
 def is_learned(patterns: PatternSet) -> bool:
     """Whether a set came out of learning: whoever knows its patterns writes them, or avoids them, and improves nothing."""
-    return patterns.scorecard() is not None or any(one.learned_iter is not None for one in patterns.patterns)
+    return patterns.scorecard() is not None or any(pattern.learned_iter is not None for pattern in patterns.patterns)
 
 
 def weaknesses_of(result: CheapModeResult, rubric: StoryRubric | TextRubric, patterns: PatternSet | None) -> tuple[str, ...]:
     """Return what one item lacks, and which active bad patterns it shows, in words; of a learned set it tells no patterns."""
     words = wanted(rubric)
-    said = {} if patterns is None or is_learned(patterns) else {one.id: one.description for one in patterns.patterns}
-    bad = [one for one in result.contributions if one.points < 0 and one.name in said]
+    said = {} if patterns is None or is_learned(patterns) else {pattern.id: pattern.description for pattern in patterns.patterns}
+    bad = [contribution for contribution in result.contributions if contribution.points < 0 and contribution.name in said]
     shows = [f"shows {one.name} ({said[one.name] or 'a bad pattern'})" for one in bad]
     return (*shows, *(f"lacks {code} ({words[code]})" for code in _missing_codes(result, rubric, _weights(patterns))))
 

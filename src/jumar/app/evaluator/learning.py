@@ -214,7 +214,7 @@ class LoopLearning:
         history = history if metrics is None else (*history, metrics)
         found: dict[str, Any] = {"converged": False} if metrics is None else converged(history, learned.checkpoint, material)[0]
         self._keep(context, learned, gathered, history, found, sizes.profile)
-        statuses = [one.status for one in learned.checkpoint.state.proposals]
+        statuses = [proposal.status for proposal in learned.checkpoint.state.proposals]
         return replace(
             sizes,
             patterns=learned.metrics.pattern_count,
@@ -235,7 +235,7 @@ class LoopLearning:
         from jumar.learning.set_building import AdditiveBuilder, ScorecardBuilder
 
         made = self._made(context)
-        stories = all(one.item.story is not None for one in gathered.targets)
+        stories = all(target.item.story is not None for target in gathered.targets)
         kind = ("story" if stories else "text") if self._rubric is None else self._rubric.kind
         fitted = ScorecardBuilder(made=made, rubric="story" if kind == "story" else "text")
         return Material(
@@ -294,7 +294,7 @@ class LoopLearning:
             "profile": profile,
             "actions": list(learned.actions),
             "convergence": dict(found),
-            "history": [one.model_dump(mode="json") for one in history],
+            "history": [metrics.model_dump(mode="json") for metrics in history],
             "homes": dict(gathered.homes),
         }
         replace_file(folder / _SUMMARY, _bytes(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)) + b"\n")
@@ -304,7 +304,7 @@ def _write_verdicts(path: Path, items: Sequence[Item], results: Sequence[Result]
     from jumar.judging.models import ExpensiveModeResult
     from jumar.learning.online import shorten_verdict
 
-    by_id = {one.story_id: shorten_verdict(one) for one in results if isinstance(one, ExpensiveModeResult)}
+    by_id = {result.story_id: shorten_verdict(result) for result in results if isinstance(result, ExpensiveModeResult)}
     lines: list[str] = []
     for item in items:
         if item.id in by_id:

@@ -216,7 +216,9 @@ def _began(reader: LoopReader | None) -> int | None:
 def _cost_known(config: JumarConfig, root: Path, loop_id: str) -> bool:
     """Whether this loop has run its generator before, or an earlier one with the same generator learned what it costs."""
     directory = loops_directory(root) / loop_id
-    if (directory / "loop.json").is_file() and any(one.start.purpose == "generate" for one in LoopReader(directory).attempts()):
+    if (directory / "loop.json").is_file() and any(
+        attempt.start.purpose == "generate" for attempt in LoopReader(directory).attempts()
+    ):
         return True
     return any(use.cost_usd is not None for use in earlier_passes(config, root, besides=loop_id)[0])
 

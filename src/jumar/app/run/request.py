@@ -167,7 +167,7 @@ def agent_generator(agent: str) -> dict[str, Any]:
     if not agent.strip():
         raise ConfigError("--agent is empty: give it the name of an agent, or a command")
     if agent.split() == [agent] and shutil.which(agent) is None:
-        names, problem = tuple(one.program for one in AGENTS), cannot_run(agent, Path())
+        names, problem = tuple(agent.program for agent in AGENTS), cannot_run(agent, Path())
         if problem is not None:
             raise ConfigError(f"--agent: '{escape(agent)}' {escape(problem)}")
         raise ConfigError(

@@ -111,7 +111,7 @@ def show_judged(found: JudgedEvaluation) -> None:
 
 def __print_items(found: JudgedEvaluation) -> None:
     """Print every item with what each judge gave it; in dual mode the difference beside them."""
-    judged = {one.story_id: one.gestalt for one in found.expensive.results if isinstance(one, ExpensiveModeResult)}
+    judged = {result.story_id: result.gestalt for result in found.expensive.results if isinstance(result, ExpensiveModeResult)}
     if found.dual is None:
         _print_items(("judge",), ((item.id, (number(judged.get(item.id)),), item.text) for item in found.items))
         return

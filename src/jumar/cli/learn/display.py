@@ -83,7 +83,7 @@ class _Rows:
         gap = (1 - closeness) * _SPAN if closeness is not None else None
         change = "" if gap is None or self._gap is None else _signed(gap - self._gap)
         self._gap = gap
-        rank = next((one.reason.rpartition(" ")[2] for one in record.readings if one.dimension == "ranking"), "—")
+        rank = next((reading.reason.rpartition(" ")[2] for reading in record.readings if reading.dimension == "ranking"), "—")
         shown = f"{float(rank):.2f}".replace("-", "−") if rank not in {"", "—"} else "—"
         if found is None:
             said = " · ".join([*(["start"] if not number_ else []), *marks])
@@ -95,11 +95,11 @@ class _Rows:
 def _happened(found: Progress) -> list[str]:
     """Return in a few words what was rolled back or recovered, and why."""
     said: list[str] = []
-    for one in found.actions:
-        if one.get("action") == "rolled_back":
-            said.append(f"rolled back: {rollback_words(one)}")
-        elif one.get("action") == "recovery" and one.get("kept"):
-            said.append(f"recovery: {recovery_words(str(one.get('recovery', '')))}")
+    for action in found.actions:
+        if action.get("action") == "rolled_back":
+            said.append(f"rolled back: {rollback_words(action)}")
+        elif action.get("action") == "recovery" and action.get("kept"):
+            said.append(f"recovery: {recovery_words(str(action.get('recovery', '')))}")
     return said
 
 

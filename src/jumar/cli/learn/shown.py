@@ -53,7 +53,7 @@ def show_summary(report: LearningReport) -> None:
     best = "the start: none scored higher" if report.best == 0 else f"{report.best}"
     print_line("learned", f"{iterations}, best is {best}; {Totals.of(report.logs).text}, {summary['rolled_back']:,} rolled back")
     print_line("set", _set(report))
-    told = list(dict.fromkeys(str(note) for one in report.proposals.values() for note in one.get("told", ())))
+    told = list(dict.fromkeys(str(note) for proposal in report.proposals.values() for note in proposal.get("told", ())))
     if told:
         more = f"; and {len(told) - 1:,} more in the report" if len(told) > 1 else ""
         print_line("proposals", f"{escape(told[0])}{more}")

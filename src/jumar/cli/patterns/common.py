@@ -61,7 +61,7 @@ def share(part: int, whole: int) -> str:
 def coverage_lines(found: Coverage) -> list[str]:
     """Return what fires, for people."""
     most = sorted(((count, name) for name, count in found.fired.items() if count), reverse=True)[:3]
-    wording = [one for one in found.duplicates if one.by == "wording"]
+    wording = [duplicate for duplicate in found.duplicates if duplicate.by == "wording"]
     lines = [
         f"items on which a pattern fires   {share(found.fired_items, found.items)}",
         f"patterns that fire on an item    {share(found.fired_patterns, len(found.fired))}",

@@ -98,5 +98,7 @@ def _try(migrated: PatternSet, on: Path | None, document: dict[str, Any]) -> lis
     document["coverage"] = found.as_json()
     document["naive_coverage"] = naive.as_json()
     document["never_fired"] = found.never
-    document["near_duplicates"] = [[one.first, one.second] for one in found.duplicates if one.by == "wording"]
+    document["near_duplicates"] = [
+        [duplicate.first, duplicate.second] for duplicate in found.duplicates if duplicate.by == "wording"
+    ]
     return [*coverage_lines(found), f"with all keywords at once        {share(naive.fired_items, naive.items)}"]

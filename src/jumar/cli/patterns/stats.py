@@ -35,14 +35,14 @@ def stats_command(file: Path, on: Path | None, *, as_json: bool, quiet: bool) ->
     patterns = found.patterns
     document: dict[str, Any] = {
         "patterns": len(patterns),
-        "types": dict(Counter(one.type for one in patterns)),
-        "statuses": dict(Counter(one.status for one in patterns)),
-        "sources": dict(Counter(one.source for one in patterns)),
-        "phrases": sum(len(one.phrases) for one in patterns),
-        "distinct_phrases": len({phrase for one in patterns for phrase in one.phrases}),
-        "expressions": sum(one.regex is not None for one in patterns),
-        "features": sum(one.feature is not None for one in patterns),
-        "without_keywords": sum(not one.keywords for one in patterns),
+        "types": dict(Counter(pattern.type for pattern in patterns)),
+        "statuses": dict(Counter(pattern.status for pattern in patterns)),
+        "sources": dict(Counter(pattern.source for pattern in patterns)),
+        "phrases": sum(len(pattern.phrases) for pattern in patterns),
+        "distinct_phrases": len({phrase for pattern in patterns for phrase in pattern.phrases}),
+        "expressions": sum(pattern.regex is not None for pattern in patterns),
+        "features": sum(pattern.feature is not None for pattern in patterns),
+        "without_keywords": sum(not pattern.keywords for pattern in patterns),
     }
     lines = [] if quiet else [f"{escape(str(file))}: {plural(len(patterns), 'pattern')}"]
     for name in ("types", "statuses", "sources"):
@@ -56,8 +56,14 @@ def stats_command(file: Path, on: Path | None, *, as_json: bool, quiet: bool) ->
         document["fired"] = measured.fired
         document["never_fired"] = measured.never
         document["near_duplicates"] = [
-            {"first": one.first, "second": one.second, "by": one.by, "similarity": one.similarity, "same_type": one.same_type}
-            for one in measured.duplicates
+            {
+                "first": duplicate.first,
+                "second": duplicate.second,
+                "by": duplicate.by,
+                "similarity": duplicate.similarity,
+                "same_type": duplicate.same_type,
+            }
+            for duplicate in measured.duplicates
         ]
         lines += coverage_lines(measured)
     if as_json:

@@ -152,7 +152,7 @@ def _document(ranking: Ranking, result: SelectionResult[int]) -> dict[str, Any]:
         "metadata": result.metadata,
         "abstained": result.abstained,
     }
-    return document if ranking.items is None else {**document, "items": [ranking.items[one] for one in positions]}
+    return document if ranking.items is None else {**document, "items": [ranking.items[position] for position in positions]}
 
 
 def _print(

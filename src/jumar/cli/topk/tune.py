@@ -270,7 +270,7 @@ def _print(tuning: Tuning, *, quiet: bool) -> None:
         ],
     )
     print_text("")
-    others = [(one, _described(one.strategy, all_of_it=False)) for one in tuning.alternatives]
+    others = [(alternative, _described(alternative.strategy, all_of_it=False)) for alternative in tuning.alternatives]
     columns[0] = Column(name="each one tuned, held out")
     print_table(columns, [row(one.strategy.name, one.quality, one.in_scope_quality, what) for one, what in others])
     if outside:

@@ -151,7 +151,7 @@ class JudgeRun:
             read = await asyncio.gather(*tasks)
         finally:
             await _cancelled(tasks)
-        self._repeat = readings_for([[one.gestalt for one in answers.readings] for answers in read])
+        self._repeat = readings_for([[reading.gestalt for reading in answers.readings] for answers in read])
         return list(zip(items, read, strict=True))
 
     async def _judged(self, item: Item, answers: Answers) -> Result:

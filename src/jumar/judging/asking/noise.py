@@ -44,8 +44,8 @@ class JudgeNoise:
 def judge_noise(readings: Iterable[Sequence[float]]) -> JudgeNoise | None:
     """Return the noise of a judge from the readings of each item; None when no item has two."""
     tally = NoiseTally()
-    for one in readings:
-        tally.add(one)
+    for reading in readings:
+        tally.add(reading)
     return tally.noise()
 
 

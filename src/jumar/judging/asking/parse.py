@@ -100,7 +100,7 @@ def _verdict(text: str, *, cut: bool) -> dict[str, Any]:
         raise _NoVerdictError("unparseable", f"the answer ends before its verdict: {_shown(text)}")
     # what is quoted in a fence is no better than what is said outside of it
     candidates = [one for block in _FENCE.findall(text) for one in _objects(block)] + list(_objects(text))
-    verdicts = [one for one in candidates if _has_verdict(one)]
+    verdicts = [candidate for candidate in candidates if _has_verdict(candidate)]
     if not verdicts:
         if _REFUSAL.match(text) and not candidates:
             raise _NoVerdictError("refused", "the judge declined to judge the item")

@@ -122,9 +122,9 @@ def result_of(item: Item, answers: Answers) -> Result:
     if not answers.readings:
         kind, message, raw = answers.failures[0]
         return Unscored(story_id=item.id, kind=kind, message=message, raw=raw, cost_usd=answers.cost, **tokens)
-    gestalts = [one.gestalt for one in answers.readings]
+    gestalts = [reading.gestalt for reading in answers.readings]
     median = statistics.median(gestalts)
-    nearest = min(answers.readings, key=lambda one: abs(one.gestalt - median))
+    nearest = min(answers.readings, key=lambda reading: abs(reading.gestalt - median))
     return ExpensiveModeResult(
         story_id=item.id,
         gestalt=median,

@@ -75,8 +75,8 @@ class Evaluation:
         """Return the figures as the first design has them, and the scored items as ``individual_scores``."""
         return {
             **self.figures(),
-            "individual_scores": [one.model_dump() for one in self.results if isinstance(one, ExpensiveModeResult)],
-            "unscored_items": [one.model_dump() for one in self.results if isinstance(one, Unscored)],
+            "individual_scores": [result.model_dump() for result in self.results if isinstance(result, ExpensiveModeResult)],
+            "unscored_items": [result.model_dump() for result in self.results if isinstance(result, Unscored)],
         }
 
     def figures(self) -> dict[str, Any]:

@@ -51,12 +51,12 @@ class AutoOutcome:
     @property
     def above(self) -> int:
         """Items at or above the line."""
-        return sum(one.decision == "above" for one in self.items)
+        return sum(item.decision == "above" for item in self.items)
 
     @property
     def below(self) -> int:
         """Items below the line."""
-        return sum(one.decision == "below" for one in self.items)
+        return sum(item.decision == "below" for item in self.items)
 
 
 def outcome(

@@ -30,7 +30,7 @@ class View(NamedTuple):
 
 def view_of_story(story: Story) -> View:
     """Return a story's parts; blank criteria are left out."""
-    criteria = tuple(one for one in story.acceptance_criteria if one.strip())
+    criteria = tuple(criterion for criterion in story.acceptance_criteria if criterion.strip())
     return View(story.title, story.description, criteria, story.technical_area or "", len(story.services))
 
 
@@ -80,7 +80,9 @@ def has_acceptance_criteria(view: View, judged: Judged) -> bool:
 
 def has_technical_area(view: View, judged: Judged) -> bool:
     """Return whether a place in the code is named: an area that scores over 0.5, or a path to a file anywhere."""
-    return judged.area > 0.5 or bool(_FILE.search(view.description)) or any(_FILE.search(one) for one in view.criteria)
+    return (
+        judged.area > 0.5 or bool(_FILE.search(view.description)) or any(_FILE.search(criterion) for criterion in view.criteria)
+    )
 
 
 def reasonable_scope(view: View, judged: Judged) -> bool:

@@ -47,7 +47,7 @@ class CheapModeEvaluator:
         self.card: Scorecard | None = known.scorecard()
         _check_kind(self.card, self.rubrics, chosen=rubric is not None)
         applied = None if self.card is None else AppliedScorecard(self.card, self.evidence)
-        scorers = {one.kind: _scorer(one, known, self.evidence, applied) for one in self.rubrics}
+        scorers = {rubric.kind: _scorer(rubric, known, self.evidence, applied) for rubric in self.rubrics}
         self._of_stories = scorers.get("story") or scorers["text"]
         self._of_texts = scorers.get("text") or scorers["story"]
         used = {name for scorer in scorers.values() for name in scorer.weights}
@@ -105,13 +105,15 @@ def evaluate_cheap(
     evaluator = CheapModeEvaluator(patterns_path, rubric=rubric)
     items = (Item.of(one if isinstance(one, Story) else _story(one, number)) for number, one in enumerate(stories, 1))
     results = list(evaluator.evaluate(items))
-    scored = [one for one in results if isinstance(one, CheapModeResult)]
+    scored = [result for result in results if isinstance(result, CheapModeResult)]
     return {
         "mode": "cheap",
         "gestalt_avg": sum(one.gestalt for one in scored) / len(scored) if scored else None,
         "story_count": len(stories),
         "individual_scores": [one.model_dump() for one in scored],
-        "unscored": [one.model_dump(include={"story_id", "kind", "message"}) for one in results if isinstance(one, Unscored)],
+        "unscored": [
+            result.model_dump(include={"story_id", "kind", "message"}) for result in results if isinstance(result, Unscored)
+        ],
     }
 
 
@@ -153,11 +155,11 @@ def _rubrics(given: RubricChoice) -> tuple[AnyRubric, ...]:
 def _check_kind(card: Scorecard | None, rubrics: Sequence[AnyRubric], *, chosen: bool) -> None:
     if card is None or card.rubric is None or not chosen:
         return
-    for one in rubrics:
-        if one.kind != card.rubric:
+    for rubric in rubrics:
+        if rubric.kind != card.rubric:
             raise ConfigError(
-                f"the patterns are calibrated for items of the kind '{card.rubric}', and the rubric '{one.name}' is of the kind "
-                f"'{one.kind}': take a rubric of the kind '{card.rubric}', or patterns that were learned with this one"
+                f"the patterns are calibrated for items of the kind '{card.rubric}', and the rubric '{rubric.name}' is of the "
+                f"kind '{rubric.kind}': take a rubric of the kind '{card.rubric}', or patterns that were learned with this one"
             )
 
 

@@ -98,7 +98,7 @@ def measure_items(patterns: PatternSet, items: Iterable[Item]) -> Coverage:
 
 def _matcher(patterns: list[PatternV2]) -> PatternMatcher | None:
     """Import the matching libraries only where there is something to match."""
-    if all(one.feature is not None and not one.phrases and one.regex is None for one in patterns):
+    if all(pattern.feature is not None and not pattern.phrases and pattern.regex is None for pattern in patterns):
         return None
     from jumar.judging.patterns.matcher import PatternMatcher
 

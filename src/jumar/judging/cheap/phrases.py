@@ -58,7 +58,7 @@ def value_scorer(rules: ValueRules, learned: Sequence[ValuePhrase]) -> Callable[
     """
     worth: dict[str, float] = {one.phrase.lower(): min(1.0, one.weight) for one in learned if one.phrase.strip()}
     worth |= dict.fromkeys((phrase.lower() for phrase in rules.phrases), 1.0)
-    best_first = sorted(worth.items(), key=lambda one: -one[1])
+    best_first = sorted(worth.items(), key=lambda item: -item[1])
 
     def score(description: str) -> float:
         for phrase, credit in best_first:

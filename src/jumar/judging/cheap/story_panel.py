@@ -87,8 +87,8 @@ def sub_scores(told: str, criteria: Sequence[str], known: Known) -> dict[str, fl
 def _checkable(criteria: Sequence[str]) -> int:
     """Return how many criteria have a digit or one of the words; a word with punctuation right after it is another word."""
     found, none_of, digit = 0, _CHECKABLE.isdisjoint, _DIGIT.search
-    for one in criteria:
-        if not none_of(one.lower().split()) or digit(one):
+    for criterion in criteria:
+        if not none_of(criterion.lower().split()) or digit(criterion):
             found += 1
     return found
 
@@ -107,7 +107,7 @@ def file_pattern(rules: TechnicalRules, known: TechValidation) -> re.Pattern[str
     ``app/data.json`` is no ``.js`` file.
     """
     extensions = dict.fromkeys(one.lstrip(".") for one in (*rules.extensions, *known.valid_extensions))
-    words = "|".join(re.escape(one) for one in extensions if one)
+    words = "|".join(re.escape(extension) for extension in extensions if extension)
     return re.compile(rf"\w+/\w+\.(?:{words})(?!\w)" if words else r"(?!)")
 
 
@@ -166,8 +166,8 @@ def scope_scorer(rules: ScopeRules) -> Callable[[int, int], float]:
 def count_criteria(criteria: Sequence[str]) -> int:
     """Return how many criteria say anything; blank ones do not count."""
     count = len(criteria)
-    for one in criteria:
-        if not one or one.isspace():
+    for criterion in criteria:
+        if not criterion or criterion.isspace():
             count -= 1
     return count
 
@@ -235,7 +235,7 @@ class StoryPanel:
         title, count, area, value, scope = (score or 0.0 for score in scores)
         criteria = item.story.acceptance_criteria
         if count_criteria(criteria) < len(criteria):
-            criteria = [one for one in criteria if one and not one.isspace()]
+            criteria = [criterion for criterion in criteria if criterion and not criterion.isspace()]
         fits = len(item.story.description) <= self._bounds.longest and len(criteria) <= self._bounds.most_criteria
         known = Known(title, count, area, value, scope, len(criteria), 1.0 if fits else 0.0)
         return sub_scores(item.text.lower(), criteria, known)

@@ -64,7 +64,7 @@ def same_firing(
         if len(items[index]) >= least:
             by_items.setdefault(frozenset(items[index]), []).append(index)
     found: list[Duplicate] = []
-    groups = sorted(by_items.items(), key=lambda one: (len(one[0]), one[1]))
+    groups = sorted(by_items.items(), key=lambda item: (len(item[0]), item[1]))
     for number, (fired, members) in enumerate(groups):
         for place, one in enumerate(members):
             found += [_pair(patterns, one, other, "firing", 1.0) for other in members[place + 1 :]]

@@ -65,7 +65,7 @@ def merge_proposals(
     :func:`jumar.judging.patterns.proposed.as_pattern` for a proposal that is none.
     """
     there = list(known.patterns if isinstance(known, PatternSet) else known)
-    made = [as_pattern(one) for one in proposals]
+    made = [as_pattern(proposal) for proposal in proposals]
     # the place keeps twins apart that have one id
     every = [one.model_copy(update={"status": "active"}) for one in there] + made
     into = _into(every, list(texts), wording, firing, [0] * len(there) + [1] * len(made))

@@ -146,7 +146,7 @@ def _migrated(pattern: dict[str, Any], name: str, services: list[str], frequency
     whole = description.strip().lower()
     found: dict[str, Any] = {
         "keywords": keywords,
-        "phrases": derived.phrases or [one for one in keywords if " " in one] or ([whole] if whole else []),
+        "phrases": derived.phrases or [keyword for keyword in keywords if " " in keyword] or ([whole] if whole else []),
         "regex": derived.regex,
         "category": ", ".join(derived.concepts) or None,
         "weight": 1.0,
@@ -227,7 +227,7 @@ def _technical(insights: dict[str, Any]) -> dict[str, Any]:
 
 
 def _by_count(found: Counter[str]) -> list[str]:
-    return [name for name, _ in sorted(found.items(), key=lambda one: (-one[1], one[0]))]
+    return [name for name, _ in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
 
 
 def _texts(value: Any) -> list[str]:

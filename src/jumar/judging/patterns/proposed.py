@@ -59,7 +59,7 @@ def as_pattern(
     kind = found.get("type") or ("bad" if category in BAD_CATEGORIES or "negative" in str(category) else "good")
     wanted = {
         "source": "proposed",
-        "description": ", ".join(str(one) for one in keywords) or str(found.get("regex", "")),
+        "description": ", ".join(str(keyword) for keyword in keywords) or str(found.get("regex", "")),
         "discovered_at": at or UNDATED,
         **found,
         "id": found.get("id") or "p_new",

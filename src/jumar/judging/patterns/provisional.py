@@ -86,7 +86,9 @@ def validate_provisional_patterns(
     Errors: :class:`jumar.errors.PatternLoadError` for a proposal whose pattern could never fire, ValueError for one that is
     none, :class:`jumar.errors.MissingExtraError`.
     """
-    proposals = [one if isinstance(one, PatternProposal) else PatternProposal.model_validate(one) for one in patterns]
+    proposals = [
+        pattern if isinstance(pattern, PatternProposal) else PatternProposal.model_validate(pattern) for pattern in patterns
+    ]
     pairs = _paired(stories, expensive_results)
     tested = [place for place, one in enumerate(proposals) if one.status == "provisional"]
     kinds: list[str] = []
@@ -132,8 +134,8 @@ def _counts(
 
 def _paired(stories: Sequence[Any], results: Sequence[Any]) -> list[tuple[str, float]]:
     """Return text and gestalt of the items that have both."""
-    names = [_get(one, "id") for one in stories]
-    ids = [_get(one, "story_id") for one in results]
+    names = [_get(story, "id") for story in stories]
+    ids = [_get(result, "story_id") for result in results]
     if all(one is not None for one in (*names, *ids)) and len(set(names)) == len(names):
         known = {str(name): story for name, story in zip(names, stories, strict=True)}
         both = [(known[str(one)], result) for one, result in zip(ids, results, strict=True) if str(one) in known]
@@ -149,7 +151,7 @@ def text_of(story: Any) -> str:
         return text
     criteria: Any = _get(story, "acceptance_criteria") or ()
     parts = [_get(story, "title"), _get(story, "description"), *criteria]
-    return "\n".join(str(one) for one in parts if one)
+    return "\n".join(str(part) for part in parts if part)
 
 
 def _is_score(value: Any) -> bool:

@@ -102,7 +102,7 @@ class _General:
 
     def __init__(self, patterns: Sequence[PatternV2]) -> None:
         self._patterns = patterns
-        self._phrases = [[] if one.regex is not None else literals(one) for one in patterns]
+        self._phrases = [[] if pattern.regex is not None else literals(pattern) for pattern in patterns]
         first: dict[str, int] = {}
         for place, one in enumerate(patterns):
             first.setdefault(pattern_key(one), place)
@@ -151,8 +151,8 @@ class _Words:
     """Which patterns have nearly the same words: ratios of whole blocks at a time."""
 
     def __init__(self, patterns: Sequence[PatternV2], least: float) -> None:
-        self._said = [words_of(one) for one in patterns]
-        self._types = [one.type for one in patterns]
+        self._said = [words_of(pattern) for pattern in patterns]
+        self._types = [pattern.type for pattern in patterns]
         self._least = least
         self._start = self._end = 0
         self._rows: Any = None

@@ -244,7 +244,7 @@ def update_calibration_history(
     The list that was given is not changed.
     """
     new = entry.model_dump(mode="json") if isinstance(entry, BaseModel) else dict(entry)
-    found = [*(dict(one) for one in history), new]
+    found = [*(dict(metrics) for metrics in history), new]
     if len(found) <= MAX_CALIBRATION_HISTORY:
         return found
     return [found[0], *found[-(MAX_CALIBRATION_HISTORY - 1) :]]

@@ -131,7 +131,7 @@ def _tracking(tracking: Tracking | None) -> list[str]:
     lines.append("")
     if tracking.noise is not None:
         lines += _line("noise", f"two readings of the judge differ by {number(tracking.noise.mean_abs_difference)} on average")
-    lines += [line for one in tracking.checks for line in _line(_HELD[one.held], one.says)]
+    lines += [line for check in tracking.checks for line in _line(_HELD[check.held], check.says)]
     return [*lines, *_line("verdict", _VERDICTS[tracking.verdict])]
 
 

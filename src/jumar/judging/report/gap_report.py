@@ -117,7 +117,7 @@ def _tracking(tracking: Tracking | None) -> list[str]:
     if tracking.noise is not None:
         distance, items = number(tracking.noise.mean_abs_difference), plural(tracking.noise.items, "item")
         lines += [f"Asked again, the expensive judge is {distance} from itself ({items} with several readings).", ""]
-    checks = [(_MARKS[one.held], one.says, f"{number(one.value)}{_interval(one.interval)}") for one in tracking.checks]
+    checks = [(_MARKS[check.held], check.says, f"{number(check.value)}{_interval(check.interval)}") for check in tracking.checks]
     return lines + _table(("", "check", "figure (95 %)"), checks)
 
 
@@ -146,10 +146,10 @@ def _large(view: DualView, dual: DualEvaluation) -> list[str]:
 
 def _unscored(dual: DualEvaluation) -> list[str]:
     found = [
-        (mode, one)
+        (mode, result)
         for mode, results in (("expensive", dual.expensive.results), ("cheap", dual.cheap))
-        for one in results
-        if isinstance(one, Unscored)
+        for result in results
+        if isinstance(result, Unscored)
     ]
     if not found:
         return []

@@ -58,7 +58,7 @@ class AuditLog:
 
     @property
     def _own(self) -> list[Audit]:
-        return [one for one in self.audits if one.patterns == self.patterns]
+        return [audit for audit in self.audits if audit.patterns == self.patterns]
 
     def evidence(self, proof: Proof) -> float:
         """Return how strongly the audits of this set say that errors have grown since its proof."""
@@ -67,7 +67,7 @@ class AuditLog:
 
     def added(self, new: Sequence[Audit]) -> AuditLog:
         """Return the log with those that are not in it: an item that is evaluated again is no new evidence."""
-        known = {(one.item, one.patterns) for one in self.audits}
+        known = {(audit.item, audit.patterns) for audit in self.audits}
         return replace(self, audits=(*self.audits, *(one for one in new if (one.item, one.patterns) not in known)))
 
 
@@ -129,6 +129,6 @@ def write_audits(path: Path, log: AuditLog) -> None:
 
 
 def _write(path: Path, log: AuditLog) -> None:
-    lines = [json.dumps(asdict(one), ensure_ascii=False, allow_nan=False) + "\n" for one in log.audits]
+    lines = [json.dumps(asdict(audit), ensure_ascii=False, allow_nan=False) + "\n" for audit in log.audits]
     with as_write_error("write", path):
         write_named(path, "".join(lines).encode("utf-8", "surrogatepass"))

@@ -31,7 +31,7 @@ def auto_documents(found: AutoEvaluation) -> dict[str, str]:
     return {
         "cheap_eval.json": json_rows(cheap_document(found.cheap, found.pattern_match)),
         "expensive_eval.json": json_rows(found.expensive.to_json()),
-        "auto_eval.json": json_rows({**found.figures(), "items": [one.to_json() for one in found.outcome.items]}),
+        "auto_eval.json": json_rows({**found.figures(), "items": [item.to_json() for item in found.outcome.items]}),
     }
 
 
@@ -58,7 +58,7 @@ def write_auto(output: Path, request: AutoRequest, found: AutoEvaluation) -> Aut
 
 
 def _rows(found: AutoEvaluation) -> list[dict[str, Any]]:
-    asked = {one.story_id: one for one in found.expensive.results}
+    asked = {result.story_id: result for result in found.expensive.results}
     return [_row(asked.get(decided.id), cheap, decided) for cheap, decided in zip(found.cheap, found.outcome.items, strict=True)]
 
 

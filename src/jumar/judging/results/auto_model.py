@@ -94,7 +94,9 @@ class AutoEvaluation:
         """What these would have cost at the average of those that were paid for; None where nobody knows."""
         if not self.not_asked:
             return 0.0
-        paid = [one.cost_usd for one in self.expensive.results if isinstance(one, ExpensiveModeResult) and not one.cached]
+        paid = [
+            result.cost_usd for result in self.expensive.results if isinstance(result, ExpensiveModeResult) and not result.cached
+        ]
         known = [cost for cost in paid if cost is not None]
         return None if not known or len(known) < len(paid) else self.not_asked * sum(known) / len(known)
 

@@ -93,7 +93,7 @@ class CheapTally:
 
     def most_frequent(self, counts: Counter[Key]) -> list[tuple[Key, int]]:
         """Return counts, largest first; equal ones by name, so that the order never depends on who counted first."""
-        return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+        return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
     def health(self, patterns: int, *, scorecard: bool = False) -> ComponentHealthStatus:
         """Return the health of the cheap judge; of ``patterns`` that could have fired, in a ``scorecard`` the only reasons."""

@@ -66,7 +66,7 @@ def sources_of(path: Path | None) -> list[dict[str, Any]]:
     if not path.is_file() and not path.is_dir():
         return [{"path": str(path), "sha256": None, "bytes": None}]
     files = sorted(one for one in path.iterdir() if one.suffix.lower() == ".txt") if path.is_dir() else [path]
-    return [{"path": str(one), "sha256": sha256_file(one.resolve()), "bytes": one.stat().st_size} for one in files]
+    return [{"path": str(file), "sha256": sha256_file(file.resolve()), "bytes": file.stat().st_size} for file in files]
 
 
 _PROOF: Final = "proof.json"

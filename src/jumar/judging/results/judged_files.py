@@ -42,7 +42,7 @@ def row_of(expensive: ExpensiveModeResult | Unscored, cheap: CheapModeResult | U
         "reasoning": None if judged is None else judged.reasoning,
         "strengths": [] if judged is None else judged.strengths,
         "weaknesses": [] if judged is None else judged.weaknesses,
-        "contributions": [] if other is None else [one.model_dump() for one in other.contributions],
+        "contributions": [] if other is None else [contribution.model_dump() for contribution in other.contributions],
         "sub_scores": {} if other is None else other.sub_scores,
         "cost_usd": expensive.cost_usd,
         "unscored": {

@@ -121,7 +121,7 @@ class Tracking:
             "judge_noise": None if self.noise is None else self.noise.to_json(),
             "items": self.items,
             "groups": self.groups,
-            "checks": {one.name: one.to_json() for one in self.checks},
+            "checks": {check.name: check.to_json() for check in self.checks},
             "verdict": self.verdict,
         }
 
@@ -240,9 +240,9 @@ def above_zero(interval: Interval) -> bool | None:
 def _verdict(checks: Sequence[Check], items: int, groups: int) -> TrackingVerdict:
     if items < FEWEST_ITEMS or groups < FEWEST_GROUPS:
         return "not_proven"
-    if any(one.held is False for one in checks):
+    if any(check.held is False for check in checks):
         return "does_not_track"
-    return "tracks" if all(one.held for one in checks) else "not_proven"
+    return "tracks" if all(check.held for check in checks) else "not_proven"
 
 
 def pair(interval: Interval | None) -> list[float] | None:

@@ -76,8 +76,8 @@ def fit_baselines(opened: Sequence[JudgedItem]) -> Baselines:
     """Return the baselines of open items: the median, and the least-squares line. Errors: ValueError without any item."""
     if not opened:
         raise ValueError("there are no open items to fit the baselines on")
-    truth = np.asarray([one.score for one in opened], dtype=np.float64)
-    length = np.log1p(np.asarray([one.length for one in opened], dtype=np.float64))
+    truth = np.asarray([target.score for target in opened], dtype=np.float64)
+    length = np.log1p(np.asarray([target.length for target in opened], dtype=np.float64))
     apart = length - length.mean()
     spread = float(apart @ apart)
     slope = float(apart @ (truth - truth.mean())) / spread if spread > 1e-12 * truth.size else 0.0
@@ -115,7 +115,7 @@ class ProofEvidence:
             "groups": self.groups,
             "figures": dict(self.figures),
             "intervals": {name: pair(one) for name, one in self.intervals.items()},
-            "checks": {one.name: one.to_json() for one in self.checks},
+            "checks": {check.name: check.to_json() for check in self.checks},
             "gap": self.gap.to_json(),
             "judge_noise": None if self.noise is None else self.noise.to_json(),
             "verdict": self.verdict,
@@ -145,12 +145,12 @@ def compare_with_judge(
     ``baselines`` were fitted on the open items; None for open items whose cheap scores are out of fold: the baselines are then
     fitted on the other groups, fold by fold. Errors: ValueError for no items, unlike sizes, scores that are not finite.
     """
-    truth = np.asarray([one.score for one in judged], dtype=np.float64)
+    truth = np.asarray([item.score for item in judged], dtype=np.float64)
     guess = np.asarray(cheap, dtype=np.float64)
     if not truth.size or truth.size != guess.size or not (np.isfinite(truth).all() and np.isfinite(guess).all()):
         raise ValueError(f"{truth.size} judged items and {guess.size} cheap scores: as many of both, at least one, all finite")
-    groups = [one.group for one in judged]
-    lengths = [one.length for one in judged]
+    groups = [item.group for item in judged]
+    lengths = [item.length for item in judged]
     rivals = _out_of_fold(truth, lengths, groups) if baselines is None else baselines.predict(lengths)
     inside = _Inside(truth, guess, group_numbers(groups))
     compared = _Comparison(truth, guess, rivals, inside)
@@ -172,7 +172,7 @@ def compare_with_judge(
             error,
             "the mean absolute gap is at most 0.5",
         ),
-        noise=judge_noise(one.readings for one in judged),
+        noise=judge_noise(item.readings for item in judged),
         verdict=_verdict(checks, int(truth.size), count),
     )
 
@@ -256,6 +256,6 @@ def _check(name: str, figures: Mapping[str, float | None], found: Mapping[str, I
 def _verdict(checks: Sequence[Check], items: int, groups: int) -> EvidenceVerdict:
     if items < FEWEST_ITEMS or groups < FEWEST_GROUPS:
         return "not_proven"
-    if any(one.held is False for one in checks):
+    if any(check.held is False for check in checks):
         return "fails"
-    return "tracks" if all(one.held for one in checks) else "not_proven"
+    return "tracks" if all(check.held for check in checks) else "not_proven"

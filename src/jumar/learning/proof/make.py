@@ -98,11 +98,11 @@ def make_proof(
     """
     _check_parts(sealed, opened, split)
     evaluator = CheapModeEvaluator(patterns, rubric=rubric)
-    scored = [(one, evaluator.read(one.item)) for one in sealed]
+    scored = [(target, evaluator.read(target.item)) for target in sealed]
     rows = tuple(ProofRow(**_row(one), cheap=reading.gestalt) for one, reading in scored if not isinstance(reading, Unscored))
     if not rows:
         raise ItemError("no held-out item was scored by both judges; there is nothing to prove anything with")
-    known = tuple(OpenRow(**_row(one)) for one in opened)
+    known = tuple(OpenRow(**_row(target)) for target in opened)
     baselines = fit_baselines(known)
     found = compare_with_judge(rows, [row.cheap for row in rows], baselines, seed=seed)
     counts = split.counts()
@@ -137,16 +137,18 @@ def make_proof(
 
 
 def _named(patterns: PatternSet) -> ProofPatterns:
-    active = sum(one.status == "active" for one in patterns.patterns)
+    active = sum(pattern.status == "active" for pattern in patterns.patterns)
     return ProofPatterns(hash=patterns_digest(patterns), patterns=len(patterns.patterns), active=active)
 
 
 def _check_parts(sealed: Sequence[Target], opened: Sequence[Target], split: Split) -> None:
     for targets, wanted in ((sealed, True), (opened, False)):
-        for one in targets:
-            if group_key(one.item) not in split.groups or split.is_sealed(one.item) is not wanted:
+        for target in targets:
+            if group_key(target.item) not in split.groups or split.is_sealed(target.item) is not wanted:
                 part = "held-out" if wanted else "open"
-                raise ItemError(f"{escape(one.item.id)} is not among the {part} items of the split; a proof would prove nothing")
+                raise ItemError(
+                    f"{escape(target.item.id)} is not among the {part} items of the split; a proof would prove nothing"
+                )
     if not sealed or not opened:
         raise ItemError(
             f"{plural(len(sealed), 'held-out item')} and {plural(len(opened), 'open item')} were scored; both are needed"
@@ -290,7 +292,7 @@ def _patterns(proof: Proof, patterns: PatternSet) -> list[str]:
     return [
         *_differs("patterns.hash", proof.patterns.hash, patterns_digest(patterns)),
         *_differs("patterns.patterns", proof.patterns.patterns, len(patterns.patterns)),
-        *_differs("patterns.active", proof.patterns.active, sum(one.status == "active" for one in patterns.patterns)),
+        *_differs("patterns.active", proof.patterns.active, sum(pattern.status == "active" for pattern in patterns.patterns)),
     ]
 
 

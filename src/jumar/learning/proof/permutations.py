@@ -120,7 +120,7 @@ class Permutations:
 
     def _work(self) -> float:
         """Return about how many additions :meth:`_counted` takes."""
-        strata = sum(len(one) for one in self.tables) + sum(len(one) for one, _ in self.large)
+        strata = sum(len(table) for table in self.tables) + sum(len(one) for one, _ in self.large)
         cells = _GRID * max(4, strata)
         work = float(sum(sums.size for sums in self.tables) * cells)
         for values, drawn in self.large:
@@ -176,8 +176,8 @@ def _dealt(steps: Numbers, count: int) -> Scores:
     most = int(np.sort(steps)[steps.size - count :].sum())
     ways = np.zeros((count + 1, most + 1))
     ways[0, 0] = 1.0
-    for one in steps.tolist():
-        ways[1:, one:] += ways[:-1, : most + 1 - one]
+    for step in steps.tolist():
+        ways[1:, step:] += ways[:-1, : most + 1 - step]
     found: Scores = ways[count] / ways[count].sum()
     return found
 

@@ -69,7 +69,7 @@ _MEANS: Final = AttackMeans(
 
 
 def _good(patterns: PatternSet) -> list[PatternV2]:
-    found = [one for one in patterns.patterns if one.type == "good" and one.status == "active"]
+    found = [pattern for pattern in patterns.patterns if pattern.type == "good" and pattern.status == "active"]
     return sorted(found, key=lambda one: -one.weight)
 
 
@@ -171,15 +171,15 @@ class ProbeReport:
 
     @property
     def passed(self) -> bool:
-        return all(one.passed for one in self.results)
+        return all(result.passed for result in self.results)
 
     @property
     def failed(self) -> tuple[str, ...]:
         """Names of the probes that raise the score."""
-        return tuple(one.name for one in self.results if not one.passed)
+        return tuple(result.name for result in self.results if not result.passed)
 
     def to_json(self) -> dict[str, Any]:
-        return {"passed": self.passed, "probes": {one.name: one.to_json() for one in self.results}}
+        return {"passed": self.passed, "probes": {result.name: result.to_json() for result in self.results}}
 
 
 def probe(
@@ -195,7 +195,7 @@ def probe(
     ``cheat`` is that of :func:`cheat_of`. Of many items 240 are probed. The same seed gives the same probes, whatever the order
     of the items.
     """
-    chosen = sorted(items, key=lambda one: (_number(seed, "", one), one.id))[:MOST_ITEMS]
+    chosen = sorted(items, key=lambda item: (_number(seed, "", item), item.id))[:MOST_ITEMS]
     before = [score(item) for item in chosen]
     used, known = cheat or Cheat(), [(item, old) for item, old in zip(chosen, before, strict=True) if old is not None]
 
@@ -215,10 +215,10 @@ def probe(
     }
     columns |= {(name, ""): changes(_attack(name, used), name) for name in ATTACKS}
     results = _results([item for item, _ in known], columns, seed, tolerance)
-    tried = [one for one in results if one.name == STUFFING] or [_nothing(STUFFING, tolerance)]
+    tried = [result for result in results if result.name == STUFFING] or [_nothing(STUFFING, tolerance)]
     worst = max(tried, key=lambda one: one.most if one.items else -math.inf)
     unprobed = sum((used.unprobed or {}).values())
-    return ProbeReport((replace(worst, unprobed=unprobed), *(one for one in results if one.name != STUFFING)))
+    return ProbeReport((replace(worst, unprobed=unprobed), *(result for result in results if result.name != STUFFING)))
 
 
 def _attack(name: str, cheat: Cheat) -> Callable[[Item, Random], Item]:

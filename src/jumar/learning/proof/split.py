@@ -136,8 +136,8 @@ class Split:
 
     def counts(self) -> dict[str, int]:
         """Return how many groups are ``sealed`` and ``open``, and of the open ones ``learn`` and ``test`` (None shared: both)."""
-        learned = {key for one in self.rounds() for key in one.learn}
-        tested = {key for one in self.rounds() for key in one.test}
+        learned = {key for round_ in self.rounds() for key in round_.learn}
+        tested = {key for round_ in self.rounds() for key in round_.test}
         sealed = sum(where == "sealed" for where in self.groups.values())
         return {"sealed": sealed, "open": len(self.groups) - sealed, "learn": len(learned), "test": len(tested)}
 

@@ -65,7 +65,7 @@ class Firing:
     def of_items(cls, fired: Iterable[Sequence[int]], patterns: int) -> Firing:
         """Return the firing of what ``PatternMatcher.fired`` gives for each item, in their order."""
         rows = [sorted(set(one)) for one in fired]
-        item = np.repeat(np.arange(len(rows)), [len(one) for one in rows]).astype(np.int64)
+        item = np.repeat(np.arange(len(rows)), [len(row) for row in rows]).astype(np.int64)
         pattern = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64, count=item.size)
         order = np.argsort(pattern, kind="stable")
         return cls(len(rows), patterns, item[order], pattern[order])
@@ -289,25 +289,25 @@ def sealed_tests(
     ``iteration``. The very same test again is no other one. What ``known`` has of this ``look`` gives way: it is made
     again. ``sealed`` are scored items; without any, nothing is supported.
     """
-    before = Ledger(tuple(one for one in (known or Ledger()).entries if one.iteration != look))
+    before = Ledger(tuple(entry for entry in (known or Ledger()).entries if entry.iteration != look))
     made = {one.id: one for one in map(as_pattern, proposals)}
     if not made or not sealed:
         return SealedTests(members=(), ledger=before)
     listed = list(made.values())
     matcher = PatternMatcher(listed)
     found = support(
-        [one.score for one in sealed],
-        lengths=[one.length for one in sealed],
-        groups=[one.group for one in sealed],
-        firing=Firing.of_items((matcher.fired(one.item.text) for one in sealed), len(listed)),
+        [target.score for target in sealed],
+        lengths=[target.length for target in sealed],
+        groups=[target.group for target in sealed],
+        firing=Firing.of_items((matcher.fired(target.item.text) for target in sealed), len(listed)),
         types=[one.type for one in listed],
     )
     entries = ledger_entries([one.id for one in listed], found, look)
-    again = {replace(one, iteration=0) for one in entries}
-    counted = Ledger(tuple(one for one in before.entries if replace(one, iteration=0) not in again)).added(entries)
+    again = {replace(entry, iteration=0) for entry in entries}
+    counted = Ledger(tuple(entry for entry in before.entries if replace(entry, iteration=0) not in again)).added(entries)
     tests = zip(counted.entries, counted.adjusted(), strict=True)
     supported = {one.id for one, value in tests if one.iteration == look and value <= rate}
-    active = {one.id for one in patterns.patterns if one.status == "active"}
+    active = {pattern.id for pattern in patterns.patterns if pattern.status == "active"}
     members = [
         Member(
             id=pattern.id,
@@ -322,4 +322,6 @@ def sealed_tests(
         for pattern, one in zip(listed, found, strict=True)
         if pattern.id in active
     ]
-    return SealedTests(members=tuple(sorted(members, key=lambda one: (one.p_value, one.id))), ledger=before.added(entries))
+    return SealedTests(
+        members=tuple(sorted(members, key=lambda member: (member.p_value, member.id))), ledger=before.added(entries)
+    )

@@ -132,7 +132,7 @@ async def ask_for_proposals(
     that persists is asked about anew. A recorded judge is not asked. Errors: :class:`jumar.errors.StoreWriteError` of the
     cache; what the judge raises that is no :class:`jumar.model.judges.JudgeFailure`.
     """
-    large = sorted((one for one in items if one.is_large(threshold)), key=lambda one: (-abs(one.gap), one.id))[:limit]
+    large = sorted((item for item in items if item.is_large(threshold)), key=lambda item: (-abs(item.gap), item.id))[:limit]
     if not large or bool(getattr(judge, "recorded", False)):
         return Asked(stopped="a recorded judge proposes nothing" if large else None)
     chosen = _chosen(settings or JudgeSettings(), diversity, iteration)
@@ -207,7 +207,9 @@ def proposal_prompt(
     item: GapItem, patterns: PatternSet | None = None, signals: Sequence[str] = (), *, nonce: str
 ) -> tuple[str, str]:
     """Return the instructions, and the message with everything about the item between two lines with the ``nonce``."""
-    live = [one for one in (patterns.patterns if patterns is not None else ()) if one.status in {"active", "provisional"}]
+    live = [
+        pattern for pattern in (patterns.patterns if patterns is not None else ()) if pattern.status in {"active", "provisional"}
+    ]
     shown = sorted(live, key=lambda one: (-one.weight, one.id))[:_SHOWN_PATTERNS]
     listed = [f"- {one.type}: {', '.join(literals(one)[:4]) or one.regex or one.description}" for one in shown]
     if len(live) > len(shown):
@@ -235,14 +237,18 @@ def proposal_prompt(
 
 
 def _reasons(item: GapItem) -> str:
-    parts = [item.reasoning, *(f"+ {one}" for one in item.strengths), *(f"- {one}" for one in item.weaknesses)]
+    parts = [
+        item.reasoning,
+        *(f"+ {strength}" for strength in item.strengths),
+        *(f"- {weakness}" for weakness in item.weaknesses),
+    ]
     return "\n".join(part for part in parts if part.strip())[:_SHOWN_REASONS]
 
 
 def _read(
     item: GapItem, answer: Answer | NoAnswer, items: Sequence[GapItem], iteration: int, at: datetime
 ) -> PatternProposal | Refused:
-    texts = [one.text for one in items]
+    texts = [item.text for item in items]
     if isinstance(answer, NoAnswer):
         return Refused(item_id=item.id, reason=f"no answer: {answer.kind}: {answer.message}")
     found = read_proposal(answer.reply.text, texts, cut=answer.reply.usage.completed is False)

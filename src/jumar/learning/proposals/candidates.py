@@ -96,18 +96,18 @@ def propose(
         raise ValueError(f"limit = {limit} should be at least 1")
     need_extra("judge", "proposing patterns", "numpy", "ahocorasick_rs")
     breadth = BREADTHS[diversity]
-    contrast = Contrast.of([one.gap if one.is_large(threshold) else 0.0 for one in items], [one.group for one in items])
+    contrast = Contrast.of([item.gap if item.is_large(threshold) else 0.0 for item in items], [item.group for item in items])
     if contrast is None:
         return []
     random = Random(seed)  # noqa: S311 - which candidates get a place, nothing secret
     found = _distinct(_candidates(items, contrast, breadth, random))
-    taken = set(tried) | {pattern_key(one) for one in (known.patterns if known is not None else ())}
+    taken = set(tried) | {pattern_key(pattern) for pattern in (known.patterns if known is not None else ())}
     drawn = _drawn(found, round(limit * breadth.factor), diversity * _EXPLORED, random, taken)
     return [_proposal(one, items, contrast, iteration, at) for one in drawn]
 
 
 def _candidates(items: Sequence[GapItem], contrast: Contrast, breadth: Breadth, random: Random) -> Iterator[_Candidate]:
-    texts = [one.text for one in items]
+    texts = [item.text for item in items]
     least = max(2, min(breadth.least, len(items) // 5))
     terms = find_terms(texts, words=breadth.words, least=least)
     strengths = contrast.strengths(terms.where)
@@ -137,10 +137,10 @@ def _families(phrases: Sequence[str], wheres: Sequence[Any], contrast: Contrast)
         if phrase.isalpha() and phrase.isascii():
             families.setdefault(stem(phrase), []).append(place)
     several = [members for members in families.values() if len(members) > 1]
-    together = [np.unique(np.concatenate([wheres[one] for one in members])) for members in several]
+    together = [np.unique(np.concatenate([wheres[member] for member in members])) for members in several]
     for members, where, strength in zip(several, together, contrast.strengths(together), strict=True):
         if strength.z >= _Z and contrast.two_groups(where, strength.kind):
-            yield _Candidate(tuple(phrases[one] for one in members), where, strength, "word_family", strength.z)
+            yield _Candidate(tuple(phrases[member] for member in members), where, strength, "word_family", strength.z)
 
 
 def _looked_up(items: Sequence[GapItem], large: Sequence[int], contrast: Contrast, breadth: Breadth) -> Iterator[_Candidate]:
@@ -190,14 +190,14 @@ def _said(items: Sequence[GapItem], large: Sequence[int], contrast: Contrast, wo
         for statement in (*named, item.reasoning) if named else (item.reasoning,):
             quotes = [folded(one) for one in quotes_of(statement)]
             for phrase in phrases_of(statement, words=words):
-                if phrase not in text or (statement is item.reasoning and named and not any(phrase in one for one in quotes)):
+                if phrase not in text or (statement is item.reasoning and named and not any(phrase in quote for quote in quotes)):
                     continue  # next to named reasons only what the reasoning quotes is about the signal
                 heard = found.setdefault((phrase, kind), _Heard(kind, set(), (), quoted=False))
                 heard.places.add(place)
-                heard.quoted = heard.quoted or any(phrase in one for one in quotes)
+                heard.quoted = heard.quoted or any(phrase in quote for quote in quotes)
                 if len(heard.statements) < 3 and statement not in heard.statements:
                     heard.statements = (*heard.statements, statement)
-    ranked = sorted(found.items(), key=lambda one: (not one[1].quoted, -len(one[1].places), one[0]))[:_MOST_PHRASES]
+    ranked = sorted(found.items(), key=lambda item: (not item[1].quoted, -len(item[1].places), item[0]))[:_MOST_PHRASES]
     best: dict[str, _Heard] = {}
     for (phrase, _), heard in ranked:
         best.setdefault(phrase, heard)
@@ -215,11 +215,11 @@ def _paths(items: Sequence[GapItem], large: Sequence[int]) -> list[str]:
 def _distinct(candidates: Iterable[_Candidate]) -> list[_Candidate]:
     """Return of each source one candidate for a sign and a set of texts: the shortest phrase, which fires most widely."""
     best: dict[tuple[str, bytes, str], _Candidate] = {}
-    for one in candidates:
-        key = (one.strength.kind, one.where.tobytes(), one.source)
+    for candidate in candidates:
+        key = (candidate.strength.kind, candidate.where.tobytes(), candidate.source)
         other = best.get(key)
-        if other is None or _shorter(one, other):
-            best[key] = one
+        if other is None or _shorter(candidate, other):
+            best[key] = candidate
     return sorted(best.values(), key=lambda one: (-one.rank, one.phrases))
 
 
@@ -352,7 +352,7 @@ def learn_from_gap(
         seed=seed,
         at=at,
     )
-    return list(merge_proposals(found, known, [one.text for one in items]).kept) if found else []
+    return list(merge_proposals(found, known, [item.text for item in items]).kept) if found else []
 
 
 def _as_set(patterns: PatternSet | Sequence[PatternV2] | Mapping[str, Any] | None) -> PatternSet:
@@ -365,8 +365,8 @@ def _as_set(patterns: PatternSet | Sequence[PatternV2] | Mapping[str, Any] | Non
 
 def _by_story(results: Sequence[Any], stories: Sequence[Any]) -> dict[int, Any]:
     """Return the result of each story, by its place."""
-    names = [_get(one, "id") for one in stories]
-    ids = [_get(one, "story_id") for one in results]
+    names = [_get(story, "id") for story in stories]
+    ids = [_get(result, "story_id") for result in results]
     if all(one is not None for one in (*names, *ids)) and len(set(names)) == len(names):
         place = {str(name): number for number, name in enumerate(names)}
         return {place[str(one)]: result for one, result in zip(ids, results, strict=True) if str(one) in place}
@@ -375,7 +375,7 @@ def _by_story(results: Sequence[Any], stories: Sequence[Any]) -> dict[int, Any]:
 
 def _item(place: int, story: Any, expensive: Any, cheap: Any, noise: float) -> GapItem | None:
     scores = [_get(one, "gestalt") for one in (expensive, cheap)]
-    if not all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in scores):
+    if not all(isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score) for score in scores):
         return None
     if scores[0] < 1.0:  # the first design's sign that the judge failed
         return None

@@ -112,7 +112,7 @@ class _Asking:
         self.unknown = self.unknown or found.cost_usd is None
         self.cost += found.cost_usd or 0.0
         there = [*line.patterns.patterns, *line.candidates, *map(as_pattern, earlier)]
-        merged = merge_proposals(found.proposals, there, [one.item.text for one in targets])
+        merged = merge_proposals(found.proposals, there, [target.item.text for target in targets])
         self.merges += merged.merges
         return merged.kept
 
@@ -123,14 +123,14 @@ def given_proposals(checkpoint: Checkpoint, iteration: int) -> tuple[PatternProp
         return ()
     return tuple(
         PatternProposal(
-            pattern=one.model_dump(mode="json"),
+            pattern=pattern.model_dump(mode="json"),
             proposed_at=iteration,
-            category=one.category,
+            category=pattern.category,
             rationale="it was in the set to begin with",
-            provenance={"by": "given", "source": one.source},
+            provenance={"by": "given", "source": pattern.source},
         )
-        for one in checkpoint.state.patterns.patterns
-        if one.status in {"active", "provisional"} and (literals(one) or one.regex is not None)
+        for pattern in checkpoint.state.patterns.patterns
+        if pattern.status in {"active", "provisional"} and (literals(pattern) or pattern.regex is not None)
     )
 
 
@@ -145,9 +145,9 @@ def tests_of(patterns: Sequence[PatternV2], tested: Sequence[Target], iteration:
         lengths=[one.length for one in tested],
         groups=[one.group for one in tested],
         firing=firing,
-        types=[one.type for one in patterns],
+        types=[pattern.type for pattern in patterns],
     )
-    return ledger_entries([one.id for one in patterns], found, iteration)
+    return ledger_entries([pattern.id for pattern in patterns], found, iteration)
 
 
 def count_agreement(proposals: Sequence[PatternProposal], tested: Sequence[Target]) -> tuple[PatternProposal, ...]:
@@ -244,6 +244,6 @@ def by_terms(asked: ProposalRequest) -> ProposalReply:
 def _signals(asked: ProposalRequest, by_id: Mapping[str, Item]) -> dict[str, Sequence[str]]:
     """Return what the cheap judge detected in each item, as the question tells."""
     evaluator = CheapModeEvaluator(asked.known)
-    large = [by_id[one.id] for one in asked.items if one.is_large(asked.threshold)]
+    large = [by_id[item.id] for item in asked.items if item.is_large(asked.threshold)]
     found = evaluator.evaluate(large, parts=False)
     return {one.story_id: [*one.reasons, *one.patterns_matched] for one in found if isinstance(one, CheapModeResult)}

@@ -84,18 +84,18 @@ def course_rows(report: LearningReport) -> list[CourseRow]:
         )
     rows += [
         CourseRow(
-            name=str(one.iteration),
-            best=one.iteration == report.best,
-            gap=number(one.abs_gap),
-            bias="—" if one.gap is None else _minus(signed(-one.gap)),
-            rank=_minus(number(one.spearman)),
-            score=_score(report, one.iteration),
-            patterns=f"{one.patterns:,}",
-            committed=f"{one.committed:,}",
-            rejected=f"{one.rejected:,}",
-            happened="; ".join(part for part in (_done(one.decisions), one.divergence) if part),
+            name=str(iteration.iteration),
+            best=iteration.iteration == report.best,
+            gap=number(iteration.abs_gap),
+            bias="—" if iteration.gap is None else _minus(signed(-iteration.gap)),
+            rank=_minus(number(iteration.spearman)),
+            score=_score(report, iteration.iteration),
+            patterns=f"{iteration.patterns:,}",
+            committed=f"{iteration.committed:,}",
+            rejected=f"{iteration.rejected:,}",
+            happened="; ".join(part for part in (_done(iteration.decisions), iteration.divergence) if part),
         )
-        for one in report.iterations
+        for iteration in report.iterations
     ]
     return rows
 
@@ -155,7 +155,7 @@ def best_text(report: LearningReport) -> str:
     best, scores = report.best, report.scores
     if best is None or best not in scores:
         return ""
-    figures = {one.iteration: (one.abs_gap, one.spearman) for one in report.iterations}
+    figures = {iteration.iteration: (iteration.abs_gap, iteration.spearman) for iteration in report.iterations}
     if report.start is not None:
         figures[0] = report.start
     if best not in figures:
@@ -166,7 +166,7 @@ def best_text(report: LearningReport) -> str:
     )
     if best == 0:
         told += " That is the start: no iteration came to a better score, so that nothing that was learned is kept."
-    others = [one for one in scores if one != best and one in figures]
+    others = [score for score in scores if score != best and score in figures]
     rival = max(others, key=lambda one: scores[one], default=None)
     shown = [rival] if rival is not None else []
     if 0 in others and rival != 0 and _worse_somewhere(figures[best], figures[0]):
@@ -217,7 +217,7 @@ def decisions_text(report: LearningReport) -> str:
 def kept_texts(report: LearningReport) -> dict[int, str]:
     """Return by iteration why one whose gap grew was not rolled back."""
     rows = report.iterations
-    gaps = [None if report.start is None else report.start[0], *(one.abs_gap for one in rows)]
+    gaps = [None if report.start is None else report.start[0], *(row.abs_gap for row in rows)]
     found = {one.iteration: kept_text(one, before) for one, before in zip(rows, gaps, strict=False)}
     return {name: text for name, text in found.items() if text}
 
@@ -226,7 +226,7 @@ def lost_lines(report: LearningReport) -> list[str]:
     """Return which commits are not in the set that is kept, and why; empty before there is a verdict."""
     if report.summary is None or report.best is None:
         return []
-    there = {str(one["id"]) for one in report.patterns}
+    there = {str(pattern["id"]) for pattern in report.patterns}
     then, last = Totals.of(report.logs, until=report.best), Totals.of(report.logs)
     lines: list[str] = []
     gone = [says for name, says in then.standing.items() if name not in there]
@@ -358,8 +358,8 @@ def merges(report: LearningReport) -> list[Mapping[str, Any]]:
 def proposal_lines(report: LearningReport) -> list[str]:
     """Return what was proposed, in a few lines: how much by what, and what was merged."""
     by: Counter[str] = Counter()
-    for one in report.proposals.values():
-        by.update(one.get("by", {}))
+    for proposal in report.proposals.values():
+        by.update(proposal.get("by", {}))
     lines: list[str] = []
     if by:
         words: Counter[str] = Counter()
@@ -373,5 +373,5 @@ def proposal_lines(report: LearningReport) -> list[str]:
         told = ", ".join(f"{count:,} {_HOW.get(name, escape(name))}" for name, count in how.most_common())
         lines.append(f"{plural(len(merged), 'proposal')} merged with one that was there: {told}; for instance")
         lines[-1] += f" {escape(str(merged[0]['explanation']))}"
-    notes = dict.fromkeys(str(note) for one in report.proposals.values() for note in one.get("told", ()))
+    notes = dict.fromkeys(str(note) for proposal in report.proposals.values() for note in proposal.get("told", ()))
     return [*lines, *(escape(note) for note in notes)]

@@ -101,7 +101,7 @@ class DecisionGroup:
 
     @property
     def _told(self) -> list[tuple[str, float | None]]:
-        return [one for one in self.patterns if not is_small(one[1])]
+        return [pattern for pattern in self.patterns if not is_small(pattern[1])]
 
     def rest(self, most: int | None = None, where: str = "") -> str:
         """Return what :meth:`names` leaves out, in words; empty where that is nothing. ``where`` says where all of them are."""
@@ -126,18 +126,18 @@ class Decisions:
         rollbacks: list[str] = []
         recoveries: list[str] = []
         groups: dict[tuple[str, str], list[tuple[str, float | None]]] = {}
-        for one in actions:
-            name = str(one.get("action", ""))
+        for action in actions:
+            name = str(action.get("action", ""))
             if name == "rolled_back":
-                rollbacks.append(rollback_text(one))
+                rollbacks.append(rollback_text(action))
             elif name == "recovery":
-                recoveries.append(recovery_text(one))
+                recoveries.append(recovery_text(action))
             elif name in _WORDS:
-                says = str(one.get("description") or one.get("pattern_id") or "")
-                key = (_WORDS[name], str(one.get("reason") or _NO_REASON))
-                groups.setdefault(key, []).append((says, one.get("points")))
+                says = str(action.get("description") or action.get("pattern_id") or "")
+                key = (_WORDS[name], str(action.get("reason") or _NO_REASON))
+                groups.setdefault(key, []).append((says, action.get("points")))
         order = list(_WORDS.values())
-        found = sorted(groups.items(), key=lambda one: order.index(one[0][0]))
+        found = sorted(groups.items(), key=lambda item: order.index(item[0][0]))
         return cls(
             rollbacks=tuple(rollbacks),
             recoveries=tuple(recoveries),

@@ -37,7 +37,7 @@ def render_json(report: LearningReport) -> str:
         "proposals": {str(number): one.get("by", {}) for number, one in sorted(report.proposals.items())},
         "merged": merges(report),
         "calibration": report.calibration,
-        "patterns": [_pattern(report, one) for one in report.patterns],
+        "patterns": [_pattern(report, pattern) for pattern in report.patterns],
         "split": {name: report.split[name] for name in ("seed", "heldout", "items", "items_hash", "cross_fitted")},
     }
     return json_text(document)

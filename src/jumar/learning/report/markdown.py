@@ -61,7 +61,7 @@ def _verdict(report: LearningReport) -> list[str]:
     if report.proof is not None:
         lines += ["| On the held-out items (95 % interval) | learned | constant | length alone |", "|---|---:|---:|---:|"]
         lines += [row(one) for one in figure_rows(report)]
-        lines += ["", *(f"- {_SIGNS[one.sign]} {one.says}: {one.figure}" for one in checks(report)), ""]
+        lines += ["", *(f"- {_SIGNS[check.sign]} {check.says}: {check.figure}" for check in checks(report)), ""]
     told = [noise_text(report), looks_text(report), quality_text(report), _converged(report), paid_text(report)]
     return [*lines, *(part for one in told if one for part in (one, ""))]
 
@@ -88,13 +88,13 @@ def _course(report: LearningReport) -> list[str]:
 def _decisions(report: LearningReport) -> list[str]:
     lines = ["## Decisions", "", decisions_text(report), ""]
     kept, lost = kept_texts(report), lost_lines(report)
-    for one in report.iterations:
-        found = one.decisions
-        told = [*found.rollbacks, *found.recoveries, *([kept[one.iteration]] if one.iteration in kept else [])]
+    for iteration in report.iterations:
+        found = iteration.decisions
+        told = [*found.rollbacks, *found.recoveries, *([kept[iteration.iteration]] if iteration.iteration in kept else [])]
         if found.any or told:
-            lines += [f"### Iteration {one.iteration}", ""]
+            lines += [f"### Iteration {iteration.iteration}", ""]
             lines += [f"- {_sentence(text)}" for text in told]
-            lines += [f"- {_decided(group, one.iteration)}" for group in found.decided]
+            lines += [f"- {_decided(group, iteration.iteration)}" for group in found.decided]
             lines.append("")
     if lost:
         lines += ["### At the end", "", *(f"- {inline(line)}" for line in lost), ""]

@@ -105,11 +105,13 @@ def course_plot(report: LearningReport, size: tuple[int, int, int] = WIDE) -> Co
     for place in range(len(_STRIPS)):
         top = _TOP + place * (_HEIGHT + between)
         level = report.constant if place == 0 else None
-        strips.append(_strip(points, place, [x(one.number) for one in points], top, report.best, level, narrow=width < WIDE[0]))
+        strips.append(
+            _strip(points, place, [x(point.number) for point in points], top, report.best, level, narrow=width < WIDE[0])
+        )
     height = _TOP + 3 * _HEIGHT + 2 * between + _BOTTOM
-    numbers = _numbers([one.number for one in points], 16 if width >= WIDE[0] else 8)
+    numbers = _numbers([point.number for point in points], 16 if width >= WIDE[0] else 8)
     best = None
-    if report.best is not None and any(one.number == report.best for one in points):
+    if report.best is not None and any(point.number == report.best for point in points):
         at = x(report.best)
         best = Label(
             x=at, y=height - 6, anchor="start" if at < left + 40 else "end" if at > right - 40 else "middle", text="★ best"
@@ -121,7 +123,8 @@ def course_plot(report: LearningReport, size: tuple[int, int, int] = WIDE) -> Co
         right=right,
         strips=tuple(strips),
         x_ticks=tuple(
-            Tick(at=x(one), label="start" if one == 0 and len(numbers) <= _FEW_NARROW + 1 else str(one)) for one in numbers
+            Tick(at=x(number), label="start" if number == 0 and len(numbers) <= _FEW_NARROW + 1 else str(number))
+            for number in numbers
         ),
         best=best,
     )
@@ -132,7 +135,7 @@ def course_summary(report: LearningReport) -> str:
     rows = report.iterations
     if not rows:
         return ""
-    best = next((one for one in rows if one.iteration == report.best), None)
+    best = next((row for row in rows if row.iteration == report.best), None)
     told = f"Gap from {number(rows[0].abs_gap)} to {number(rows[-1].abs_gap)} over {len(rows)} iterations"
     if best is not None:
         told += f"; iteration {best.iteration} is the best, with a gap of {number(best.abs_gap)} and {best.patterns:,} patterns"
@@ -144,10 +147,12 @@ def _points(report: LearningReport) -> list[_Point]:
     if report.start is not None:
         gap, rank = report.start
         found.append(_Point(0, (gap, rank, None), "start", "the set that the run began with"))
-    for one in report.iterations:
-        decisions = one.decisions
+    for iteration in report.iterations:
+        decisions = iteration.decisions
         kind = "back" if decisions.rollbacks else "kept"
-        found.append(_Point(one.iteration, (one.abs_gap, one.spearman, float(one.patterns)), kind, decisions.short))
+        found.append(
+            _Point(iteration.iteration, (iteration.abs_gap, iteration.spearman, float(iteration.patterns)), kind, decisions.short)
+        )
     return found
 
 
@@ -162,8 +167,8 @@ def _strip(
     narrow: bool,
 ) -> Strip:
     name, note = _STRIPS[place]
-    values = [one.values[place] for one in points]
-    known = [one for one in values if one is not None]
+    values = [point.values[place] for point in points]
+    known = [value for value in values if value is not None]
     low, high, step = _range([*known, *([] if level is None else [level])], whole=place == 2)
     bottom = top + _HEIGHT
 
@@ -226,4 +231,4 @@ def _numbers(numbers: Sequence[int], most: int) -> list[int]:
     wanted = (numbers[-1] - numbers[0]) / (most - 1)
     magnitude = 10 ** math.floor(math.log10(wanted))
     step = next(int(factor * magnitude) for factor in (1, 2, 5, 10) if factor * magnitude >= wanted)
-    return [one for one in numbers if one % step == 0]
+    return [number for number in numbers if number % step == 0]

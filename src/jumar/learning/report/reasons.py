@@ -87,12 +87,12 @@ def _value(one: Mapping[str, Any], unit: float | None) -> float:
 def features(report: LearningReport) -> list[FeatureReason]:
     """Return the set's features, those that can move a score most first."""
     found: dict[str, list[Mapping[str, Any]]] = {}
-    for one in report.patterns:
-        if one.get("feature") is not None:
-            found.setdefault(str(one["feature"]), []).append(one)
+    for pattern in report.patterns:
+        if pattern.get("feature") is not None:
+            found.setdefault(str(pattern["feature"]), []).append(pattern)
     made: list[FeatureReason] = []
     for name, steps in found.items():
-        ordered = sorted(steps, key=lambda one: float(one["at_least"]))
+        ordered = sorted(steps, key=lambda step: float(step["at_least"]))
         values = [_value(one, report.unit) for one in ordered]
         told = [f"from {_edge(one)} on {points_text(value)}" for one, value in zip(ordered, values, strict=True)]
         if name == "ends_whole":
@@ -124,19 +124,19 @@ def _edge(one: Mapping[str, Any]) -> str:
 def phrases(report: LearningReport) -> list[PhraseReason]:
     """Return the set's patterns of words, those that move a score most first."""
     made: list[PhraseReason] = []
-    for one in report.patterns:
-        if one.get("feature") is not None:
+    for pattern in report.patterns:
+        if pattern.get("feature") is not None:
             continue
-        known = report.members.get(str(one["id"]))
+        known = report.members.get(str(pattern["id"]))
         seen = standing = "—"
         if known is not None:
             right = "" if known["precision"] is None else f", {known['precision']:.0%} of these on its side"
             seen, standing = f"{known['coverage']:.0%} of them{right}", str(known["role"])
         made.append(
             PhraseReason(
-                says=escape(str(one["description"])),
-                value=_value(one, report.unit),
-                fired=int(one["times_fired"]),
+                says=escape(str(pattern["description"])),
+                value=_value(pattern, report.unit),
+                fired=int(pattern["times_fired"]),
                 seen=seen,
                 standing=standing,
             )
@@ -180,7 +180,7 @@ def set_text(report: LearningReport) -> list[str]:
             *([_STANDING] if said else []),
         ]
     base, curve = float(report.calibration["base"]), report.calibration["curve"]
-    total = sum(abs(_value(one, report.unit)) for one in report.patterns)
+    total = sum(abs(_value(pattern, report.unit)) for pattern in report.patterns)
     if report.flat:
         told = (
             f"Nothing was learned: a score begins at {base:.2f}, and the {members} move it by {total:.2f} points if all of them "
@@ -192,7 +192,7 @@ def set_text(report: LearningReport) -> list[str]:
         f"added up without their signs all of them come to {total:.2f}."
     )
     lines = [first]
-    then = next((one.patterns for one in report.iterations if one.iteration == report.best), None)
+    then = next((iteration.patterns for iteration in report.iterations if iteration.iteration == report.best), None)
     if report.summary is not None and then not in {None, len(report.patterns)}:
         lines.append(
             f"Iteration {report.best} had {then:,} of them: at the end the set was fitted once more, on all open items at once."

@@ -353,12 +353,12 @@ def _more_groups(report: LearningReport) -> str:
     opened = [one for one in found["checks"].values() if one["held"] is None and one["interval"] is not None]
     if _too_few(report):
         return "Learn from more groups of items, or hold out a larger share of them with `--heldout`, into another folder."
-    if any(one["value"] <= 0 for one in opened):
+    if any(target["value"] <= 0 for target in opened):
         return (
             "More items alone will hardly change it: on these, one of the simpler ways is as good or better. What this judge "
             "looks at may be nothing that words and counts can show."
         )
-    factors = [((one["value"] - one["interval"][0]) / one["value"]) ** 2 for one in opened if one["value"] > 0]
+    factors = [((target["value"] - target["interval"][0]) / target["value"]) ** 2 for target in opened if target["value"] > 0]
     factor = max(factors, default=1.0)
     if factor > _MANY:
         return "More groups of items would tell, but it takes more than twenty times as many: what it gains is tiny."

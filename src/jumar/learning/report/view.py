@@ -158,7 +158,7 @@ class LearningReport:
 
     @cached_property
     def iterations(self) -> list[Progress]:
-        return [Progress.of(one) for one in self.logs]
+        return [Progress.of(log) for log in self.logs]
 
     @property
     def verdict(self) -> str | None:
@@ -176,7 +176,7 @@ class LearningReport:
     @property
     def steps(self) -> list[Mapping[str, Any]]:
         """The active patterns that are steps of features."""
-        return [one for one in self.patterns if one.get("feature") is not None]
+        return [pattern for pattern in self.patterns if pattern.get("feature") is not None]
 
     @property
     def flat(self) -> bool:

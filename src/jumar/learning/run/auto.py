@@ -173,4 +173,4 @@ def joined(one: Evaluation, other: Evaluation, order: Sequence[str]) -> Evaluati
 
 
 def _scores(evaluation: Evaluation) -> dict[str, float]:
-    return {one.story_id: one.gestalt for one in evaluation.results if isinstance(one, ExpensiveModeResult)}
+    return {result.story_id: result.gestalt for result in evaluation.results if isinstance(result, ExpensiveModeResult)}

@@ -218,15 +218,15 @@ def _judgement(
         mode="expensive",
         items=items,
         scored=len(results),
-        gestalt=math.fsum(one.gestalt for one in results) / len(results) if results else None,
+        gestalt=math.fsum(result.gestalt for result in results) / len(results) if results else None,
         unscored=unscored,
         judge=judge,
         cost_usd=calls.total_usd,
         known_cost_usd=calls.known_usd,
-        input_tokens=_total([one.input_tokens for one in results]),
-        output_tokens=_total([one.output_tokens for one in results]),
+        input_tokens=_total([result.input_tokens for result in results]),
+        output_tokens=_total([result.output_tokens for result in results]),
         calls=calls.calls,
-        cached=sum(one.cached for one in results),
+        cached=sum(result.cached for result in results),
     )
 
 

@@ -59,7 +59,9 @@ def publish(data: LearnData, learned: IterationOutcome, material: Material) -> N
         make_directory(folder)
         dual = _dual(data, learned, material)
         documents = {
-            **dual_documents(number, dual, [one.model_dump(mode="json") for one in learned.checkpoint.state.history[:-1]]),
+            **dual_documents(
+                number, dual, [metrics.model_dump(mode="json") for metrics in learned.checkpoint.state.history[:-1]]
+            ),
             "pattern_proposals.json": json_rows(_proposals(learned)),
             _LOG: json_rows(_log(learned, dual).model_dump(mode="json")),
         }
@@ -73,7 +75,7 @@ def publish(data: LearnData, learned: IterationOutcome, material: Material) -> N
 
 
 def _dual(data: LearnData, learned: IterationOutcome, material: Material) -> DualEvaluation:
-    items = [one.item for one in material.targets]
+    items = [target.item for target in material.targets]
     checkpoint = learned.checkpoint
     scores = {**checkpoint.own, **checkpoint.tested}
     evaluator = CheapModeEvaluator(checkpoint.state.patterns, rubric=material.rubric)
@@ -92,8 +94,8 @@ def _dual(data: LearnData, learned: IterationOutcome, material: Material) -> Dua
 
 def _evaluation(data: LearnData, material: Material) -> Evaluation:
     """Return the judge's verdicts as an evaluation of their own; what they cost was told when they were asked for."""
-    results = tuple(data.verdicts.results([one.item for one in material.targets]))
-    scores = [one.gestalt for one in results]
+    results = tuple(data.verdicts.results([target.item for target in material.targets]))
+    scores = [result.gestalt for result in results]
     return Evaluation(
         results=results,
         judge=data.judge.identity,
@@ -118,7 +120,7 @@ def _evaluation(data: LearnData, material: Material) -> Evaluation:
 def _proposals(learned: IterationOutcome) -> dict[str, Any]:
     """Return the iteration's proposals with what became of them, and the tests that they went through."""
     number = learned.metrics.iteration
-    own = [one for one in learned.checkpoint.state.proposals if one.proposed_at == number]
+    own = [proposal for proposal in learned.checkpoint.state.proposals if proposal.proposed_at == number]
     return {
         "iteration": number,
         "proposals": [{**one.model_dump(mode="json"), "accuracy": one.accuracy} for one in own],
@@ -136,7 +138,7 @@ def _log(learned: IterationOutcome, dual: DualEvaluation) -> IterationLog:
         metrics=learned.metrics,
         divergence_check=dict(learned.divergence),
         per_story_results=list(dual.results),
-        actions_taken=[dict(one) for one in learned.actions],
+        actions_taken=[dict(action) for action in learned.actions],
         convergence_check=dict(learned.convergence),
         next_iteration_plan=dict(learned.plan),
     )

@@ -82,7 +82,7 @@ def record_seen(output: Path, subject: dict[str, Any], verdicts: str) -> None:
     path = output / FILE
     looks = _read(path.read_bytes())
     key = digest_of(subject)
-    if any(one.subject == key and one.seen == verdicts for one in looks):
+    if any(look.subject == key and look.seen == verdicts for look in looks):
         return
     with as_write_error("write", path):
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
@@ -103,7 +103,7 @@ def _counted(
             f"{escape(str(path))}: {plural(len(looks), 'evaluation')} written down, and proof.json beside it has number {told}; "
             "put the file back, or learn into another folder: nobody knows any more how often the held-out items were used"
         )
-    first = min((one.at for one in looks if one.at is not None), default=at)
+    first = min((look.at for look in looks if look.at is not None), default=at)
     for number, one in reversed(list(enumerate(looks, start=1))):
         if one.subject == key and one.seen in {None, known}:
             return look_at(number), first

@@ -209,7 +209,7 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     checkpoint = checkpoint_in(request.output, material)
     final = final_set(checkpoint, material) if checkpoint.state.iteration else checkpoint.state.patterns
     save_set(final, request.output / PATTERNS, f"the set of iteration {checkpoint.state.iteration}, fitted on all open items")
-    probes = probe_set(final, [one.item for one in material.targets], material.rubric, seed=request.seed)
+    probes = probe_set(final, [target.item for target in material.targets], material.rubric, seed=request.seed)
     saved = read_pattern_set(request.output / PATTERNS)
     proven = prove_set(
         prove_request(request),
@@ -230,7 +230,7 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
     )
     summary = {
         **_course(logs),
-        "supported": sum(one.role == "supported" for one in members),
+        "supported": sum(member.role == "supported" for member in members),
         "converged": agreed and probes.passed and verdict == "tracks",
         "tracks": verdict == "tracks",
         "quality_met": average >= QUALITY_TARGET,
@@ -241,7 +241,7 @@ def finish(request: LearnRequest, data: LearnData, outcome: LoopOutcome) -> dict
         "probes": probes.to_json(),
         "looks": proven.proof.looks.model_dump(),
         "judge_calls": data.calls.calls,
-        "members": [one.to_json() for one in members],
+        "members": [member.to_json() for member in members],
         "cost_usd": data.calls.total_usd,
     }
     replace_file(request.output / RESULT, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode())

@@ -49,7 +49,7 @@ class LearningRun:
     @property
     def iterations(self) -> list[Progress]:
         """The iterations that have left a log, oldest first."""
-        return [Progress.of(one) for one in self.logs]
+        return [Progress.of(log) for log in self.logs]
 
     def document(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
@@ -75,11 +75,11 @@ def read_report(output: Path) -> LearningReport:
     """Return what a report is made from. Errors: as :func:`read_run`; :class:`jumar.errors.PatternLoadError` of the set."""
     run = read_run(output)
     known = load_pattern_set(output / PATTERNS)
-    active = [one.model_dump(mode="json") for one in known.patterns if one.status == "active"]
+    active = [pattern.model_dump(mode="json") for pattern in known.patterns if pattern.status == "active"]
     loop = load_report(LoopStore.open(loops_directory(output / ROOT) / LOOP))
     recorded = loop.config.get("run")
     # `evaluate -o` leaves folders of the same name
-    known_to_loop = {one.number for one in loop.views}
+    known_to_loop = {view.number for view in loop.views}
     logs = [log for log in run.logs if int(log["metrics"]["iteration"]) in known_to_loop]
     numbers = [int(log["metrics"]["iteration"]) for log in logs]
     profile = cast("Mapping[str, Any]", recorded).get("profile") if isinstance(recorded, Mapping) else None
@@ -101,7 +101,7 @@ def read_report(output: Path) -> LearningReport:
         sealed_scores=spread,
         proposals=_proposals(output, numbers),
         constant=_constant(output, numbers),
-        scores={one.number: one.score for one in loop.views if one.score is not None},
+        scores={view.number: view.score for view in loop.views if view.score is not None},
         noise=noise,
         judge=judge_of(output),
     )
@@ -120,7 +120,7 @@ def _start(loop: LoopReport) -> tuple[float | None, float | None] | None:
     """Return gap and rank correlation of the set that the run began with, from what the scorers said of it."""
     if loop.start is None:
         return None
-    said = {one.dimension: one.reason.rpartition(" ")[2] for one in loop.start.readings}
+    said = {reading.dimension: reading.reason.rpartition(" ")[2] for reading in loop.start.readings}
     found = [_float(said.get(name, "")) for name in DIMENSIONS]
     return found[0], found[1]
 

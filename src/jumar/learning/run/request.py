@@ -68,7 +68,9 @@ class LearnRequest:
 
 def prove_request(request: LearnRequest) -> ProveRequest:
     """Return what `jumar prove` is asked of the same run."""
-    return ProveRequest(**{one.name: getattr(request, one.name) for one in fields(ProveRequest) if hasattr(request, one.name)})
+    return ProveRequest(
+        **{field.name: getattr(request, field.name) for field in fields(ProveRequest) if hasattr(request, field.name)}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -206,7 +206,7 @@ class Verdicts:
             if settings.repeat is None and not getattr(self._asking.judge, "recorded", False):
                 twice = replace(settings, repeat=2, max_unscored=max(settings.max_unscored, _HOPELESS))
                 unscored += self._ask(part[:PROBED], twice, told)
-                read = [one.readings for one in self.results(part[:PROBED])]
+                read = [result.readings for result in self.results(part[:PROBED])]
                 settings = replace(settings, repeat=readings_for(read))
             unscored += self._ask(part, settings, told)
         return unscored

@@ -76,10 +76,10 @@ class Cells:
         self.count = count
         self.steps = steps
         rows = [np.flatnonzero(fold == one) for one in range(count)]
-        self._rows = [fires[one] for one in rows]
-        self._y = [y[one] for one in rows]
-        self._dense = [np.asarray(one[:, steps].toarray(), dtype=np.float64) for one in self._rows]
-        self._fires = np.stack([np.asarray(one.sum(axis=0), dtype=np.float64).ravel() for one in self._rows])
+        self._rows = [fires[row] for row in rows]
+        self._y = [y[row] for row in rows]
+        self._dense = [np.asarray(row[:, steps].toarray(), dtype=np.float64) for row in self._rows]
+        self._fires = np.stack([np.asarray(row.sum(axis=0), dtype=np.float64).ravel() for row in self._rows])
         self._with_y = np.stack([np.asarray(one.T @ own, dtype=np.float64) for one, own in zip(self._rows, self._y, strict=True)])
         self._with_steps = np.stack(
             [np.asarray(one.T @ dense, dtype=np.float64) for one, dense in zip(self._rows, self._dense, strict=True)]
@@ -120,7 +120,7 @@ class Cells:
     def join(self, columns: Numbers) -> None:
         """Add up how often any two of ``columns`` fire together. Costs the most of all; done once."""
         self._columns = np.unique(columns)
-        self._gram = [_gram(one[:, self._columns]) for one in self._rows]
+        self._gram = [_gram(row[:, self._columns]) for row in self._rows]
         self._whole = np.sum(self._gram, axis=0)
 
     def centred(self, folds: Sequence[int], columns: Numbers) -> Centred:
@@ -156,8 +156,8 @@ def solve(gram: Floats, covariance: Floats, strengths: Sequence[float], limits: 
     rows = np.zeros((0, covariance.size)) if limits is None else limits[np.abs(limits).sum(axis=1) > 0]
     wanted = np.column_stack([covariance, rows.T])
     solved: list[Floats] = []
-    for one in strengths:
-        factor = library.cho_factor(gram + one * eye, overwrite_a=True, check_finite=False)
+    for strength in strengths:
+        factor = library.cho_factor(gram + strength * eye, overwrite_a=True, check_finite=False)
         found: Floats = library.cho_solve(factor, wanted, check_finite=False)
         solved.append(_limited(found[:, 0], found[:, 1:], rows))
     return np.asarray(np.stack(solved, axis=1), dtype=np.float64)

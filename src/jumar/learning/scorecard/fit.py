@@ -126,7 +126,7 @@ def fit_scorecard(
         strengths=rule.strengths,
         blocks=rule.factors,
         candidates=dict(Counter(pool.blocks)),
-        patterns=dict(Counter(block_of(one) for one in patterns.patterns)),
+        patterns=dict(Counter(block_of(pattern) for pattern in patterns.patterns)),
         calibration=rule.choice.kind,
         oof_mae=float(np.abs(predictions - y).mean()),
         oof_spearman=spearman(predictions, y),
@@ -201,7 +201,7 @@ def _start(pool: Pool, previous: PatternSet | None) -> Floats:
     card = None if previous is None else previous.scorecard()
     # a line's slope went into the points: what they were before it is what a fit can begin from
     unit = _UNIT if card is None else card.unit / float(card.fitted.get("slope", 1.0))
-    known = {} if previous is None else {one.id: one for one in previous.patterns if one.status == "active"}
+    known = {} if previous is None else {pattern.id: pattern for pattern in previous.patterns if pattern.status == "active"}
     points = np.zeros(len(pool.patterns))
     fires = np.asarray(pool.fires.sum(axis=0)).ravel()
     for index in np.flatnonzero(fires).tolist():  # what fires nowhere here has nothing to begin with

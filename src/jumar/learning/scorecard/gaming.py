@@ -111,7 +111,7 @@ def measure_attack_gains(items: Sequence[Item], pool: Pool, fold: Numbers, *, se
 
 
 def _phrases(patterns: Sequence[PatternV2]) -> list[str]:
-    return sorted({phrase for one in patterns for phrase in literals(one)})
+    return sorted({phrase for pattern in patterns for phrase in literals(pattern)})
 
 
 def _stuffed(count: int) -> Change:

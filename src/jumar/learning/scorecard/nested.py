@@ -96,7 +96,7 @@ class Nested:
         self._blocks = blocks
         self._cells = Cells(pool.fires, steps, y, fold)
         folds = range(self._cells.count)
-        left_out: list[tuple[int, ...]] = [(), *((one,) for one in folds), *combinations(folds, 2)]
+        left_out: list[tuple[int, ...]] = [(), *((fold,) for fold in folds), *combinations(folds, 2)]
         chosen = {one: self._candidates(one, steps, settings) for one in left_out}
         self._cells.join(np.concatenate(list(chosen.values())))
         self._trained = {one: self._train(one, columns) for one, columns in chosen.items()}
@@ -171,7 +171,7 @@ class Nested:
         tried = tried[:, rows]
         errors = ((tried - y[None, :, None]) ** 2).sum(axis=1)
         # of equally good ones the strongest, which claims least
-        strengths = tuple(_STRONGEST - int(np.argmin(one[::-1])) for one in errors)
+        strengths = tuple(_STRONGEST - int(np.argmin(error[::-1])) for error in errors)
         best = np.stack([tried[number, :, one] for number, one in enumerate(strengths)], axis=1)
         middle = float(y.mean())
         factors = _factors(best - middle, y - middle)

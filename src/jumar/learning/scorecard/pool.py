@@ -78,7 +78,7 @@ def gather_candidates(items: Sequence[Item], proposals: Sequence[PatternV2], *, 
     own, steps = feature_steps(items, edges=settings.edges, made=made)
     own, steps = own[: settings.most_patterns], steps[:, : settings.most_patterns]
     known = {(one.feature, one.at_least) for one in own}
-    asked = [one for one in proposals if one.feature is None or (one.feature, one.at_least) not in known]
+    asked = [proposal for proposal in proposals if proposal.feature is None or (proposal.feature, proposal.at_least) not in known]
     taken = {one.id for one in asked}
     said = {phrase for one in asked for phrase in map(folded, one.phrases)}
     mined: list[PatternV2] = []
@@ -89,7 +89,7 @@ def gather_candidates(items: Sequence[Item], proposals: Sequence[PatternV2], *, 
     patterns = [*own, *others]
     claims = np.zeros(len(patterns), dtype=np.int8)
     claims[len(own) : len(own) + len(asked)] = [1 if one.type == "good" else -1 for one in asked]
-    blocks: list[Block] = [block_of(one) for one in patterns]
+    blocks: list[Block] = [block_of(pattern) for pattern in patterns]
     sparse: Any = import_module("scipy.sparse")
     fires = sparse.hstack([sparse.csr_matrix(steps.astype(np.float64)), fires_on(items, others)], format="csr")
     return Pool(tuple(patterns), tuple(blocks), claims, fires)

@@ -110,7 +110,11 @@ def _plan_start(store: LoopStore) -> UndoPlan:
         raise NotFoundError(f"{nothing} in loop '{store.loop_id}'; `jumar apply {store.loop_id}` applies the selected iteration")
     plan = plan_apply(store, 0, store.workdir, artifact_rules(store))
     left = store.manifest(store.iteration_numbers()[-1]).entries
-    strange = (one.path for one in plan.moves.changes if one.before is not None and not same(one.before, left.get(one.path)))
+    strange = (
+        change.path
+        for change in plan.moves.changes
+        if change.before is not None and not same(change.before, left.get(change.path))
+    )
     return UndoPlan(
         apply=None, iteration=0, workdir=plan.workdir, moves=plan.moves, conflicts=tuple(strange), left_alone=plan.left_alone
     )

@@ -60,11 +60,11 @@ def choose(
     is there twice, and as :func:`check_criteria`.
     """
     history = in_order(views)
-    candidates = [one for one in _candidates(history, criteria) if among is None or one.view.number in among]
+    candidates = [candidate for candidate in _candidates(history, criteria) if among is None or candidate.view.number in among]
     if not candidates:
         raise NothingEvaluatedError(_nothing(history))
-    best = next((one for one in candidates if one.view.number == keep), candidates[0])
-    others = [one for one in candidates if one is not best]
+    best = next((candidate for candidate in candidates if candidate.view.number == keep), candidates[0])
+    others = [candidate for candidate in candidates if candidate is not best]
     final = history[-1]
     final_quality = valid_score(final)
     start = valid_score(history[0]) if history[0].number == 0 else None
@@ -92,7 +92,7 @@ def peers(views: Iterable[IterationView], criteria: SelectionCriteria = DEFAULT_
     candidates = _candidates(in_order(views), criteria)
     if criteria.mode == "most_recent_above_threshold":
         candidates = candidates[:1]
-    return tuple(one.view for one in candidates if one.relaxed == candidates[0].relaxed)
+    return tuple(candidate.view for candidate in candidates if candidate.relaxed == candidates[0].relaxed)
 
 
 def ordered(views: Iterable[IterationView], criteria: SelectionCriteria = DEFAULT_CRITERIA) -> tuple[IterationView, ...]:

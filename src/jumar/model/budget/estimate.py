@@ -71,7 +71,7 @@ def passes_of(attempts: Iterable[Attempt]) -> tuple[PassUse, ...]:
     for attempt in attempts:
         if attempt.start.iteration > 0 and attempt.start.purpose != "confirm":
             begun.setdefault(attempt.start.iteration, []).append(attempt)
-    return tuple(_use(tries) for _, tries in sorted(begun.items()) if any(_ran(one) for one in tries))
+    return tuple(_use(tries) for _, tries in sorted(begun.items()) if any(_ran(attempt) for attempt in tries))
 
 
 def _ran(attempt: Attempt) -> bool:
@@ -79,8 +79,8 @@ def _ran(attempt: Attempt) -> bool:
 
 
 def _use(tries: Sequence[Attempt]) -> PassUse:
-    costs, tokens = [cost_of(one) for one in tries], [tokens_of(one) for one in tries]
-    seconds = [one.end.seconds if one.end is not None else None for one in tries]
+    costs, tokens = [cost_of(attempt) for attempt in tries], [tokens_of(attempt) for attempt in tries]
+    seconds = [attempt.end.seconds if attempt.end is not None else None for attempt in tries]
     return PassUse(
         cost_usd=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
         tokens=None if None in tokens else sum(count for count in tokens if count is not None),

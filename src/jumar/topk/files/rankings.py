@@ -145,7 +145,7 @@ def _from(grades: Any, least: int) -> Any:
     if not isinstance(grades, list):
         return grades
     values: list[Any] = grades  # pyright: ignore[reportUnknownVariableType]
-    return [0 if isinstance(one, int | float) and one < least else one for one in values]
+    return [0 if isinstance(value, int | float) and value < least else value for value in values]
 
 
 def _form(path: Path, qrels: Path | None) -> str:
@@ -237,7 +237,7 @@ def _header(names: list[str], where: str, *, tabs: bool) -> list[str]:
             separator = "tabs, as in any .tsv" if tabs else "commas, as in any .csv"
             raise ScoreError(
                 f"{where}: no column '{name}'{nearest(name, names)}; separated by {separator}, its columns are "
-                f"{', '.join(escape(one) for one in names)}; needed are {', '.join(_COLUMNS[:3])}"
+                f"{', '.join(escape(name) for name in names)}; needed are {', '.join(_COLUMNS[:3])}"
             )
     return names
 
@@ -332,7 +332,7 @@ def _check_fit(
         )
     if not any(document in judged.get(query_id, {}) for query_id, document in seen):
         here = shown(min(document for query_id, document in seen if query_id in judged))
-        there = shown(min(document for one in judged.values() for document in one))
+        there = shown(min(document for item in judged.values() for document in item))
         raise ScoreError(
             f"{qrels} judges no document that {run} has for the same query: documents are called {here} in the run and {there} "
             "in the judgements; name files that belong together"

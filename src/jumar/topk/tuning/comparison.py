@@ -104,15 +104,15 @@ def build(strategies: Iterable[object], scale: Scale) -> tuple[list[SelectionStr
     """Return the strategies, names among them for ``scale``, and for the names that refuse that scale why."""
     built: list[SelectionStrategy] = []
     refused: dict[str, str] = {}
-    for one in strategies:
-        if not isinstance(one, str) or scale == "similarity":
-            built.append(create_selection_strategy(one))
+    for strategy in strategies:
+        if not isinstance(strategy, str) or scale == "similarity":
+            built.append(create_selection_strategy(strategy))
             continue
-        create_selection_strategy(one)  # an unknown name is an error, not a refusal
+        create_selection_strategy(strategy)  # an unknown name is an error, not a refusal
         try:
-            built.append(create_selection_strategy(one, scale=scale))
+            built.append(create_selection_strategy(strategy, scale=scale))
         except StrategyError as error:
-            refused[one] = str(error)
+            refused[strategy] = str(error)
     return built, refused
 
 

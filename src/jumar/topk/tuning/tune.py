@@ -234,7 +234,9 @@ class _Family:
 
     def scored(self, train: Rows) -> _Scored:  # noqa: ARG002 - those that are fitted need it
         if self._scored is None:
-            self._scored = _Scored(self._candidates, _stacked([self._search.quality(one) for one in self._candidates]).T)
+            self._scored = _Scored(
+                self._candidates, _stacked([self._search.quality(candidate) for candidate in self._candidates]).T
+            )
         return self._scored
 
 
@@ -261,7 +263,7 @@ class _FittedFamily(_Family):
                 scale=self._scale,
             )
             candidates = [replace(base, beta=beta) for beta in _BETAS]
-            self._known[key] = _Scored(candidates, _stacked([self._search.quality(one) for one in candidates]).T)
+            self._known[key] = _Scored(candidates, _stacked([self._search.quality(candidate) for candidate in candidates]).T)
         return self._known[key]
 
 
