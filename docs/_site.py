@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site: the order of the pages, and roles that Markdown does not know."""
+"""What MkDocs calls while it builds the site: the pages by subject, and roles that Markdown does not know."""
 
 from __future__ import annotations
 
@@ -9,26 +9,49 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
 
-# First the pages that are read in order; the others of a section follow by name.
-SECTIONS = {
-    "How-to": "how-to",
-    "Concepts": "concepts",
-    "Choosing k": "topk",
-    "Reference": "reference",
-    "Design": "design",
+# A subject has its landing page and, by their file names, its own pages of each folder; what no other names is of a loop.
+SUBJECTS = {
+    "A loop": ("tutorial.md", set[str]()),
+    "Case by case": ("cases.md", {"cases", "read-the-case-report", "run-cases"}),
+    "Judging": (
+        "judging.md",
+        {
+            "dual-mode",
+            "evaluate-cheaply",
+            "features",
+            "judge-with-a-model",
+            "judges",
+            "measure-the-gap",
+            "migrate-patterns",
+            "rubrics",
+            "what-the-gap-hides",
+        },
+    ),
+    "Learning": (
+        "learning.md",
+        {"ask-only-where-needed", "learn-a-cheap-judge", "learned-judge", "learning", "what-a-proof-proves"},
+    ),
+    "How many to keep": ("choosing-k.md", {"choose-k", "own-strategy", "retrieval", "topk", "topk-skill"}),
+    "All of it": (None, {"api", "benchmarks", "cli", "configuration", "dependencies", "exit-codes", "formats"}),
 }
-FIRST = ["index.md", "tutorial.md", "cases.md", "judging.md", "learning.md", "choosing-k.md"]
+FOLDERS = {"How-to": "how-to", "Concepts": "concepts", "Strategies": "topk", "Reference": "reference", "Design": "design"}
 _ROLE = re.compile(r":(?:class|data|exc|func|meth|mod):(?=<code>)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Make the navigation from the files that are there."""
     docs = Path(config.docs_dir)
-    nav: list[Any] = [name for name in FIRST if (docs / name).exists()]
-    for title, folder in SECTIONS.items():
-        pages = sorted(path.relative_to(docs).as_posix() for path in (docs / folder).glob("*.md"))
-        if pages:
-            nav.append({title: pages})
+    subject_of = {name: subject for subject, (_, names) in SUBJECTS.items() for name in names}
+    nav: list[Any] = ["index.md"]
+    for subject, (landing, _) in SUBJECTS.items():
+        section: list[Any] = [] if landing is None else [landing]
+        for title, folder in FOLDERS.items():
+            default = "How many to keep" if folder == "topk" else "A loop"
+            pages = sorted((docs / folder).glob("*.md"))
+            own = [path.relative_to(docs).as_posix() for path in pages if subject_of.get(path.stem, default) == subject]
+            if own:
+                section.append({title: own})
+        nav.append({subject: section})
     config.nav = nav
     return config
 
