@@ -69,7 +69,7 @@ def cleanup_command(
     if snapshots:
         would = "would be deleted" if dry_run else "deleted"
         numbers = f" ({', '.join(map(str, result.removed))})" if result.removed else ""
-        freed = "" if dry_run else f", {_size(result.freed)} freed"
+        freed = "" if dry_run else f", {size(result.freed)} freed"
         print_text(f"{plural(len(result.removed), 'snapshot')} {would}{numbers}{freed}")
     if trees and removed is None:
         print_text("there is no copy or git worktree of it")
@@ -82,7 +82,3 @@ def cleanup_command(
     if dry_run and result.removed:
         print_text(f"{command_for('cleanup', store.paths.directory, f'--keep {keep}')} deletes them; nothing was changed")
     return 0
-
-
-def _size(count: int) -> str:
-    return size(count)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -77,15 +76,12 @@ def repair_command(loop: str | None, root: Path, *, yes: bool, believe: bool, as
         left = verify(store).problems
         mendings = plan_repair(store, left)
     if as_json:
-        print_json(_document(store.loop_id, yes=yes, did=[item.to_json() for item in mendings], left=left))
+        repairs = [mending.to_json() for mending in mendings]
+        problems = [{"path": problem.path, "what": problem.what, "fix": problem.fix} for problem in left]
+        print_json({"loop_id": store.loop_id, "ok": not left, "done": yes, "repairs": repairs, "problems": problems})
     else:
         _tell(store.paths.directory, mendings, left, yes=yes, quiet=quiet)
     return StoreDamagedError.exit_code if left else 0
-
-
-def _document(loop_id: str, *, yes: bool, did: list[dict[str, Any]], left: Sequence[Problem]) -> dict[str, Any]:
-    problems = [{"path": problem.path, "what": problem.what, "fix": problem.fix} for problem in left]
-    return {"loop_id": loop_id, "ok": not left, "done": yes, "repairs": did, "problems": problems}
 
 
 def _tell(directory: Path, mendings: Sequence[Mending], left: Sequence[Problem], *, yes: bool, quiet: bool) -> None:

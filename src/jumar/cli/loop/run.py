@@ -152,16 +152,13 @@ def run_command(ctx: click.Context, **given: Any) -> int:
     from jumar.app.run.request import request_of
 
     silent = given["no_input"] or given["as_json"] or given["quiet"]
-    request = request_of(given, command, ask=None if silent or not _on_a_terminal() else _ask)
+    asks = not silent and sys.stdin.isatty() and sys.stderr.isatty()
+    request = request_of(given, command, ask=_ask if asks else None)
     for notice in () if given["quiet"] else request.notices:
         print_line("note", notice, err=True)
     if given["estimate"]:
         return _show_estimate(request, as_json=given["as_json"])
     return run_loop(request, as_json=given["as_json"], quiet=given["quiet"], live=not given["no_input"])
-
-
-def _on_a_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _ask(text: str) -> bool:

@@ -130,21 +130,13 @@ def _writer(state: LoopState) -> str:
     return f"{who} writes this loop since {escape(holder.since or 'an unknown time')}"
 
 
-def _score(value: float | None) -> str:
-    return "no score" if value is None else points(value)
-
-
-def _signed(value: float) -> str:
-    return points(value, sign=True).replace("-", "\N{MINUS SIGN}")
-
-
 # -------------------------------------------------------------------------------------------------------- one in full
 
 
 def _print_one(report: LoopReport, record: IterationRecord, store: LoopStore) -> None:
     points_up = change(record, report.compared_with(record))
-    delta = "" if points_up is None else f" ({_signed(points_up)})"
-    score = f"{_score(record.quality_score)}{delta}"
+    delta = "" if points_up is None else f" ({points(points_up, sign=True)})".replace("-", "\N{MINUS SIGN}")
+    score = f"{'no score' if record.quality_score is None else points(record.quality_score)}{delta}"
     print_title(f"iteration {record.iteration_number} of {report.loop_id}", f"{score} · {record.verification_status}")
     facts = [("recorded", record.timestamp)]
     if record.status != "ok":

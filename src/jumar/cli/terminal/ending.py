@@ -190,7 +190,9 @@ def next_steps(report: LoopReport, situation: Situation, commands: Commands) -> 
         ]
         seen = {step.command for step in looking}
         return [*looking, *(step for step in going if step.command not in seen)] if report.records else going
-    first = situation.state in {"interrupted", "new"} or _is_limit(situation)
+    stop = situation.stop
+    limited = stop is not None and (stop.reason in LIMIT_REASONS or stop.reason == "blocked")
+    first = situation.state in {"interrupted", "new"} or limited
     return [
         *(going if first else ()),
         *_looking(report, commands),
@@ -220,10 +222,6 @@ def _applying(report: LoopReport, situation: Situation, commands: Commands) -> l
     if situation.place in {"apart", "refused", "gone"} or (situation.place == "later" and (number or over)):
         return [Next(commands.of("apply", ""), f"put {name} into {where}")]
     return []
-
-
-def _is_limit(situation: Situation) -> bool:
-    return situation.stop is not None and (situation.stop.reason in LIMIT_REASONS or situation.stop.reason == "blocked")
 
 
 def _going_on(report: LoopReport, situation: Situation, commands: Commands) -> list[Next]:

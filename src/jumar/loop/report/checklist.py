@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,6 @@ from jumar.core.record import Record
 from jumar.core.rendering.figures import iteration_label, listing, point_text
 from jumar.core.text import percent, plural
 from jumar.loop.report.read import LoopReport
-from jumar.model import IterationView
 from jumar.model.views import best_of_batches, valid_score
 
 __all__ = ["CheckLine", "checklist"]
@@ -120,16 +119,13 @@ def _override_available(report: LoopReport) -> Answer:
     if report.config.get("override_enabled") is False:
         return False, "switched off: [override] enabled = false"
     used = sum(decision.kind == "override" for decision in report.decisions)
-    return True, "available; " + (f"used {_times(used)}" if used else "not used")
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
+    return True, f"available; {'not used' if not used else 'used once' if used == 1 else f'used {used} times'}"
 
 
 def _degradation_looked_for(report: LoopReport) -> Answer:
-    compared = _compared(report.views)
-    if compared == 0:
+    # steps from one valid score to the next, as the detection takes them
+    compared = sum(valid_score(view) is not None for view in best_of_batches(report.views)) - 1
+    if compared < 1:
         return False, "needs two valid scores to compare"
     found, selection = report.degradation, report.selection
     facts: list[str] = []
@@ -140,11 +136,6 @@ def _degradation_looked_for(report: LoopReport) -> Answer:
         lost = point_text(selection.quality_score - selection.final_quality)
         facts.append(f"the final iteration is {lost} below the best choice{noise}")
     return True, f"looked at {plural(compared, 'change')} of score; {'; '.join(facts) or 'none found'}"
-
-
-def _compared(views: Iterable[IterationView]) -> int:
-    """How many steps from one valid score to the next there are, as the detection takes them."""
-    return max(0, sum(valid_score(view) is not None for view in best_of_batches(views)) - 1)
 
 
 Answer = tuple[bool, str]

@@ -16,8 +16,6 @@ from jumar.loop.report.reasons import recheck_sentence, runner_up, why_selected
 from jumar.loop.report.rows import failing_checks, tests_of
 from jumar.loop.report.spending import failures_text, spent_money
 from jumar.model import IterationRecord, SelectionResult, StopDecision
-from jumar.model.attempts import Spend
-from jumar.model.budget.limits import Budget
 from jumar.model.stopping import REQUESTED_REASONS
 
 __all__ = ["KEPT", "Place", "Situation", "State", "result", "why"]
@@ -55,8 +53,10 @@ class Situation:
 def result(report: LoopReport, situation: Situation) -> tuple[str, ...]:
     """Return what came of the loop: from where to where, verified, applied, cost and time; then what failed on the way."""
     chosen = report.chosen_record
-    parts = [_nothing(report) if chosen is None else _achieved(report, chosen, situation)]
-    parts += [_cost(report.spend, report.budget)] if report.records else []
+    nothing = "nothing selected: no iteration has a valid score" if report.records else "no iteration is recorded yet"
+    parts = [nothing if chosen is None else _achieved(report, chosen, situation)]
+    paid = bool(report.spend.iterations) or report.spend.cost_usd != 0
+    parts += [spent_money(report.spend, report.budget) if paid else "nothing paid"] if report.records else []
     parts += [duration(report.spend.seconds)] if report.spend.seconds else []
     lines = ["Nothing was run: this loop has ended before."] if situation.state == "again" else []
     lines.append(f"{KEPT}· ".join([parts[0], *(part.replace(" ", KEPT) for part in parts[1:])]))
@@ -69,23 +69,16 @@ def result(report: LoopReport, situation: Situation) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _nothing(report: LoopReport) -> str:
-    return "nothing selected: no iteration has a valid score" if report.records else "no iteration is recorded yet"
-
-
 def _achieved(report: LoopReport, chosen: IterationRecord, situation: Situation) -> str:
     number = chosen.iteration_number
     at = ", the start" if number == 0 else f" at iteration {number}"
     at = f", as good as the start: iteration {number} is kept" if report.kept else at
     so_far = " so far" if situation.state in {"running", "interrupted"} and number else ""
-    passed = "all checks passed, but not once more" if _failed_again(report) else "all checks pass"
+    failed_again = report.recheck is not None and report.recheck.rechecked is False
+    passed = "all checks passed, but not once more" if failed_again else "all checks pass"
     checks = {"passed": f" ({passed})", "failed": f" ({_not_verified(chosen)})", "skipped": ""}[chosen.verification_status]
     place = _place(situation, number)
     return f"{_measured(report, chosen)}{at}{so_far}{checks}{f', {place}' if place else ''}"
-
-
-def _failed_again(report: LoopReport) -> bool:
-    return report.recheck is not None and report.recheck.rechecked is False
 
 
 def _not_verified(chosen: IterationRecord) -> str:
@@ -136,10 +129,6 @@ def _uncounted(chosen: IterationRecord) -> str:
 
 def _change(before: str, after: str) -> str:
     return f"{before} → {after}" if before and after else after
-
-
-def _cost(spend: Spend, budget: Budget) -> str:
-    return spent_money(spend, budget) if spend.iterations or spend.cost_usd != 0 else "nothing paid"
 
 
 # ------------------------------------------------------------------------------------------------------------------- why

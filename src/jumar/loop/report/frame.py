@@ -66,7 +66,8 @@ def _frame(
         lines += [[], *_beside(left, _budget(view, signs), width)]
     else:
         lines += [*([[], *left] if left else []), [], *_folded(_budget(view, signs), width)]
-    lines += [*_phases(view, signs), *_failures(view)]
+    lines += _phases(view, signs)
+    lines += [[("failures  ", "head"), (failures_text(view.failures), "warn")]] if view.failures else []
     if log_rows and view.log:
         lines += [[], [("log       ", "head"), (view.log_name, "dim")]]
         lines += [[("  " + text, "dim")] for text in view.log[-log_rows:]]
@@ -281,12 +282,6 @@ def _phases(view: LoopStatus, signs: Glyphs) -> list[Line]:
     ]
     line: Line = [("time in   ", "head"), (f" {signs.dot} ".join(parts), "")]
     return [line, *([[("          (older events are gone)", "dim")]] if view.partial else [])]
-
-
-def _failures(view: LoopStatus) -> list[Line]:
-    if not view.failures:
-        return []
-    return [[("failures  ", "head"), (failures_text(view.failures), "warn")]]
 
 
 def _beside(left: list[Line], right: list[Line], width: int) -> list[Line]:

@@ -35,7 +35,6 @@ from jumar.model import (
     Spend,
     StopDecision,
 )
-from jumar.model.attempts import Attempt
 from jumar.model.budget.ledger import count_failures
 from jumar.model.budget.ledger import spend as spend_of_attempts
 from jumar.model.budget.limits import Budget
@@ -326,16 +325,18 @@ def load_report(
         by_recheck = record.iteration_number in refused
         records.append(replace(kept, verification_status="failed") if by_recheck else kept)
     attempts, budget = store.attempts(), budget_in_force(config, decisions)
+    spent = spend_of_attempts(attempts, budget)
     numbers = [record.iteration_number for record in records]
+    end = end_after(decisions, numbers[-1] if numbers else None)
     return LoopReport(
         loop_id=store.loop_id,
         records=tuple(records),
         selection=selection,
         decisions=decisions,
         criteria=rules,
-        spend=_spend(attempts, decisions, budget) if attempts else spend_of_records(records),
+        spend=replace(spent, seconds=spent.seconds + recheck_seconds(decisions)) if attempts else spend_of_records(records),
         config=config,
-        stop=_recorded_stop(decisions, records) if stop is None else stop,
+        stop=(end and end.stop) if stop is None else stop,
         storage_path=str(config.get("storage_path") or store.paths.directory),
         snapshots=frozenset(number for number in numbers if store.has_snapshot(number)),
         created_at=store.created_at,
@@ -383,14 +384,3 @@ def weights_of(config: Mapping[str, Any], records: Iterable[IterationRecord]) ->
 def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     section: object = config.get(name)
     return cast("Mapping[str, Any]", section) if isinstance(section, Mapping) else _NOTHING
-
-
-def _recorded_stop(decisions: Sequence[Decision], records: Sequence[IterationRecord]) -> StopDecision | None:
-    """The end of the loop as it was written down; one that was followed by further iterations is no end."""
-    end = end_after(decisions, records[-1].iteration_number if records else None)
-    return end and end.stop
-
-
-def _spend(attempts: Sequence[Attempt], decisions: Sequence[Decision], budget: Budget) -> Spend:
-    found = spend_of_attempts(attempts, budget)
-    return replace(found, seconds=found.seconds + recheck_seconds(decisions))

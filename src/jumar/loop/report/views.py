@@ -171,7 +171,7 @@ def tracking_chunks(
             "quality_weights": dict(report.weights),
         },
     }
-    yield _inside(head) + b',\n  "iterations": ['
+    yield _dump(head).removesuffix(b"\n}") + b',\n  "iterations": ['
     baseline: dict[str, Any] | None = None
     begun = False
     for record in records:
@@ -182,7 +182,8 @@ def tracking_chunks(
         yield (b"," if begun else b"") + b"\n    " + _dump(entry).replace(b"\n", b"\n    ")
         begun = True
     yield b"\n  ],\n" if begun else b"],\n"
-    tail: dict[str, Any] = {"best_iteration_number": _best_pass(report), "last_updated": at}
+    best = running_best(view for view in report.views if view.number > 0)
+    tail: dict[str, Any] = {"best_iteration_number": best and best.number, "last_updated": at}
     if baseline is not None:
         tail["baseline"] = baseline
     tail["derived_from"] = derived_from
@@ -191,16 +192,6 @@ def tracking_chunks(
 
 def _dump(data: dict[str, Any]) -> bytes:
     return json.dumps(data, allow_nan=False, indent=2).encode("ascii")
-
-
-def _inside(data: dict[str, Any]) -> bytes:
-    return _dump(data).removesuffix(b"\n}")
-
-
-def _best_pass(report: LoopReport) -> int | None:
-    """The best of those that the view lists; iteration 0 is not among them."""
-    best = running_best(view for view in report.views if view.number > 0)
-    return None if best is None else best.number
 
 
 def tracking_entry(record: IterationRecord, storage_path: str) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from jumar.core.rendering.figures import (
 from jumar.core.rendering.html import block, render_page, render_text
 from jumar.core.text import escape, percent, plural, points
 from jumar.core.version import __version__
-from jumar.loop.ranking.degradation import Cause
 from jumar.loop.report.advice import causes, recommendations
 from jumar.loop.report.certainty import (
     COMPARED_COLUMNS,
@@ -107,7 +106,7 @@ def _page(report: LoopReport) -> dict[str, Any]:
         "chosen": report.chosen is not None,
         "reason": reason_of(report),
         "decline": degradation_sentence(report),
-        "causes": [_cause(cause) for cause in causes(report)],
+        "causes": [{name: f"{text[:1].upper()}{text[1:]}" for name, text in asdict(cause).items()} for cause in causes(report)],
         "rationale": rationale(report),
         "certainty": certainty_sentences(report),
         "certainty_tables": [
@@ -129,10 +128,6 @@ def _page(report: LoopReport) -> dict[str, Any]:
         "decisions": [_decision(entry) for entry in report.trail],
         "checklist": checklist(report),
     }
-
-
-def _cause(cause: Cause) -> dict[str, str]:
-    return {name: f"{text[:1].upper()}{text[1:]}" for name, text in asdict(cause).items()}
 
 
 def _decision(entry: TrailEntry) -> dict[str, str]:
