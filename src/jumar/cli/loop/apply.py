@@ -209,7 +209,8 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
     iteration, _ = _standing(store)
     plan = plan_apply(store, iteration, _workdir(store), artifact_rules(store))
     if given["as_json"]:
-        _print_document(_plan_document(store, plan) | {"dry_run": True, "applied": False, "interrupted": found and found.kind})
+        further = {"dry_run": True, "applied": False, "interrupted": found and found.kind}
+        _print_document({"loop_id": store.loop_id, **plan.to_json(), **further})
         return
     if found is not None:
         way_out = command_for("apply", store.paths.directory)
@@ -224,10 +225,6 @@ def _dry_run(store: LoopStore, given: Mapping[str, Any]) -> None:
     _print_changes(plan.moves.changes)
     print_line("files", f"{_counts(plan)}; nothing was written")
     _print_lines(_left_alone(plan.left_alone))
-
-
-def _plan_document(store: LoopStore, plan: ApplyPlan) -> dict[str, Any]:
-    return {"loop_id": store.loop_id, **plan.to_json()}
 
 
 def _print_changes(changes: tuple[Change, ...]) -> None:
@@ -318,16 +315,16 @@ def _plainly(store: LoopStore, workdir: Path, *, by: str, at: str) -> Answer:
     # an apply that changes nothing is written down too: --undo takes back the last one, not the one before it
     decision = apply(store, plan, by=by, at=at, reason=reason)
     undo = command_for("apply", store.paths.directory, "--undo")
-    document = _plan_document(store, plan) | {"dry_run": False, "applied": not plan.empty, "decision": decision.number}
-    told = {"undo": command_for("apply", store.paths.directory, "--undo", named=True)}
+    document = {"loop_id": store.loop_id, **plan.to_json(), "dry_run": False, "applied": not plan.empty}
+    document |= {"decision": decision.number, "undo": command_for("apply", store.paths.directory, "--undo", named=True)}
     if plan.empty:
         line = f"{shown_path(workdir)} holds iteration {iteration} already ({plural(len(plan.unchanged), 'file')})"
-        return document | told, [("applied", line), *_left_alone(plan.left_alone)]
+        return document, [("applied", line), *_left_alone(plan.left_alone)]
     lines = [("applied", f"iteration {iteration} is in {shown_path(workdir)}: {_counts(plan)}")]
     lines += [("not made", f"{_name(path)} (a FIFO, device or socket)") for path in plan.skipped]
     lines += _left_alone(plan.left_alone)
     lines.append(("undo", undo))
-    return document | told, lines
+    return document, lines
 
 
 def _with_git(store: LoopStore, workdir: Path, branch: str | None, *, by: str, at: str) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -109,22 +109,22 @@ def summaries(root: Path) -> list[LoopSummary]:
 
 
 def _summary(directory: Path) -> LoopSummary | None:
+    unread = LoopSummary(loop_id=directory.name, directory=directory, state=LoopState(name="damaged"))
     if is_foreign(directory):  # opening it would import it: not what looking at a list should do
-        return LoopSummary(loop_id=directory.name, directory=directory, state=LoopState(name="foreign"))
+        return replace(unread, state=LoopState(name="foreign"))
     if not (directory / "loop.json").exists():
         if not (directory / "iterations").is_dir():
             return None
-        missing = f"{directory / 'loop.json'} is missing, but iterations are there"
-        return LoopSummary(loop_id=directory.name, directory=directory, state=LoopState(name="damaged"), problem=missing)
+        return replace(unread, problem=f"{directory / 'loop.json'} is missing, but iterations are there")
     try:
         return _read(LoopStore.open(directory), directory)
     except NotFoundError:
         return None
     except (JumarError, OSError) as error:
-        return LoopSummary(loop_id=directory.name, directory=directory, state=LoopState(name="damaged"), problem=str(error))
+        return replace(unread, problem=str(error))
 
 
-def _read(store: Any, directory: Path) -> LoopSummary:
+def _read(store: LoopStore, directory: Path) -> LoopSummary:
     views = store.views()
     best = leader(views, criteria_of(config_now(store)))
     times = [store.created_at, *(decision.at for decision in store.decisions())]

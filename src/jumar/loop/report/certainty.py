@@ -6,6 +6,7 @@ from jumar.core.rendering.figures import UNKNOWN, iteration_label, listing, poin
 from jumar.core.text import percent, points
 from jumar.loop.ranking.confirmed import Certainty, Compared, Finalist
 from jumar.loop.report.read import LoopReport
+from jumar.loop.report.reasons import capital
 
 __all__ = [
     "COMPARED_COLUMNS",
@@ -123,7 +124,7 @@ def compared_rows(report: LoopReport) -> tuple[tuple[str, ...], ...]:
 
 def _compared(each: Compared) -> tuple[str, ...]:
     return (
-        f"{each.which[:1].upper()}{each.which[1:]}",
+        capital(each.which),
         iteration_label(each.iteration),
         percent(each.score),
         UNKNOWN if each.fair is None else percent(each.fair),

@@ -12,7 +12,7 @@ from jumar.loop.ranking.confirmed import Certainty
 from jumar.loop.ranking.repairs import repairs
 from jumar.loop.report.judged import decided_document, decided_words
 from jumar.loop.report.read import LoopReport
-from jumar.loop.report.reasons import recheck_sentence, runner_up, why_selected
+from jumar.loop.report.reasons import capital, recheck_sentence, runner_up, why_selected
 from jumar.loop.report.rows import failing_checks, tests_of
 from jumar.loop.report.spending import failures_text, spent_money
 from jumar.model import IterationRecord, SelectionResult, StopDecision
@@ -150,12 +150,12 @@ def why(report: LoopReport, situation: Situation) -> tuple[str, ...]:
         return (_overridden(report), *known)
     if selection is None or report.chosen is None:
         return (*_invalid(report), *known)
-    parts = [" ".join(f"{_capital(one)}." for one in _selected(report, selection) if one), *known]
+    parts = [" ".join(f"{capital(one)}." for one in _selected(report, selection) if one), *known]
     if selection.below_start:
         parts.insert(1, "It scores below the start, which does not pass the checks.")
     parts[1:1] = [] if report.chosen_record is None else _tests(report, report.chosen_record)
     decided = decided_document(report.chosen_record)
-    parts += [] if decided is None else [f"{_capital(escape(decided_words(decided)))}."]
+    parts += [] if decided is None else [f"{capital(escape(decided_words(decided)))}."]
     parts += [f"{escape(sentence)}." for sentence in recheck_sentence(report.recheck)]
     return (*parts, *_sure(report.certainty))
 
@@ -207,7 +207,7 @@ def _invalid(report: LoopReport) -> list[str]:
         return []
     last = report.records[-1]
     said = f": {escape(cut(last.status_reason, _SAID)).rstrip('.')}" if last.status_reason else ""
-    return [f"{_capital(_name(last.iteration_number))} is the last: {last.status.replace('_', ' ')}{said}."]
+    return [f"{capital(_name(last.iteration_number))} is the last: {last.status.replace('_', ' ')}{said}."]
 
 
 def _selected(report: LoopReport, selection: SelectionResult) -> Iterable[str]:
@@ -239,7 +239,3 @@ def _sure(found: Certainty | None) -> Iterable[str]:
 
 def _name(number: int) -> str:
     return "the start" if number == 0 else f"iteration {number}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

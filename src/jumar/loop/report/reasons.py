@@ -20,6 +20,7 @@ from jumar.model.views import valid_score
 
 __all__ = [
     "REASONS",
+    "capital",
     "checks_sentence",
     "degradation_sentence",
     "kind_of",
@@ -205,13 +206,14 @@ def rationale(report: LoopReport) -> tuple[str, ...]:
     if selection is not None and selection.stands == chosen.iteration_number:
         bullets += _runner_up(report, selection)
         if selection.fallback is not None:
-            bullets.append(f"{_capital(relaxed_text(selection.fallback))} ({report.criteria.mode})")
+            bullets.append(f"{capital(relaxed_text(selection.fallback))} ({report.criteria.mode})")
         bullets += _start_sentence(report, chosen)
         bullets += _threshold_sentence(report, chosen)
     return tuple(bullets)
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """Return ``text`` with a capital at its beginning."""
     return text[:1].upper() + text[1:]
 
 

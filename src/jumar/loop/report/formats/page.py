@@ -34,10 +34,10 @@ from jumar.loop.report.certainty import (
 )
 from jumar.loop.report.checklist import checklist
 from jumar.loop.report.diff import artifact_lines, artifacts_sentence
-from jumar.loop.report.formats.plot import NARROW, WIDE, sparklines, trajectory_plot
+from jumar.loop.report.formats.plot import NARROW, VERIFIED, WIDE, sparklines, trajectory_plot
 from jumar.loop.report.judged import DECIDED_COLUMNS, LEARNED_COLUMNS, decided_notes, decided_rows, learned_rows, take_over
 from jumar.loop.report.read import LoopReport
-from jumar.loop.report.reasons import checks_sentence, degradation_sentence, kind_of, rationale, reason_of, stopped_text
+from jumar.loop.report.reasons import capital, checks_sentence, degradation_sentence, kind_of, rationale, reason_of, stopped_text
 from jumar.loop.report.rows import change, changes, started_from, trajectory_rows
 from jumar.loop.report.spending import TOOK_COLUMNS, passes_text, spent_money, spent_tokens, took_rows, took_sentences
 from jumar.loop.store.current_selection import TrailEntry
@@ -52,8 +52,7 @@ _MOST_DETAILS: Final = 200
 _TAIL: Final = 4000
 _PACKAGE: Final = "jumar.loop.report"
 _CHECKED: Final = {"passed": "✓", "failed": "✗", "skipped": "skipped"}
-_VERIFIED: Final = {"passed": "verified", "failed": "verification failed", "skipped": "not verified"}
-_LEGEND: Final = (*_VERIFIED.items(), ("invalid", "no valid score"))
+_LEGEND: Final = (*VERIFIED.items(), ("invalid", "no valid score"))
 
 
 def render_markdown(report: LoopReport) -> str:
@@ -106,7 +105,7 @@ def _page(report: LoopReport) -> dict[str, Any]:
         "chosen": report.chosen is not None,
         "reason": reason_of(report),
         "decline": degradation_sentence(report),
-        "causes": [{name: f"{text[:1].upper()}{text[1:]}" for name, text in asdict(cause).items()} for cause in causes(report)],
+        "causes": [{name: capital(text) for name, text in asdict(cause).items()} for cause in causes(report)],
         "rationale": rationale(report),
         "certainty": certainty_sentences(report),
         "certainty_tables": [
@@ -121,7 +120,7 @@ def _page(report: LoopReport) -> dict[str, Any]:
         "decided": decided_rows(report.records),
         "decided_notes": decided_notes(report.records),
         "recommendations": recommendations(report),
-        "table_notes": changes(report),
+        "table_notes": [capital(note) for note in changes(report)],
         "artifacts": artifacts,
         "artifacts_sentence": artifacts_sentence(report),
         "artifacts_left_out": f"{artifacts_left_out:,}" if artifacts_left_out else "",
@@ -256,7 +255,7 @@ def _lead(report: LoopReport) -> str:
 def _facts(report: LoopReport) -> list[dict[str, str]]:
     chosen, final, selection = report.chosen_record, report.final, report.selection
     mean = "" if chosen is None else mean_text(report, chosen.iteration_number)
-    verified = "" if chosen is None else _VERIFIED[chosen.verification_status]
+    verified = "" if chosen is None else VERIFIED[chosen.verification_status]
     facts = [_fact("Selected quality", percent(report.chosen_quality), "; ".join(part for part in (verified, mean) if part))]
     if final is not None and chosen is not None:
         facts.append(_fact("Final quality", percent(report.final_quality), _final_note(report, chosen, final)))

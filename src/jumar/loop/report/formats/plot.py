@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal
 
 from jumar.core.rendering.figures import iteration_label, share
@@ -13,10 +14,26 @@ from jumar.loop.report.read import LoopReport
 from jumar.model import IterationRecord
 from jumar.model.views import valid_score
 
-__all__ = ["MOST_MARKS", "NARROW", "WIDE", "Frame", "Label", "Mark", "Plot", "Sparkline", "Tick", "sparklines", "trajectory_plot"]
+__all__ = [
+    "MOST_MARKS",
+    "NARROW",
+    "VERIFIED",
+    "WIDE",
+    "Frame",
+    "Label",
+    "Mark",
+    "Plot",
+    "Sparkline",
+    "Tick",
+    "sparklines",
+    "trajectory_plot",
+]
 
 MOST_MARKS: Final = 120
 """With more iterations than this, only the selected, the first and the last one are marked; the line still has all of them."""
+
+VERIFIED: Final = MappingProxyType({"passed": "verified", "failed": "verification failed", "skipped": "not verified"})
+"""What the checks said of an iteration, in words."""
 
 Kind = Literal["passed", "failed", "skipped", "invalid"]
 
@@ -197,8 +214,7 @@ def _mark(record: IterationRecord, report: LoopReport, x: _Scale, y: _Scale, fra
     if score is None:
         said += f"no valid score, {record.status.replace('_', ' ')}"
     else:
-        checked = {"passed": "verified", "failed": "verification failed", "skipped": "not verified"}[record.verification_status]
-        said += f"{percent(score)}, {checked}"
+        said += f"{percent(score)}, {VERIFIED[record.verification_status]}"
         if record.quality_delta is not None:
             said += f", {points(record.quality_delta, sign=True)} to the one before"
     chosen = number == report.chosen
