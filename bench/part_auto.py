@@ -18,7 +18,7 @@ from part_controls import DATA, MADE, RUBRIC, SETS, recorded
 from jumar.judging import CheapModeEvaluator
 from jumar.judging.auto import AutoRules, ConformalIntervals, fit_intervals, plan
 from jumar.judging.auto.escalation import side_of
-from jumar.judging.cheap.scoring import Reading
+from jumar.judging.cheap.scoring import CheapReading
 from jumar.learning.proof.evidence import compare_with_judge, fit_baselines
 from jumar.learning.proof.split import split_items
 from jumar.learning.scorecard.fit import fit_scorecard
@@ -67,7 +67,7 @@ def trial_of(targets: Sequence[Target], seed: int) -> Trial:
     fit = fit_scorecard([one.item for one in opened], scores, groups=groups, made=MADE, seed=seed)
     evaluator = CheapModeEvaluator(fit.patterns, rubric=RUBRIC)
     readings = [evaluator.read(one.item) for one in new]
-    cheap = [one.gestalt if isinstance(one, Reading) else 3.0 for one in readings]
+    cheap = [one.gestalt if isinstance(one, CheapReading) else 3.0 for one in readings]
     found = compare_with_judge(new, cheap, fit_baselines(opened), seed=seed)
     return Trial(cheap, [one.score for one in new], fit_intervals(fit.predictions, scores, groups), scores, found.verdict)
 

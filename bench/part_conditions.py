@@ -28,7 +28,7 @@ from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.layout import prepare_root
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.running_totals import Tally
+from jumar.loop.store.running_totals import RunningTotals
 from jumar.model import GenerateOutcome, ScoreReading, StepContext, StopRules, Usage
 from jumar.model.budget.limits import Budget
 from jumar.processes.process import run_command
@@ -92,8 +92,8 @@ def timed(spent: dict[str, float]) -> Iterator[None]:
         return call
 
     places = (
-        ("ledger", Tally, "spend"),
-        ("ledger", Tally, "reservation"),
+        ("ledger", RunningTotals, "spend"),
+        ("ledger", RunningTotals, "reservation"),
         ("ledger", purse, "_gate"),
         ("events", LoopRun, "tell"),
     )

@@ -29,7 +29,7 @@ from learning_controls import (
 from learning_kit import ridge_of_words
 
 from jumar.judging import CheapModeEvaluator, Item, JudgeSettings, builtin_rubric, judge_items
-from jumar.judging.cheap.scoring import Reading
+from jumar.judging.cheap.scoring import CheapReading
 from jumar.judging.items.records import read_items
 from jumar.judging.judges.replay import ReplayJudge
 from jumar.learning.scorecard.fit import fit_scorecard
@@ -76,7 +76,7 @@ def _fit(opened: Sequence[Target]):
 
     def scores(items: Sequence[Item]) -> list[float]:
         readings = [evaluator.read(item) for item in items]
-        return [one.gestalt if isinstance(one, Reading) else 3.0 for one in readings]
+        return [one.gestalt if isinstance(one, CheapReading) else 3.0 for one in readings]
 
     return scores
 

@@ -56,7 +56,7 @@ CASES_TABLES = {
     "[[steps]]": cases_config.StepConfig,
     "[roles.NAME]": cases_config.RoleConfig,
     "[ranking]": cases_config.RankingConfig,
-    "[stop]": cases_config.StopConfig,
+    "[stop]": cases_config.CaseStopConfig,
     "[dry_run]": cases_config.DryRunConfig,
 }
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jumar.cli.common import command_for, shown_path, writable
 from jumar.cli.loop.list import age_text, seconds_since
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import cell_width
 
 COLUMNS = (Column(name="left"), Column(name="right", right=True), Column(name=""))
@@ -20,7 +20,7 @@ WIDE = "日本語"
 
 
 def drawn(rows: list[tuple[str, str, str]], capsys: pytest.CaptureFixture[str]) -> list[str]:
-    print_table(COLUMNS, [Row(cells=cells) for cells in rows])
+    print_table(COLUMNS, [TableRow(cells=cells) for cells in rows])
     return capsys.readouterr().out.splitlines()
 
 
@@ -41,7 +41,7 @@ def test_no_cell_reaches_the_terminal_raw(rows: list[tuple[str, str, str]]):
 
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     with mock.patch("sys.stdout", out):
-        print_table(COLUMNS, [Row(cells=cells) for cells in rows])
+        print_table(COLUMNS, [TableRow(cells=cells) for cells in rows])
     out.flush()
     text = out.buffer.getvalue().decode()
     assert CONTROL.isdisjoint(text)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.judging.asking.parse import NoReading, Reading, on_scale, parse_reply
+from jumar.judging.asking.parse import NoReading, ParsedReply, on_scale, parse_reply
 
 WHOLE = {"reasoning": "why", "strengths": ["a"], "weaknesses": ["b", "c"], "gestalt": 4}
-READ = Reading(4.0, "why", ("a",), ("b", "c"))
+READ = ParsedReply(4.0, "why", ("a",), ("b", "c"))
 
 
 @pytest.mark.parametrize(
@@ -35,17 +35,17 @@ def test_one_verdict_in_whatever_surrounds_it(text: str):
 
 
 def test_score_is_another_name_and_words_may_be_missing():
-    assert (Reading(3.5),) == parse_reply('{"score": 3.5}')
-    assert (Reading(3.5, "", ("good",)),) == parse_reply('{"score": 3.5, "strengths": "good", "weaknesses": null}')
+    assert (ParsedReply(3.5),) == parse_reply('{"score": 3.5}')
+    assert (ParsedReply(3.5, "", ("good",)),) == parse_reply('{"score": 3.5, "strengths": "good", "weaknesses": null}')
 
 
 def test_several_readings_at_once():
-    assert (Reading(4.0), Reading(2.0)) == parse_reply('{"readings": [{"gestalt": 4}, {"gestalt": 2}]}')
+    assert (ParsedReply(4.0), ParsedReply(2.0)) == parse_reply('{"readings": [{"gestalt": 4}, {"gestalt": 2}]}')
 
 
 def test_an_answer_of_more_readings_than_anybody_asks_for_is_none():
     many = [{"gestalt": 4}] * 1_001
-    assert 1_000 == len(cast("tuple[Reading, ...]", parse_reply(json.dumps({"readings": many[1:]}))))
+    assert 1_000 == len(cast("tuple[ParsedReply, ...]", parse_reply(json.dumps({"readings": many[1:]}))))
     assert parse_reply(json.dumps({"readings": many})) == NoReading(
         "unparseable", "the answer has 1,001 readings; at most 1,000 are taken"
     )
@@ -106,7 +106,7 @@ def test_a_refusal_is_one(text: str):
 
 
 def test_other_scales_are_mapped_linearly():
-    assert (Reading(1.0), Reading(3.0), Reading(5.0)) == parse_reply(
+    assert (ParsedReply(1.0), ParsedReply(3.0), ParsedReply(5.0)) == parse_reply(
         '{"readings": [{"score": 0}, {"score": 50}, {"score": 100}]}', (0, 100)
     )
     assert isinstance(parse_reply('{"score": 101}', (0, 100)), NoReading)

@@ -10,7 +10,7 @@ from report_samples import record
 
 from jumar.cli.learn.display import LearningDisplay, SilentLearning, learning_words
 from jumar.judging.models import ExpensiveModeResult
-from jumar.learning.report.view import Progress
+from jumar.learning.report.view import LearningProgress
 from jumar.loop.events.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted
 from jumar.model import IterationRecord, ScoreReading, StopRules
 from jumar.model.attempts import Spend
@@ -27,8 +27,8 @@ def made(number: int, gap: float, rank: float) -> IterationRecord:
     return replace(record(number, 70.0), dimensions=dimensions, readings=readings)
 
 
-def progress(number: int, *actions: dict[str, Any]) -> Progress:
-    return Progress(
+def progress(number: int, *actions: dict[str, Any]) -> LearningProgress:
+    return LearningProgress(
         iteration=number,
         when="2026-01-01T00:00:00Z",
         abs_gap=0.5,

@@ -14,7 +14,7 @@ from jumar.judging import Item
 from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.proposed import as_pattern
 from jumar.learning.proof.support import Member, sealed_tests
-from jumar.learning.state import Ledger
+from jumar.learning.state import ProposalLedger
 from jumar.learning.targets import Target
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -89,10 +89,10 @@ def test_tests_of_earlier_looks_count_at_the_next_one_and_the_same_look_is_made_
 
     first = sealed_tests(whole_set(many), many, sealed)
     assert [1] * len(many) == [one.iteration for one in first.ledger.entries]
-    alone, after = (sealed_tests(whole_set(few), few, sealed, known=known, look=2) for known in (Ledger(), first.ledger))
+    alone, after = (sealed_tests(whole_set(few), few, sealed, known=known, look=2) for known in (ProposalLedger(), first.ledger))
     assert supported(after) < supported(alone), "eight hundred tests of the first look count at the second"
     assert len(many) + len(few) == len(after.ledger.entries)
     assert after == sealed_tests(whole_set(few), few, sealed, known=after.ledger, look=2)
     third = sealed_tests(whole_set(few), few, sealed, known=alone.ledger, look=3)
     assert supported(third) == supported(alone), "the very same tests are no others"
-    assert Ledger.from_json(after.ledger.to_json()) == after.ledger
+    assert ProposalLedger.from_json(after.ledger.to_json()) == after.ledger

@@ -22,7 +22,7 @@ from jumar.learning.report.markdown import render_markdown
 from jumar.learning.report.plot import NARROW, WIDE, course_plot
 from jumar.learning.report.reasons import features, phrases, set_text
 from jumar.learning.report.verdict import checks, lead, next_steps, noise_text, paid_text, quality_text, verdict_lines
-from jumar.learning.report.view import LearningReport, Progress, render_progress
+from jumar.learning.report.view import LearningProgress, LearningReport, render_progress
 from jumar.learning.run.read import read_report
 
 ROLLED: dict[str, Any] = {
@@ -179,7 +179,7 @@ def test_names_of_others_are_text(report: LearningReport):
 
 
 def test_progress_names_what_matters_most(report: LearningReport):
-    text = render_progress([Progress.of(report.logs[-1])])
+    text = render_progress([LearningProgress.of(report.logs[-1])])
     assert "rank correlation" in text
     assert "more)" in text
     assert len(text.splitlines()) < 20
@@ -404,7 +404,7 @@ def test_a_gap_that_grew_without_a_rollback_says_why_it_was_kept(report: Learnin
     logs = [
         {**report.logs[0], "metrics": {**metrics, "iteration": number, "abs_gap": gap}} for number, gap in ((1, 0.49), (2, 0.54))
     ]
-    for form in (render_markdown(replace(report, logs=logs)), render_progress([Progress.of(one) for one in logs])):
+    for form in (render_markdown(replace(report, logs=logs)), render_progress([LearningProgress.of(one) for one in logs])):
         assert "gap grew by 0.05" in " ".join(form.split())
     rolled = [logs[0], {**logs[1], "actions_taken": [ROLLED]}]
     assert "gap grew" not in render_markdown(replace(report, logs=rolled))

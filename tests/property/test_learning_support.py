@@ -14,7 +14,7 @@ from scipy.stats import binom, false_discovery_control
 
 from jumar.errors import FormatTooNewError, StoreDamagedError
 from jumar.learning.proof.support import Firing, ledger_entries, support
-from jumar.learning.state import Ledger, LedgerEntry
+from jumar.learning.state import LedgerEntry, ProposalLedger
 
 KINDS: list[Literal["good", "bad"]] = ["good", "bad"]
 
@@ -97,7 +97,7 @@ def test_p_values_of_patterns_without_an_effect_are_below_any_level_no_more_ofte
         count = sum(one.p_value <= level for one in found)
         print(f"p ≤ {level}: {count} of {patterns}, expected at most {level * patterns:.1f}")
         assert count <= binom.ppf(0.999, patterns, level)
-    assert frozenset() == Ledger().added(ledger_entries(list(map(str, range(patterns))), found, 1)).supported()
+    assert frozenset() == ProposalLedger().added(ledger_entries(list(map(str, range(patterns))), found, 1)).supported()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -145,7 +145,7 @@ def test_however_a_judge_likes_its_texts_long_what_fires_by_length_alone_is_not_
         groups = [None if each == 1 else f"g{number // each}" for number in range(items)]
         firing = Firing.of_items(rows, patterns)
         found = support(scores.tolist(), lengths=lengths.tolist(), groups=groups, firing=firing, types=KINDS * 100)
-        wrong += len(Ledger().added(ledger_entries(list(map(str, range(patterns))), found, 1)).supported())
+        wrong += len(ProposalLedger().added(ledger_entries(list(map(str, range(patterns))), found, 1)).supported())
         low += sum(one.p_value <= 0.05 for one in found)
     print(f"{name}, groups of {each}: {wrong} of {runs * patterns} supported, {low} with p ≤ 0.05")
     assert wrong <= 1
@@ -216,7 +216,7 @@ def entry(name: str, p_value: float, iteration: int = 1) -> LedgerEntry:
 
 @given(st.lists(st.tuples(st.integers(0, 20).map(str), st.floats(1e-12, 1.0)), max_size=60))
 def test_the_ledger_counts_every_test_ever_made_and_survives_json(tests):
-    ledger = Ledger()
+    ledger = ProposalLedger()
     for number, (name, p_value) in enumerate(tests):
         ledger = ledger.added([entry(name, p_value, number)])
     values = [p_value for _, p_value in tests]
@@ -226,12 +226,16 @@ def test_the_ledger_counts_every_test_ever_made_and_survives_json(tests):
         else {name for (name, _), one in zip(tests, false_discovery_control(values, method="by"), strict=True) if one <= 0.05}
     )
     assert expected == ledger.supported()
-    assert ledger == Ledger.from_json(json.loads(json.dumps(ledger.to_json()))) == Ledger.from_json(json.dumps(ledger.to_json()))
+    assert (
+        ledger
+        == ProposalLedger.from_json(json.loads(json.dumps(ledger.to_json())))
+        == ProposalLedger.from_json(json.dumps(ledger.to_json()))
+    )
     assert [entry(name, p_value, number) for number, (name, p_value) in enumerate(tests)] == list(ledger.entries)
 
 
 def test_one_small_p_value_is_support_alone_and_none_among_a_thousand_tests():
-    alone = Ledger().added([entry("a", 0.001)])
+    alone = ProposalLedger().added([entry("a", 0.001)])
     assert frozenset({"a"}) == alone.supported()
     assert frozenset() == alone.added(entry(str(number), 0.5) for number in range(1000)).supported()
     assert 0.001 == alone.latest()["a"].p_value
@@ -241,16 +245,16 @@ def test_one_small_p_value_is_support_alone_and_none_among_a_thousand_tests():
 @pytest.mark.parametrize("data", ["{", [], {"format": 1}, {"entries": [{"id": "a"}]}, {"entries": [None]}])
 def test_a_damaged_ledger_is_named(data):
     with pytest.raises(StoreDamagedError, match=r"state\.json.* is damaged"):
-        Ledger.from_json(data, "state.json")
+        ProposalLedger.from_json(data, "state.json")
 
 
 @pytest.mark.parametrize("changed", [{"p_value": 0.0}, {"p_value": float("nan")}, {"fired": 11}, {"precision": 1.5}])
 def test_an_entry_out_of_range_is_refused(changed):
-    row = {**Ledger().added([entry("a", 0.5)]).to_json()["entries"][0], **changed}
+    row = {**ProposalLedger().added([entry("a", 0.5)]).to_json()["entries"][0], **changed}
     with pytest.raises(StoreDamagedError, match="entry 1"):
-        Ledger.from_json({"format": 1, "entries": [row]})
+        ProposalLedger.from_json({"format": 1, "entries": [row]})
 
 
 def test_a_ledger_of_a_newer_format_asks_for_an_update():
     with pytest.raises(FormatTooNewError):
-        Ledger.from_json({"format": 2, "entries": []})
+        ProposalLedger.from_json({"format": 2, "entries": []})

@@ -20,7 +20,7 @@ from jumar.judging.items.item import Item
 from jumar.learning.proof.evidence import ProofEvidence, compare_with_judge, fit_baselines
 from jumar.learning.proof.split import group_key, split_items
 from jumar.learning.proof.support import Firing, Sign, ledger_entries, support
-from jumar.learning.state import Ledger, LedgerEntry
+from jumar.learning.state import LedgerEntry, ProposalLedger
 from jumar.learning.targets import Target
 
 __all__ = [
@@ -148,7 +148,7 @@ def control_run(
     found = compare_with_judge(
         sealed, [float(one) for one in score([one.item for one in sealed])], fit_baselines(opened), seed=seed
     )
-    ledger = Ledger().added(_tests(list(propose(opened)), sealed))
+    ledger = ProposalLedger().added(_tests(list(propose(opened)), sealed))
     return ControlRun(evidence=found, proposed=len(ledger.entries), supported=ledger.supported())
 
 

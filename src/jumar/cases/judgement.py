@@ -28,7 +28,7 @@ from jumar.model.views import shown
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult
 
-__all__ = ["Judgement", "check_expression", "diff_size", "read_judgement", "write_feedback"]
+__all__ = ["CaseJudgement", "check_expression", "diff_size", "read_judgement", "write_feedback"]
 
 _LONGEST_REASON: Final = 60
 _NAMED: Final = 8
@@ -38,7 +38,7 @@ _DIMENSION: Final = ("name", "score", "weight", "explanation", "matched_elements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class CaseJudgement:
     """Scores by the name of their key; None where there is no usable one, and ``problems`` says why for each of those."""
 
     values: Mapping[str, float | None]
@@ -64,7 +64,7 @@ def check_expression(expression: str, *, where: str) -> str:
     return expression
 
 
-def read_judgement(path: Path, keys: Mapping[str, str]) -> Judgement:
+def read_judgement(path: Path, keys: Mapping[str, str]) -> CaseJudgement:
     """Read the judge's file and find each of ``keys`` in it by its JMESPath expression.
 
     A score is a finite number, on any scale; a bool, a string of digits, NaN or an infinity is none.
@@ -73,7 +73,9 @@ def read_judgement(path: Path, keys: Mapping[str, str]) -> Judgement:
     """
     document, problem = _document(path)
     if problem is not None:
-        return Judgement(values=MappingProxyType(dict.fromkeys(keys)), problems=MappingProxyType(dict.fromkeys(keys, problem)))
+        return CaseJudgement(
+            values=MappingProxyType(dict.fromkeys(keys)), problems=MappingProxyType(dict.fromkeys(keys, problem))
+        )
     values: dict[str, float | None] = {}
     problems: dict[str, str] = {}
     for name, expression in keys.items():
@@ -81,7 +83,7 @@ def read_judgement(path: Path, keys: Mapping[str, str]) -> Judgement:
         values[name] = value
         if wrong is not None:
             problems[name] = wrong
-    return Judgement(values=MappingProxyType(values), problems=MappingProxyType(problems))
+    return CaseJudgement(values=MappingProxyType(values), problems=MappingProxyType(problems))
 
 
 def diff_size(path: Path | None, expressions: Sequence[str] = DEFAULT_DIFF) -> float | None:

@@ -40,9 +40,9 @@ __all__ = [
     "KnownSet",
     "LearnParameters",
     "LearnState",
-    "Ledger",
     "LedgerEntry",
     "Line",
+    "ProposalLedger",
     "pattern_hash",
     "read_checkpoint",
     "write_checkpoint",
@@ -196,14 +196,14 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class ProposalLedger:
     """All tests in the order in which they were made. There is no way to take one out."""
 
     entries: tuple[LedgerEntry, ...] = ()
 
-    def added(self, entries: Iterable[LedgerEntry]) -> Ledger:
+    def added(self, entries: Iterable[LedgerEntry]) -> ProposalLedger:
         """Return the ledger with more tests at its end."""
-        return Ledger((*self.entries, *entries))
+        return ProposalLedger((*self.entries, *entries))
 
     def adjusted(self) -> tuple[float, ...]:
         """Return the adjusted p-value of every test: the false-discovery rate at which it would just be called supported."""
@@ -223,10 +223,10 @@ class Ledger:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON: ``format``, ``method`` and the entries."""
-        return {"format": FORMAT, "method": "by", **_codec(Ledger).dump_python(self, mode="json")}
+        return {"format": FORMAT, "method": "by", **_codec(ProposalLedger).dump_python(self, mode="json")}
 
     @classmethod
-    def from_json(cls, data: Any, where: str = "the ledger") -> Ledger:
+    def from_json(cls, data: Any, where: str = "the ledger") -> ProposalLedger:
         """Return the ledger that :meth:`to_json` gave, as the value or as JSON text.
 
         Errors: :class:`jumar.errors.StoreDamagedError` that names ``where`` and the entry,
@@ -276,7 +276,7 @@ class Checkpoint:
     """
 
     state: LearnState
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: ProposalLedger = field(default_factory=ProposalLedger)
     tested: Mapping[str, float] = field(default_factory=dict[str, float])
     own: Mapping[str, float] = field(default_factory=dict[str, float])
     stopped: str = ""
@@ -299,7 +299,7 @@ def write_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
 def read_checkpoint(directory: Path) -> Checkpoint:
     """Return what :func:`write_checkpoint` wrote. Errors: :class:`jumar.errors.StoreDamagedError` that names the file."""
     state = LearnState.from_json(_read_object(directory / STATE), str(directory / STATE))
-    ledger = Ledger.from_json(_read_object(directory / LEDGER), str(directory / LEDGER))
+    ledger = ProposalLedger.from_json(_read_object(directory / LEDGER), str(directory / LEDGER))
     path = directory / PREDICTIONS
     found = _read_object(path)
     try:
@@ -320,7 +320,7 @@ def _read_object(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-T = TypeVar("T", LearnState, Ledger, Checkpoint)
+T = TypeVar("T", LearnState, ProposalLedger, Checkpoint)
 
 
 @functools.cache
@@ -339,6 +339,6 @@ def _load(kind: type[T], document: Mapping[str, Any]) -> T:
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         at: list[int | str] = [*problem["loc"]]
-        place = f"entry {int(at[1]) + 1}" if kind is Ledger and len(at) > 1 else ".".join(map(str, at))
+        place = f"entry {int(at[1]) + 1}" if kind is ProposalLedger and len(at) > 1 else ".".join(map(str, at))
         said = f"'{at[-1]}' is missing" if problem["type"] == "missing" else problem["msg"]
         raise ValueError(f"{place}: {said}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jumar.loop.engine.plan import Plan, choose_parent, missing_of_batch, plan_next
+from jumar.loop.engine.plan import BatchPlan, choose_parent, missing_of_batch, plan_next
 from jumar.loop.ranking.noise import Evidence
 from jumar.loop.ranking.stopping import evaluate_stop
 from jumar.model import IterationView, SelectionCriteria, StopRules, TrendRule
@@ -20,7 +20,7 @@ def made(
 CRITERIA = SelectionCriteria(mode="highest_quality", threshold=None)
 
 
-def planned(views: Sequence[IterationView], *, candidates: int, max_iterations: int = 9, continue_from: str) -> Plan:
+def planned(views: Sequence[IterationView], *, candidates: int, max_iterations: int = 9, continue_from: str) -> BatchPlan:
     evidence = Evidence(views=tuple(views))
     return plan_next(evidence, CRITERIA, candidates=candidates, max_iterations=max_iterations, continue_from=continue_from)
 

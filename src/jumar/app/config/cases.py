@@ -14,6 +14,7 @@ from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_FAILURES, DEFAULT_MAX_ITE
 __all__ = [
     "CaseConfig",
     "CaseFileConfig",
+    "CaseStopConfig",
     "CasesConfig",
     "DryRunConfig",
     "RankingConfig",
@@ -21,7 +22,6 @@ __all__ = [
     "RunConfig",
     "StartConfig",
     "StepConfig",
-    "StopConfig",
 ]
 
 Text = Annotated[str, Field(min_length=1)]
@@ -115,7 +115,7 @@ class RankingConfig(_Section):
     diff: list[str] = Field(default_factory=lambda: list(DEFAULT_DIFF))
 
 
-class StopConfig(BaseModel):
+class CaseStopConfig(BaseModel):
     """``[stop]``: when a case ends. Every further key is the threshold of a key of the ranking; all of them must hold."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -153,7 +153,7 @@ class CasesConfig(_Section):
     roles: dict[str, RoleConfig] = Field(default_factory=dict[str, RoleConfig])
     steps: list[StepConfig] = Field(default_factory=list[StepConfig])
     ranking: RankingConfig = Field(default_factory=RankingConfig)
-    stop: StopConfig = Field(default_factory=StopConfig)
+    stop: CaseStopConfig = Field(default_factory=CaseStopConfig)
     dry_run: DryRunConfig = Field(default_factory=DryRunConfig)
 
     @model_validator(mode="after")

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from jumar.learning.online import GatheredItems, SeenItem
     from jumar.learning.state import Checkpoint
     from jumar.learning.step import IterationOutcome
-    from jumar.loop.store.integrity.trust import Trust
+    from jumar.loop.store.integrity.trust import MarkTrust
 
 __all__ = [
     "LEARNED",
@@ -143,7 +143,7 @@ class LoopLearning:
     def _logs(self, context: StepContext, number: int) -> Path:
         return LoopPaths(loops_directory(self._root) / context.loop_id).iteration(number) / "logs" / self._folder
 
-    def _trust(self, context: StepContext) -> Trust | None:
+    def _trust(self, context: StepContext) -> MarkTrust | None:
         from jumar.loop.store.loop_reader import LoopReader
 
         directory = loops_directory(self._root) / context.loop_id

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from jumar.cases.judgement import Judgement, diff_size, read_judgement
+from jumar.cases.judgement import CaseJudgement, diff_size, read_judgement
 from jumar.cases.records import CaseIteration, RoleFile
 from jumar.cases.store.layout import case_number
 from jumar.core.files import TEMPORARY, sha256_file
@@ -151,7 +151,7 @@ def _iteration(
     return CaseIteration(**facts, status=status, reason=reason or "", values=judgement.values)
 
 
-def unusable(judgement: Judgement, needed: Sequence[str]) -> str | None:
+def unusable(judgement: CaseJudgement, needed: Sequence[str]) -> str | None:
     """Return why an iteration with this judgement cannot be ranked by the keys ``needed``; None when it can."""
     problems = dict.fromkeys(judgement.problems[name] for name in needed if name in judgement.problems)
     return "; ".join(problems) or None

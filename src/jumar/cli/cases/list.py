@@ -10,7 +10,7 @@ import click
 from jumar.cases.store.layout import list_runs
 from jumar.cases.store.run_store import RunReader
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, root_option
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError
 from jumar.loop.store.layout import runs_directory
@@ -37,7 +37,7 @@ def list_command(root: Path, *, as_json: bool, quiet: bool) -> None:
         print_json({"runs": runs})
     elif runs:
         columns = [Column(name="run"), Column(name="state"), Column(name="cases", right=True), Column(name="begun")]
-        print_table(columns, [Row(cells=_cells(run)) for run in runs])
+        print_table(columns, [TableRow(cells=_cells(run)) for run in runs])
     elif not quiet:
         print_text(f"no runs of cases in {escape(str(directory))}; `jumar cases run` makes one, `jumar list` shows loops")
 

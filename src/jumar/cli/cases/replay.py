@@ -11,7 +11,7 @@ from jumar.cases.report.render import replay_document
 from jumar.cases.report.words import case_lines, handover_sentence, origin_text, value_text
 from jumar.cli.cases.common import complete_directory, iteration_number, order_options, run_directory, selection
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import escape
 from jumar.errors import NothingEvaluatedError
 
@@ -78,7 +78,7 @@ def _print_choices(report: ChainReport) -> None:
     columns = [Column(name="case", right=True), Column(name="best", right=True), Column(name="last", right=True)]
     columns += [Column(name=name, right=True) for name in report.keys]
     columns += [Column(name="started from", fold=True)]
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for case in report.cases:
         cells = (
             f"{case.number}",
@@ -87,5 +87,5 @@ def _print_choices(report: ChainReport) -> None:
             *(value_text(None if case.best is None else case.best.values.get(name)) for name in report.keys),
             origin_text(case.origin),
         )
-        rows.append(Row(cells=cells, style="red" if case.best is None else ""))
+        rows.append(TableRow(cells=cells, style="red" if case.best is None else ""))
     print_table(columns, rows)

@@ -23,7 +23,7 @@ from jumar.cases.report.words import (
 )
 from jumar.cli.cases.common import iteration_number, open_run, run_argument
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option, root_option, shown_path
-from jumar.cli.terminal.tabular import Column, Row, print_table, print_title
+from jumar.cli.terminal.tabular import Column, TableRow, print_table, print_title
 from jumar.core.rendering.figures import UNKNOWN, duration
 from jumar.core.text import escape, plural
 
@@ -93,7 +93,7 @@ def _print_cases(report: ChainReport) -> None:
     print_table(columns, [_row(report, case, cells[:across]) for case, cells in matrix(report)])
 
 
-def _row(report: ChainReport, case: CaseReport, cells: Sequence[Cell]) -> Row:
+def _row(report: ChainReport, case: CaseReport, cells: Sequence[Cell]) -> TableRow:
     texts = (
         f"{case.number} {case.case_id}" if case.case_id != f"case{case.number}" else f"{case.number}",
         *(_cell_text(report, cell) for cell in cells),
@@ -102,7 +102,7 @@ def _row(report: ChainReport, case: CaseReport, cells: Sequence[Cell]) -> Row:
         stopped_text(case),
         origin_text(case.origin),
     )
-    return Row(cells=texts, style="red" if case.iterations and case.best is None else "")
+    return TableRow(cells=texts, style="red" if case.iterations and case.best is None else "")
 
 
 def _cell_text(report: ChainReport, cell: Cell) -> str:

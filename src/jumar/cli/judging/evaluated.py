@@ -8,7 +8,7 @@ from typing import Final
 
 from jumar.app.evaluate import FEW, CheapEvaluation
 from jumar.cli.common import print_line, print_text, shown_path
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import cut, escape, number, plural, short_dollars, signed
 from jumar.judging.component_health import check_expensive_evaluator
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult
@@ -26,7 +26,9 @@ _TEXT: Final = 60  # columns of an item's text that tell people which one it is
 def _print_items(names: Sequence[str], rows: Iterable[tuple[str, Sequence[str], str]]) -> None:
     """Print a table of items: id, a cell for each of ``names``, and the beginning of its text."""
     columns = [Column(name="item"), *(Column(name=name, right=True) for name in names), Column(name="text", fold=True)]
-    print_table(columns, [Row(cells=(name, *cells, escape(cut(" ".join(text.split()), _TEXT)))) for name, cells, text in rows])
+    print_table(
+        columns, [TableRow(cells=(name, *cells, escape(cut(" ".join(text.split()), _TEXT)))) for name, cells, text in rows]
+    )
 
 
 def show_cheap(found: CheapEvaluation, per_item: Path | None) -> None:
@@ -44,7 +46,7 @@ def show_cheap(found: CheapEvaluation, per_item: Path | None) -> None:
         if rows:
             heads = (Column(name=name, fold=True), *columns[1:])
             print_table(
-                heads, [Row(cells=(label, f"{n:,}", f"{n / whole:.0%}", "█" * round(20 * n / whole))) for label, n in rows]
+                heads, [TableRow(cells=(label, f"{n:,}", f"{n / whole:.0%}", "█" * round(20 * n / whole))) for label, n in rows]
             )
 
     bounds = [1.0 + BIN_WIDTH * index for index in range(len(tally.bins))]
@@ -80,7 +82,7 @@ def _print_points(found: CheapEvaluation) -> None:
     names = ("items", "share", "points", "mean")
     columns = (Column(name="what moves the score", fold=True), *(Column(name=name, right=True) for name in names))
     rows = [
-        Row(
+        TableRow(
             cells=(
                 *(escape(one.description) or one.id, f"{one.items:,}", f"{one.items / found.tally.scored:.0%}"),
                 *(f"{one.points:+.2f}", f"{one.mean:.3f}"),

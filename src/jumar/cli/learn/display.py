@@ -13,7 +13,7 @@ from jumar.cli.terminal.screen import LinesDisplay, SilentDisplay, aligned, is_l
 from jumar.core.rendering.figures import dollars
 from jumar.core.text import cut, escape, number, plural
 from jumar.learning.report.decisions import recovery_words, rollback_words
-from jumar.learning.report.view import Progress
+from jumar.learning.report.view import LearningProgress
 from jumar.loop.events.events import Event, IterationRecorded, LoopStarted, Notice, PhaseStarted, Waiting
 from jumar.model import IterationRecord
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LearningDisplay", "SilentLearning", "learn_display", "learning_words"]
 
-Told = Callable[[int], "Progress | None"]
+Told = Callable[[int], "LearningProgress | None"]
 """Gives what there is to say of an iteration, None where it has left nothing."""
 
 COLUMNS: Final = ("it", "gap", "Δ", "rank", "patterns", "committed", "rejected", "")
@@ -92,7 +92,7 @@ class _Rows:
         return (str(number_), number(gap), change, shown, *counts, " · ".join([*marks, *_happened(found)]))
 
 
-def _happened(found: Progress) -> list[str]:
+def _happened(found: LearningProgress) -> list[str]:
     """Return in a few words what was rolled back or recovered, and why."""
     said: list[str] = []
     for action in found.actions:

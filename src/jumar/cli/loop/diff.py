@@ -19,7 +19,7 @@ from jumar.cli.common import (
     standard_options,
     writable,
 )
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape, escape_block, plural
 from jumar.errors import NotFoundError, NothingEvaluatedError, UsageError
@@ -123,7 +123,7 @@ def _print_stat(diff: SnapshotDiff) -> None:
     marks = {change.path: mark for mark, side in (("A", diff.added), ("D", diff.removed), ("M", diff.changed)) for change in side}
     print_line("compared", f"iteration {diff.a} → {diff.b}")
     rows = [
-        Row(
+        TableRow(
             cells=(
                 marks[item["path"]],
                 current().redact(item["path"]),

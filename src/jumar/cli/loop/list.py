@@ -11,7 +11,7 @@ import click
 
 from jumar.app.doctor.machine import likely_check
 from jumar.cli.common import listed_root, print_json, print_text, standard_options
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import escape, points
 from jumar.errors import JumarError, NotFoundError
 from jumar.loop.ranking.choose import leader
@@ -143,7 +143,7 @@ def _read(store: LoopStore, directory: Path) -> LoopSummary:
     )
 
 
-def _row(loop: LoopSummary) -> Row:
+def _row(loop: LoopSummary) -> TableRow:
     unknown = loop.state.name in {"damaged", "foreign"}
     best = "—" if loop.best_score is None else f"{points(loop.best_score)} (it {loop.best_iteration})"
     cells = (
@@ -154,7 +154,7 @@ def _row(loop: LoopSummary) -> Row:
         loop.state.text,
         age_text(seconds_since(loop.updated_at)),
     )
-    return Row(cells=cells, style=_STYLES.get(loop.state.name, ""))
+    return TableRow(cells=cells, style=_STYLES.get(loop.state.name, ""))
 
 
 def seconds_since(timestamp: str | None, now: datetime | None = None) -> float | None:

@@ -18,7 +18,7 @@ from jumar.cli.common import DecimalRange, json_option, print_error, print_json,
 from jumar.cli.terminal.display import choose_display
 from jumar.cli.terminal.ending import ending_of_run, way_to_resume
 from jumar.cli.terminal.rows import agent_name
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.rendering.figures import UNKNOWN, dollars
 from jumar.core.text import escape, plural
 from jumar.loop.engine.outcome import LoopOutcome
@@ -269,7 +269,8 @@ def _print_estimate(found: RunEstimate) -> None:
         Column(name="from", fold=True),
     )
     rows = [
-        Row(cells=(row.limit, _amount(row, row.left), _use(row), _count(row.passes), row.source)) for row in found.estimate.rows
+        TableRow(cells=(row.limit, _amount(row, row.left), _use(row), _count(row.passes), row.source))
+        for row in found.estimate.rows
     ]
     print_table(columns, rows)
     print_text(f"estimate  {_verdict(found.estimate) if found.ended is None else _after_the_end(found.ended, found.estimate)}")

@@ -21,7 +21,7 @@ from jumar.cli.common import (
 from jumar.cli.terminal.ending import ending_of_show
 from jumar.cli.terminal.rows import agent_name, head_line, heading, row_lines
 from jumar.cli.terminal.screen import LinesDisplay
-from jumar.cli.terminal.tabular import Column, Row, print_table, print_title
+from jumar.cli.terminal.tabular import Column, TableRow, print_table, print_title
 from jumar.core.redaction import current
 from jumar.core.rendering.figures import count, dollars, duration
 from jumar.core.text import escape, escape_block, plural, points
@@ -188,7 +188,7 @@ def _print_dimensions(report: LoopReport, record: IterationRecord) -> None:
         Column(name="", fold=True),
     )
     rows = [
-        Row(
+        TableRow(
             cells=(
                 name,
                 f"{record.dimensions[name]:.3f}" if name in record.dimensions else "—",

@@ -18,7 +18,7 @@ from jumar.cli.common import (
     room,
     standard_options,
 )
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.rendering.figures import UNKNOWN, count, dollars, duration
 from jumar.core.text import escape, plural, points, wrapped
 from jumar.errors import JumarError
@@ -96,7 +96,7 @@ def _look_at(directory: Path) -> LoopStatus:
         return LoopStatus(loop_id=directory.name, directory=str(directory), state="damaged", problems=(str(error),))
 
 
-def _row(status: LoopStatus) -> Row:
+def _row(status: LoopStatus) -> TableRow:
     known, spend, stop = status.state != "damaged", status.spend, status.stop
     now = status.now_text or (stop.reason.replace("_", " ") if stop is not None else "; ".join(status.problems))
     cells = (
@@ -109,7 +109,7 @@ def _row(status: LoopStatus) -> Row:
         duration(spend.seconds if known else None),
         _about(spend) if known else UNKNOWN,
     )
-    return Row(cells=cells, style=_STYLES.get(status.state, ""))
+    return TableRow(cells=cells, style=_STYLES.get(status.state, ""))
 
 
 def _about(spend: Spend) -> str:

@@ -8,7 +8,7 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option, warned
 from jumar.cli.patterns.common import file_argument
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import plural
 
 __all__ = ["list_command"]
@@ -40,7 +40,10 @@ def list_command(file: Path, kind: str | None, status: str | None, *, as_json: b
     columns = (Column(name="id"), Column(name="type"), Column(name="status"), Column(name="weight", right=True))
     print_table(
         (*columns, Column(name="fired", right=True), Column(name="description", fold=True)),
-        [Row(cells=(one.id, one.type, one.status, f"{one.weight:g}", f"{one.times_fired:,}", one.description)) for one in chosen],
+        [
+            TableRow(cells=(one.id, one.type, one.status, f"{one.weight:g}", f"{one.times_fired:,}", one.description))
+            for one in chosen
+        ],
     )
     if not quiet:
         print_text(f"{len(chosen):,} of {plural(len(found), 'pattern')}")

@@ -9,7 +9,7 @@ import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.patterns.common import file_argument
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import escape
 
 __all__ = ["log_command"]
@@ -41,5 +41,5 @@ def log_command(file: Path, *, as_json: bool, quiet: bool) -> int:
         print_text(f"{escape(str(file))} was never saved by jumar: there is no version of it yet")
     else:
         columns = (Column(name="version"), Column(name="saved"), Column(name="patterns", right=True), Column(name="", fold=True))
-        print_table(columns, [Row(cells=(one.short, one.at, f"{one.patterns:,}", one.message)) for one in found])
+        print_table(columns, [TableRow(cells=(one.short, one.at, f"{one.patterns:,}", one.message)) for one in found])
     return 0

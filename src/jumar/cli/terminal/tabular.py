@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from jumar.cli.common import colour_wanted, print_text, says_everything, writable
 from jumar.core.text import cell_width, escape, in_ascii
 
-__all__ = ["Column", "Row", "print_table", "print_title"]
+__all__ = ["Column", "TableRow", "print_table", "print_title"]
 
 _GAP = "  "
 
@@ -25,18 +25,18 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TableRow:
     """The cells of one line, as text of any origin, and a colour for terminals (a style of rich)."""
 
     cells: tuple[str, ...]
     style: str = ""
 
 
-def print_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
+def print_table(columns: Sequence[Column], rows: Sequence[TableRow]) -> None:
     """Print ``rows`` below their headings on stdout. Control characters in cells are shown, not obeyed."""
     spelled: Callable[[str], str] = str if says_everything(sys.stdout.encoding) else in_ascii  # before anything is aligned
     columns = [replace(column, name=spelled(column.name)) for column in columns]
-    safe = [Row(cells=tuple(escape(spelled(cell)) for cell in row.cells), style=row.style) for row in rows]
+    safe = [TableRow(cells=tuple(escape(spelled(cell)) for cell in row.cells), style=row.style) for row in rows]
     if sys.stdout.isatty():
         _print_rich(columns, safe)
     else:
@@ -54,7 +54,7 @@ def print_title(left: str, right: str = "") -> None:
     sys.stdout.write(f"\x1b[1m{line}\x1b[0m\n" if colour_wanted() else f"{line}\n")
 
 
-def _print_plain(columns: Sequence[Column], rows: Sequence[Row]) -> None:
+def _print_plain(columns: Sequence[Column], rows: Sequence[TableRow]) -> None:
     lines = [tuple(column.name for column in columns), *(row.cells for row in rows)]
     widths = [max(cell_width(line[index]) for line in lines) for index in range(len(columns))]
     for line in lines:
@@ -65,7 +65,7 @@ def _print_plain(columns: Sequence[Column], rows: Sequence[Row]) -> None:
         print_text((_GAP + _GAP.join(cells)).rstrip())
 
 
-def _print_rich(columns: Sequence[Column], rows: Sequence[Row]) -> None:
+def _print_rich(columns: Sequence[Column], rows: Sequence[TableRow]) -> None:
     import io
 
     from rich.console import Console

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.cli.topk.common import document, estimated, figure, interval, labelled_options, read_labelled, runs_argument
 from jumar.core.text import cell_width
 
@@ -113,10 +113,10 @@ def _print_parts(columns: list[Column], rows: list[tuple[str, ...]]) -> None:
     narrow = sys.stdout.isatty() or os.environ.get("COLUMNS")  # in a pipe only a width that somebody asked for counts
     if narrow and shutil.get_terminal_size().columns < _width(columns, rows):
         cut = [column.name for column in columns].index("skill")
-    print_table(columns[:cut], [Row(cells=row[:cut]) for row in rows])
+    print_table(columns[:cut], [TableRow(cells=row[:cut]) for row in rows])
     if cut < len(columns):
         print_text("")
-        print_table([columns[0], *columns[cut:]], [Row(cells=(row[0], *row[cut:])) for row in rows])
+        print_table([columns[0], *columns[cut:]], [TableRow(cells=(row[0], *row[cut:])) for row in rows])
 
 
 def _width(columns: list[Column], rows: list[tuple[str, ...]]) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import plural
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def drift_command(log: Path, level: float, effect: float, *, as_json: bool, quie
         return 0
     names = ("stream", "measure", "before", "after", "since", "effect", "p", "")
     columns = [Column(name=name, fold=name in {"stream", "since"}) for name in names]
-    print_table(columns, [Row(cells=_cells(stream, change)) for stream in streams for change in stream.changes])
+    print_table(columns, [TableRow(cells=_cells(stream, change)) for stream in streams for change in stream.changes])
     if not quiet:
         for stream in streams:
             if not stream.changes:

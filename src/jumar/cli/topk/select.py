@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from jumar.cli.common import print_line, print_text, quiet_option
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.cli.topk.common import as_options, limit_options, parameters, say_unlikely_scale, say_unread_variables, scale_option
 from jumar.core.text import plural
 from jumar.errors import ScoreError, UsageError
@@ -19,7 +19,7 @@ from jumar.topk.files.settings import SELECTIONS
 from jumar.topk.registry import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
-    from jumar.topk.files.rankings import Ranking
+    from jumar.topk.files.rankings import RankedList
     from jumar.topk.result import SelectionResult
 
 __all__ = ["select_command"]
@@ -141,7 +141,7 @@ def _selection(
     return Selection(strategy=create_selection_strategy(base, **given), max_k=most, min_k=least, warnings=warnings)
 
 
-def _document(ranking: Ranking, result: SelectionResult[int]) -> dict[str, Any]:
+def _document(ranking: RankedList, result: SelectionResult[int]) -> dict[str, Any]:
     positions = [one.item for one in result.selected]
     document = {
         "query_id": ranking.query_id,
@@ -156,7 +156,7 @@ def _document(ranking: Ranking, result: SelectionResult[int]) -> dict[str, Any]:
 
 
 def _print(
-    rankings: list[Ranking], results: list[SelectionResult[int]], chosen: Selection, *, explain: bool, quiet: bool
+    rankings: list[RankedList], results: list[SelectionResult[int]], chosen: Selection, *, explain: bool, quiet: bool
 ) -> None:
     if explain:
         for ranking, result in zip(rankings, results, strict=True):
@@ -167,7 +167,7 @@ def _print(
     print_table(
         columns,
         [
-            Row(
+            TableRow(
                 cells=(
                     str(ranking.query_id),
                     str(len(result.selected)),

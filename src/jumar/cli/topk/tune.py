@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from jumar.cli.common import json_option, print_json, print_line, print_text, quiet_option
-from jumar.cli.terminal.tabular import Column, Row, print_table
+from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.cli.topk.common import (
     Labelled,
     check_output,
@@ -256,8 +256,8 @@ def _print(tuning: Tuning, *, quiet: bool) -> None:
     columns += [Column(name=tuning.metric, right=True)] if outside else []
     columns += [Column(name="", fold=True)]
 
-    def row(name: str, score: Estimate, inside: Estimate, remark: str) -> Row:
-        return Row(cells=(name, figure(score), interval(score), *([figure(inside)] if outside else []), remark))
+    def row(name: str, score: Estimate, inside: Estimate, remark: str) -> TableRow:
+        return TableRow(cells=(name, figure(score), interval(score), *([figure(inside)] if outside else []), remark))
 
     fixed, easiest = tuning.fixed_k, tuning.default
     print_table(

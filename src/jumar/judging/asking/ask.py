@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from jumar.core.text import escape
 from jumar.judging.asking.cache import ReplyCache
-from jumar.judging.asking.ledger import Ledger
+from jumar.judging.asking.ledger import CallLedger
 from jumar.judging.asking.parse import NoReading, parse_reply, well_formed
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.judges._clients import scrub
@@ -54,7 +54,7 @@ class Asker:
         self,
         judge: Judge,
         settings: JudgeSettings,
-        ledger: Ledger,
+        ledger: CallLedger,
         *,
         cache: ReplyCache | None,
         keys: tuple[str, ...],

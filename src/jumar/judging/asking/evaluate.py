@@ -32,11 +32,11 @@ from jumar.errors import EvaluationUnreliableError
 from jumar.judging.asking.ask import Asker
 from jumar.judging.asking.cache import ReplyCache
 from jumar.judging.asking.call_log import CallLog
-from jumar.judging.asking.ledger import Ledger
+from jumar.judging.asking.ledger import CallLedger
 from jumar.judging.asking.noise import judge_noise
 from jumar.judging.asking.reading import Answers, Reader, result_of
 from jumar.judging.asking.settings import JudgeSettings
-from jumar.judging.asking.summary import NOT_THE_JUDGES, Evaluation, JudgeInterruptedError, JudgeRejectedError, Result, Tally
+from jumar.judging.asking.summary import NOT_THE_JUDGES, CallTotals, Evaluation, JudgeInterruptedError, JudgeRejectedError, Result
 from jumar.judging.items.item import Item, as_items
 from jumar.judging.judges._clients import known_keys
 from jumar.judging.models import Story, Unscored
@@ -84,7 +84,7 @@ class JudgeRun:
         self._settings = settings or JudgeSettings()
         self._total = total if total is not None else len(items) if isinstance(items, Sized) else None
         self._calls = calls or CallLog(reserve=self._settings.reserve_cost)
-        self._ledger = Ledger(self._calls, self._settings.max_cost, prices)
+        self._ledger = CallLedger(self._calls, self._settings.max_cost, prices)
         recorded = bool(getattr(judge, "recorded", False))  # its answers are on file: no second reading, nothing to keep
         self._asker = Asker(
             judge,
@@ -97,7 +97,7 @@ class JudgeRun:
         )
         self._reader = Reader(self._asker, judge.identity, rubric, self._settings, nonce)
         self._repeat = 1 if recorded else self._settings.repeat
-        self._tally = Tally()
+        self._tally = CallTotals()
         self._ended: str | None = None
         self._cached = None if recorded else cache
         self._last: Unscored | None = None

@@ -21,14 +21,14 @@ from jumar.model.budget.pricing import Prices
 from jumar.model.judges import FailureKind
 from jumar.model.records import Usage
 
-__all__ = ["Ledger", "Prices"]
+__all__ = ["CallLedger", "Prices"]
 
 _BLIND: Final = 3  # calls that may be made before anybody knows what one costs, where they fail or are lost
 _FREE: Final[frozenset[FailureKind]] = frozenset({"rate_limited", "unavailable", "rejected", "missing"})
 """Failures without an answer; nobody charges for those unless they say that they may have."""
 
 
-class Ledger:
+class CallLedger:
     """The gate before each call, for one limit in USD. Belongs to one event loop."""
 
     def __init__(self, calls: CallLog, max_cost: float | None = None, prices: Prices | None = None) -> None:

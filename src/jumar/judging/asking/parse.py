@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NoReturn, cast
 
 from jumar.core.text import escape
 
-__all__ = ["MAX_REPLY", "NoReading", "Reading", "objects_in", "on_scale", "parse_reply", "well_formed"]
+__all__ = ["MAX_REPLY", "NoReading", "ParsedReply", "objects_in", "on_scale", "parse_reply", "well_formed"]
 
 MAX_REPLY: Final = 1 << 20
 """Characters of an answer that are looked at; no verdict is longer."""
@@ -34,7 +34,7 @@ _REFUSAL: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedReply:
     """One verdict; ``gestalt`` is from 1 to 5."""
 
     gestalt: float
@@ -62,7 +62,7 @@ def well_formed(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def parse_reply(text: str, scale: tuple[float, float] = (1.0, 5.0), *, cut: bool = False) -> tuple[Reading, ...] | NoReading:
+def parse_reply(text: str, scale: tuple[float, float] = (1.0, 5.0), *, cut: bool = False) -> tuple[ParsedReply, ...] | NoReading:
     """Return the readings in ``text``, one or more, or why there is none. Nothing is raised, whatever the text is.
 
     Of a text that was ``cut`` off only one that is a whole object counts: what else it holds may be a draft.
@@ -163,7 +163,7 @@ def _decoded_at(text: str, place: int) -> tuple[object, int]:
         return None, len(text)
 
 
-def _readings(found: dict[str, Any], scale: tuple[float, float]) -> tuple[Reading, ...]:
+def _readings(found: dict[str, Any], scale: tuple[float, float]) -> tuple[ParsedReply, ...]:
     if isinstance(found.get("refusal"), str) and found["refusal"]:
         raise _NoVerdictError("refused", f"the judge declined: {_shown(found['refusal'])}")
     several = found.get("readings")
@@ -179,11 +179,11 @@ def _readings(found: dict[str, Any], scale: tuple[float, float]) -> tuple[Readin
     return tuple(_reading(cast("dict[str, Any]", one), scale) for one in listed)
 
 
-def _reading(found: dict[str, Any], scale: tuple[float, float]) -> Reading:
+def _reading(found: dict[str, Any], scale: tuple[float, float]) -> ParsedReply:
     reasoning = found.get("reasoning", "")
     if not isinstance(reasoning, str):
         raise _NoVerdictError("unparseable", "'reasoning' should be a text")
-    return Reading(
+    return ParsedReply(
         _on_scale(_score_of(found), scale),
         well_formed(reasoning),
         _texts(found, "strengths"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from jumar.core.text import escape
 from jumar.judging.asking.ask import Answer, Asker, NoAnswer
 from jumar.judging.asking.cache import cache_key
-from jumar.judging.asking.parse import NoReading, Reading, parse_reply
+from jumar.judging.asking.parse import NoReading, ParsedReply, parse_reply
 from jumar.judging.asking.prompt import TEMPLATE_VERSION, build_prompt, item_record, new_nonce, reply_schema
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Result
@@ -27,7 +27,7 @@ class Answers:
     """What one item has been answered so far; ``asked`` counts the questions."""
 
     asked: int = 0
-    readings: list[Reading] = field(default_factory=list[Reading])
+    readings: list[ParsedReply] = field(default_factory=list[ParsedReply])
     failures: list[tuple[UnscoredKind, str, str | None]] = field(default_factory=list[tuple[UnscoredKind, str, str | None]])
     input_tokens: int | None = 0
     output_tokens: int | None = 0

@@ -10,7 +10,7 @@ from jumar.errors import ConfigError, JumarError
 from jumar.judging.asking.noise import JudgeNoise, NoiseTally
 from jumar.judging.models import ExpensiveModeResult, Unscored, UnscoredKind
 
-__all__ = ["NOT_THE_JUDGES", "Evaluation", "JudgeInterruptedError", "JudgeRejectedError", "Result", "Tally"]
+__all__ = ["NOT_THE_JUDGES", "CallTotals", "Evaluation", "JudgeInterruptedError", "JudgeRejectedError", "Result"]
 
 Result = ExpensiveModeResult | Unscored
 
@@ -107,7 +107,7 @@ class Evaluation:
         }
 
 
-class Tally:
+class CallTotals:
     """Adds up results as they come, so that a stream of them need not be kept."""
 
     def __init__(self) -> None:

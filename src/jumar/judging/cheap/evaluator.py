@@ -9,7 +9,7 @@ from typing import Any, Literal
 from jumar.errors import ConfigError, ItemError
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.scorecard import AppliedScorecard
-from jumar.judging.cheap.scoring import Reading, Scorer
+from jumar.judging.cheap.scoring import CheapReading, CheapScorer
 from jumar.judging.cheap.story_panel import StoryPanel
 from jumar.judging.cheap.text_panel import TextPanel
 from jumar.judging.items.item import Item
@@ -53,11 +53,11 @@ class CheapModeEvaluator:
         used = {name for scorer in scorers.values() for name in scorer.weights}
         self.unused_weights = tuple(name for name in weights if name not in used)
 
-    def read(self, item: Item) -> Reading | Unscored:
+    def read(self, item: Item) -> CheapReading | Unscored:
         """Return an item's score without the details of a report, which take longer than the score; :meth:`result` adds them."""
         return (self._of_texts if item.story is None else self._of_stories).read(item)
 
-    def result(self, reading: Reading, *, parts: bool = True, most: int | None = None) -> CheapModeResult:
+    def result(self, reading: CheapReading, *, parts: bool = True, most: int | None = None) -> CheapModeResult:
         """Return a reading with what each component and pattern gave, and the sub-scores unless ``parts`` is False.
 
         ``most``: only so many of what was given, those that moved the score most.
@@ -163,13 +163,15 @@ def _check_kind(card: Scorecard | None, rubrics: Sequence[AnyRubric], *, chosen:
             )
 
 
-def _scorer(rubric: AnyRubric, known: PatternSet, evidence: PatternEvidence | None, applied: AppliedScorecard | None) -> Scorer:
+def _scorer(
+    rubric: AnyRubric, known: PatternSet, evidence: PatternEvidence | None, applied: AppliedScorecard | None
+) -> CheapScorer:
     panel = (
         StoryPanel(rubric, known.tech_validation, known.value_phrases)
         if isinstance(rubric, StoryRubric)
         else TextPanel(rubric, known.value_phrases)
     )
-    return Scorer(rubric, panel, evidence, known.scoring_weights, applied)
+    return CheapScorer(rubric, panel, evidence, known.scoring_weights, applied)
 
 
 def _story(fields: Mapping[str, Any], number: int) -> Story:

@@ -13,7 +13,7 @@ from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, Contribution, Unscored
 from jumar.judging.rubric import Rubric, StoryRubric, TextRubric
 
-__all__ = ["Panel", "Reading", "Scorer", "gestalt_of"]
+__all__ = ["CheapReading", "CheapScorer", "Panel", "gestalt_of"]
 
 _MOST = 5.0
 _REMEMBERED = 4096
@@ -46,8 +46,8 @@ class Base(NamedTuple):
 _NO_BASE = Base(0.0, (), ())
 
 
-class Reading(NamedTuple):
-    """One item's score without what only reports need; :meth:`Scorer.result` adds that.
+class CheapReading(NamedTuple):
+    """One item's score without what only reports need; :meth:`CheapScorer.result` adds that.
 
     ``base`` is empty where a scorecard makes the score, and ``scores`` may be: they are then worked out when somebody asks.
     ``withheld``: good phrases did not count on this item.
@@ -73,7 +73,7 @@ def _raw_of(gestalt: float) -> float:
     return _clamped((gestalt - 1.0) / 4.0 * 5.0)
 
 
-class Scorer:
+class CheapScorer:
     """One rubric, one set of patterns. ``weights`` beat those of the rubric, by the name of a component.
 
     With ``card`` the patterns alone make the score; the components then only say whether there is something to judge, and give
@@ -104,7 +104,7 @@ class Scorer:
             self._base = functools.lru_cache(_REMEMBERED)(self._weigh)
         self._contributions = functools.lru_cache(_REMEMBERED)(_contributions)
 
-    def read(self, item: Item) -> Reading | Unscored:
+    def read(self, item: Item) -> CheapReading | Unscored:
         """Return the item's score, or that there is nothing to judge."""
         if self._other is not None:
             return Unscored(story_id=item.id, kind="abstained", message=self._other)
@@ -127,20 +127,20 @@ class Scorer:
         if patterns is not None and fired and patterns.active:
             evidence = _moved(patterns.weigh(fired, self._rubric.patterns), raw, self._rubric.patterns.most)
             raw = _clamped(raw + sum(points for _, points in evidence.points))
-        return Reading(item, gestalt_of(raw), raw, base, scores, fired, evidence)
+        return CheapReading(item, gestalt_of(raw), raw, base, scores, fired, evidence)
 
-    def _by_card(self, item: Item, card: AppliedScorecard) -> Reading | Unscored:
+    def _by_card(self, item: Item, card: AppliedScorecard) -> CheapReading | Unscored:
         """Read an item whose components decide nothing: they take as long as the patterns, and are left for :meth:`result`."""
         mute = self._panel.mute(item)
         if mute is not None:
             return Unscored(story_id=item.id, kind="abstained", message=mute)
         return self._carded(item, card, [] if self._patterns is None else self._patterns.fired(item, None), ())
 
-    def _carded(self, item: Item, card: AppliedScorecard, fired: list[int], scores: tuple[float | None, ...]) -> Reading:
+    def _carded(self, item: Item, card: AppliedScorecard, fired: list[int], scores: tuple[float | None, ...]) -> CheapReading:
         gestalt, withheld = card.read(fired, item)
-        return Reading(item, gestalt, _raw_of(gestalt), _NO_BASE, scores, fired, None, withheld)
+        return CheapReading(item, gestalt, _raw_of(gestalt), _NO_BASE, scores, fired, None, withheld)
 
-    def result(self, reading: Reading, *, parts: bool = True, most: int | None = None) -> CheapModeResult:
+    def result(self, reading: CheapReading, *, parts: bool = True, most: int | None = None) -> CheapModeResult:
         """Return everything about a score: what each component and each active pattern gave, and the sub-scores if asked for.
 
         ``most``: only so many contributions, and reasons of a scorecard, those that moved it most.
@@ -164,7 +164,7 @@ class Scorer:
             sub_scores=self._parts(reading) if parts else {},
         )
 
-    def _parts(self, reading: Reading) -> dict[str, float]:
+    def _parts(self, reading: CheapReading) -> dict[str, float]:
         scores = reading.scores or self._panel.scores(reading.item)
         return {} if isinstance(scores, str) else self._panel.parts(reading.item, scores)
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 __all__ = [
     "FORMAT_VERSION",
     "Curve",
-    "Guard",
+    "PatternGuard",
     "PatternProposal",
     "PatternSet",
     "PatternStatus",
@@ -63,7 +63,7 @@ class Curve(BaseModel):
         return min(high, low + (high - low) * ((total - x[right - 1]) / (x[right] - x[right - 1])))
 
 
-class Guard(BaseModel):
+class PatternGuard(BaseModel):
     """What keeps a score from being had for nothing.
 
     ``good_phrases`` times the root of an item's words are the points, before the curve, that good patterns without a feature
@@ -95,7 +95,7 @@ class Scorecard(BaseModel):
     base: Finite
     unit: Positive
     curve: Curve
-    guard: Guard | None = None
+    guard: PatternGuard | None = None
     interval: dict[str, Any] | None = None
     fitted: dict[str, Any] = Field(default_factory=dict[str, Any])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, TypeVar
 
-from jumar.judging.cheap.scoring import Reading
+from jumar.judging.cheap.scoring import CheapReading
 from jumar.judging.component_health import cheap_health
 from jumar.judging.models import ComponentHealthStatus, Unscored
 
@@ -41,7 +41,7 @@ class CheapTally:
     held: Counter[int] = field(default_factory=Counter[int])
     unscored: Counter[str] = field(default_factory=Counter[str])
 
-    def add(self, reading: Reading | Unscored) -> None:
+    def add(self, reading: CheapReading | Unscored) -> None:
         """Count one item."""
         self.items += 1
         if isinstance(reading, Unscored):

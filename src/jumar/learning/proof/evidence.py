@@ -28,7 +28,7 @@ from jumar.judging.tracking.track import (
     predict_baselines,
 )
 
-__all__ = ["Baselines", "EvidenceVerdict", "JudgedItem", "ProofEvidence", "compare_with_judge", "fit_baselines", "heldout_of"]
+__all__ = ["Baselines", "EvidenceVerdict", "ProofEvidence", "ProofItem", "compare_with_judge", "fit_baselines", "heldout_of"]
 
 EvidenceVerdict = Literal["tracks", "not_proven", "fails"]
 
@@ -36,7 +36,7 @@ _SEVERAL: Final = 0.5
 """From this share of items in groups of several on, ranks inside of groups are asked for."""
 
 
-class JudgedItem(Protocol):
+class ProofItem(Protocol):
     """What evidence needs of an item: the judge's score and readings, 1 to 5, the text's length in characters, the group."""
 
     @property
@@ -72,7 +72,7 @@ class Baselines:
         return asdict(self)
 
 
-def fit_baselines(opened: Sequence[JudgedItem]) -> Baselines:
+def fit_baselines(opened: Sequence[ProofItem]) -> Baselines:
     """Return the baselines of open items: the median, and the least-squares line. Errors: ValueError without any item."""
     if not opened:
         raise ValueError("there are no open items to fit the baselines on")
@@ -138,7 +138,7 @@ def heldout_of(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compare_with_judge(
-    judged: Sequence[JudgedItem], cheap: Sequence[float], baselines: Baselines | None, *, seed: int = 0
+    judged: Sequence[ProofItem], cheap: Sequence[float], baselines: Baselines | None, *, seed: int = 0
 ) -> ProofEvidence:
     """Return what ``(items,)`` cheap scores, from 1 to 5, of held-out items say.
 

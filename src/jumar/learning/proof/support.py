@@ -25,7 +25,7 @@ from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.proposed import as_pattern
 from jumar.judging.tracking.intervals import Numbers, group_numbers
 from jumar.learning.proof.permutations import ENUMERATED, Permutations, normal_tail
-from jumar.learning.state import FALSE_DISCOVERY_RATE, Ledger, LedgerEntry
+from jumar.learning.state import FALSE_DISCOVERY_RATE, LedgerEntry, ProposalLedger
 from jumar.learning.targets import Target
 
 __all__ = ["Firing", "Member", "SealedTests", "Support", "ledger_entries", "sealed_tests", "support"]
@@ -270,7 +270,7 @@ class SealedTests:
     """What one look says of single patterns: its ``members``, and the ``ledger`` of all looks so far, this one the last."""
 
     members: tuple[Member, ...]
-    ledger: Ledger
+    ledger: ProposalLedger
 
 
 def sealed_tests(
@@ -278,7 +278,7 @@ def sealed_tests(
     proposals: Sequence[PatternProposal],
     sealed: Sequence[Target],
     *,
-    known: Ledger | None = None,
+    known: ProposalLedger | None = None,
     look: int = 1,
     rate: float = FALSE_DISCOVERY_RATE,
 ) -> SealedTests:
@@ -289,7 +289,7 @@ def sealed_tests(
     ``iteration``. The very same test again is no other one. What ``known`` has of this ``look`` gives way: it is made
     again. ``sealed`` are scored items; without any, nothing is supported.
     """
-    before = Ledger(tuple(entry for entry in (known or Ledger()).entries if entry.iteration != look))
+    before = ProposalLedger(tuple(entry for entry in (known or ProposalLedger()).entries if entry.iteration != look))
     made = {one.id: one for one in map(as_pattern, proposals)}
     if not made or not sealed:
         return SealedTests(members=(), ledger=before)
@@ -304,7 +304,7 @@ def sealed_tests(
     )
     entries = ledger_entries([one.id for one in listed], found, look)
     again = {replace(entry, iteration=0) for entry in entries}
-    counted = Ledger(tuple(entry for entry in before.entries if replace(entry, iteration=0) not in again)).added(entries)
+    counted = ProposalLedger(tuple(entry for entry in before.entries if replace(entry, iteration=0) not in again)).added(entries)
     tests = zip(counted.entries, counted.adjusted(), strict=True)
     supported = {one.id for one, value in tests if one.iteration == look and value <= rate}
     active = {pattern.id for pattern in patterns.patterns if pattern.status == "active"}

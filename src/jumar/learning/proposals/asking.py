@@ -20,7 +20,7 @@ from jumar.errors import PatternLoadError
 from jumar.judging.asking.ask import Answer, Asker, NoAnswer
 from jumar.judging.asking.cache import ReplyCache, cache_key
 from jumar.judging.asking.call_log import CallLog
-from jumar.judging.asking.ledger import Ledger
+from jumar.judging.asking.ledger import CallLedger
 from jumar.judging.asking.parse import objects_in, well_formed
 from jumar.judging.asking.prompt import new_nonce
 from jumar.judging.asking.settings import JudgeSettings
@@ -136,7 +136,7 @@ async def ask_for_proposals(
     if not large or bool(getattr(judge, "recorded", False)):
         return Asked(stopped="a recorded judge proposes nothing" if large else None)
     chosen = _chosen(settings or JudgeSettings(), diversity, iteration)
-    ledger = Ledger(calls or CallLog(reserve=chosen.reserve_cost), chosen.max_cost, prices)
+    ledger = CallLedger(calls or CallLog(reserve=chosen.reserve_cost), chosen.max_cost, prices)
     jitter = random or Random()  # noqa: S311 - jitter, not a secret
     asker = _Asker(judge, chosen, ledger, cache=cache, keys=known_keys(), random=jitter, pause=pause)
     known = patterns or PatternSet(version="2.0", patterns=[])

@@ -36,7 +36,7 @@ from jumar.learning.report.verdict import (
     quality_text,
     verdict_lines,
 )
-from jumar.learning.report.view import LearningReport, Progress
+from jumar.learning.report.view import LearningProgress, LearningReport
 
 __all__ = ["render_html"]
 
@@ -139,7 +139,7 @@ def _fact(name: str, value: str, small: str = "") -> dict[str, str]:
     return {"name": name, "value": value, "small": small}
 
 
-def _iteration(one: Progress, report: LearningReport, kept: Mapping[int, str]) -> dict[str, Any]:
+def _iteration(one: LearningProgress, report: LearningReport, kept: Mapping[int, str]) -> dict[str, Any]:
     found = one.decisions
     figures = f"gap {number(one.abs_gap)}, rank {number(one.spearman)}".replace("-", "−")
     told = [*found.rollbacks, *found.recoveries, *([kept[one.iteration]] if one.iteration in kept else [])]

@@ -12,7 +12,7 @@ from typing import Any
 from jumar.core.text import escape, number, plural
 from jumar.learning.report.decisions import Decisions
 
-__all__ = ["LearningReport", "Progress", "course_words", "kept_text", "render_progress"]
+__all__ = ["LearningProgress", "LearningReport", "course_words", "kept_text", "render_progress"]
 
 GAP_LIMIT = 0.2
 _WIDTH = 96
@@ -37,7 +37,7 @@ def course_words(said: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class LearningProgress:
     """What there is to say of one iteration; figures are of the ``tested`` items, None where there are none.
 
     ``committed`` and ``rejected`` count the proposals that became so in it, whenever they were made.
@@ -59,7 +59,7 @@ class Progress:
     tested: int = 0
 
     @classmethod
-    def of(cls, log: Mapping[str, Any]) -> Progress:
+    def of(cls, log: Mapping[str, Any]) -> LearningProgress:
         """Read an iteration's log. Errors: KeyError and TypeError of one that is none."""
         metrics, divergence = log["metrics"], log["divergence_check"]
         counts = Counter(str(one.get("action")) for one in log["actions_taken"])
@@ -85,7 +85,7 @@ class Progress:
         return Decisions.of(self.actions)
 
 
-def kept_text(one: Progress, before: float | None) -> str:
+def kept_text(one: LearningProgress, before: float | None) -> str:
     """Return why an iteration whose gap grew from ``before`` was not rolled back, empty where there is nothing to say."""
     if before is None or one.abs_gap is None or one.decisions.rollbacks:
         return ""
@@ -98,12 +98,12 @@ def kept_text(one: Progress, before: float | None) -> str:
     return f"the gap grew by {number(grown)}, and the change was kept: that is {limit}"
 
 
-def render_progress(iterations: Sequence[Progress], before: Progress | None = None) -> str:
+def render_progress(iterations: Sequence[LearningProgress], before: LearningProgress | None = None) -> str:
     """Return the text of all iterations, oldest first, each ended by a blank line; ``before`` is the one before the first."""
     return "\n".join(_paragraph(one, last) for one, last in zip(iterations, [before, *iterations], strict=False))
 
 
-def _paragraph(one: Progress, before: Progress | None) -> str:
+def _paragraph(one: LearningProgress, before: LearningProgress | None) -> str:
     change = "" if before is None or one.abs_gap is None or before.abs_gap is None else f" ({one.abs_gap - before.abs_gap:+.3f})"
     figures = (
         f"Gap {number(one.abs_gap)}{change}, rank correlation {number(one.spearman)}, {plural(one.patterns, 'active pattern')}"
@@ -157,8 +157,8 @@ class LearningReport:
     judge: str = ""
 
     @cached_property
-    def iterations(self) -> list[Progress]:
-        return [Progress.of(log) for log in self.logs]
+    def iterations(self) -> list[LearningProgress]:
+        return [LearningProgress.of(log) for log in self.logs]
 
     @property
     def verdict(self) -> str | None:

@@ -13,7 +13,7 @@ from jumar.errors import ItemError
 from jumar.judging.asking.cache import reply_cache
 from jumar.judging.asking.call_log import CallLog
 from jumar.judging.asking.evaluate import judge_items
-from jumar.judging.asking.summary import Evaluation, Result, Tally
+from jumar.judging.asking.summary import CallTotals, Evaluation, Result
 from jumar.judging.auto import AutoRules, outcome, plan
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.expensive import Hear, call_log, cut_short, interruptible
@@ -151,7 +151,7 @@ def joined(one: Evaluation, other: Evaluation, order: Sequence[str]) -> Evaluati
     """
     place = {name: number for number, name in enumerate(order)}
     results = tuple(sorted((*one.results, *other.results), key=lambda result: place[result.story_id]))
-    tally = Tally()
+    tally = CallTotals()
     for result in results:
         tally.add(result)
     tokens = tally.tokens

@@ -27,7 +27,7 @@ from jumar.judging.models import ComponentHealthStatus, IterationLog, Unscored
 from jumar.judging.results.evaluation_files import item_row
 from jumar.judging.results.judged_files import dual_documents
 from jumar.learning.material import Material
-from jumar.learning.report.view import Progress, render_progress
+from jumar.learning.report.view import LearningProgress, render_progress
 from jumar.learning.run.data import LearnData
 from jumar.learning.step import IterationOutcome
 from jumar.learning.targets import noise_of
@@ -173,7 +173,7 @@ def _linked(source: Path, target: Path) -> bool:
 
 
 def _progress(output: Path, last: int) -> str:
-    return render_progress([one for log in read_logs(output) if (one := Progress.of(log)).iteration <= last])
+    return render_progress([one for log in read_logs(output) if (one := LearningProgress.of(log)).iteration <= last])
 
 
 def read_logs(output: Path) -> list[Mapping[str, Any]]:
@@ -190,7 +190,7 @@ def read_logs(output: Path) -> list[Mapping[str, Any]]:
 def _checked(path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(path.read_bytes())
-        Progress.of(found)
+        LearningProgress.of(found)
         bool(found["convergence_check"]["converged"])
         [str(one["action"]) for one in found["actions_taken"]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -201,9 +201,9 @@ def _checked(path: Path) -> Mapping[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def read_progress(output: Path, number: int) -> Progress | None:
+def read_progress(output: Path, number: int) -> LearningProgress | None:
     """Return what there is to say of iteration ``number``, None where it has left no log that can be read."""
     try:
-        return Progress.of(_checked(iteration_folder(output, number) / _LOG))
+        return LearningProgress.of(_checked(iteration_folder(output, number) / _LOG))
     except StoreDamagedError:
         return None

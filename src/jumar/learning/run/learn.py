@@ -46,7 +46,7 @@ from jumar.learning.run.prove import prove_set
 from jumar.learning.run.request import LOOP, RESULT, ROOT, SEALED_TESTS, LearnRequest, LearnResult, prove_request, remember
 from jumar.learning.run.verdicts import Hear
 from jumar.learning.set_building import final_set, probe_set
-from jumar.learning.state import Ledger
+from jumar.learning.state import ProposalLedger
 from jumar.learning.targets import Target
 from jumar.loop.engine.engine import Loop
 from jumar.loop.engine.outcome import LoopOutcome
@@ -253,7 +253,7 @@ def _members(
 ) -> tuple[Member, ...]:
     """Test the proposals on the held-out items, all earlier tests being counted, and keep the tests for the next time."""
     path = output / SEALED_TESTS
-    before = Ledger.from_json(path.read_bytes(), str(path)) if path.exists() else Ledger()
+    before = ProposalLedger.from_json(path.read_bytes(), str(path)) if path.exists() else ProposalLedger()
     found = sealed_tests(patterns, proposals, sealed, known=before, look=look)
     replace_file(path, json_rows(found.ledger.to_json()).encode())
     return found.members

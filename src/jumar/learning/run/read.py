@@ -20,7 +20,7 @@ from jumar.judging.tracking.intervals import bootstrap
 from jumar.learning.learner import DIMENSIONS, PATTERNS
 from jumar.learning.proof.split import Split
 from jumar.learning.report.course import stop_words
-from jumar.learning.report.view import LearningReport, Progress
+from jumar.learning.report.view import LearningProgress, LearningReport
 from jumar.learning.run.data import SPLIT
 from jumar.learning.run.files import iteration_folder, read_logs
 from jumar.learning.run.prove import PROOF
@@ -47,9 +47,9 @@ class LearningRun:
     summary: Mapping[str, Any] | None
 
     @property
-    def iterations(self) -> list[Progress]:
+    def iterations(self) -> list[LearningProgress]:
         """The iterations that have left a log, oldest first."""
-        return [Progress.of(log) for log in self.logs]
+        return [LearningProgress.of(log) for log in self.logs]
 
     def document(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""

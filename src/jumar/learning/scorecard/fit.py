@@ -17,7 +17,7 @@ from jumar.core.extras import need_extra
 from jumar.judging.cheap.evidence import PatternEvidence
 from jumar.judging.cheap.scorecard import AppliedScorecard, words_of
 from jumar.judging.items.item import Item
-from jumar.judging.patterns.models import Curve, Guard, PatternSet, PatternV2, Scorecard
+from jumar.judging.patterns.models import Curve, PatternGuard, PatternSet, PatternV2, Scorecard
 from jumar.judging.tracking.agreement import spearman
 from jumar.judging.tracking.intervals import Numbers, group_numbers
 from jumar.learning.scorecard.gaming import measure_attack_gains
@@ -166,7 +166,7 @@ def _guarded(patterns: PatternSet, fires: Any, items: Sequence[Item]) -> Pattern
     given = [ready.good_phrases(np.sort(row.indices).tolist()) for row in fires]
     most = max(points / math.sqrt(max(1, words_of(item))) for points, item in zip(given, items, strict=True))
     most *= 1.0 + ROUNDING
-    guarded = card.model_copy(update={"guard": Guard(good_phrases=most)})
+    guarded = card.model_copy(update={"guard": PatternGuard(good_phrases=most)})
     return patterns.model_copy(update={"calibration": guarded.model_dump(mode="json")})
 
 

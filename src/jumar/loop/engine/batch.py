@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from jumar.errors import JumarError
 from jumar.loop.engine.accounting import may_begin, turned_away, wait_for
-from jumar.loop.engine.plan import Plan
+from jumar.loop.engine.plan import BatchPlan
 from jumar.loop.engine.run_context import LoopRun, Way
 from jumar.loop.engine.workspaces import Trees
 from jumar.loop.workspace.disk_space import disk_is_full
@@ -29,7 +29,7 @@ class Batch:
 
     run: LoopRun
     trees: Trees
-    plan: Plan
+    plan: BatchPlan
     recorded: Callable[[IterationRecord], None]
     _todo: deque[tuple[int, int | None]] = field(init=False)
     _under_way: dict[_Future, _Pass] = field(init=False, default_factory=dict[_Future, _Pass])

@@ -17,7 +17,7 @@ from jumar.loop.engine.batch import Batch
 from jumar.loop.engine.finalists import Finals
 from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.engine.placing import put_in_place
-from jumar.loop.engine.plan import Plan, missing_of_batch, plan_next
+from jumar.loop.engine.plan import BatchPlan, missing_of_batch, plan_next
 from jumar.loop.engine.recheck import Recheck, recheck_of
 from jumar.loop.engine.resume import record_failed, recover
 from jumar.loop.engine.run_context import LoopRun, drive
@@ -34,7 +34,7 @@ from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.store.current_selection import evidence_of, held, select_from, standing
 from jumar.loop.store.integrity.quarantine import quarantined
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.running_totals import Tally
+from jumar.loop.store.running_totals import RunningTotals
 from jumar.loop.store.tree_lock import locked_tree
 from jumar.loop.workspace.disk_space import Space, disk_is_full, with_room
 from jumar.model import Clock, IterationRecord, SelectionResult, StopDecision
@@ -100,7 +100,7 @@ class Loop:
             parts=parts,
             clock=clock or SystemClock(),
             switch=switch,
-            tally=Tally(store, settings.budget, settings.criteria),
+            tally=RunningTotals(store, settings.budget, settings.criteria),
             listener=Listeners(heard_by),
             space=Space(store, settings.workdir),
             sleep=sleep,
@@ -300,7 +300,7 @@ class Loop:
             if not self.shared.switch.requested:
                 trees.ready(candidate)
 
-    def _wait(self, plan: Plan) -> StopDecision | None:
+    def _wait(self, plan: BatchPlan) -> StopDecision | None:
         """Wait as a provider that refused has asked for, and until another call is allowed; or say why the loop gives up."""
         for number in plan.numbers:
             gives_up = refused_too_often(self.shared, number)

@@ -27,13 +27,13 @@ from jumar.model.attempts import LEFT_NOTHING, AttemptEnd, AttemptStart, Outcome
 from jumar.model.budget.ledger import failure_of_attempt
 from jumar.processes.heartbeat import beating
 
-__all__ = ["Step"]
+__all__ = ["IterationStep"]
 
 _LAST_LINE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class IterationStep:
     """Runs single iterations of one loop in one working directory; holds no state between them."""
 
     run: LoopRun

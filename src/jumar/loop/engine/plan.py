@@ -11,11 +11,11 @@ from jumar.loop.ranking.ratchet import latest_best
 from jumar.model import IterationView, SelectionCriteria
 from jumar.model.records import NOT_GENERATED
 
-__all__ = ["Plan", "choose_parent", "missing_of_batch", "plan_next"]
+__all__ = ["BatchPlan", "choose_parent", "missing_of_batch", "plan_next"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class BatchPlan:
     """The next ones, all from ``parent``. ``candidates`` are the slots of ``numbers``, from 1; ``batch`` None: a lone one."""
 
     numbers: tuple[int, ...]
@@ -56,16 +56,16 @@ def missing_of_batch(views: Sequence[IterationView], *, candidates: int, max_ite
 
 def plan_next(
     evidence: Evidence, criteria: SelectionCriteria, *, candidates: int, max_iterations: int, continue_from: str
-) -> Plan:
+) -> BatchPlan:
     """Return the next iterations; ``evidence`` holds iteration 0 at least. A batch that was cut off keeps its parent."""
     views, last = evidence.views, evidence.views[-1]
     if candidates == 1:
-        return Plan(numbers=(last.number + 1,), parent=choose_parent(evidence, criteria, continue_from))
+        return BatchPlan(numbers=(last.number + 1,), parent=choose_parent(evidence, criteria, continue_from))
     missing = missing_of_batch(views, candidates=candidates, max_iterations=max_iterations)
     if missing:
         first = last.number - (last.candidate or 1) + 1
         usable = any(view.number == last.parent and view.status not in NOT_GENERATED for view in views)
-        return Plan(
+        return BatchPlan(
             numbers=missing,
             parent=last.parent if usable and last.parent is not None else choose_parent(evidence, criteria, continue_from),
             batch=last.batch,
@@ -73,7 +73,7 @@ def plan_next(
         )
     first = last.number + 1
     numbers = tuple(range(first, min(first + candidates, max_iterations + 1)))
-    return Plan(
+    return BatchPlan(
         numbers=numbers,
         parent=choose_parent(evidence, criteria, continue_from),
         batch=max((view.batch or 0 for view in views), default=0) + 1,

@@ -19,7 +19,7 @@ from jumar.loop.events.events import Event, Listener, Notice, deliver
 from jumar.loop.generators.memory import Notebook
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
 from jumar.loop.store.loop_store import LoopStore, Pending
-from jumar.loop.store.running_totals import Tally
+from jumar.loop.store.running_totals import RunningTotals
 from jumar.loop.workspace.disk_space import Space
 from jumar.loop.workspace.guard import Finding, Guard
 from jumar.loop.workspace.surroundings import Surroundings
@@ -39,7 +39,7 @@ class LoopRun:
     parts: LoopParts
     clock: Clock
     switch: StopSwitch
-    tally: Tally
+    tally: RunningTotals
     listener: Listener | None = None
     notebook: Notebook = field(default_factory=Notebook)
     space: Space | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from jumar.loop.engine.iteration import Step
+from jumar.loop.engine.iteration import IterationStep
 from jumar.loop.engine.run_context import LoopRun
 from jumar.loop.hooks import set_up, tear_down
 from jumar.loop.store.layout import is_among_packages
@@ -53,9 +53,9 @@ class Trees:
             environment=build_environment(os.environ, self._run.settings.environment, told),
         )
 
-    def step(self, candidate: int | None) -> Step:
+    def step(self, candidate: int | None) -> IterationStep:
         """Return what runs iterations in the tree of a candidate."""
-        return Step(run=self._run, workspace=self.of(candidate))
+        return IterationStep(run=self._run, workspace=self.of(candidate))
 
     def close(self) -> None:
         """End what ``setup`` left running in any tree. The trees stay."""

@@ -19,7 +19,7 @@ from jumar.loop.report.status import LIVE, Chosen, LoopStatus, Running, Timeline
 from jumar.loop.store.config_in_force import config_now, criteria_of
 from jumar.loop.store.current_selection import current, evidence_of
 from jumar.loop.store.loop_reader import LoopReader
-from jumar.loop.store.running_totals import Tally
+from jumar.loop.store.running_totals import RunningTotals
 from jumar.model import IterationRecord, IterationView
 from jumar.model.attempts import Attempt
 from jumar.model.budget.ledger import count_failures
@@ -53,7 +53,7 @@ class LoopObserver:
         self._tail = EventTail(self.reader.paths.events)
         self._records: dict[int, IterationRecord] = {}
         self._budget: Budget = Budget()
-        self._tally = Tally(self.reader, self._budget)
+        self._tally = RunningTotals(self.reader, self._budget)
 
     @property
     def running(self) -> bool:
@@ -162,7 +162,7 @@ class LoopObserver:
         both = [value for value in (budget.max_seconds, stop.get("max_seconds")) if value is not None]
         budget = replace(budget, max_seconds=min(both, default=None))
         if budget != self._budget:
-            self._budget, self._tally = budget, Tally(self.reader, budget)
+            self._budget, self._tally = budget, RunningTotals(self.reader, budget)
         return budget
 
     def _passes(self, run: Mapping[str, Any]) -> int | None:

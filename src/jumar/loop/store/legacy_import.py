@@ -25,7 +25,7 @@ from jumar.loop.store.creation import loop_json
 from jumar.loop.store.integrity.trust import place_of
 from jumar.loop.store.layout import LoopPaths, iteration_name
 from jumar.loop.store.reading import CLEANED
-from jumar.loop.store.staging import ARTIFACTS, METRICS, Base, Plan, build, decision_bytes, metrics_bytes
+from jumar.loop.store.staging import ARTIFACTS, METRICS, Base, SnapshotPlan, build, decision_bytes, metrics_bytes
 from jumar.model.decisions import Decision
 from jumar.model.records import VERIFICATIONS, IterationRecord, Usage, Verification
 
@@ -185,7 +185,7 @@ def _build_iteration(
     """Build one iteration; returns what the next one's files are compared with."""
     number = record.iteration_number
     paths = () if snapshot is None else (".",)
-    plan = Plan(
+    plan = SnapshotPlan(
         number=number,
         source=snapshot or directory.parent,
         paths=paths,

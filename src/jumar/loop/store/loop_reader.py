@@ -20,7 +20,7 @@ from jumar.core.files import names_in, read_store_file
 from jumar.core.lock import LoopLock
 from jumar.errors import JumarError, NotFoundError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile, compose, paths_listed
-from jumar.loop.store.integrity.trust import Trust
+from jumar.loop.store.integrity.trust import MarkTrust
 from jumar.loop.store.layout import LoopPaths, iteration_name, natural
 from jumar.loop.store.reading import (
     Listing,
@@ -62,7 +62,7 @@ class LoopReader:
         self.loop_id = fields.text("loop_id")
         self.created_at = fields.text("created_at")
         self.nonce = fields.text("nonce")
-        self.trust = Trust(self.nonce, self.paths.loop_json, data)
+        self.trust = MarkTrust(self.nonce, self.paths.loop_json, data)
         self.config: Mapping[str, Any] = MappingProxyType(dict(fields.section("config").data))
         stored = fields.text_or_none("workdir")
         self.workdir = None if stored is None else Path(os.path.normpath(self.paths.directory / stored))

@@ -30,7 +30,7 @@ from jumar.loop.store.staging import (
     METRICS,
     Base,
     Pending,
-    Plan,
+    SnapshotPlan,
     build,
     clean_logs,
     decision_bytes,
@@ -228,7 +228,7 @@ class LoopStore(LoopReader):
         with self._writing("stage an iteration in", self.paths.pending):
             self._free_number(number)
             self._replace_unpaid(number, attempt)
-            plan = Plan(
+            plan = SnapshotPlan(
                 number=number,
                 source=source,
                 paths=paths,
@@ -301,7 +301,7 @@ class LoopStore(LoopReader):
         with self._writing("record an iteration in", self.paths.iterations):
             self._free_number(number)
             self._replace_unpaid(number, record.attempt)
-            plan = Plan(
+            plan = SnapshotPlan(
                 number=number,
                 source=source,
                 paths=paths,

@@ -13,10 +13,10 @@ from jumar.model.budget.limits import Budget, Reservation
 from jumar.model.decisions import recheck_seconds
 from jumar.model.selection import SelectionCriteria
 
-__all__ = ["Tally"]
+__all__ = ["RunningTotals"]
 
 
-class Tally:
+class RunningTotals:
     """The best so far, the spend and the reservations of one store; equal to what the pure functions say of all records."""
 
     def __init__(self, store: LoopReader, budget: Budget, criteria: SelectionCriteria | None = None) -> None:

@@ -33,7 +33,7 @@ __all__ = [
     "STAGE",
     "Base",
     "Pending",
-    "Plan",
+    "SnapshotPlan",
     "build",
     "clean_logs",
     "decision_bytes",
@@ -68,7 +68,7 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SnapshotPlan:
     """What a snapshot is taken of; see :meth:`jumar.loop.store.loop_store.LoopStore.stage`. ``loop`` is the loop's nonce."""
 
     number: int
@@ -122,7 +122,7 @@ class Pending:
             return False
 
 
-def build(plan: Plan, temporary: Path, *, base: Base | None, cache: StatCache) -> tuple[Manifest, ManifestFile]:
+def build(plan: SnapshotPlan, temporary: Path, *, base: Base | None, cache: StatCache) -> tuple[Manifest, ManifestFile]:
     """Fill the new directory ``temporary`` with snapshot, manifest, stage and logs. Nothing is synced.
 
     Errors: :class:`jumar.errors.ArtifactError`, :class:`jumar.errors.StoreWriteError`; the directory is then the caller's to

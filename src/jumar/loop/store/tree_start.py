@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from jumar.core import files
 from jumar.core.codec import FORMAT, encode
-from jumar.loop.store.integrity.trust import Trust, place_of
+from jumar.loop.store.integrity.trust import MarkTrust, place_of
 from jumar.loop.store.layout import LoopPaths
 
 __all__ = ["TreeStart"]
@@ -31,7 +31,7 @@ class TreeStart:
     lost: bool = False
 
     @classmethod
-    def read(cls, paths: LoopPaths, trust: Trust, tree: str) -> TreeStart | None:
+    def read(cls, paths: LoopPaths, trust: MarkTrust, tree: str) -> TreeStart | None:
         """Return what was kept of the tree of this name; None where nothing was, or nothing that jumar wrote."""
         path = _file(paths, tree)
         content = files.content_of(path)
@@ -46,7 +46,7 @@ class TreeStart:
         except (zlib.error, ValueError, KeyError, TypeError):
             return None
 
-    def write(self, paths: LoopPaths, trust: Trust, tree: str) -> None:
+    def write(self, paths: LoopPaths, trust: MarkTrust, tree: str) -> None:
         """Keep it. Errors: :class:`jumar.errors.StoreWriteError`."""
         document: dict[str, Any] = {"format": FORMAT, "root": self.root}
         document["touched"] = None if self.touched is None else sorted(self.touched)

@@ -21,7 +21,7 @@ from jumar.topk.result import Scale
 from jumar.topk.tuning.drift import LoggedSelection
 from jumar.topk.tuning.labelled import LabelledQuery, graded, labelled
 
-__all__ = ["FORMATS", "Ranking", "SelectionLog", "read_log", "read_rankings", "read_runs"]
+__all__ = ["FORMATS", "RankedList", "SelectionLog", "read_log", "read_rankings", "read_runs"]
 
 FORMATS = ("jsonl", "trec", "csv")
 
@@ -30,7 +30,7 @@ _KEYS = ("query_id", "scores", "relevant", "relevant_total", "missed", "items")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranking:
+class RankedList:
     """One query's scores as they were given; ``items`` are None unless the line had some."""
 
     query_id: str | int
@@ -39,7 +39,7 @@ class Ranking:
     where: str
 
 
-def read_rankings(path: Path) -> list[Ranking]:
+def read_rankings(path: Path) -> list[RankedList]:
     """Return the rankings of a JSON Lines file, ``-`` for stdin: ``{"query_id", "scores": [...]}``, optional ``items``.
 
     Blank lines are skipped. Errors: :class:`jumar.errors.NotFoundError`; :class:`jumar.errors.ScoreError` that names the line.
@@ -47,7 +47,7 @@ def read_rankings(path: Path) -> list[Ranking]:
     return [_ranking(row, where) for row, where in _rows(path)]
 
 
-def _ranking(row: Mapping[str, Any], where: str) -> Ranking:
+def _ranking(row: Mapping[str, Any], where: str) -> RankedList:
     _need(row, where, "query_id", "scores")
     query_id = row["query_id"]
     if isinstance(query_id, bool) or not isinstance(query_id, str | int):
@@ -68,7 +68,7 @@ def _ranking(row: Mapping[str, Any], where: str) -> Ranking:
             raise ScoreError(
                 f"{where}: 'items' holds NaN, an infinity or too deep a nest, which JSON cannot say again"
             ) from error
-    return Ranking(query_id, scores, items, where)
+    return RankedList(query_id, scores, items, where)
 
 
 def _need(row: Mapping[str, Any], where: str, *keys: str) -> None:

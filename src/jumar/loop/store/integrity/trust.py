@@ -13,7 +13,7 @@ from jumar.core.files import read_store_file
 from jumar.core.marks import origin, remarked
 from jumar.errors import ForgedError, OtherKeyError, StoreDamagedError
 
-__all__ = ["Trust", "place_of"]
+__all__ = ["MarkTrust", "place_of"]
 
 _LOOP_JSON: Final = "loop.json"
 _VOUCHED: Final = "vouched.json"
@@ -31,7 +31,7 @@ def place_of(nonce: str, path: str | os.PathLike[str]) -> str:
     return f"{nonce}/{name}" if name == _LOOP_JSON else f"{nonce}/{parent}/{name}"
 
 
-class Trust:
+class MarkTrust:
     """Reads the files of the loop with this ``nonce``, whose ``loop.json`` is ``data``.
 
     ``ours``: the loop was begun by this user's jumar on this machine, and what has no mark of a jumar is not taken. Another loop
