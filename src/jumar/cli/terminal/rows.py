@@ -15,7 +15,7 @@ from jumar.loop.events.events import LATEST
 from jumar.loop.report.rows import checks_head, compared_with, trajectory_row
 from jumar.model import IterationRecord
 
-__all__ = ["Past", "agent_name", "head_line", "heading", "row_cells", "row_lines"]
+__all__ = ["Past", "agent_name", "head_line", "heading", "row_lines"]
 
 _WIDTHS: Final = (4, 7, 7, 9, 8, 8)
 """Columns of ``it, score, Δ, checks or tests, cost, time``; the note has the rest of the line."""
@@ -86,19 +86,6 @@ def row_lines(cells: Sequence[str], width: int | None) -> list[str]:
     return [f"{row}{' ' * (begin - cell_width(row))}{first}", *(" " * begin + line for line in more)]
 
 
-def row_cells(
-    record: IterationRecord,
-    parent: IterationRecord | None,
-    best: int | None,
-    weights: Mapping[str, float],
-    *,
-    refused: int = 0,
-) -> tuple[str, ...]:
-    """Return the cells of one iteration in the order of :func:`heading`; a failed one says why."""
-    row = trajectory_row(record, parent, best=best, weights=weights, refused=refused)
-    return (*row.cells[:-1], row.said(cut(escape(record.status_reason), _REASON) if record.status != "ok" else ""))
-
-
 class Past:
     """What a display knows of the iterations so far: the latest, all that were the running best, and refusals by a provider."""
 
@@ -118,10 +105,11 @@ class Past:
         self._refused[iteration] += 1
 
     def cells(self, record: IterationRecord, best: int | None, weights: Mapping[str, float]) -> tuple[str, ...]:
-        """Return :func:`row_cells` of a record that was added."""
+        """Return the cells of a record that was added, in the order of :func:`heading`; a failed one says why."""
         known = {**self._bests, **{one.iteration_number: one for one in self._latest}}
         earlier = [number for number in known if number < record.iteration_number]
         before = known[max(earlier)] if earlier else None
         parent = compared_with(record, before, known)
         leader = best or None  # that the start is the best so far says nothing
-        return row_cells(record, parent, leader, weights, refused=self._refused[record.iteration_number])
+        row = trajectory_row(record, parent, best=leader, weights=weights, refused=self._refused[record.iteration_number])
+        return (*row.cells[:-1], row.said(cut(escape(record.status_reason), _REASON) if record.status != "ok" else ""))
