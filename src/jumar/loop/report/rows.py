@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Any, Final, cast
 
 from jumar.core.rendering.figures import UNKNOWN, dollars, duration
 from jumar.core.text import cut, escape
@@ -21,6 +22,7 @@ from jumar.model.records import NO_EFFECT
 from jumar.model.views import difference, valid_score
 
 __all__ = [
+    "VERIFIED",
     "Summary",
     "TrajectoryPoint",
     "TrajectoryRow",
@@ -38,6 +40,9 @@ __all__ = [
     "trajectory_row",
     "trajectory_rows",
 ]
+
+VERIFIED: Final = MappingProxyType({"passed": "verified", "failed": "verification failed", "skipped": "not verified"})
+"""What the checks said of an iteration, in words."""
 
 _MINUS = "−"
 _NAME = 40  # characters of a check's

@@ -34,11 +34,11 @@ from jumar.loop.report.certainty import (
 )
 from jumar.loop.report.checklist import checklist
 from jumar.loop.report.diff import artifact_lines, artifacts_sentence
-from jumar.loop.report.formats.plot import NARROW, VERIFIED, WIDE, sparklines, trajectory_plot
+from jumar.loop.report.formats.plot import NARROW, WIDE, sparklines, trajectory_plot
 from jumar.loop.report.judged import DECIDED_COLUMNS, LEARNED_COLUMNS, decided_notes, decided_rows, learned_rows, take_over
 from jumar.loop.report.read import LoopReport
 from jumar.loop.report.reasons import capital, checks_sentence, degradation_sentence, kind_of, rationale, reason_of, stopped_text
-from jumar.loop.report.rows import change, changes, started_from, trajectory_rows
+from jumar.loop.report.rows import VERIFIED, change, changes, started_from, trajectory_rows
 from jumar.loop.report.spending import TOOK_COLUMNS, passes_text, spent_money, spent_tokens, took_rows, took_sentences
 from jumar.loop.store.current_selection import TrailEntry
 from jumar.model import CheckResult, IterationRecord

@@ -5,35 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Literal
 
 from jumar.core.rendering.figures import iteration_label, share
 from jumar.core.text import percent, points
 from jumar.loop.report.read import LoopReport
+from jumar.loop.report.rows import VERIFIED
 from jumar.model import IterationRecord
 from jumar.model.views import valid_score
 
-__all__ = [
-    "MOST_MARKS",
-    "NARROW",
-    "VERIFIED",
-    "WIDE",
-    "Frame",
-    "Label",
-    "Mark",
-    "Plot",
-    "Sparkline",
-    "Tick",
-    "sparklines",
-    "trajectory_plot",
-]
+__all__ = ["MOST_MARKS", "NARROW", "WIDE", "Frame", "Label", "Mark", "Plot", "Sparkline", "Tick", "sparklines", "trajectory_plot"]
 
 MOST_MARKS: Final = 120
 """With more iterations than this, only the selected, the first and the last one are marked; the line still has all of them."""
-
-VERIFIED: Final = MappingProxyType({"passed": "verified", "failed": "verification failed", "skipped": "not verified"})
-"""What the checks said of an iteration, in words."""
 
 Kind = Literal["passed", "failed", "skipped", "invalid"]
 
