@@ -38,6 +38,7 @@ command = "{PYTHON} -B tools/style.py app.py && sh ../elsewhere/check.sh app.py"
 [[scorers]]
 dimension = "quality"
 command = "{PYTHON} -B tools/score.py app.py"
+files = ["tools/score.py", "tools/scale.py"]
 """
 FILES = {
     "app.py": "def answer():\n    return 1\n",
@@ -47,7 +48,8 @@ FILES = {
         "if __name__ == '__main__':\n    unittest.main()\n"
     ),
     "tools/style.py": "import sys\nsys.exit('TODO' in open(sys.argv[1]).read())\n",
-    "tools/score.py": "import sys\nprint(0.9 if '42' in open(sys.argv[1]).read() else 0.1)\n",
+    "tools/scale.py": "FULL = 0.9\n",
+    "tools/score.py": "import sys, click, scale\nprint(scale.FULL if '42' in open(sys.argv[1]).read() else 0.1)\n",
     "../elsewhere/check.sh": "! grep -q FIXME $1\n",
     "jumar.toml": CONFIG,
 }
@@ -128,6 +130,26 @@ CHEATS = {
     "stands in for a module beside the tests": Cheat(
         "touch tests/tempfile.py", "tests/tempfile.py is new and changes how tests run: it was taken out"
     ),
+    "puts a package in the place of a module beside the tests": Cheat(
+        "mkdir tests/test_app; echo x = 1 > tests/test_app/__init__.py; echo test_app/ > .gitignore",
+        "tests/test_app/__init__.py is new and changes how tests run: it was taken out "
+        '(protect; "!tests/test_app/__init__.py" there allows it)',
+    ),
+    "puts a link to a package in the place of what its scorer imports": Cheat(
+        "mkdir own; echo FULL = 1 > own/__init__.py; ln -s ../own tools/scale",
+        "tools/scale is new and changes how tests run: it was taken out",
+    ),
+    "puts an extension in the place of what its scorer imports": Cheat(
+        "touch tools/scale.abi3.so", "tools/scale.abi3.so is new and changes how tests run: it was taken out"
+    ),
+    "stands in for an installed module beside the scorer": Cheat(
+        "echo 'import os; os.write(1, b\"1\\n\"); os._exit(0)' > tools/click.py",
+        "tools/click.py is new and changes how tests run: it was taken out",
+    ),
+    "runs code of its own before the tests": Cheat(
+        "echo 'import os; os._exit(0)' > tests/__init__.py",
+        "tests/__init__.py is new and changes how tests run: it was taken out",
+    ),
     "stands in for the test runner": Cheat(
         "echo 'import sys; sys.exit(0)' > unittest.py", "unittest.py would run instead of a check's own module", solves=False
     ),
@@ -207,13 +229,16 @@ def test_what_protect_frees_what_was_there_and_what_lies_elsewhere_is_the_genera
     (project / "tox.ini").write_text("[tox]\n")
     (project / ".gitignore").write_text("tox.ini\n")  # in no snapshot, and there all the same
     (project / "calendar.py").touch()
-    (project / "jumar.toml").write_text(CONFIG.replace('["tests/**"]', '["tests/**", "!setup.cfg"]'))
+    (project / "jumar.toml").write_text(CONFIG.replace('["tests/**"]', '["tests/**", "!setup.cfg", "!tools/scale.*"]'))
     new = "touch setup.cfg; echo '[testenv]' >> tox.ini; echo x = 1 >> calendar.py; mkdir -p app_/data; "
     new += "touch app_/data/pyproject.toml app_/json.py\n"
+    new += "mkdir -p tests/data; touch tools/scale.pyd tests/__init__.py tests/data/__init__.py\n"
+    new += "echo FULL = 1 > app_/scale.py; echo x = 1 > tests/new_helpers.py\n"
 
     assert run(project, SOLVE + new, check=0).document["verified"] is True
     assert recorded(project)["tampering"] == []
-    for name in ("setup.cfg", "app_/data/pyproject.toml", "app_/json.py"):
+    made = ("setup.cfg", "app_/data/pyproject.toml", "app_/json.py", "app_/scale.py")
+    for name in (*made, "tools/scale.pyd", "tests/__init__.py", "tests/data/__init__.py", "tests/new_helpers.py"):
         assert (project / name).exists(), name
     assert (project / "tox.ini").read_text() == "[tox]\n[testenv]\n"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from jumar.errors import ConfigError
-from jumar.loop.checks.check_files import CheckSource, check_files
+from jumar.loop.checks.check_files import CheckSource, check_files, installed_modules
 from jumar.loop.checks.check_programs import programs, runs_tests
 
 PROGRAMS = [
@@ -125,3 +126,23 @@ def test_a_link_and_what_it_leads_to_are_both_the_check(tmp_path: Path) -> None:
     (tmp_path / "check.sh").symlink_to("scripts/real.sh")
 
     assert set(found(tmp_path, CheckSource(label="A", command="./check.sh"))) == {"check.sh", "scripts/real.sh"}
+
+
+def test_modules_that_are_installed_beside_the_programs_of_checks(tmp_path: Path):
+    site = tmp_path / ".venv/lib/python3.12/site-packages"
+    for name in ("apart/__init__.py", "built.abi3.so", "mine.py", "odd-name.py", "x.data/a.py", "note.txt"):
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).touch()
+    for package, source in (("mine", '{"url": "file:///here"}'), ("apart", '{"url": "https://example.org"}')):
+        made = site / f"{package}-1.dist-info"
+        made.mkdir()
+        (made / "direct_url.json").write_text(source)
+        (made / "RECORD").write_text(f"{package}.py,,\n{package}-1.dist-info/RECORD,,\n")
+    (tmp_path / "venv/lib/python3.12").mkdir(parents=True)
+    (tmp_path / "venv/lib/python3.12/site-packages").touch()
+    sources = [CheckSource(label="check 'a'", command=f"{sys.executable} a.py"), CheckSource(label="check 'b'")]
+
+    found = installed_modules(sources, workdir=tmp_path)
+
+    assert {"apart", "built", "click"} <= found
+    assert not found & {"mine", "odd-name", "odd", "x", "note"}

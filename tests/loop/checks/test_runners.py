@@ -14,7 +14,7 @@ import pytest
 from runner_outputs import OUTPUTS, counts, read_output, spoken
 
 from jumar.loop.checks.runners import joined, read_junit, read_runs
-from jumar.loop.checks.runners.configuration import stands_in
+from jumar.loop.checks.runners.configuration import Deciding, is_harmless, stands_in
 from jumar.loop.checks.runners.reading import without_passing
 
 # ------------------------------------------------------------------------------------------- recorded and written outputs
@@ -660,4 +660,61 @@ def test_nodes_own_runner_itself(tmp_path: Path, reporter: str):
     ],
 )
 def test_what_changes_how_tests_run(path: str, expected: bool):
-    assert stands_in(path, {"", "tests"}) is expected
+    assert stands_in(path, Deciding.of(["tests/test_it.txt"])) is expected
+
+
+PROTECTED = [
+    *("tests/helpers.py", "tests/unit/test_a.py", "tests/pack/__init__.py", "tests/conftest.py", "tools/score.py", "check.py"),
+    *("web/helper.ts", "web/old.js", "web/part/index.js", "web/package.json", "web/data.json"),
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        *[
+            (path, True)
+            for path in ("tests/helpers/__init__.py", "tests/helpers.abi3.so", "tests/helpers.pyd", "check/__init__.py")
+        ],
+        *[(path, True) for path in ("tests/helpers/__init__.pyc", "tests/pack.py", "tests/pack/__init__.abi3.so", "check.pyc")],
+        *[(path, True) for path in ("tests/unit.py", "tests/unit/__init__.py", "tests.py", "tools/__init__.py")],
+        *[(path, True) for path in ("tools/yaml.py", "tools/yaml/__init__.py", "tests/yaml.so", "yaml.py", "tools/yaml.pyc")],
+        *[
+            (path, True)
+            for path in ("web/helper.js", "web/helper.mjs", "web/helper.cjs", "web/helper.json", "web/helper/index.js")
+        ],
+        *[(path, True) for path in ("web/old.mjs", "web/part.js", "web/part/index.mjs", "web/part/package.json", "web/data.js")],
+        *[
+            (path, False)
+            for path in ("tests/new_helpers.py", "tests/data/x.json", "tests/data/__init__.py", "tests/test_helpers.py")
+        ],
+        *[(path, False) for path in ("tests/helpers/data.txt", "tests/helpers/more.py", "tests/helpers", "lib/helpers.py")],
+        *[(path, False) for path in ("tests/helpers.md", "tests/helpers.old.py", "src/yaml.py", "tools/yaml/data.py", "yaml.md")],
+        *[(path, False) for path in ("app/__init__.py", "app/core/__init__.py", "mine/__init__.py", "mine.py", "tools/mine.py")],
+        *[(path, False) for path in ("web/helper.d.ts", "web/helper.test.ts", "web/old.json", "web/helper.css", "web/new.js")],
+        *[(path, False) for path in ("web/index.js", "web/yaml.js", "lib/helper.js", "web/helper.py", "index.js")],
+    ],
+)
+def test_what_is_imported_instead_of_what_decides(path: str, expected: bool):
+    """``yaml`` and ``mine`` are installed, and ``mine`` is a directory of the tree; ``app`` is the candidate's."""
+    start = [*PROTECTED, "app/main.py", "mine/data.txt", "tools/mine/x.txt"]
+    assert stands_in(path, Deciding.of(PROTECTED, start=start, installed={"yaml", "mine", "tests"})) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "expected"),
+    [
+        ("tests/__init__.py", b"", True),
+        ("tests/__init__.py", b'"""Tests."""\n# of it\n', True),
+        ("tests/__init__.py", b"import os\n", False),
+        ("tests/__init__.py", b"(", False),
+        ("tests/__init__.py", None, False),
+        ("tests/helpers/__init__.py", b"", False),
+        ("json/__init__.py", b"", False),
+        ("x.egg-info/entry_points.txt", b"[console_scripts]", True),
+        ("x.egg-info/entry_points.txt", b"[pytest11]", False),
+        ("setup.cfg", b"", False),
+    ],
+)
+def test_what_changes_nothing_by_its_content(path: str, content: bytes | None, expected: bool):
+    assert is_harmless(path, content, Deciding.of(PROTECTED)) is expected

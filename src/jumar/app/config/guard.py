@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from jumar.core.codec import Fields
 from jumar.core.text import escape
 from jumar.errors import JumarError
-from jumar.loop.checks.check_files import CheckFile, CheckSource, GuardRules, check_files, shadows
+from jumar.loop.checks.check_files import CheckFile, CheckSource, GuardRules, check_files, installed_modules, shadows
 from jumar.loop.checks.check_programs import runs_tests
 from jumar.loop.checks.runners.configuration import is_own
 from jumar.loop.snapshots.matching import ArtifactRules
@@ -47,6 +47,7 @@ def guard_rules(config: JumarConfig, *, workdir: Path, base: Path, path: Path | 
         config=None if path is None else path.resolve(),
         notices=(*_notices(config, sources, workdir, path), *_unmatched(config.loop.protect, workdir)),
         absent=shadows(sources, workdir=workdir),
+        installed=installed_modules(sources, workdir=workdir) if config.loop.protect else frozenset(),
     )
 
 

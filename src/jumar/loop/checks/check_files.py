@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,9 @@ from jumar.core.text import escape
 from jumar.errors import ConfigError
 from jumar.loop.checks.check_programs import is_interpreter, module_file, programs
 
-__all__ = ["CheckFile", "CheckSource", "GuardRules", "check_files", "shadows"]
+__all__ = ["CheckFile", "CheckSource", "GuardRules", "check_files", "installed_modules", "shadows"]
 
+_SITES: Final = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "local/lib/python3*/dist-packages")
 _LARGEST: Final = 256_000_000  # bytes; what is larger is data, and no program
 
 
@@ -57,7 +59,8 @@ class CheckFile:
 class GuardRules:
     """What a loop guards: ``protect`` in gitignore syntax, the files of its checks, and the configuration in use.
 
-    ``absent`` are relative paths that must not appear: Python would take them for the module that a check runs.
+    ``absent`` are relative paths that must not appear: Python would take them for the module that a check runs. ``installed`` are
+    the names of modules that are installed where the checks run.
     """
 
     protect: tuple[str, ...] = ()
@@ -65,6 +68,7 @@ class GuardRules:
     config: Path | None = None
     notices: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    installed: frozenset[str] = frozenset()
 
     def recorded(self) -> dict[str, dict[str, str]]:
         """Return the files of the checks as ``loop.json`` keeps them."""
@@ -103,6 +107,39 @@ def shadows(sources: Iterable[CheckSource], *, workdir: Path) -> tuple[str, ...]
             if not any(os.path.lexists(workdir / path) for path in (top, candidates[0])):
                 found.update(candidates)
     return tuple(sorted(found))
+
+
+def installed_modules(sources: Iterable[CheckSource], *, workdir: Path) -> frozenset[str]:
+    """Return the names of the modules that are installed beside the programs of the checks; nothing is run to find them.
+
+    Left out is what was installed from a directory: that may be the project itself, whose modules are the generator's.
+    """
+    words = [word for source in sources if source.command is not None for word in programs(source.command)]
+    paths = [Path(sys.executable), *(Path(found) for word in ("python3", "python", *words) if (found := shutil.which(word)))]
+    prefixes = {prefix for path in paths for prefix in (path.absolute().parents[1:2], path.resolve().parents[1:2])}
+    places = [*(prefix for found in prefixes for prefix in found), workdir / ".venv", workdir / "venv"]
+    names: set[str] = set()
+    for place in dict.fromkeys((*places, *map(Path, filter(None, map(os.environ.get, ("VIRTUAL_ENV", "CONDA_PREFIX")))))):
+        for pattern in _SITES:
+            for site in place.glob(pattern):
+                with contextlib.suppress(OSError):
+                    names |= _modules_in(site)
+    return frozenset(names)
+
+
+def _modules_in(site: Path) -> set[str]:
+    """Return the names that can be imported from a directory of installed packages, but those of a local project."""
+    names, local = set[str](), set[str]()
+    for path in site.iterdir():
+        name, _, ending = path.name.partition(".")
+        if path.name.endswith(".dist-info"):
+            with contextlib.suppress(OSError):
+                if b'"file:' in (path / "direct_url.json").read_bytes():
+                    listed = (path / "RECORD").read_text(encoding="utf-8", errors="replace").splitlines()
+                    local.update(line.partition("/")[0].partition(".")[0] for line in listed)
+        elif name.isidentifier() and (not ending or ending.rpartition(".")[2] in {"py", "so", "pyd"}):
+            names.add(name)
+    return names - local
 
 
 def _of(source: CheckSource, workdir: Path, base: Path) -> Iterator[Path]:

@@ -23,7 +23,7 @@ from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError
 from jumar.loop.checks.check_files import CheckFile, GuardRules
-from jumar.loop.checks.runners.configuration import OWN, is_harmless, stands_in
+from jumar.loop.checks.runners.configuration import OWN, Deciding, is_harmless, stands_in
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import RestorePlan, plan_restore, restore
 from jumar.loop.snapshots.snapshot import StatCache
@@ -129,6 +129,7 @@ class Guard:
         self._windows: dict[tuple[str, int], _Window] = {}
         self._config: _Kept | None = None
         self._led = False
+        self._deciding: Deciding | None = None
 
     def begin(self, workspace: Workspace) -> tuple[str, ...]:
         """Keep copies of what decides, or compare it with those of the loop's start; returns notices for the person.
@@ -346,16 +347,20 @@ class Guard:
             return ()
         self._surroundings.begin(workspace)
         known = self._store.manifest(0).entries
-        beside = {"", *(parent for path in self._start.entries for parent in _parents(path))}
+        if self._deciding is None:
+            self._deciding = Deciding.of(self._start.entries, start=known, installed=self._rules.installed)
+        deciding = self._deciding
         skipped = installed(workspace.directory, sorted(known))
         return tuple(
             path
-            for path, _ in files.walk(workspace.directory, prune=skipped, lenient=True)
-            if stands_in(path, beside)
+            for path, entry in files.walk(workspace.directory, prune=skipped, lenient=True)
+            if path not in deciding.folders  # a link in the place of one: what it held is put back, which is all
+            and any(stands_in(name, deciding) for name in _names_of(path, entry))
             and path not in known
             and not (path in self._start.entries or self._surroundings.had(workspace, path))
+            and not (deciding.is_imported_instead(path) and self._surroundings.made_at_start(workspace, path))
             and self._free.match_file(path)
-            and not is_harmless(path, files.content_of(workspace.directory / path))
+            and not is_harmless(path, files.content_of(workspace.directory / path), deciding)
         )
 
     def _judge(self, plan: RestorePlan, tree: Path, new: frozenset[str], *, decided: bool) -> Iterator[Finding]:
@@ -418,10 +423,9 @@ def _spec(lines: Sequence[str]) -> GitIgnoreSpec:
     return GitIgnoreSpec.from_lines(lines)
 
 
-def _parents(path: str) -> Iterator[str]:
-    while path:
-        path = path.rpartition("/")[0]
-        yield path
+def _names_of(path: str, entry: os.DirEntry[str]) -> tuple[str, ...]:
+    """Return the paths by which a file is a module: a link to a directory is a package."""
+    return (f"{path}/__init__.py", f"{path}/index.js") if entry.is_symlink() and entry.is_dir() else (path,)
 
 
 def _after_the_fact(finding: Finding) -> Finding:

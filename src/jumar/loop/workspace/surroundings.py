@@ -100,6 +100,11 @@ class Surroundings:
             return tree is not None and tree.lost
         return status is None or tree.entries[path] == _stamp(status)
 
+    def made_at_start(self, workspace: Workspace, path: str) -> bool:
+        """Return whether ``path`` is what the start's own checks made or changed: the output of a build."""
+        trees = (self._trees.get(name) for name in (workspace.name, "main"))
+        return any(tree is not None and _Free(tree.touched or frozenset(), ()).holds(path) for tree in trees)
+
     def differences(self, workspace: Workspace, kept: Iterable[str]) -> Differences | None:
         """Compare a tree, which holds the snapshot with the paths ``kept``, with what it was when the loop began.
 
