@@ -239,6 +239,37 @@ def test_a_plugin_that_looks_installed_is_taken_out(tmp_path: Path, *, plugin: b
     assert plugin == any("entry_points.txt is new and changes how tests run" in said for said in found[-1]["tampering"])
 
 
+@pytest.mark.parametrize("table", ["[hooks]\npython = ['mine:hear']", "[memory]\nenabled = true\nembedder = 'mine:hear'"])
+@pytest.mark.parametrize("isolation", ["none", "copy"])
+@pytest.mark.parametrize("kill", [False, True], ids=["ends", "killed"])
+@pytest.mark.parametrize(
+    "act",
+    [
+        "pathlib.Path('mine.py').write_text(EVIL)",
+        "(pathlib.Path('mine').mkdir(exist_ok=True), pathlib.Path('mine/__init__.py').write_text(EVIL))",
+        "(origin / 'mine.py').write_text(EVIL)",
+    ],
+    ids=["module", "package", "elsewhere"],
+)
+def test_what_jumar_imports_is_as_at_the_start(tmp_path: Path, table: str, isolation: str, act: str, *, kill: bool) -> None:
+    mark = tmp_path / "came in"
+    evil = f"open({str(mark)!r}, 'w')\ndef hear(texts): return [[1.0] for _ in texts]\n"
+    place = project(tmp_path, act.replace("EVIL", repr(evil)), isolation=isolation, most=3, kill=kill)
+    honest = "def hear(texts): return [[1.0] for _ in texts]\n" if "memory" in table else "def hear(event): pass\n"
+    (place / "mine.py").write_text(honest)
+    config = place / "jumar.toml"
+    config.write_text(config.read_text() + table + "\n")
+    jumar(place, "run", check=None)
+    again = jumar(place, "run", "-n", "4", check=None)
+    assert not mark.exists()
+    if (place / "mine.py").read_text() != honest or (place / "mine").exists():
+        assert again.returncode == 2
+        assert "would run as jumar itself" in again.stderr
+        assert jumar(place, "run", "-n", "4", "--accept-changes", check=None).returncode != 2
+    else:
+        assert again.returncode != 2, again.stderr
+
+
 @pytest.mark.parametrize(
     ("edit", "given"),
     [

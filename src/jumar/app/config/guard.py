@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib.machinery import PathFinder
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jumar.core.codec import Fields
+from jumar.core.files import sha256_file
 from jumar.core.text import escape
-from jumar.errors import JumarError
+from jumar.errors import ConfigError, JumarError
 from jumar.loop.checks.check_files import CheckFile, CheckSource, GuardRules, check_files, installed_modules, shadows
 from jumar.loop.checks.check_programs import runs_tests
 from jumar.loop.checks.runners.configuration import is_own
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.config_in_force import config_now
+from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 
 if TYPE_CHECKING:
     from jumar.app.config.config import JumarConfig
     from jumar.app.config.evaluator import JudgeOptions
 
-__all__ = ["as_recorded", "changed_checks", "guard_rules"]
+__all__ = ["as_recorded", "changed_checks", "guard_rules", "refuse_changed_modules"]
 
 _TEST_DIRECTORIES: Final = ("tests", "test", "spec", "__tests__")
 _TEST_FILES: Final = (
     *("test_*.py", "*_test.py", "*_test.go", "*_test.rb", "*_spec.rb", "*Test.java", "*Test.kt", "*Test.php", "*_test.exs"),
     *(f"*.{kind}.{language}" for kind in ("test", "spec") for language in ("js", "ts", "jsx", "tsx", "mjs", "cjs", "mts")),
 )
+_HOOKS: Final = "[hooks] python"
+_EMBEDDER: Final = "[memory] embedder"
 _UNFINISHED: Final = frozenset({"lost", "interrupted"})
 
 
@@ -70,6 +76,15 @@ def _sources(config: JumarConfig, base: Path) -> Iterator[CheckSource]:
         )
     if config.evaluator is not None:
         yield CheckSource(label="[evaluator]", files=(), read=tuple(_read_by(_given(config.evaluator.options()), base)))
+    for table, reference in _imported(config):
+        yield CheckSource(label=table, reference=reference)
+
+
+def _imported(config: JumarConfig) -> Iterator[tuple[str, str]]:
+    """Yield the table and the name of each function that jumar imports into its own process."""
+    yield from ((_HOOKS, name) for name in config.hooks.python)
+    if config.memory.enabled and config.memory.embedder != "words":
+        yield _EMBEDDER, config.memory.embedder
 
 
 def _given(options: JudgeOptions) -> Mapping[str, Any]:
@@ -150,7 +165,11 @@ def changed_checks(store: LoopStore, rules: GuardRules, *, accepting: bool) -> l
     if recorded is None:
         return []
     now = {file.path: file.digest for file in rules.files}
-    changed = [file.path for file in recorded if now.get(file.path) != file.digest]
+    changed = [
+        file.path
+        for file in recorded
+        if now.get(file.path) != file.digest and (file.path in now or file.used_by not in {_HOOKS, _EMBEDDER})
+    ]  # which functions are called may change freely
     kept = store.kept_checks() if changed else None
     if kept is not None:
         earlier = _earlier(store) if not _was_cut_off(store) or accepting else None
@@ -161,13 +180,40 @@ def changed_checks(store: LoopStore, rules: GuardRules, *, accepting: bool) -> l
     return [escape(f"{path}: {'changed' if path in now else 'gone'} since the loop was started") for path in changed]
 
 
+def refuse_changed_modules(store: LoopReader, config: JumarConfig, *, workdir: Path, base: Path) -> None:
+    """Refuse to import into this process what is not as when the loop was started or last accepted: a generator may have made it.
+
+    What is not on record, of a hook that was added since, is the person's word. Errors: :class:`jumar.errors.ConfigError`.
+    """
+    recorded = {file.path: file.digest for file in _recorded(store) or ()}
+    modules = {path.removesuffix(".py").removesuffix("/__init__") for path in recorded}
+    for table, reference in _imported(config):
+        name, place, search = "", base.resolve(), [os.fspath(base.resolve())]
+        for part in reference.partition(":")[0].split("."):
+            name, place = f"{name}.{part}".removeprefix("."), place / part
+            spec = PathFinder.find_spec(name, search)
+            if _path_in(place, workdir) in modules:
+                origin = None if spec is None or not spec.has_location else spec.origin
+                path = None if origin is None else _path_in(Path(origin), workdir)
+                if origin is None or path not in recorded or sha256_file(Path(origin)) != recorded[path]:
+                    what = f"{path or _path_in(place, workdir)}, which {table} imports, is not as when the loop was started"
+                    raise ConfigError(
+                        f"{escape(what)}. It would run as jumar itself: put it back, or give --accept-changes if it was you"
+                    )
+            search = [] if spec is None else list(spec.submodule_search_locations or ())
+
+
+def _path_in(path: Path, workdir: Path) -> str:
+    return path.relative_to(workdir).as_posix() if path.is_relative_to(workdir) else os.fspath(path)
+
+
 def as_recorded(store: LoopStore, rules: GuardRules) -> GuardRules:
     """Return ``rules`` with the files as they stand in the record: what the tree holds now may be a generator's."""
     recorded = _recorded(store)
     return rules if recorded is None else replace(rules, files=recorded)
 
 
-def _recorded(store: LoopStore) -> tuple[CheckFile, ...] | None:
+def _recorded(store: LoopReader) -> tuple[CheckFile, ...] | None:
     return _files_of(config_now(store))
 
 

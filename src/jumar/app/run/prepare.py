@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jumar.app.config.config import JumarConfig, LoopConfig
-from jumar.app.config.guard import as_recorded, changed_checks, guard_rules
+from jumar.app.config.guard import as_recorded, changed_checks, guard_rules, refuse_changed_modules
 from jumar.app.config.tables import install_redaction, load_listeners
 from jumar.app.run.defaults import config_with, defaults_of, said_otherwise, told_differences
 from jumar.app.run.given import Given, LimitsInForce, held, limits_in_force, recorded, refuse_unseen, words_of
@@ -102,6 +102,8 @@ def _prepared(request: RunRequest, switch: StopSwitch, listener: Listener | None
     sandbox = sandbox_of(config, request.base, request.root)
     if sandbox is not None:
         sandbox.check(workdir)
+    if reader is not None and not request.accept_changes:
+        refuse_changed_modules(reader, config, workdir=workdir, base=request.base)
     parts = build_parts(config, request.base, switch, root=request.root, since=_began(reader))
     refuse_stop_file(LoopPaths(loops_directory(request.root) / loop_id).stop_files())
     artifacts, said = _artifacts(request, config, loop_id)

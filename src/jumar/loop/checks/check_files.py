@@ -14,6 +14,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +31,9 @@ _LARGEST: Final = 256_000_000  # bytes; what is larger is data, and no program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSource:
-    """One check, scorer or judge. ``files`` None: found from its command; else these instead, relative to the working directory.
+    """One check, scorer or judge, or a function that jumar itself calls.
+
+    ``files`` None: found from its command; else these instead, relative to the working directory.
 
     ``read`` are files that its configuration names.
     """
@@ -95,12 +98,20 @@ def check_files(
 
 
 def shadows(sources: Iterable[CheckSource], *, workdir: Path) -> tuple[str, ...]:
-    """Return the relative paths that, were they there, would run instead of the modules of ``python -m module``; sorted.
+    """Return the relative paths that, were they there, would run instead of a check's modules; sorted.
+
+    Those are the modules of ``python -m module`` and of ``python = "module:function"``.
 
     ``python -m`` looks in the working directory first. What is there already is what the check means.
     """
     found: set[str] = set()
     for source in sources:
+        module = None if source.reference is None or source.files is not None else source.reference.partition(":")[0]
+        place = None if module is None else module_file(module, (workdir,))
+        if place is not None and place.name != "__init__.py":
+            stem = place.relative_to(workdir).with_suffix("").as_posix()
+            candidates = (f"{stem}/__init__.py", *(stem + suffix for suffix in EXTENSION_SUFFIXES))
+            found.update(path for path in candidates if not os.path.lexists(workdir / path))
         words = programs(source.command) if source.command is not None and source.files is None else ()
         for top in {word[3:].partition(".")[0] for word in words if word.startswith("-m ")}:
             candidates = (f"{top}.py", f"{top}/__init__.py", f"{top}/__main__.py")
