@@ -163,3 +163,9 @@ def test_what_a_generator_may_return():
 def test_what_a_generator_may_not_return(value, message):
     with pytest.raises(TypeError, match=message):
         as_usage(value)
+
+
+def test_a_key_that_is_there_twice_is_no_score():
+    found = parse_score('{"score": 0.1, "score": 1}')
+    assert found.score is None
+    assert "not JSON" in (found.invalid or "")

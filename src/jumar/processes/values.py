@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
-from jumar.core.text import nearest
+from jumar.core.text import nearest, once
 from jumar.model.records import Usage
 from jumar.processes.usage import NOTHING_REPORTED, USAGE_FIELDS, UsageReading, parse_usage
 
@@ -94,7 +94,7 @@ def _parse(text: str) -> ScoreValue | None:
     if not text.startswith("{"):
         return None
     try:
-        parsed: object = json.loads(text)
+        parsed: object = json.loads(text, object_pairs_hook=once)  # a key twice says nothing
     except (ValueError, RecursionError):
         return None
     fields = cast("dict[str, object]", parsed)
