@@ -215,7 +215,7 @@ def test_a_folder_of_text_and_fields(fresh_place: Path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "--mode dual needs a judge, and none is configured: give --judge openai:MODEL"),
+        ([], "--mode dual needs a judge, and none is configured: give --judge "),
         (["--mode", "expensive"], "--mode expensive needs a judge"),
         (["--mode", "cheap", "--patterns", "nowhere.json"], "nowhere.json"),
         (["--mode", "cheap", "--rubric", "txt"], "--rubric txt: no rubric and no file of this name (did you mean 'text'?)"),
