@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jumar.app.config.load import load_config
-from jumar.app.run.request import configured
+from jumar.app.run.request import _places, configured
 from jumar.errors import ConfigError
 from jumar.model import Budget
 
@@ -111,3 +111,10 @@ def test_options_are_laid_over_the_file(tmp_path: Path):
     alone, path = configured({"checks": ["true"], "max_tokens": 7, "max_cost": 0.0}, ["true"])
     assert path is None
     assert alone.budget.limits() == Budget(max_tokens=7, max_cost_usd=0.0)
+
+
+def test_a_flag_that_nobody_gave_changes_nothing(tmp_path: Path):
+    load(tmp_path, '[loop]\ncandidates = 3\n[stop]\ntarget = 90\n[selection]\nmode = "highest_quality"\n')
+    assert configured(options(config=tmp_path)) == configured(
+        options(config=tmp_path, **dict.fromkeys(_places(lists=False), False))
+    )

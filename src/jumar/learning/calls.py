@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jumar.judging.results.auto_model import AutoEvaluation
     from jumar.learning.proof.make import Verification
     from jumar.learning.run.prove import Proving
-    from jumar.learning.run.request import LearnResult, Proposer
+    from jumar.learning.run.request import LearnResult, ProposerName
 
 __all__ = ["AnyPath", "Asking", "evaluate_auto", "judge_config", "learn", "named_fields", "prove", "verify_proof"]
 
@@ -59,7 +59,7 @@ def learn(
     max_iterations: int = 10,
     min_iterations: int = 2,
     profile: Literal["evidence", "seed"] = "evidence",
-    propose: Proposer = "terms",
+    propose: ProposerName = "terms",
     **asking: Unpack[Asking],
 ) -> LearnResult:
     """Learn a cheap judge as ``jumar learn`` does: until it has arrived, within the budget, into ``output``.

@@ -95,7 +95,7 @@ def test_a_report_says_where_it_went_once() -> None:
         ("Refused by the provider", "1", "$0", "0", "1.0s"),
         ("Failed and tried again", "1", "$0.5000", "500", "1.0s"),
         ("In all", "5", "$3.7500 of $4.00 ($0.75 estimated, 1 not reported)", "3,000 (1 not reported)", "5.0s of 1m 00s"),
-    ] == list(took_rows(report))
+    ] == list(took_rows(report.took, report.spend, report.budget))
     text, page = render_markdown(report), render_html(report)
     assert 1 == text.count("## What the Run Took") == page.count("What the run took</h2>")
     assert "| Spent | 3 iterations in 5 runs of the generator, 5.0s, $3.7500 of $4.00 ($0.75 estimated, 1 not reported) |" in text

@@ -6,6 +6,7 @@ Only the shape is checked here. What the values mean lives with the rooms that u
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
@@ -25,13 +26,7 @@ from jumar.app.config.tables import (
     TelemetryConfig,
     check_protect,
 )
-from jumar.loop.ranking.stopping import (
-    DEFAULT_DECLINE,
-    DEFAULT_DIMINISHING,
-    DEFAULT_OSCILLATION,
-    DEFAULT_PLATEAU,
-    SMALLEST_WINDOW,
-)
+from jumar.loop.ranking.stopping import DEFAULT_TRENDS, SMALLEST_WINDOW
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.model.budget.limits import DEFAULT_MAX_ITERATIONS
 from jumar.model.checks import Known
@@ -143,7 +138,7 @@ class GeneratorConfig(_Section):
 
 
 class ValidatorConfig(_Section):
-    """``[[checks]]``, also written ``[[checks]]``: passes or not, and how many of its tests pass."""
+    """``[[checks]]``, also written ``[[validators]]``: passes or not, and how many of its tests pass."""
 
     name: Annotated[str, Field(min_length=1)]
     command: Command | None = None
@@ -268,18 +263,15 @@ class StopConfig(_Section):
 
         Where there is such a default, the checks make the score: a target that is set asks for the score alone.
         """
-        return StopRules(
-            target=default_target if self.target is None and not self.keep_going else self.target,
-            target_unverified=self.target is not None and default_target is not None,
-            max_iterations=max_iterations,
-            max_seconds=self.max_seconds,
-            diminishing_returns=_trend(self.diminishing_returns, DEFAULT_DIMINISHING),
-            plateau=_trend(self.plateau, DEFAULT_PLATEAU),
-            decline=_trend(self.decline, DEFAULT_DECLINE),
-            oscillation=_trend(self.oscillation, DEFAULT_OSCILLATION),
-            consecutive_failures=self.consecutive_failures,
-            converged=self.converged,
-        )
+        own = {field.name: getattr(self, field.name) for field in fields(StopRules) if field.name in StopConfig.model_fields}
+        rules: dict[str, Any] = {
+            **own,
+            **{name: _trend(own[name], default) for name, default in DEFAULT_TRENDS.items()},
+            "target": default_target if self.target is None and not self.keep_going else self.target,
+            "target_unverified": self.target is not None and default_target is not None,
+            "max_iterations": max_iterations,
+        }
+        return StopRules(**rules)
 
 
 class MemoryConfig(_Section):

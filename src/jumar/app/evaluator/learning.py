@@ -28,6 +28,7 @@ from jumar.judging.auto.escalation import AUDIT, CONFIDENCE
 from jumar.judging.items.item import Item
 from jumar.judging.results.auto_model import AutoEvaluation
 from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric
+from jumar.learning.material import Profile
 from jumar.learning.run.auto import Ask, decide
 from jumar.learning.run.auto_proof import read_basis, trust_of
 from jumar.loop.store.layout import LoopPaths, iteration_name, loops_directory
@@ -60,8 +61,6 @@ LEARNED: Final = "learned"
 PATTERNS: Final = "patterns.json"
 _SUMMARY: Final = "learned.json"
 _log = logging.getLogger("jumar.judging")
-
-Profile = Literal["evidence", "seed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

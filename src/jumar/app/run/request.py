@@ -259,7 +259,7 @@ def _objective_notice(given: Mapping[str, Any], config: JumarConfig) -> str | No
 def _overlaid(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     merged: dict[str, Any] = copy.deepcopy(dict(data))
     for option, (table, key) in _places(lists=False).items():
-        if given.get(option) is not None:
+        if _is_given(given.get(option)):
             merged.setdefault(table, {})[key] = given[option]
     for option, (table, key) in _places(lists=True).items():
         if given.get(option):

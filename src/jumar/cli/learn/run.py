@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 import click
 
@@ -11,10 +12,9 @@ from jumar.cli.common import DecimalRange, json_option, print_json, quiet_option
 from jumar.cli.judging.judged import judge_config, judge_options
 from jumar.cli.loop.run import signals_handled
 from jumar.errors import ConfigError
+from jumar.learning.material import Profile
+from jumar.learning.run.request import LearnRequest, ProposerName
 from jumar.processes.control import StopSwitch
-
-if TYPE_CHECKING:
-    from jumar.learning.run.request import LearnRequest
 
 __all__ = ["run_command"]
 
@@ -62,7 +62,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option(
     "--profile",
-    type=click.Choice(["evidence", "seed"]),
+    type=click.Choice(get_args(Profile)),
     default="evidence",
     show_default=True,
     help="What commits a pattern: evidence about the set, or the first design's counters.",
@@ -70,7 +70,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--propose",
     "proposer",
-    type=click.Choice(["terms", "judge"]),
+    type=click.Choice(get_args(ProposerName)),
     default="terms",
     show_default=True,
     help="Who proposes patterns: statistics of words, or the judge's model.",
@@ -103,7 +103,6 @@ def run_command(items: Path, *, as_json: bool, quiet: bool, **options: Any) -> i
 
 def _request(items: Path, options: dict[str, Any]) -> LearnRequest:
     from jumar.judging.items.records import field_map
-    from jumar.learning.run.request import LearnRequest
 
     if options["judge"] is None:
         raise ConfigError("learning needs a judge to learn from: give --judge openai:MODEL, replay:FILE, …")
@@ -117,20 +116,10 @@ def _request(items: Path, options: dict[str, Any]) -> LearnRequest:
             "such a run never converges; raise the one or lower the other"
         )
     named = [*options["fields"], *([] if options["group"] is None else [f"group={options['group']}"])]
-    taken = (
-        "output",
-        "patterns",
-        "rubric",
-        "heldout",
-        "seed",
-        "max_iterations",
-        "min_iterations",
-        "profile",
-        "proposer",
-    )
-    return LearnRequest(
-        items=items,
-        judge=judge_config(options, options["cache"]),
-        fields=field_map(named),
-        **{name: options[name] for name in taken},
-    )
+    given: dict[str, Any] = {
+        **options,
+        "items": items,
+        "judge": judge_config(options, options["cache"]),
+        "fields": field_map(named),
+    }
+    return LearnRequest(**{field.name: given[field.name] for field in fields(LearnRequest)})

@@ -17,14 +17,16 @@ from jumar.loop.report.read import LoopReport, load_report
 
 __all__ = ["report_command"]
 
-_RENDERERS: Final[Mapping[str, Callable[[LoopReport], str]]] = {
-    "md": page.render_markdown,
-    "json": data.render_json,
-    "csv": data.render_csv,
-    "html": page.render_html,
-    "junit": data.render_junit,
+_FORMATS: Final[Mapping[str, tuple[Callable[[LoopReport], str], tuple[str, ...]]]] = {
+    "md": (page.render_markdown, (".md",)),
+    "json": (data.render_json, (".json",)),
+    "csv": (data.render_csv, (".csv",)),
+    "html": (page.render_html, (".html", ".htm")),
+    "junit": (data.render_junit, (".xml",)),
 }
-_SUFFIXES = {".md": "md", ".json": "json", ".csv": "csv", ".html": "html", ".htm": "html", ".xml": "junit"}
+"""What writes a format, and the suffixes of its files."""
+
+_SUFFIXES: Final = {suffix: form for form, (_, suffixes) in _FORMATS.items() for suffix in suffixes}
 
 _EPILOG = """\b
 Examples:
@@ -36,7 +38,7 @@ Examples:
 
 @click.command("report", epilog=_EPILOG)
 @loop_argument
-@click.option("--format", "form", type=click.Choice(list(_RENDERERS)), help="Default: the file's suffix with -o, else md.")
+@click.option("--format", "form", type=click.Choice(list(_FORMATS)), help="Default: the file's suffix with -o, else md.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write here, not to stdout."
 )
@@ -55,7 +57,7 @@ def report_command(
         output, form = new_page(), "html"
     chosen = choose_format("html" if opened else form, output, _SUFFIXES, default="md", as_json=as_json)
     store = open_loop(root, loop)
-    text = _RENDERERS[chosen](load_report(store))
+    text = _FORMATS[chosen][0](load_report(store))
     if chosen != "json":  # there names of files lead to them
         text = current().redact(text)
     refresh_if_free(store)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from jumar.app.doctor.agents import AGENTS
 from jumar.cli.terminal.screen import aligned
 from jumar.core.text import cell_width, cut, escape, plural, wrapped
 from jumar.loop.events.events import LATEST
@@ -25,7 +26,7 @@ _ROOM: Final = 24  # columns that a note needs beside the others; with fewer it 
 _REASON: Final = 100
 _WIDEST: Final = 120  # columns of a row where nobody says how wide it may be
 _NAME: Final = 30
-_AGENTS: Final = frozenset({"aider", "amp", "claude", "codex", "copilot", "cursor-agent", "gemini", "goose", "opencode", "qwen"})
+_AGENTS: Final = {*(agent.program for agent in AGENTS), "amp", "copilot", "cursor-agent", "goose", "qwen"}
 _INTERPRETER: Final = re.compile(r"(?:python|pypy)[0-9.]*|sh|bash|zsh|dash|node|bun|deno|ruby|perl|env|npx|uvx|exec|nice|time")
 _SETTING: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 

@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from jumar.errors import ConfigError
 from jumar.judging.asking.cache import reply_cache
@@ -30,6 +29,7 @@ from jumar.learning.material import Material, ProposalReply, ProposalRequest, Pr
 from jumar.learning.proof.support import Firing, ledger_entries, support
 from jumar.learning.proposals.asking import ask_for_proposals
 from jumar.learning.proposals.candidates import propose
+from jumar.learning.run.request import ProposerName
 from jumar.learning.state import Checkpoint, LedgerEntry, Line
 from jumar.learning.targets import Target, gap_items
 from jumar.model.budget.pricing import Prices
@@ -176,7 +176,7 @@ _A_LINE, _SET = 4, 10
 
 
 def proposer_of(
-    kind: Literal["terms", "judge"],
+    kind: ProposerName,
     judge: Judge,
     items: Sequence[Item],
     *,

@@ -16,6 +16,7 @@ from jumar.errors import ConfigError, FormatTooNewError, StoreDamagedError
 from jumar.judging.asking.settings import JudgeConfig
 from jumar.judging.asking.summary import JudgeInterruptedError
 from jumar.judging.history import FEWEST_ITERATIONS
+from jumar.learning.material import Profile
 from jumar.loop.engine.outcome import LoopOutcome
 
 __all__ = [
@@ -26,7 +27,7 @@ __all__ = [
     "SEALED_TESTS",
     "LearnRequest",
     "LearnResult",
-    "Proposer",
+    "ProposerName",
     "ProveRequest",
     "prove_request",
     "recall",
@@ -40,7 +41,7 @@ RESULT: Final = "result.json"
 SEALED_TESTS: Final = "sealed_tests.json"
 """Tests of single proposals on the held-out items, of all looks; their ``iteration`` is the number of the look."""
 
-Proposer = Literal["terms", "judge"]
+ProposerName = Literal["terms", "judge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +63,8 @@ class LearnRequest:
     seed: int = 0
     max_iterations: int = 10
     min_iterations: int = FEWEST_ITERATIONS
-    profile: Literal["evidence", "seed"] = "evidence"
-    proposer: Proposer = "terms"
+    profile: Profile = "evidence"
+    proposer: ProposerName = "terms"
 
 
 def prove_request(request: LearnRequest) -> ProveRequest:

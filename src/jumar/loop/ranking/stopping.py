@@ -6,7 +6,7 @@ valid scores only, iteration 0 (the state before the loop) being the first of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -21,6 +21,7 @@ __all__ = [
     "DEFAULT_DIMINISHING",
     "DEFAULT_OSCILLATION",
     "DEFAULT_PLATEAU",
+    "DEFAULT_TRENDS",
     "SMALLEST_WINDOW",
     "check_rules",
     "evaluate_stop",
@@ -30,6 +31,14 @@ DEFAULT_PLATEAU: Final = TrendRule(window=2, delta=5.0)
 DEFAULT_DECLINE: Final = TrendRule(window=2, delta=0.0)
 DEFAULT_OSCILLATION: Final = TrendRule(window=3, delta=1.0)
 DEFAULT_DIMINISHING: Final = TrendRule(window=2, delta=5.0)
+
+DEFAULT_TRENDS: Final[Mapping[str, TrendRule]] = {
+    "diminishing_returns": DEFAULT_DIMINISHING,
+    "plateau": DEFAULT_PLATEAU,
+    "decline": DEFAULT_DECLINE,
+    "oscillation": DEFAULT_OSCILLATION,
+}
+"""What a trend rule is that is only switched on."""
 
 SMALLEST_WINDOW: Final = {"diminishing_returns": 1, "plateau": 2, "decline": 1, "oscillation": 2}
 """One score is always a plateau and one step always alternates: such a rule would end every loop at once."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from jumar.core.rendering.figures import UNKNOWN, count, dollars, duration
 from jumar.core.text import plural, short_dollars
@@ -15,9 +15,6 @@ from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget.ledger import spend
 from jumar.model.budget.limits import Budget
 from jumar.model.records import IterationRecord
-
-if TYPE_CHECKING:
-    from jumar.loop.report.read import LoopReport
 
 __all__ = [
     "NOTHING_TAKEN",
@@ -202,12 +199,11 @@ def _spent(shown: str, limit: str | None, estimated: str, unknown: int | None) -
     return f"{shown}{'' if limit is None else f' of {limit}'}{told}"
 
 
-def took_rows(report: LoopReport) -> tuple[tuple[str, ...], ...]:
+def took_rows(took: Took, total: Spend, budget: Budget) -> tuple[tuple[str, ...], ...]:
     """Return the rows under :data:`TOOK_COLUMNS`, the last one the total against the limits; empty where nothing was written."""
-    if not report.took.parts:
+    if not took.parts:
         return ()
-    rows = [(_NAMES[part.kind], count(part.attempts), *_money(part), duration(part.spend.seconds)) for part in report.took.parts]
-    total, budget = report.spend, report.budget
+    rows = [(_NAMES[part.kind], count(part.attempts), *_money(part), duration(part.spend.seconds)) for part in took.parts]
     limit = "" if budget.max_seconds is None else f" of {duration(budget.max_seconds)}"
     runs = "" if budget.max_iterations is None else f" ({total.iterations:,} of {budget.max_iterations:,} runs of the generator)"
     calls = f"{count(total.calls)}{runs}"
@@ -227,14 +223,13 @@ def _cost(spent: Spend, budget: Budget) -> str:
     return spent_money(spent, budget, places=4).removeprefix("cost ")
 
 
-def took_sentences(report: LoopReport) -> tuple[str, ...]:
+def took_sentences(took: Took) -> tuple[str, ...]:
     """Return what went wrong and how long a provider asked to wait; empty when nothing did."""
-    found = report.took
-    lines = [f"Went wrong: {failures_text(found.failures)}"] if found.failures else []
-    refused = found.failures.get("rate_limited", 0)
+    lines = [f"Went wrong: {failures_text(took.failures)}"] if took.failures else []
+    refused = took.failures.get("rate_limited", 0)
     if refused:
-        untold = f"{plural(found.untold, 'time')} without saying for how long" if found.untold else ""
-        told = f"{duration(found.told_to_wait)} in all" if refused > found.untold else ""
+        untold = f"{plural(took.untold, 'time')} without saying for how long" if took.untold else ""
+        told = f"{duration(took.told_to_wait)} in all" if refused > took.untold else ""
         lines.append(f"Asked to wait by the provider: {'; '.join(part for part in (told, untold) if part)}")
     return tuple(lines)
 

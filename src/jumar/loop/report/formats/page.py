@@ -114,8 +114,8 @@ def _page(report: LoopReport) -> dict[str, Any]:
             if rows
         ],
         "took_columns": TOOK_COLUMNS,
-        "took": took_rows(report),
-        "took_lines": took_sentences(report),
+        "took": took_rows(report.took, report.spend, report.budget),
+        "took_lines": took_sentences(report.took),
         "decided_columns": DECIDED_COLUMNS,
         "decided": decided_rows(report.records),
         "decided_notes": decided_notes(report.records),
