@@ -11,6 +11,7 @@ JUMAR_DATA ?= ../shared/data
 BIN := $(VENV)/bin
 # a worker that has nothing left takes from the other: the few long tests must not be the last
 PARALLEL = -n $(WORKERS) --dist worksteal
+PURE = --include='src/jumar/loop/ranking/*,src/jumar/cases/ranking.py,src/jumar/model/budget/*,src/jumar/model/ordering.py,src/jumar/model/views.py,src/jumar/topk/*' --omit='src/jumar/topk/files/*'
 UV := $(shell uv --version >/dev/null 2>&1 && echo yes)
 
 export UV_PYTHON_DOWNLOADS := never
@@ -25,7 +26,7 @@ CHECKS := check-format check-lint check-types check-typing check-imports check-d
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-cases test test-fast sweep bench controls auto quality size docs docs-serve pictures check $(CHECKS) constraints clean
+.PHONY: help demo demo-cases test coverage test-fast sweep bench controls auto quality size docs docs-serve pictures check $(CHECKS) constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -95,14 +96,19 @@ demo-cases: $(VENV)/.core ## a chain of cases: what carrying the best does; and 
 	@BIN="$(CURDIR)/$(BIN)" OUT="$(CURDIR)/jumar-demo" RECORDED="$(abspath $(JUMAR_DATA))/closed_loop/recorded_chain" \
 	  sh examples/case-chain/demo.sh
 
-test: $(VENV)/.dev $(VENV)/.llm $(VENV)/.agent $(VENV)/.npm-agents ## run every test, then print the branch coverage
+test: $(VENV)/.dev $(VENV)/.llm $(VENV)/.agent $(VENV)/.npm-agents ## run every test; the pure layers must be covered branch for branch
 	@$(BIN)/python -m compileall -q src # hundreds of processes are started, also where PYTHONDONTWRITEBYTECODE is set
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest $(PARALLEL) $(ARGS)
+	@$(BIN)/coverage run $(PURE) -m pytest $(PARALLEL) $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report --fail-under=100 $(PURE) \
+	  || { echo "ranking/, budget/ and topk/ decide what is best, may be spent and is kept: every branch is tested"; exit 1; }
+
+coverage: $(VENV)/.dev $(VENV)/.llm $(VENV)/.agent $(VENV)/.npm-agents ## the branch coverage of all of src, the processes that tests start included (long)
+	@$(BIN)/coverage erase
+	@JUMAR_COVER=all $(BIN)/coverage run --source=jumar -m pytest $(PARALLEL) $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
-	@$(BIN)/coverage report --fail-under=100 --include='src/jumar/loop/ranking/*,src/jumar/cases/ranking.py,src/jumar/model/budget/*,src/jumar/model/ordering.py,src/jumar/model/views.py,src/jumar/topk/*' --omit='src/jumar/topk/files/*' > $(VENV)/.pure \
-	  || { cat $(VENV)/.pure; echo "ranking/, budget/ and topk/ decide what is best, may be spent and is kept: every branch is tested"; exit 1; }
 
 test-fast: $(VENV)/.dev ## run the tests without the end-to-end ones and without coverage
 	@$(BIN)/python -m pytest -q $(PARALLEL) --ignore=tests/e2e $(ARGS)

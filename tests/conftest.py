@@ -47,6 +47,13 @@ for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda _number, _frame: None)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure this process and none that it starts: the pure layers run here, and measuring thousands of processes takes long."""
+    if hasattr(config, "workerinput") and os.environ.get("JUMAR_COVER") != "all":
+        for name in [name for name in os.environ if name.startswith("COVERAGE_")]:
+            del os.environ[name]
+
+
 @pytest.fixture(autouse=True)
 def fresh_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty current directory, and an environment that says nothing about jumar, git or the terminal."""

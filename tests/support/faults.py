@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import random
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
+
+from forks import ForkServer
 
 CHANGING = [
     "openat",
@@ -113,24 +113,13 @@ class Runner:
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
-        server = Path(__file__).with_name("forkserver.py")
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
-        self._server = subprocess.Popen(
-            [sys.executable, str(server)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
+        self._server = ForkServer()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._pipe(self._server.stdin).close()
-        self._server.wait(timeout=30)
-        self._pipe(self._server.stdout).close()
-
-    @staticmethod
-    def _pipe(stream: IO[str] | None) -> IO[str]:
-        assert stream is not None
-        return stream
+        self._server.close()
 
     def run(self, cwd: Path, *argv: str, fault: Fault | None = None) -> Ended:
         """Run ``jumar ARGV`` in ``cwd``."""
@@ -160,10 +149,7 @@ class Runner:
     def _run(self, cwd: Path, argv: Sequence[str], tracing: list[str] | None, fault: Fault | None) -> Ended:
         out, err, log = (self._scratch / name for name in ("out", "err", "strace.log"))
         request = {"cwd": str(cwd), "argv": list(argv), "out": str(out), "err": str(err), "stop": tracing is not None}
-        sink, source = self._pipe(self._server.stdin), self._pipe(self._server.stdout)
-        sink.write(json.dumps(request) + "\n")
-        sink.flush()
-        pid = int(source.readline())
+        pid = self._server.start(request)
         tracer = None
         if tracing is not None:
             wait_until_stopped(pid)
@@ -173,10 +159,11 @@ class Runner:
             )
             wait_until_traced(pid)
             os.kill(pid, signal.SIGCONT)
-        status = int(source.readline())
+        status = self._server.wait()
+        assert status is not None
         if tracer is not None:
             tracer.wait(timeout=30)
-        code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        code = os.waitstatus_to_exitcode(status)
         fired = fault is not None and (
             code == -signal.SIGKILL if fault.kind == "kill" else "INJECTED" in log.read_text(errors="replace")
         )

@@ -1,7 +1,8 @@
 """Runs ``jumar`` commands in forks of a process that has imported everything already.
 
-One JSON request a line on stdin: ``{"cwd", "argv", "out", "err", "stop"}``. Answers with the child's pid, and with its wait
-status when it has ended. With ``stop`` the child stops itself before it begins, so that a tracer can be attached.
+One JSON request a line on stdin: ``{"cwd", "argv", "out", "err"}``. Answers with the child's pid, and with its wait status when it
+has ended. With ``env`` the child is as the program itself would be, with this environment; without it, a traced one, which does
+nothing beside the command: with ``stop`` it stops itself before it begins, so that a tracer can be attached.
 """
 
 from __future__ import annotations
@@ -18,6 +19,15 @@ def run(request: dict[str, object]) -> None:
     for name, number in (("out", 1), ("err", 2)):
         os.dup2(os.open(str(request[name]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if "env" in request:
+        os.environ.clear()
+        os.environ.update(request["env"])  # type: ignore[call-overload]
+        sys.path[0] = os.getcwd()
+        sys.argv = ["jumar", *request["argv"]]  # type: ignore[misc]
+        sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 - the standard input of the whole process
+        from jumar.cli.entry import main as whole
+
+        whole()
     from jumar.cli.application import run_application
 
     if request.get("stop"):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from commands import unwrapped
+from forks import run_forked
 
 AGENT = """
 import os, sys, time
@@ -81,16 +82,7 @@ def jumar(
     directory: Path, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 60, check: int | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the real command line in ``directory``."""
-    done = subprocess.run(
-        [sys.executable, "-m", "jumar.cli.entry", *arguments],
-        cwd=directory,
-        env={**os.environ, **(env or {})},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    done = run_forked(arguments, directory, {**os.environ, **(env or {})}, timeout)
     if check is not None:
         assert check == done.returncode, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     done.stdout, done.stderr = unwrapped(done.stdout), unwrapped(done.stderr)
