@@ -1,8 +1,8 @@
 """Runs ``jumar`` commands in forks of a process that has imported everything already.
 
-One JSON request a line on stdin: ``{"cwd", "argv", "out", "err"}``. Answers with the child's pid, and with its wait status when it
-has ended. With ``env`` the child is as the program itself would be, with this environment; without it, a traced one, which does
-nothing beside the command: with ``stop`` it stops itself before it begins, so that a tracer can be attached.
+One JSON request a line on stdin: ``{"cwd", "argv", "out", "err"}``. Answers with the child's pid, and with its wait status when
+it has ended. With ``env`` the child is as the program itself would be, with this environment; without it, one to be traced, which
+does nothing beside the command: with ``stop`` it stops itself before it begins, so that a tracer can be attached.
 """
 
 from __future__ import annotations
