@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from jumar.app.config.evaluator import EvaluatorConfig, JudgeOptions
-from jumar.app.evaluator.learning import LoopLearning
 from jumar.core.files import UnreadableFileError, as_write_error, make_directory, replace_file, sha256_file
 from jumar.core.redaction import current
 from jumar.core.text import escape, json_rows
@@ -29,7 +28,7 @@ from jumar.processes.functions import describe_exception, described
 
 if TYPE_CHECKING:
     from jumar.app.evaluator.figures import Findings
-    from jumar.app.evaluator.learning import LoopAuto
+    from jumar.app.evaluator.learning import LoopAuto, LoopLearning
     from jumar.judging.asking.cache import ReplyCache
     from jumar.judging.asking.call_log import CallLog
     from jumar.judging.asking.summary import Evaluation
@@ -155,6 +154,8 @@ class LoopEvaluator:
         learn, root = self._options.learn, self._place.root
         if not self._options.learns or root is None:
             return None
+        from jumar.app.evaluator.learning import LoopLearning
+
         return LoopLearning(
             learn or True, root=root, folder=self._folder, patterns=self._patterns, rubric=self._rubric, where=where
         )
