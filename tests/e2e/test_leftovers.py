@@ -60,7 +60,7 @@ def test_nothing_in_the_making_is_left_after_kills_at_any_time(tmp_path: Path) -
     for most in range(2, 14):
         command = [sys.executable, "-m", "jumar.cli.entry", "run", "-n", str(most), "--quiet"]
         with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            time.sleep(0.2 + 0.6 * draw.random())
+            time.sleep(0.1 + 0.4 * draw.random())
             process.send_signal(signal.SIGKILL)
         kills += process.returncode == -signal.SIGKILL
     jumar(tmp_path, "run", "-n", "14", check=0)
