@@ -63,7 +63,7 @@ def fresh_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # a machine where git was just installed: no identity, no default branch, no hooks
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a check that is pytest needs none, and loading them takes a second
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # for a check that is pytest: plugins take a second
     monkeypatch.setenv("XDG_STATE_HOME", _STATE)  # whoever runs the tests has a key of his own for what is his
     redaction.install(None)
     place = tmp_path / "here"
