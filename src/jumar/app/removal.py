@@ -13,16 +13,17 @@ from typing import Any
 
 from jumar.core.files import as_write_error, copy_file, is_inside, make_directory, rename_new, sha256_file, sync_tree, walk
 from jumar.core.lock import LoopLock
+from jumar.core.quarantine import QUARANTINE, next_place
 from jumar.core.text import escape
 from jumar.errors import JumarError, NotFoundError, UsageError
 from jumar.loop.decisions.apply import plan_apply
 from jumar.loop.store.config_in_force import artifact_rules, config_now, criteria_of
 from jumar.loop.store.current_selection import last_applied, standing
-from jumar.loop.store.integrity.misplaced import next_place, take_away, tidy_removed
+from jumar.loop.store.integrity.misplaced import take_away, tidy_removed
 from jumar.loop.store.layout import LoopPaths, iteration_number
 from jumar.loop.store.legacy_import import is_foreign
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.staging import ARTIFACTS, QUARANTINE
+from jumar.loop.store.staging import ARTIFACTS
 from jumar.loop.workspace.workspace import remove_trees, trees_of
 from jumar.processes.git import find_repository
 

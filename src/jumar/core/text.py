@@ -28,6 +28,7 @@ __all__ = [
     "json_text",
     "last_line",
     "named",
+    "natural",
     "nearest",
     "number",
     "once",
@@ -222,6 +223,17 @@ def wrapped(text: str, width: int, indent: int = 0) -> list[str]:
 def plural(count: int, noun: str) -> str:
     """Return ``1 file``, ``2 files``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+_DIGITS: Final = 9
+
+
+def natural(digits: str) -> int | None:
+    """Return the number that jumar wrote as ``digits``; None for anything else, and for what it has never counted to.
+
+    Names are anybody's: ``str.isdigit`` takes ``²``, which is no number, and a number of 200 digits has no successor that fits.
+    """
+    return int(digits) if len(digits) <= _DIGITS and digits.isascii() and digits.isdigit() else None
 
 
 def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core import files
-from jumar.core.text import check_id
+from jumar.core.text import check_id, natural
 
 __all__ = [
     "STOP",
@@ -23,7 +23,6 @@ __all__ = [
     "list_loops",
     "loop_folders",
     "loops_directory",
-    "natural",
     "natural_order",
     "prepare_root",
     "root_of",
@@ -38,7 +37,6 @@ _SKIPPED: Final = "node_modules"
 _PACKAGE: Final = "package.json"
 _LISTED: Final = 1_000  # directories that are looked into for a package
 _LOCKS: Final = "locks"
-_DIGITS: Final = 9
 _PREFIX: Final = "iteration-"
 _IGNORE: Final = ".gitignore"
 STOP: Final = "STOP"
@@ -61,14 +59,6 @@ def iteration_number(name: str) -> int | None:
     """Return the number that :func:`iteration_name` made ``name`` from, or None when it made no such name."""
     number = natural(name.removeprefix(_PREFIX))
     return number if number is not None and iteration_name(number) == name else None
-
-
-def natural(digits: str) -> int | None:
-    """Return the number that jumar wrote as ``digits``; None for anything else, and for what it has never counted to.
-
-    Names are anybody's: ``str.isdigit`` takes ``²``, which is no number, and a number of 200 digits has no successor that fits.
-    """
-    return int(digits) if len(digits) <= _DIGITS and digits.isascii() and digits.isdigit() else None
 
 
 def loops_directory(root: Path) -> Path:

@@ -18,10 +18,11 @@ from typing import Any, Final
 from jumar.core.codec import decode
 from jumar.core.files import names_in, read_store_file
 from jumar.core.lock import LoopLock
+from jumar.core.text import natural
 from jumar.errors import JumarError, NotFoundError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile, compose, paths_listed
 from jumar.loop.store.integrity.trust import MarkTrust
-from jumar.loop.store.layout import LoopPaths, iteration_name, natural
+from jumar.loop.store.layout import LoopPaths, iteration_name
 from jumar.loop.store.reading import (
     Listing,
     attempt_names,

@@ -12,13 +12,14 @@ from typing import Any, Final, Self
 
 from jumar.core import files
 from jumar.core.codec import encode
+from jumar.core.quarantine import move_aside, next_place
 from jumar.core.text import escape
 from jumar.errors import DuplicateIterationError, NotFoundError, StoreDamagedError, UsageError
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
 from jumar.loop.store.creation import create_loop, loop_json
-from jumar.loop.store.integrity.misplaced import move_aside, next_place, open_to_owner, replaced
+from jumar.loop.store.integrity.misplaced import open_to_owner, replaced
 from jumar.loop.store.integrity.trust import place_of
 from jumar.loop.store.layout import LoopPaths, iteration_name
 from jumar.loop.store.legacy_import import import_foreign, is_foreign
@@ -423,7 +424,7 @@ class LoopStore(LoopReader):
     def quarantine(self, path: Path) -> str:
         """Move what jumar did not write out of the way, and return where it lies in the loop."""
         with self._writing("move out of the way", path):
-            return move_aside(self.paths, path)
+            return move_aside(self.paths.directory, path)
 
     def discard_leftovers(self) -> None:
         """Remove what an interrupted process left behind: temporaries, and the scratch of all but the last attempt.

@@ -17,8 +17,9 @@ from typing import Final
 from jumar.core.codec import decode
 from jumar.core.files import names_in, read_store_file
 from jumar.core.record import load
+from jumar.core.text import natural
 from jumar.errors import StoreDamagedError
-from jumar.loop.store.layout import LoopPaths, iteration_number, natural
+from jumar.loop.store.layout import LoopPaths, iteration_number
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision
 from jumar.model.records import IterationRecord, IterationView, Reading

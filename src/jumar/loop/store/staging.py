@@ -29,7 +29,6 @@ __all__ = [
     "LOGS",
     "MANIFEST",
     "METRICS",
-    "QUARANTINE",
     "STAGE",
     "Base",
     "Pending",
@@ -46,7 +45,6 @@ ARTIFACTS: Final = "artifacts"
 LOGS: Final = "logs"
 MANIFEST: Final = "manifest.json"
 METRICS: Final = "metrics.json"
-QUARANTINE: Final = "quarantine"
 STAGE: Final = "stage.json"
 _CHUNK: Final = 1 << 20
 _CLEANED_TO: Final = 64 << 20  # bytes of a log: what jumar writes itself is capped far below

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from jumar.core.files import TEMPORARY, as_write_error, copy_alike, is_directory, make_directory, remove_tree, rename_new
+from jumar.core.quarantine import QUARANTINE
 from jumar.core.text import escape
 from jumar.errors import ArtifactError, JumarError, StoreDamagedError, UsageError
 from jumar.loop.hooks import port_of
@@ -24,7 +25,6 @@ from jumar.loop.snapshots.restore import RestorePlan, plan_restore, restore
 from jumar.loop.snapshots.snapshot import StatCache
 from jumar.loop.store.config_in_force import config_now
 from jumar.loop.store.loop_store import LoopStore, Pending
-from jumar.loop.store.staging import QUARANTINE
 from jumar.loop.workspace.clearing import move_out, occupied, open_folders, readable, shallow, why_of_the_tree
 from jumar.loop.workspace.worktrees import discard_worktree, is_whole, make_worktree, place_in_repository, unlock
 from jumar.model.records import ArtifactDetail

@@ -8,21 +8,18 @@ takes for a loop, and the next run or removal deletes it.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import secrets
 from pathlib import Path
 from typing import Final
 
-from jumar.core import files
+from jumar.core import quarantine
 from jumar.core.files import as_write_error, remove_tree, rename_new
 from jumar.core.refusals import give_rights
-from jumar.loop.store.layout import LoopPaths, loops_directory, natural
-from jumar.loop.store.staging import ARTIFACTS, QUARANTINE
+from jumar.loop.store.layout import LoopPaths, loops_directory
+from jumar.loop.store.staging import ARTIFACTS
 
-__all__ = ["move_aside", "next_place", "open_to_owner", "replaced", "take_away", "tidy_removed"]
-
-_LONGEST: Final = 200  # bytes of a name that a number comes before, so that a name as long as there can be fits
+__all__ = ["open_to_owner", "replaced", "take_away", "tidy_removed"]
 
 
 def replaced(paths: LoopPaths) -> list[str]:
@@ -31,10 +28,7 @@ def replaced(paths: LoopPaths) -> list[str]:
     Those that are ours and were closed are opened. The caller holds the lock.
     """
     places = (*paths.subdirectories, paths.checks, paths.recheck)
-    closed = [place for place in (*_around(paths), *places) if files.is_directory(place) and give_rights(place)]
-    told = [f"{place.name} was closed to its owner, and is open again" for place in closed]
-    wrong = [place for place in places if os.path.lexists(place) and not files.is_directory(place)]
-    return told + [f"{place.name} was no directory of jumar's: it lies in {move_aside(paths, place)} now" for place in wrong]
+    return quarantine.replaced(paths.directory, places, around=_around(paths))
 
 
 def open_to_owner(paths: LoopPaths, *, snapshots: bool = False, folders_only: bool = False) -> None:
@@ -57,26 +51,6 @@ def open_to_owner(paths: LoopPaths, *, snapshots: bool = False, folders_only: bo
 def _around(paths: LoopPaths) -> tuple[Path, ...]:
     above = () if paths.root == paths.directory else (paths.root, paths.directory.parent)
     return (*above, paths.directory)
-
-
-def next_place(directory: Path, name: str = "") -> Path:
-    """Return the next numbered place in a directory where nothing lies yet: ``0003-NAME``, without a name ``0003``."""
-    taken = (natural(other.partition("-")[0]) for other in os.listdir(directory))
-    first = max((each for each in taken if each is not None), default=0) + 1
-    suffix = name and "-" + os.fsdecode(os.fsencode(name)[:_LONGEST])
-    places = (directory / f"{number:04d}{suffix}" for number in itertools.count(first))
-    return next(place for place in places if not os.path.lexists(place))
-
-
-def move_aside(paths: LoopPaths, path: Path) -> str:
-    """Move ``path`` to ``quarantine/`` and return where it lies in the loop."""
-    directory = paths.directory / QUARANTINE
-    if os.path.lexists(directory) and not files.is_directory(directory):
-        os.rename(directory, paths.directory / files.temporary_name())
-    files.make_directory(directory)
-    place = next_place(directory, path.name)
-    os.rename(path, place)
-    return f"{QUARANTINE}/{place.name}"
 
 
 _REMOVED: Final = ".removed-"

@@ -19,6 +19,7 @@ from jumar.core import files
 from jumar.core.codec import broken_seal, decode, encode
 from jumar.core.files import read_store_file
 from jumar.core.findings import Problem
+from jumar.core.quarantine import QUARANTINE
 from jumar.core.text import escape
 from jumar.errors import JumarError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest
@@ -28,7 +29,7 @@ from jumar.loop.store.integrity.verify import NEWER, NOT_OURS, UNLIKE, verify
 from jumar.loop.store.layout import iteration_name, iteration_number
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.reading import ACCEPTED, ACCEPTED_AT, CLEANED, cleaned_iterations, decision_number, read_record
-from jumar.loop.store.staging import ARTIFACTS, MANIFEST, METRICS, QUARANTINE, STAGE
+from jumar.loop.store.staging import ARTIFACTS, MANIFEST, METRICS, STAGE
 from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision
 from jumar.model.records import IterationRecord, Reading

@@ -23,13 +23,14 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core import files
+from jumar.core.quarantine import QUARANTINE
 from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError, StoreWriteError
 from jumar.loop.store.integrity.misplaced import replaced
 from jumar.loop.store.layout import iteration_name
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, QUARANTINE, STAGE
+from jumar.loop.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE
 
 __all__ = ["Damage", "StoreWatch"]
 
