@@ -221,6 +221,7 @@ def test_an_order_that_cannot_be_read_is_damage(order: list[str]):
     run = make_run({1: [(1, 1, 1)]})
     document = json.loads(run.paths.run_json.read_bytes())
     document["plan"]["order"] = order
+    del document["mark"]
     run.paths.run_json.write_text(json.dumps(document))
     with pytest.raises(StoreDamagedError, match=r"run\.json: plan: "):
         load_run(type(run)(run.paths.directory))

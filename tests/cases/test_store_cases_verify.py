@@ -14,9 +14,9 @@ import pytest
 from cases_kit import POISONED, add_iteration, finish, make_run
 
 from jumar.cases.store.run_store import RunStore
+from jumar.cases.store.trust import RunTrust
 from jumar.cases.store.verify import verify_run
 from jumar.core import files
-from jumar.core.codec import encode
 from jumar.errors import NotFoundError
 
 HERE = Path(".jumar/runs/run_r")
@@ -45,7 +45,8 @@ def edit(name: str, change: Callable[[dict[str, Any]], None], *, sealed: bool = 
     change(data)
     if sealed:
         del data["seal"]
-        path.write_bytes(encode(data, sealed=True))
+        data.pop("mark", None)
+        path.write_bytes(RunTrust(HERE.absolute()).encode(data, path.absolute()))
     else:
         path.write_text(json.dumps(data))
 
@@ -191,6 +192,8 @@ def test_runs_of_steps_have_a_start_an_end_and_no_gap(run: RunStore):
         (f"{inside}/notes.txt", "is not the name of a step's record"),
         (f"{inside}/0002-*.start.json", "is missing: runs of steps are numbered without gaps"),
         (f"{inside}/0001-all.end.json", "is missing: 0001-all.start.json is there"),
+        (f"{inside}/0003-all.start.json", "was not written by jumar"),
+        (f"{inside}/0003-all.end.json", "was not written by jumar"),
     ] == found()
 
 

@@ -255,6 +255,7 @@ def test_a_run_is_replayed_by_its_own_order_and_keys_unless_told_otherwise():
     run = make_run(POISONED)
     document = json.loads(run.paths.run_json.read_bytes())
     document["plan"] |= {"order": ["-total"], "keys": {**document["plan"]["keys"], "total": "composite_score"}}
+    del document["mark"]
     run.paths.run_json.write_text(json.dumps(document))
     Path("r").mkdir()
     assert [(["-total"], 3), (["-total"], 1)] == [(one["order"], one["best_iter"]) for one in ask("replay", "run_r")["cases"]]
@@ -363,7 +364,7 @@ def test_the_root_is_an_option_and_a_variable(monkeypatch: pytest.MonkeyPatch):
 def test_damage_is_14():
     make_run({1: [(1, 1, 1)]})
     Path(".jumar/runs/run_r/case_01/case.json").write_text("{")
-    assert "StoreDamagedError" == ask("show", "r", check=14)["error"]["kind"]
+    assert "ForgedError" == ask("show", "r", check=14)["error"]["kind"]
 
 
 def test_control_characters_are_shown():

@@ -27,9 +27,10 @@ from pipelines import RUN, before_steps, calls, facts, write_pipeline
 
 from jumar.cases.chain import run_chain
 from jumar.cases.config import CaseLoopConfig, chain_settings
-from jumar.cases.store.case_store import CaseStore
+from jumar.cases.store.layout import CasePaths
 from jumar.cases.store.run_store import RunReader
 from jumar.cases.store.verify import verify_run
+from jumar.core.lock import LoopLock
 from jumar.errors import JumarError
 from jumar.model.pipeline import Step
 
@@ -112,8 +113,7 @@ def test_a_case_that_another_process_runs_is_left_to_it(tmp_path: Path, in_order
     """A worker that only seemed to be dead: its case was given to another one, which finds the lock taken."""
     write_pipeline(tmp_path, SCORES, run=APART)
     jumar(tmp_path, "cases", "run", "--json", "--dry-run", "--run-id", "other", check=0)
-    with CaseStore(tmp_path / RUN, 2).lock():
-        shutil.rmtree(tmp_path / RUN)  # only the lock is held
+    with LoopLock(CasePaths(tmp_path / RUN, 2).lock):
         done = jumar(tmp_path, "cases", "run", "--executor", "threads:2", check=13)
     assert "case 2: case 2 of run 't' is being written by process" in done.stderr
     assert "1 of 6 cases failed, --resume runs them again" in done.stderr

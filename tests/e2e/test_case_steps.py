@@ -261,7 +261,7 @@ def test_a_run_that_exists_is_left_alone(tmp_path: Path) -> None:
     assert [] == calls(tmp_path)
 
 
-def test_a_best_that_somebody_else_made_is_left_alone_and_nothing_is_paid_for(tmp_path: Path) -> None:
+def test_a_best_that_somebody_else_made_is_moved_away_whole(tmp_path: Path) -> None:
     write_pipeline(tmp_path, {1: [GOOD, GOOD], 2: [GOOD, GOOD]})
     before_steps(tmp_path, 'case "$JUMAR_CASE_NUM $1" in "2 augment") kill -9 $(cat pid);; esac')
     with running(tmp_path) as process:
@@ -272,13 +272,8 @@ def test_a_best_that_somebody_else_made_is_left_alone_and_nothing_is_paid_for(tm
     mine = tmp_path / RUN / "case_02" / "best"
     mine.mkdir()
     (mine / "mine").write_text("precious")
-    before = calls(tmp_path)
-    done = jumar(tmp_path, "cases", "run", "--resume", check=2)
-    assert "case_02/best exists already; a best bundle is written once, and this one was left alone" in done.stderr
-    assert before == calls(tmp_path)
-    assert "precious" == (mine / "mine").read_text()
-    shutil.rmtree(mine)
     assert [1, 1] == [case["best_iter"] for case in run(tmp_path, "--resume")["cases"]]
+    assert "precious" == (tmp_path / RUN / "case_02/quarantine/0001-best/mine").read_text()
 
 
 SAME_NUMBER = "[start]\nfrom_scratch = true\n" + '[[cases]]\nnumber = 7\nfile = "case1.txt"\n' * 2

@@ -263,12 +263,20 @@ def test_a_log_that_cannot_be_made_is_refused_before_anything_runs(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_log_is_never_written_through_a_link(tmp_path):
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lambda log: log.symlink_to("target"),
+        lambda log: log.hardlink_to(log.with_name("target")),
+        os.mkfifo,
+    ],
+)
+def test_a_log_is_a_new_file_whatever_stood_there(tmp_path, plant):
     (tmp_path / "target").write_text("mine")
-    (tmp_path / "log").symlink_to("target")
-    with pytest.raises(StoreWriteError):
-        run("echo theirs", tmp_path, log=tmp_path / "log")
+    plant(tmp_path / "log")
+    run("echo theirs", tmp_path, log=tmp_path / "log")
     assert "mine" == (tmp_path / "target").read_text()
+    assert "theirs\n" == (tmp_path / "log").read_text()
 
 
 def test_a_log_that_stops_taking_bytes_does_not_end_the_command(tmp_path, monkeypatch):

@@ -244,7 +244,7 @@ def _newest_unfinished(request: CasesRequest) -> RunReader:
     for run_id in list_runs(request.output_root):
         with contextlib.suppress(StoreDamagedError):  # a damaged run is none that could be gone on with; verify tells of it
             run = RunReader(request.output_root / f"run_{run_id}")
-            if any(run.case(number).end() is None for number in run.case_ids):
+            if any(not run.case(number).ended for number in run.case_ids):
                 unfinished.append(run)
     file = _recorded(request)["file"]
     same = [run for run in unfinished if run.config.get("file") == file]

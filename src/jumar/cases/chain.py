@@ -8,13 +8,13 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-from jumar.cases.iteration import IterationRunner
+from jumar.cases.iteration import IterationRunner, tell_told
 from jumar.cases.ranking import case_parent, rank_case, stop_case
 from jumar.cases.records import (
     CaseBest,
@@ -73,10 +73,10 @@ def run_case(
     if case.tidy:
         return None
     with case.lock() as store:
+        tell_told(store, listener)
         if store.end() is not None:
             store.remove_leftovers()
             return None
-        store.refuse_foreign_best()
         store.clear_scratch()
         inputs = run.begin_case(number, settings.roles, carry=settings.carry_forward)
         iterations = store.iterations()
@@ -103,18 +103,21 @@ def run_case(
 
 def _iterate(store: CaseStore, settings: ChainSettings, runner: IterationRunner, elsewhere: float) -> CaseStop:
     while True:
+        store.tidy_up()
+        tell_told(store, runner.listener)
         iterations = store.iterations()
-        waiting = store.pending()
         seconds, most = elsewhere + _seconds(iterations), settings.limits.max_seconds
-        if waiting is None:
-            stop = _stopped(store, iterations, settings.limits, seconds)
-            if stop is not None:
-                return stop
+        stop = _stopped(store, iterations, settings.limits, seconds)
+        wanted = None if stop is None or store.best() is not None else choose_bundle(iterations, settings)
+        parent = case_parent(iterations, settings.continue_from, settings.order)
+        used = parent if stop is None else next((each for each in iterations if wanted and each.number == wanted.best_iter), None)
+        if used is not None and not store.sound(used):
+            continue
+        if stop is not None:
+            return stop
         if runner.switch.requested:
             return CaseStop(stopped_by=runner.switch.reason, detail="stopped on request")
-        parent = case_parent(iterations, settings.continue_from, settings.order)
-        number = waiting or (iterations[-1].number + 1 if iterations else 1)
-        record = runner.make(number, parent, left=None if most is None else most - seconds)
+        record = runner.make(store.next_number(), parent, left=None if most is None else most - seconds)
         if record is not None:
             best = rank_case(store.iterations(), settings.order).best
             tell(IterationMade(record=record, best=None if best is None else best.number), runner.listener)
@@ -275,16 +278,28 @@ def run_chain(
     run = open_run(settings, resume=resume, clock=clock)
     for warning in settings.order.warnings:
         tell(CaseNotice(message=warning), listener)
-    if resume and all(run.case(case.number).end() is not None for case in settings.cases):
+    if resume and all(run.case(case.number).ended for case in settings.cases):
         message = "every case has ended already and nothing is run; an ended case is not opened again, start another run"
+        tell(CaseNotice(message=message), listener)
+    if resume and not run.trust.ours:
+        message = "this run was begun on another machine, by another user or by an older jumar: its records are taken as they lie"
         tell(CaseNotice(message=message), listener)
     switch = switch or StopSwitch()
     with run.lock():
+        if executor is not None and not isinstance(executor, ThreadPoolExecutor | ProcessPoolExecutor):
+            run.share()
         if executor is not None:
             stopped = _side_by_side(run, settings, executor, switch, listener)
         else:
             stopped = _in_order(run, settings, clock, switch, listener)
+        _put_back(run, listener)
     return ChainOutcome(run_dir=run.paths.directory, stopped=stopped)
+
+
+def _put_back(run: RunStore, listener: CaseListener | None) -> None:
+    told = run.put_back()
+    if told is not None:
+        tell(CaseNotice(message=told), listener)
 
 
 def _in_order(
@@ -293,6 +308,7 @@ def _in_order(
     limited = settings.limits.max_seconds is not None
     spent = _run_seconds(run) if limited else 0.0
     for case in settings.cases:
+        _put_back(run, listener)
         before = _seconds(run.case(case.number).iterations()) if limited else 0.0
         stopped = run_case(
             settings, case.number, clock=clock, switch=switch, listener=listener, elsewhere=spent - before if limited else None
@@ -315,7 +331,7 @@ def _side_by_side(
     # only what shares this process can share the switch
     shared = isinstance(executor, ThreadPoolExecutor)
     task = functools.partial(run_case, switch=switch) if shared else run_case
-    wanted = [case.number for case in settings.cases if run.case(case.number).end() is None]
+    wanted = [case.number for case in settings.cases if not run.case(case.number).ended]
     waiting: dict[Future[Any], int] = {}
     errors: dict[int, JumarError] = {}
     for number in wanted:
@@ -325,6 +341,7 @@ def _side_by_side(
             errors[number] = _as_ours(error)
     running = set(waiting)
     while running and not (switch.immediate.is_set() and not shared):
+        _put_back(run, listener)
         done, running = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
         for future in done:
             number = waiting[future]

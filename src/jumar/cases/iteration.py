@@ -23,9 +23,9 @@ from jumar.cases.records import (
 )
 from jumar.cases.settings import JUDGE, ChainSettings, input_name
 from jumar.cases.steps import dry_keys, run_dry, run_program, step_environment
-from jumar.cases.store.case_store import CaseStore, role_file
+from jumar.cases.store.case_store import CaseStore, is_as_recorded, role_file
 from jumar.cases.store.recorded import unusable
-from jumar.core.files import as_write_error, copy_file, make_directory, remove_any, remove_tree
+from jumar.core.files import as_write_error, copy_file, make_directory, remove_any
 from jumar.core.text import escape, last_line
 from jumar.model.pipeline import GIVEN, CaseStepContext, Step, StepResult
 from jumar.model.protocols import Clock
@@ -33,7 +33,7 @@ from jumar.processes.control import StopSwitch
 from jumar.processes.heartbeat import beating, last_beat
 from jumar.processes.process_tree import end_strays
 
-__all__ = ["IterationRunner"]
+__all__ = ["IterationRunner", "tell_told"]
 
 _BEAT: Final = "logs/heartbeat"
 _STATUS: Final[Mapping[str, CaseStatus]] = MappingProxyType(
@@ -113,7 +113,7 @@ class IterationRunner:
         targets = {role: directory / self.settings.roles[role].path(self.store.number, number) for role in step.outputs}
         scratch = self.store.paths.scratch / step.name
         with as_write_error("prepare a step in", directory):
-            remove_tree(scratch)
+            remove_any(scratch)
             make_directory(scratch)
             for target in targets.values():
                 make_directory(target.parent)
@@ -135,10 +135,14 @@ class IterationRunner:
         )
         with beating(directory / _BEAT, self.clock):
             result = self._result(step, replace(context, environment=step_environment(context, self.settings.environment)))
+        self.store.tidy_up()
+        touched = tell_told(self.store, self.listener)
         record = self._ended(step, result, attempt, directory, targets)
+        if touched and record.outcome == "ok":
+            record = replace(record, outcome="failed", detail=f"it wrote where only jumar writes: {touched[0]}")
         self.store.end_step(directory, record)
         with as_write_error("remove", scratch):
-            remove_tree(scratch)
+            remove_any(scratch)
             remove_any(directory / _BEAT)
         return record
 
@@ -216,12 +220,14 @@ class IterationRunner:
         outputs: Mapping[str, RoleFile],
         failed: StepRecord | None,
     ) -> CaseIteration:
+        changed = [role for role, file in outputs.items() if not is_as_recorded(directory, file)]
+        outputs = {role: file for role, file in outputs.items() if role not in changed}
         recorded = self.store.steps(directory)
         facts: dict[str, Any] = {
             "case": self.store.number,
             "number": number,
             "parent": None if parent is None else parent.number,
-            "outputs": MappingProxyType(dict(outputs)),
+            "outputs": MappingProxyType(outputs),
             "steps": tuple(end for _, end in recorded if end is not None),
             "nonce": recorded[0][0].nonce if recorded else "",
             "diff": diff_size(directory / outputs["ckg_diff"].path, self.settings.diff) if "ckg_diff" in outputs else None,
@@ -230,9 +236,7 @@ class IterationRunner:
         if failed is not None:
             reason = f"step {failed.step}: {failed.detail}"
             return CaseIteration(**facts, status=_STATUS[failed.outcome], reason=reason, values=unscored)
-        changed = [role for role, file in outputs.items() if role_file(directory / file.path, file.path) != file]
         if changed:
-            facts["outputs"] = MappingProxyType({role: file for role, file in outputs.items() if role not in changed})
             reason = f"{', '.join(changed)} was changed by a later step; a step writes its own outputs only"
             return CaseIteration(**facts, status="step_failed", reason=reason, values=unscored)
         keys = self.settings.keys if self.settings.dry_run is None else dry_keys(self.settings.keys)
@@ -242,12 +246,20 @@ class IterationRunner:
         return CaseIteration(**facts, status=status, reason=reason or "", values=judgement.values)
 
 
+def tell_told(store: CaseStore, listener: CaseListener | None) -> list[str]:
+    """Tell what the store set aside or put back since the last time, and return it."""
+    told, store.told = store.told, []
+    for message in told:
+        tell(CaseNotice(message=message), listener)
+    return told
+
+
 def _done(directory: Path, step: Step, earlier: Sequence[StepRecord]) -> StepRecord | None:
     """Return the step's end from an earlier run, when what it wrote is still there as it was."""
     last = next((end for end in reversed(earlier) if end.step == step.name), None)
     if last is None or last.outcome in {"interrupted", "lost"}:
         return None
-    as_written = all(role_file(directory / file.path, file.path) == file for file in last.outputs.values())
+    as_written = all(is_as_recorded(directory, file) for file in last.outputs.values())
     return last if as_written else None
 
 

@@ -25,7 +25,7 @@ from jumar.core.text import escape, once
 from jumar.errors import ConfigError
 from jumar.model.pipeline import DEFAULT_KEYS, CaseStepContext, Step, StepResult, Word
 from jumar.model.views import is_finite, shown
-from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP
+from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP, create_anew
 from jumar.processes.environment import build_environment
 from jumar.processes.functions import ask, describe_exception, described
 from jumar.processes.process import ProcessResult, run_command
@@ -139,8 +139,8 @@ def _call(step: Step, context: CaseStepContext) -> StepResult:
     try:
         returned = as_usage(None if step.call is None else step.call(context))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's function may raise
-        with as_write_error("write", context.log):
-            context.log.write_text(described(error), encoding="utf-8", errors="backslashreplace")
+        with as_write_error("write", context.log), os.fdopen(create_anew(context.log), "wb") as log:
+            log.write(described(error).encode(errors="backslashreplace"))
         failure = describe_exception(error)
         usage = read_usage_file(context.usage_file).usage
         return StepResult(seconds=time.monotonic() - began, failure=failure, output_tail=failure, usage=usage)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from jumar.core.files import as_write_error
+from jumar.core.files import as_write_error, remove_any
 from jumar.core.redaction import RedactedStream, current
 from jumar.core.text import without_escapes
 
-__all__ = ["DEFAULT_OUTPUT_CAP", "READ", "SHOWN_AT_ONCE", "TAIL", "CapturedOutput"]
+__all__ = ["DEFAULT_OUTPUT_CAP", "READ", "SHOWN_AT_ONCE", "TAIL", "CapturedOutput", "create_anew"]
 
 DEFAULT_OUTPUT_CAP: Final = 1 << 20
 READ: Final = 1 << 16
@@ -119,7 +119,7 @@ class CapturedOutput:
         self._fd: int | None = None
         if log is not None:
             with as_write_error("create the log", log):
-                self._fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+                self._fd = create_anew(log)
         end = min(_LOG_TAIL, cap // 4)
         self._redactor = redactor = current()
         self.merged = _Bounded(cap - end, end, self._write)
@@ -220,6 +220,12 @@ class CapturedOutput:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+
+def create_anew(path: Path) -> int:
+    """Return a descriptor of the new empty file ``path``; what lies there, or is linked from there, is not written into."""
+    remove_any(path)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
 
 
 def _left_out(count: int) -> str:

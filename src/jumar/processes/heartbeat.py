@@ -9,7 +9,10 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
+from jumar.core.files import UnreadableFileError
+from jumar.errors import StoreWriteError
 from jumar.model import Clock
+from jumar.processes.written_files import read_regular
 
 __all__ = ["beating", "last_beat"]
 
@@ -41,8 +44,10 @@ def beating(path: Path, clock: Clock) -> Generator[None]:
 
 
 def _write(path: Path, seconds: float) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
     try:
+        if os.fstat(fd).st_nlink != 1:
+            return  # what was linked there may be a person's
         os.pwrite(fd, f"{seconds:.3f}\n".ljust(24).encode(), 0)  # one write of one length: a reader sees the old or the new
     finally:
         os.close(fd)
@@ -51,8 +56,7 @@ def _write(path: Path, seconds: float) -> None:
 def last_beat(path: Path) -> float | None:
     """Return the seconds of the last beat, or None when there was none or it cannot be read."""
     try:
-        with path.open("rb") as file:
-            seconds = float(file.read(_LIMIT))
-    except (OSError, ValueError):
+        seconds = float(read_regular(path, limit=_LIMIT))
+    except (OSError, ValueError, StoreWriteError, UnreadableFileError):
         return None
     return seconds if 0 <= seconds < float("inf") else None

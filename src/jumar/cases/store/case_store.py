@@ -3,39 +3,44 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import secrets
 import stat
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord, StepStart
 from jumar.cases.store.layout import CasePaths, RunPaths, case_name, iter_name, iter_number
+from jumar.cases.store.trust import RunTrust
 from jumar.core import files
-from jumar.core.codec import FORMAT, Fields, broken_seal, decode, encode
-from jumar.core.files import read_store_file
+from jumar.core.codec import FORMAT, broken_seal
 from jumar.core.lock import LoopLock
+from jumar.core.quarantine import move_aside, replaced
 from jumar.core.text import escape
-from jumar.errors import ExistsError, StoreDamagedError
+from jumar.errors import ForgedError, StoreDamagedError
 from jumar.model.pipeline import Role
 
-__all__ = ["ITERATION", "STEPS", "CaseReader", "CaseStore", "decoded", "role_file"]
+__all__ = ["ITERATION", "STEPS", "CaseReader", "CaseStore", "is_as_recorded", "role_file"]
 
 ITERATION: Final = "iteration.json"
 STEPS: Final = "steps"
+LOGS: Final = "logs"
+_T = TypeVar("_T")
 _START: Final = re.compile(r"(\d{4})-([a-z0-9_-]+)\.start\.json")
 
 
 class CaseReader:
     """One case of a run."""
 
-    def __init__(self, run: Path, number: int) -> None:
+    def __init__(self, run: Path, number: int, trust: RunTrust | None = None) -> None:
         self.paths = CasePaths(Path(os.path.abspath(run)), number)
         self.number = number
+        self.trust = trust or RunTrust(self.paths.run)
         self._read_before: dict[int, CaseIteration] = {}
 
     def iterations(self) -> tuple[CaseIteration, ...]:
@@ -48,7 +53,7 @@ class CaseReader:
 
     def _read(self, number: int) -> CaseIteration:
         path = self.paths.iteration(number) / ITERATION
-        record = CaseIteration.from_json(decoded(path))
+        record = CaseIteration.from_json(self.trust.read(path))
         if (record.case, record.number) != (self.number, number):
             raise StoreDamagedError(f"{path}: holds iteration {record.number} of case {record.case}; was it renamed by hand?")
         return record
@@ -60,15 +65,23 @@ class CaseReader:
     def inputs(self) -> CaseInputs | None:
         """Return what the case started from; None before it began."""
         path = RunPaths(self.paths.run).case_inputs(self.number)
-        return CaseInputs.from_json(decoded(path)) if path.exists() else None
+        return CaseInputs.from_json(self.trust.read(path)) if os.path.lexists(path) else None
 
     def best(self) -> CaseBest | None:
         """Return ``best.json``; None before the case's end, and for a case without a valid iteration."""
-        return CaseBest.from_json(decoded(self.paths.best_json)) if self.paths.best_json.exists() else None
+        return CaseBest.from_json(self.trust.read(self.paths.best_json)) if os.path.lexists(self.paths.best_json) else None
 
     def end(self) -> CaseEnd | None:
         """Return how the case ended; None while it goes on."""
-        return CaseEnd.from_json(decoded(self.paths.end)) if self.paths.end.exists() else None
+        return CaseEnd.from_json(self.trust.read(self.paths.end)) if os.path.lexists(self.paths.end) else None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the case has ended; what is no record of jumar's says nothing."""
+        try:
+            return self.end() is not None
+        except ForgedError:
+            return False
 
     def steps(self, directory: Path) -> tuple[tuple[StepStart, StepRecord | None], ...]:
         """Return every run of a step in an iteration's directory, in the order in which they began; no end is None."""
@@ -80,8 +93,8 @@ class CaseReader:
         runs: list[tuple[StepStart, StepRecord | None]] = []
         for name in names:
             end = folder / name.replace(".start.", ".end.")
-            record = StepRecord.from_json(decoded(end)) if end.exists() else None
-            runs.append((StepStart.from_json(decoded(folder / name)), record))
+            record = StepRecord.from_json(self.trust.read(end)) if os.path.lexists(end) else None
+            runs.append((StepStart.from_json(self.trust.read(folder / name)), record))
         return tuple(runs)
 
     @staticmethod
@@ -93,17 +106,9 @@ class CaseReader:
     def _numbers(directory: Path) -> list[int]:
         try:
             names = os.listdir(directory)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         return sorted(number for name in names if (number := iter_number(name)) is not None)
-
-
-def decoded(path: Path) -> Fields:
-    """Read one JSON file of a run. Errors: :class:`StoreDamagedError` and its kinds, which name the command for runs of cases."""
-    try:
-        return decode(read_store_file(path), os.fspath(path))
-    except StoreDamagedError as error:
-        raise type(error)(str(error).replace("`jumar verify`", "`jumar cases verify RUN`")) from error
 
 
 def role_file(path: Path, shown: str) -> RoleFile | None:
@@ -117,41 +122,166 @@ def role_file(path: Path, shown: str) -> RoleFile | None:
     return RoleFile(path=shown, sha256=files.sha256_file(path), size=status.st_size)
 
 
+def is_as_recorded(directory: Path, file: RoleFile) -> bool:
+    """Return whether a file of ``directory`` is what was recorded; of one that has another size nothing is read."""
+    with contextlib.suppress(OSError):
+        if os.lstat(directory / file.path).st_size == file.size:
+            return role_file(directory / file.path, file.path) == file
+    return False
+
+
 class CaseStore(CaseReader):
     """One case of a run, read and written. Hold :meth:`lock` around everything that writes.
 
-    Errors of every writing method: :class:`jumar.errors.StoreWriteError`; what was acknowledged before stays.
+    ``told`` is what was set aside or put back, for a person. Errors of every writing method:
+    :class:`jumar.errors.StoreWriteError`; what was acknowledged before stays.
     """
 
-    def __init__(self, run: Path, number: int) -> None:
-        super().__init__(run, number)
+    def __init__(self, run: Path, number: int, trust: RunTrust | None = None) -> None:
+        super().__init__(run, number, trust)
         run_id = self.paths.run.name.removeprefix("run_")
         self._lock = LoopLock(self.paths.lock, what=f"case {number} of run '{escape(run_id)}'")
+        self._making: Path | None = None
+        self._kept: dict[Path, bytes] = {}
+        self.told: list[str] = []
 
     @contextlib.contextmanager
     def lock(self) -> Generator[Self]:
-        """Hold the case's lock. Errors: :class:`jumar.errors.LockedError` that names the holder."""
+        """Hold the case's lock; what is not jumar's is set aside. Errors: :class:`jumar.errors.LockedError` names the holder."""
         with self._lock:
-            with files.as_write_error("create", self.paths.directory):
-                for directory in (self.paths.directory, self.paths.iterations, self.paths.pending, self.paths.scratch):
-                    files.make_directory(directory)
+            self.tidy_up()
             yield self
 
+    def tidy_up(self) -> None:
+        """Set aside what lies in the case and is not jumar's, and put back records that this object knows.
+
+        Nothing but this object writes there while it holds the lock. An iteration that is lost counts as one that failed.
+        """
+        paths = self.paths
+        making = () if self._making is None else (self._making, self._making / STEPS, self._making / LOGS)
+        with files.as_write_error("create", paths.directory):
+            self.told += replaced(paths.run, (RunPaths(paths.run).inputs, paths.directory), around=(paths.run,))
+            files.make_directory(paths.directory)
+            self._make(paths.iterations, paths.pending, paths.scratch, *making)
+            self._tidy_iterations()
+            if self._making is not None:
+                self._tidy_making(self._making)
+            for path, data in self._kept.items():
+                if not files.holds(path, data):
+                    files.remove_any(path)
+                    files.replace_file(path, data)
+                    self.told.append(f"{self._shown(path)} was changed or deleted, and is again what it was")
+            self._tidy_records()
+
+    def _make(self, *folders: Path) -> None:
+        self.told += replaced(self.paths.directory, folders)
+        for folder in folders:
+            files.make_directory(folder)
+
+    def _tidy_records(self) -> None:
+        if os.path.lexists(self.paths.best) and self._taken(self.best) is None:
+            self._aside(self.paths.best)
+        for path, read in ((self.paths.end, self.end), (self._inputs, self.inputs)):
+            if os.path.lexists(path) and self._taken(read) is None:
+                self._aside(path)
+        if os.path.lexists(self._inputs):
+            self._kept[self._inputs] = files.read_store_file(self._inputs)
+
+    def _tidy_iterations(self) -> None:
+        paths = self.paths
+        for name in self._names(paths.iterations):
+            number = iter_number(name)
+            if number in self._read_before and files.is_directory(paths.iterations / name):
+                continue
+            if number is None or self._taken(functools.partial(self._read, number)) is None:
+                self._aside(paths.iterations / name)
+            else:
+                path = paths.iteration(number) / ITERATION
+                self._kept[path] = files.read_store_file(path)
+        for number in self._read_before.keys() - set(self._numbers(paths.iterations)):
+            self._lost(number, "was deleted or moved away")
+        super().iterations()
+        waiting = iter_name(self.next_number())
+        for name in () if self.ended else self._names(paths.pending):
+            if name != waiting:
+                self._aside(paths.pending / name)
+
+    def _tidy_making(self, directory: Path) -> None:
+        self.told += replaced(self.paths.directory, [directory / name for name in self._names(directory) if name != ITERATION])
+        for name in self._names(directory / STEPS):
+            if directory / STEPS / name not in self._kept:
+                self._aside(directory / STEPS / name)
+
+    @staticmethod
+    def _names(directory: Path) -> list[str]:
+        return sorted(name for name in files.names_in(directory) if not name.startswith(files.TEMPORARY))
+
+    @staticmethod
+    def _taken(read: Callable[[], _T]) -> _T | None:
+        """Return what ``read`` reads; None where that is not jumar's."""
+        try:
+            return read()
+        except ForgedError:
+            return None
+
+    def _aside(self, path: Path) -> None:
+        where = move_aside(self.paths.directory, path)
+        self.told.append(f"{self._shown(path)} was not written by jumar, or was changed since: it lies in {where} now")
+
+    def _shown(self, path: Path) -> str:
+        return escape(os.path.relpath(path, self.paths.run))
+
+    @property
+    def _inputs(self) -> Path:
+        return RunPaths(self.paths.run).case_inputs(self.number)
+
+    def _lost(self, number: int, why: str) -> None:
+        """Count an iteration as one that failed, with the time that it took: limits do not depend on what lies about."""
+        record = self._read_before[number]
+        self._kept.pop(self.paths.iteration(number) / ITERATION, None)
+        if record.outputs or record.complete:
+            self.told.append(f"iteration {number} {why}: it counts as failed")
+            self._read_before[number] = replace(record, status="step_failed", reason=why, outputs=MappingProxyType({}))
+
+    def iterations(self) -> tuple[CaseIteration, ...]:
+        """Return the acknowledged iterations by number, with those that this object knows and that are lost."""
+        super().iterations()
+        return tuple(self._read_before[number] for number in sorted(self._read_before))
+
+    def next_number(self) -> int:
+        """Return the number of the iteration that is made next, or is being made."""
+        return max(self._read_before, default=0) + 1
+
+    def sound(self, record: CaseIteration) -> bool:
+        """Return whether the files of an iteration are what it recorded; one whose files are not is set aside."""
+        directory = self.paths.iteration(record.number)
+        if all(is_as_recorded(directory, file) for file in record.outputs.values()):
+            return True
+        with files.as_write_error("move out of the way", directory):
+            if os.path.lexists(directory):
+                self._aside(directory)
+        self._lost(record.number, "has other files than it recorded")
+        return False
+
     def begin_iteration(self, number: int) -> Path:
-        """Make the directory of an iteration that is being made; an existing one is gone on with."""
-        directory = self.paths.pending_iteration(number)
+        """Make the directory of an iteration that is being made; one that is there is gone on with, as far as it is ours."""
+        self._making = directory = self.paths.pending_iteration(number)
+        steps = directory / STEPS
         with files.as_write_error("create", directory):
-            for folder in (directory, directory / STEPS, directory / "logs"):
-                files.make_directory(folder)
+            self._make(directory, steps, directory / LOGS)
+            for path in [steps / name for name in self._names(steps)]:
+                start = path.with_name(path.name.replace(".end.", ".start."))
+                reads = [functools.partial(self.trust.read, each) for each in (start, path)]
+                if os.path.lexists(start) and all(map(self._taken, reads)):
+                    self._kept[path] = files.read_store_file(path)
+            self._tidy_making(directory)
         return directory
 
     def begin_step(self, directory: Path, step: str, at: str) -> tuple[int, str]:
         """Reserve a run of ``step`` and return its number and nonce: durable, so that it may be paid for."""
         attempt = self.last_step(directory) + 1
         start = StepStart(attempt=attempt, step=step, nonce=secrets.token_hex(8), started_at=at, pid=os.getpid())
-        path = directory / STEPS / f"{attempt:04d}-{step}.start.json"
-        with files.as_write_error("write", path):
-            files.write_once(path, encode(start.to_json(), sealed=True), temporary_in=self.paths.scratch)
+        self._write_step(directory / STEPS / f"{attempt:04d}-{step}.start.json", start.to_json())
         return attempt, start.nonce
 
     def end_step(self, directory: Path, record: StepRecord) -> None:
@@ -159,8 +289,13 @@ class CaseStore(CaseReader):
         path = directory / STEPS / f"{record.attempt:04d}-{record.step}.end.json"
         with files.as_write_error("write", path):
             files.sync_paths(directory, [directory / file.path for file in record.outputs.values()])
-            document = {"format": FORMAT, **record.to_json()}
-            files.write_once(path, encode(document, sealed=True), temporary_in=self.paths.scratch)
+        self._write_step(path, {"format": FORMAT, **record.to_json()})
+
+    def _write_step(self, path: Path, document: Mapping[str, Any]) -> None:
+        data = self.trust.encode(document, path)
+        with files.as_write_error("write", path):
+            files.write_once(path, data, temporary_in=self.paths.scratch)
+        self._kept[path] = data
 
     def commit(self, record: CaseIteration) -> CaseIteration:
         """Acknowledge a pending iteration and return its record: from the moment this returns it exists, whole.
@@ -169,18 +304,22 @@ class CaseStore(CaseReader):
         """
         source, target = self.paths.pending_iteration(record.number), self.paths.iteration(record.number)
         with files.as_write_error("record", target):
+            path = source / ITERATION
             if not self._has_record(source, record.number):
-                files.remove_any(source / ITERATION)
-                data = encode(record.to_json(), sealed=True)
-                files.write_once(source / ITERATION, data, temporary_in=self.paths.scratch)
+                files.remove_any(path)
+                files.write_once(path, self.trust.encode(record.to_json(), path), temporary_in=self.paths.scratch)
             files.sync_tree(source)
             files.rename_new(source, target)
-        return self._read(record.number)
+        self._making = None
+        self._kept = {path: data for path, data in self._kept.items() if source not in path.parents}
+        self._kept[target / ITERATION] = files.read_store_file(target / ITERATION)
+        self._read_before[record.number] = self._read(record.number)
+        return self._read_before[record.number]
 
     def _has_record(self, directory: Path, number: int) -> bool:
         """Whether an interrupted commit left its record. What a step wrote under that name is none."""
         try:
-            fields = decoded(directory / ITERATION)
+            fields = self.trust.read(directory / ITERATION)
             record = CaseIteration.from_json(fields)
         except StoreDamagedError:
             return False
@@ -190,17 +329,15 @@ class CaseStore(CaseReader):
         """Copy the selected iteration's files into ``best/`` and return it with the copies' paths and hashes.
 
         A carried role that the iteration did not write is there as the case was given it: the bundle is the whole state. Errors:
-        :class:`jumar.errors.ExistsError` when there is a ``best/`` already, :class:`StoreDamagedError` when a copy is not what
-        the record says.
+        :class:`StoreDamagedError` when a copy is not what the record says.
         """
-        self._refuse_best()
         temporary = self.paths.scratch / files.temporary_name()
         try:
             with files.as_write_error("write", self.paths.best):
                 copies = self._copy(best, roles, temporary)
                 paths = {name: copies[name].path if name in copies else None for name in (*roles, *copies)}
                 whole = replace(best, files=MappingProxyType(copies), paths=MappingProxyType(paths))
-                files.replace_file(temporary / "best.json", encode(whole.to_json(), sealed=True))
+                files.replace_file(temporary / "best.json", self.trust.encode(whole.to_json(), self.paths.best_json))
                 files.sync_tree(temporary)
                 files.rename_new(temporary, self.paths.best)
         except BaseException:
@@ -208,18 +345,6 @@ class CaseStore(CaseReader):
                 files.remove_tree(temporary)
             raise
         return whole
-
-    def refuse_foreign_best(self) -> None:
-        """Raise :class:`jumar.errors.ExistsError` when ``best/`` is there and is no bundle: what is chosen could not go there."""
-        if not self.paths.best_json.exists():
-            self._refuse_best()
-
-    def _refuse_best(self) -> None:
-        if os.path.lexists(self.paths.best):
-            raise ExistsError(
-                f"{self.paths.best} exists already; a best bundle is written once, and this one was left alone. "
-                "Move it elsewhere, then resume with --resume"
-            )
 
     def _copy(self, best: CaseBest, roles: Mapping[str, Role], temporary: Path) -> dict[str, RoleFile]:
         source = self.paths.iteration(best.best_iter)
@@ -245,13 +370,13 @@ class CaseStore(CaseReader):
     def write_end(self, end: CaseEnd) -> None:
         """Write how the case ended, once; what pending and scratch still hold is removed."""
         with files.as_write_error("write", self.paths.end):
-            files.write_once(self.paths.end, encode(end.to_json(), sealed=True), temporary_in=self.paths.scratch)
+            files.write_once(self.paths.end, self.trust.encode(end.to_json(), self.paths.end), temporary_in=self.paths.scratch)
         self.remove_leftovers()
 
     @property
     def tidy(self) -> bool:
         """Whether the case has ended and nothing of its making is left. Needs no lock: neither changes any more."""
-        return self.end() is not None and not self.paths.pending.exists() and not self.paths.scratch.exists()
+        return self.ended and not self.paths.pending.exists() and not self.paths.scratch.exists()
 
     def remove_leftovers(self) -> None:
         """Remove what only a case that goes on needs."""

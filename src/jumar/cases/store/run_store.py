@@ -12,11 +12,13 @@ from types import MappingProxyType
 from typing import Any
 
 from jumar.cases.records import CarriedFrom, CaseInputs, RoleFile
-from jumar.cases.store.case_store import CaseReader, CaseStore, decoded, role_file
+from jumar.cases.store.case_store import CaseReader, CaseStore, role_file
 from jumar.cases.store.layout import RunPaths, case_name
+from jumar.cases.store.trust import RunTrust
 from jumar.core import files
 from jumar.core.codec import FORMAT, encode
 from jumar.core.lock import LoopLock
+from jumar.core.marks import MARK
 from jumar.core.text import escape
 from jumar.errors import ExistsError, NotFoundError, StoreDamagedError
 from jumar.model.pipeline import GIVEN, Role, RunPlan
@@ -54,6 +56,7 @@ def create_run(
     taken = ExistsError(f"{directory} exists already; nothing in it was touched. Resume it (--resume), or choose another run id")
     if os.path.lexists(directory):
         raise taken
+    nonce = secrets.token_hex(8)
     temporary = RunPaths(directory.with_name(files.temporary_name()))
     try:
         with files.as_write_error("create", directory):
@@ -65,12 +68,12 @@ def create_run(
                 "kind": "cases",
                 "run_id": run_id,
                 "created_at": created_at,
-                "nonce": secrets.token_hex(8),
+                "nonce": nonce,
                 "cases": [{"case": case.number, "case_id": case.case_id, "source": case.source} for case in cases],
                 "plan": plan.to_json(),
                 "config": dict(config),
             }
-            files.replace_file(temporary.run_json, encode(document, sealed=True))
+            files.replace_file(temporary.run_json, encode(document, sealed=True, place=f"{nonce}/{paths.run_json.name}"))
             files.sync_tree(temporary.directory)
             if not os.path.lexists(directory):
                 files.rename_new(temporary.directory, directory)
@@ -106,7 +109,8 @@ class RunReader:
         self.paths = RunPaths(Path(os.path.abspath(directory)))
         if not self.paths.run_json.exists():
             raise NotFoundError(f"{escape(os.fspath(directory))} is no run of cases: it has no run.json")
-        fields = decoded(self.paths.run_json)
+        self.trust = RunTrust(self.paths.directory)
+        fields = self.trust.fields
         self.run_id = fields.text("run_id")
         self.created_at = fields.text("created_at")
         self.config: Mapping[str, Any] = MappingProxyType(dict(fields.section("config").data))
@@ -116,7 +120,7 @@ class RunReader:
 
     def case(self, number: int) -> CaseReader:
         """Return one case, begun or not."""
-        return CaseReader(self.paths.directory, number)
+        return CaseReader(self.paths.directory, number, self.trust)
 
     def carried(self, before: int) -> CarriedFrom | None:
         """Return what case ``before`` starts from: the choice of the nearest case before it that has one, None for the base."""
@@ -140,9 +144,30 @@ class RunStore(RunReader):
         with self._lock:
             yield
 
+    def share(self) -> None:
+        """Let workers on other machines write: their marks cannot be told from forged ones, so that all is taken as it is found.
+
+        Errors: :class:`jumar.errors.StoreWriteError`.
+        """
+        if self.trust.ours:
+            document = {name: value for name, value in self.trust.fields.data.items() if name not in {MARK, "seal"}}
+            with files.as_write_error("write", self.paths.run_json):
+                files.replace_file(self.paths.run_json, encode(document, sealed=True))
+            self.trust = RunTrust(self.paths.directory)
+
+    def put_back(self) -> str | None:
+        """Write ``run.json`` as it was when this object read it, where somebody changed it since; return what to tell."""
+        path = self.paths.run_json
+        if files.holds(path, self.trust.data):
+            return None
+        with files.as_write_error("write", path):
+            files.remove_any(path)
+            files.replace_file(path, self.trust.data)
+        return f"{path.name} was changed or deleted, and is again what it was"
+
     def store(self, number: int) -> CaseStore:
         """Return one case to write."""
-        return CaseStore(self.paths.directory, number)
+        return CaseStore(self.paths.directory, number, self.trust)
 
     def begin_case(self, number: int, roles: Mapping[str, Role], *, carry: bool) -> CaseInputs:
         """Bring what the case starts from into ``inputs/``, byte for byte, with hashes; doing it again changes nothing.
@@ -165,7 +190,7 @@ class RunStore(RunReader):
         path = self.paths.case_inputs(number)
         with files.as_write_error("write", path):
             scratch = self._scratch(number)
-            files.write_once(path, encode(inputs.to_json(), sealed=True), temporary_in=scratch)
+            files.write_once(path, self.trust.encode(inputs.to_json(), path), temporary_in=scratch)
         return inputs
 
     def _scratch(self, number: int) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -12,12 +13,14 @@ from typing import Final, TypeVar
 from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord
 from jumar.cases.store.case_store import ITERATION, STEPS
 from jumar.cases.store.layout import CasePaths, RunPaths, case_name, case_number, iter_name, iter_number
+from jumar.cases.store.trust import RunTrust
 from jumar.core import files
 from jumar.core.codec import Fields, broken_seal, decode
 from jumar.core.files import read_store_file
 from jumar.core.findings import Findings, VerifyReport
+from jumar.core.quarantine import QUARANTINE
 from jumar.core.text import escape
-from jumar.errors import FormatTooNewError, JumarError, NotFoundError
+from jumar.errors import FormatTooNewError, JumarError, NotFoundError, StoreDamagedError
 from jumar.model.pipeline import DEFAULT_ROLES, GIVEN
 
 __all__ = ["verify_run"]
@@ -27,7 +30,7 @@ _STEP: Final = re.compile(r"(\d{4})-[a-z0-9_-]+\.(start|end)\.json")
 _NEWER: Final = "upgrade jumar: this was written by a newer version"
 _BACKUP: Final = "restore it from a backup; where there is none, run the case again in another run"
 _BY_HAND: Final = "nothing that jumar wrote: move it elsewhere"
-_IN_CASE: Final = frozenset({"iterations", "pending", "scratch", "best", "case.json"})
+_IN_CASE: Final = frozenset({"iterations", "pending", "scratch", "best", "case.json", QUARANTINE})
 
 
 def verify_run(directory: Path) -> VerifyReport:
@@ -39,12 +42,16 @@ def verify_run(directory: Path) -> VerifyReport:
     if not paths.run_json.exists() and not paths.inputs.is_dir():
         raise NotFoundError(f"{escape(os.fspath(directory))} is no run of cases: it has no run.json")
     check = _Check(paths.directory)
+    with contextlib.suppress(StoreDamagedError):  # of run.json, which is reported below
+        check.trust = RunTrust(paths.directory)
     _check_run(check, paths)
     return check.report()
 
 
 class _Check(Findings):
     """The checks of a run that need to know nothing but a path."""
+
+    trust: RunTrust | None = None
 
     def problem(self, path: Path, what: str, fix: str = _BACKUP) -> None:
         super().problem(path, what, fix)
@@ -70,8 +77,11 @@ class _Check(Findings):
     def record(self, path: Path, read: Callable[[Fields], _T]) -> _T | None:
         """Return what ``read`` makes of a sealed file; None and a problem when it cannot be read. A broken seal is one too."""
         try:
-            fields = decode(read_store_file(path), os.fspath(path))
+            data = read_store_file(path)
+            fields = decode(data, os.fspath(path))
             broken = broken_seal(fields.data)
+            if broken is None and self.trust is not None and not self.trust.takes(path, data):
+                broken = "was not written by jumar"
             if broken is not None:
                 self.problem(path, broken)
             return read(fields)
@@ -111,7 +121,7 @@ def _check_run(check: _Check, paths: RunPaths) -> None:
         number = case_number(name)
         if number is not None and number not in numbers:
             check.problem(paths.directory / name, "is a case that run.json does not list", _BY_HAND)
-        elif number is None and name not in {"run.json", "inputs"}:
+        elif number is None and name not in {"run.json", "inputs", QUARANTINE}:
             check.note(paths.directory / name, "nothing that jumar wrote; it is left alone")
     inputs = {number: _inputs(check, paths, number) for number in numbers}
     _leftover_inputs(check, paths, inputs)
@@ -216,6 +226,7 @@ class _Case:
         self._paths = paths
         self._records: dict[int, CaseIteration] = {}
         self._there: list[int] = []
+        self._aside: set[int] = set()
         self.best: CaseBest | None = None
 
     def check(self, *, begun: bool) -> None:
@@ -231,7 +242,10 @@ class _Case:
             self._there.append(number)
             check.iterations += 1
             self._iteration(number)
-        check.gaps(self._there, paths.iteration, "iterations")
+        there = max(self._there, default=0)
+        aside = (iter_number(name.partition("-")[2]) for name in check.names(paths.directory / QUARANTINE))
+        self._aside = {number for number in aside if number is not None}
+        check.gaps([*self._there, *(number for number in self._aside if number < there)], paths.iteration, "iterations")
         if self._there and not begun:
             check.problem(RunPaths(paths.run).case_inputs(paths.number), "is missing: the case has begun")
         self._unfinished()
@@ -358,7 +372,7 @@ class _Case:
             return
         if end.case != paths.number:
             check.problem(paths.end, f"is about case {end.case}: was it renamed by hand?")
-        if end.iterations != len(self._there):
+        if not len(self._there) <= end.iterations <= len({*self._there, *self._aside}):
             check.problem(paths.iterations, f"holds {len(self._there)} iterations, case.json recorded {end.iterations}")
         there = os.path.lexists(paths.best)
         if end.best_iter is not None and not there:
