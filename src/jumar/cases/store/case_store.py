@@ -21,6 +21,7 @@ from jumar.core import files
 from jumar.core.codec import FORMAT, broken_seal
 from jumar.core.lock import LoopLock
 from jumar.core.quarantine import move_aside, replaced
+from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import ForgedError, StoreDamagedError
 from jumar.model.pipeline import Role
@@ -123,11 +124,18 @@ def role_file(path: Path, shown: str) -> RoleFile | None:
 
 
 def is_as_recorded(directory: Path, file: RoleFile) -> bool:
-    """Return whether a file of ``directory`` is what was recorded; of one that has another size nothing is read."""
-    with contextlib.suppress(OSError):
-        if os.lstat(directory / file.path).st_size == file.size:
-            return role_file(directory / file.path, file.path) == file
-    return False
+    """Return whether a file of ``directory`` is what was recorded; of one that has another size nothing is read.
+
+    Errors: :class:`jumar.errors.StoreWriteError` of a machine that refuses to read it.
+    """
+    path = directory / file.path
+    try:
+        return os.lstat(path).st_size == file.size and role_file(path, file.path) == file
+    except OSError as error:
+        if is_of_the_machine(error):
+            with files.as_write_error("read", path):
+                raise
+        return False
 
 
 class CaseStore(CaseReader):
