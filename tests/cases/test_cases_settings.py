@@ -72,6 +72,8 @@ def test_the_seed_s_pipeline_and_a_role_of_one_s_own_are_fine() -> None:
         (steps(Step(name="a", command=())), "the command is empty"),
         (steps(Step(name="a", python="nothing")), "module:function"),
         (steps(Step(name="a", builtin="feedbak")), "did you mean 'feedback'"),
+        (steps(Step(name="a", builtin="feedback", outputs=("feedback",))), 'the builtin feedback needs inputs = ["judge"]'),
+        (steps(Step(name="a", builtin="feedback", inputs=("judge",), outputs=("judge",))), 'and outputs = ["feedback"]'),
         (steps(Step(name="a", command="x", timeout=0)), "timeout"),
         (steps(Step(name="a", command="x", inputs=("ckk",))), "step a: input: unknown name 'ckk'.*did you mean 'ckg'"),
         (steps(Step(name="a", command="x", outputs=("ckk",))), "step a: output: unknown name 'ckk'"),

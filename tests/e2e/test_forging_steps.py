@@ -141,3 +141,23 @@ def test_a_step_that_wrote_a_record_has_failed(tmp_path: Path) -> None:
     assert ["step_failed"] * 2 == [record.status for record in failed]
     assert "step agent: it wrote where only jumar writes: case_01/best" in failed[0].reason
     assert json.loads((tmp_path / RUN / "case_01/quarantine/0001-best/best.json").read_text()) == {}
+
+
+def test_an_output_that_is_too_large_is_never_read(tmp_path: Path) -> None:
+    write_pipeline(tmp_path, {1: SCORES[:1]})
+    config = (tmp_path / "cases.toml").read_text()
+    (tmp_path / "cases.toml").write_text(config.replace('cat "$JUMAR_IN_PROMPT" "$JUMAR_IN_CKG" >', "truncate -s 300G"))
+    jumar(tmp_path, "cases", "run", "--json", timeout=30, check=12)
+    (record,) = RunReader(tmp_path / RUN).case(1).iterations()
+    assert ("step_failed", "step agent: it wrote agent_report (322.1 GB)") == (record.status, record.reason.partition(",")[0])
+    assert "[run] max_file_mb allows more" in record.reason
+
+
+def test_a_judgement_that_is_nested_deeply_is_none(tmp_path: Path) -> None:
+    deep = b'{"composite_score": 3, "dimensions": [{"name": "x", "explanation": ' + b"[" * 960 + b"]" * 960 + b"}]}"
+    write_pipeline(tmp_path, {1: [deep]})
+    done = jumar(tmp_path, "cases", "run", "--json", timeout=30)
+    assert "Traceback" not in done.stderr
+    (record,) = RunReader(tmp_path / RUN).case(1).iterations()
+    assert "invalid_score" == record.status
+    assert "is nested too deeply" in record.reason

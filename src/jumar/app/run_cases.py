@@ -184,6 +184,7 @@ def chain_of(request: CasesRequest) -> ChainSettings:
         workdir=(base / run.workdir).resolve(),
         search=(base.resolve(),),
         environment=tuple(run.env),
+        max_file_bytes=int(run.max_file_mb * 1_000_000),
         dry_run=_dry_run(request),
         recorded=_recorded(request),
     )
@@ -361,8 +362,8 @@ def _recorded(request: CasesRequest) -> dict[str, Any]:
     """Return what ``run.json`` keeps: the file, and the options that change what comes out."""
     options = {each.name: getattr(request, each.name) for each in fields(request) if each.name not in _NOT_RECORDED}
     file = request.config.model_dump(mode="json", exclude_defaults=True)
-    file.get("run", {}).pop("max_iters", None)
-    file.get("run", {}).pop("run_id", None)
+    for name in ("max_iters", "max_file_mb", "run_id"):
+        file.get("run", {}).pop(name, None)
     file.get("stop", {}).pop("max_seconds", None)
     flags = {each.name for each in fields(request) if each.default is False}
     given = {name: value for name, value in options.items() if value not in (None, (), {}) and (value or name not in flags)}

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from jumar.cases.judgement import diff_size, read_judgement, write_feedback
+from jumar.cases.builtins import BUILTINS
+from jumar.cases.judgement import diff_size, read_judgement
 from jumar.cases.records import (
     CaseInputs,
     CaseIteration,
@@ -26,7 +27,7 @@ from jumar.cases.steps import dry_keys, run_dry, run_program, step_environment
 from jumar.cases.store.case_store import CaseStore, is_as_recorded, role_file
 from jumar.cases.store.recorded import unusable
 from jumar.core.files import as_write_error, copy_file, make_directory, remove_any
-from jumar.core.text import escape, last_line
+from jumar.core.text import escape, human_size, last_line
 from jumar.model.pipeline import GIVEN, CaseStepContext, Step, StepResult
 from jumar.model.protocols import Clock
 from jumar.processes.control import StopSwitch
@@ -180,12 +181,15 @@ class IterationRunner:
         if step.builtin is not None:
             began = self.clock.monotonic()
             with as_write_error("write the outputs of a step in", context.log.parent):
-                write_feedback(context, self.settings.limits, keys=self.settings.keys)
+                BUILTINS[step.builtin].write(context, self.settings.limits, self.settings.keys)
             return StepResult(seconds=self.clock.monotonic() - began)
         return run_program(step, context, search=self.settings.search, stop=self.switch.immediate)
 
-    @staticmethod
-    def _ended(step: Step, result: StepResult, attempt: int, directory: Path, targets: Mapping[str, Path]) -> StepRecord:
+    def _ended(self, step: Step, result: StepResult, attempt: int, directory: Path, targets: Mapping[str, Path]) -> StepRecord:
+        large = {role: path.lstat().st_size for role, path in targets.items() if os.path.lexists(path)}
+        large = {role: size for role, size in large.items() if size > self.settings.max_file_bytes}
+        for role in large:
+            remove_any(targets[role])
         written = {role: role_file(path, path.relative_to(directory).as_posix()) for role, path in targets.items()}
         there = {role: file for role, file in written.items() if file is not None}
         facts: dict[str, Any] = {
@@ -203,6 +207,11 @@ class IterationRunner:
         if result.failure is not None:
             outcome = "timeout" if result.timed_out else "failed"
             return StepRecord(**facts, outcome=outcome, detail=_with_last_line(result.failure, result.output_tail))
+        if large:
+            names = ", ".join(f"{role} ({human_size(size)})" for role, size in large.items())
+            most = human_size(self.settings.max_file_bytes)
+            detail = f"it wrote {names}, and a file may have {most}; [run] max_file_mb allows more"
+            return StepRecord(**facts, outcome="failed", detail=detail)
         missing = sorted(set(targets) - set(there))
         if missing:
             names = ", ".join(

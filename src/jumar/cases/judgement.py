@@ -10,7 +10,7 @@ import functools
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -33,6 +33,7 @@ __all__ = ["CaseJudgement", "check_expression", "diff_size", "read_judgement", "
 _LONGEST_REASON: Final = 60
 _NAMED: Final = 8
 _LARGEST: Final = 64 << 20
+_DEEPEST: Final = 100
 _OVERALL: Final = ("composite_score", "grade", "summary")
 _DIMENSION: Final = ("name", "score", "weight", "explanation", "matched_elements", "missing_elements")
 
@@ -111,7 +112,8 @@ def _document(path: Path) -> tuple[Any, str | None]:
             raise
         return None, f"{name} cannot be read: {os.strerror(error.errno or 0)}"
     try:
-        return json.loads(content), None
+        document = json.loads(content)
+        return (None, f"{name} is nested too deeply") if _is_deep(document) else (document, None)
     except UnicodeDecodeError as error:
         return None, f"{name} is not UTF-8 at byte {error.start}"
     except json.JSONDecodeError as error:
@@ -120,6 +122,19 @@ def _document(path: Path) -> tuple[Any, str | None]:
         return None, f"{name} is nested too deeply"
     except ValueError:  # Python refuses to read integers of more than some thousand digits
         return None, f"{name} holds a number of thousands of digits"
+
+
+def _is_deep(document: Any) -> bool:
+    """Whether a document has more levels than any judge writes: what goes through it level by level has an end."""
+    level = [document]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in cast("Iterable[Any]", each.values() if isinstance(each, dict) else each)
+        ]
+    return bool(level)
 
 
 def _evaluated(document: Any, expression: str, name: str) -> tuple[float | None, str | None]:
@@ -150,7 +165,7 @@ def _there(document: Any, expression: str) -> str:
     return f" (its dimensions are called {escape(', '.join(names[:_NAMED]))})" if names else ""
 
 
-def write_feedback(context: CaseStepContext, limits: CaseLimits, *, keys: Mapping[str, str] = DEFAULT_KEYS) -> None:
+def write_feedback(context: CaseStepContext, limits: CaseLimits, keys: Mapping[str, str] = DEFAULT_KEYS) -> None:
     """Write the role ``feedback`` from the role ``judge``, in the original orchestrator's fields.
 
     ``stop_reached`` says whether every threshold holds. A judge's file that cannot be used is said under ``problems``, and its

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from jumar.cases.builtins import BUILTINS
 from jumar.cases.judgement import check_expression
 from jumar.cases.ranking import check_limits
 from jumar.cases.records import CHAIN_NAME, CaseLimits
@@ -18,13 +20,12 @@ from jumar.cases.store.run_store import CaseSource
 from jumar.core.text import escape, nearest, plural
 from jumar.errors import ConfigError
 from jumar.model.ordering import LexicographicOrder
-from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ROLES, GIVEN, ContinueFrom, Role, Step
+from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_MAX_FILE_MB, DEFAULT_ROLES, GIVEN, ContinueFrom, Role, Step
 from jumar.processes.environment import check_patterns
 from jumar.processes.functions import check_reference
 from jumar.processes.process import check_command, check_timeout
 
 __all__ = [
-    "BUILTINS",
     "JUDGE",
     "MARKER",
     "SEPARATOR",
@@ -52,7 +53,6 @@ copyreg.pickle(MappingProxyType, _thawed)
 MARKER: Final = "E2E Test Query"
 SEPARATOR: Final = "---"
 JUDGE: Final = "judge"
-BUILTINS: Final = ("feedback",)
 _LARGEST: Final = 16 << 20
 _OWN_FOLDERS: Final = frozenset({"steps", "logs", "iteration.json"})
 _TAKEN: Final[Mapping[str, str]] = MappingProxyType(
@@ -83,7 +83,8 @@ class ChainSettings:
     """What a run of cases is made of.
 
     ``cases`` are run in this order. ``base`` has, by role, the file that the run starts from; it is empty when ``from_scratch``.
-    ``search`` are directories that Python steps are imported from. ``recorded`` is the configuration as ``run.json`` keeps it.
+    ``search`` are directories that Python steps are imported from. A file of more than ``max_file_bytes`` is a step's failure.
+    ``recorded`` is the configuration as ``run.json`` keeps it.
     """
 
     run_id: str
@@ -103,6 +104,7 @@ class ChainSettings:
     workdir: Path = field(default_factory=Path.cwd)
     search: tuple[Path, ...] = ()
     environment: tuple[str, ...] = ()
+    max_file_bytes: int = DEFAULT_MAX_FILE_MB * 1_000_000
     dry_run: DryRun | None = None
     recorded: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType(dict[str, Any]()))
 
@@ -245,6 +247,10 @@ def _check_program(step: Step, where: str) -> None:
         check_reference(step.python, where=where)
     if step.builtin is not None:
         _known(f"{where}: builtin", step.builtin, BUILTINS)
+        builtin = BUILTINS[step.builtin]
+        if not set(builtin.inputs) <= set(step.inputs) or set(builtin.outputs) != set(step.outputs):
+            needs = f"inputs = {json.dumps(builtin.inputs)} and outputs = {json.dumps(builtin.outputs)}"
+            raise ConfigError(f"{where}: the builtin {step.builtin} needs {needs}; write them so")
     check_timeout(step.timeout, where=where)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from jumar.cases.judgement import write_feedback
+from jumar.cases.builtins import BUILTINS
 from jumar.cases.settings import ChainSettings, DryRun
 from jumar.core.files import as_write_error
 from jumar.core.text import escape, once
@@ -252,8 +252,10 @@ def run_dry(context: CaseStepContext, settings: ChainSettings) -> StepResult:
     began = time.monotonic()
     row = dry_scores(settings.dry_run or DryRun(), settings, context.case_num, context.iteration)
     for role, target in context.outputs.items():
-        if role == "feedback" and "judge" in context.inputs:
-            write_feedback(context, settings.limits, keys=dry_keys(settings.keys))
+        able = (each for each in BUILTINS.values() if role in each.outputs and {*each.inputs} <= context.inputs.keys())
+        builtin = next(able, None)
+        if builtin is not None:
+            builtin.write(context, settings.limits, dry_keys(settings.keys))
         else:
             _WRITERS.get(role, _other)(target, role, context, row)
     return StepResult(seconds=time.monotonic() - began, exit_code=0)

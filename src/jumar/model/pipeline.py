@@ -16,6 +16,7 @@ __all__ = [
     "DEFAULT_DIFF",
     "DEFAULT_FAILURES",
     "DEFAULT_KEYS",
+    "DEFAULT_MAX_FILE_MB",
     "DEFAULT_MAX_ITERS",
     "DEFAULT_ORDER",
     "DEFAULT_ROLES",
@@ -52,6 +53,9 @@ DEFAULT_MAX_ITERS: Final = 5
 
 DEFAULT_FAILURES: Final = 3
 """Iterations in a row without a usable score after which a case ends."""
+
+DEFAULT_MAX_FILE_MB: Final = 1_000
+"""Millions of bytes that a file which a step writes may have."""
 
 DEFAULT_TIMEOUT: Final = 1800.0
 """Seconds that a step may take."""

@@ -6,10 +6,18 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from jumar.app.config.config import Count, PythonName
+from jumar.app.config.config import Count, Megabytes, PythonName
 from jumar.app.config.tables import Seconds
 from jumar.cases.settings import MARKER, SEPARATOR
-from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_FAILURES, DEFAULT_MAX_ITERS, DEFAULT_ORDER, DEFAULT_TIMEOUT, ContinueFrom
+from jumar.model.pipeline import (
+    DEFAULT_DIFF,
+    DEFAULT_FAILURES,
+    DEFAULT_MAX_FILE_MB,
+    DEFAULT_MAX_ITERS,
+    DEFAULT_ORDER,
+    DEFAULT_TIMEOUT,
+    ContinueFrom,
+)
 
 __all__ = [
     "CaseConfig",
@@ -44,6 +52,7 @@ class RunConfig(_Section):
     continue_from: ContinueFrom = "previous"
     carry_forward: bool = True
     select_best: bool = True
+    max_file_mb: Megabytes = DEFAULT_MAX_FILE_MB
     workdir: str = "."
     env: list[str] = Field(default_factory=list)
 
