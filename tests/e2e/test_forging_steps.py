@@ -161,3 +161,29 @@ def test_a_judgement_that_is_nested_deeply_is_none(tmp_path: Path) -> None:
     (record,) = RunReader(tmp_path / RUN).case(1).iterations()
     assert "invalid_score" == record.status
     assert "is nested too deeply" in record.reason
+
+
+ENDED = {
+    "its iterations": "[path.write_text('{}') for path in first.glob('iterations/*/iteration.json')]",
+    "its best": "(first / 'best/best.json').write_text('{}')",
+    "its end": "(first / 'case.json').write_text('{}')",
+    "its inputs": "(first.parent / 'inputs/inputs_case_01.json').write_text('{}')",
+    "all of it": "shutil.rmtree(first); first.symlink_to('.')",
+}
+
+
+@pytest.mark.parametrize("limit", ["", "max_seconds = 600"])
+@pytest.mark.parametrize("act", ENDED.values(), ids=ENDED)
+def test_what_a_step_does_to_a_case_that_has_ended_is_mended_or_told(tmp_path: Path, act: str, limit: str) -> None:
+    write_pipeline(tmp_path, {1: SCORES[:1], 2: SCORES[:1]}, extra=f"[stop]\n{limit}\n")
+    act = f"import pathlib, shutil; first = pathlib.Path({str(tmp_path / RUN / 'case_01')!r}); {act}"
+    (tmp_path / "act.py").write_text(act)
+    before_steps(tmp_path, f'[ "$JUMAR_CASE_NUM $1" != "2 agent" ] || "{sys.executable}" act.py')
+    done = jumar(tmp_path, "cases", "run", "--json", timeout=30)
+    assert "Traceback" not in done.stderr
+    assert "quarantine/0001-" in done.stderr
+    jumar(tmp_path, "cases", "run", "--json", "--resume", timeout=30, check=done.returncode)
+    jumar(tmp_path, "cases", "report", RUN, check=0)
+    if "its" in [name.partition(" ")[0] for name, each in ENDED.items() if act.endswith(each)] and "iterations" not in act:
+        assert 0 == done.returncode, done.stderr
+        assert () == verify_run(tmp_path / RUN).problems

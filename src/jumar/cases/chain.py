@@ -20,6 +20,7 @@ from jumar.cases.records import (
     CaseBest,
     CaseEnd,
     CaseEnded,
+    CaseEvent,
     CaseIteration,
     CaseLimits,
     CaseListener,
@@ -48,7 +49,7 @@ __all__ = ["ChainOutcome", "open_run", "run_case", "run_chain"]
 
 def _run_seconds(run: RunReader) -> float:
     """Return what all recorded steps of a run took, in seconds. Reads every record of the run."""
-    return sum(_seconds(run.case(number).iterations()) for number in run.case_ids)
+    return sum(run.case(number).seconds() for number in run.case_ids)
 
 
 def run_case(
@@ -74,11 +75,13 @@ def run_case(
         return None
     with case.lock() as store:
         tell_told(store, listener)
-        if store.end() is not None:
-            store.remove_leftovers()
-            return None
         store.clear_scratch()
         inputs = run.begin_case(number, settings.roles, carry=settings.carry_forward)
+        end = store.end()
+        if end is not None:
+            _write_best_again(store, settings, end)
+            store.remove_leftovers()
+            return None
         iterations = store.iterations()
         best = rank_case(iterations, settings.order).best
         started = CaseStarted(
@@ -99,6 +102,15 @@ def run_case(
         chosen = store.best()
     tell(CaseEnded(end=end, best=chosen), listener)
     return None
+
+
+def _write_best_again(store: CaseStore, settings: ChainSettings, end: CaseEnd) -> None:
+    """Write the bundle of a case that has ended, where what stood in its place was set aside."""
+    record = next((each for each in store.iterations() if each.number == end.best_iter), None)
+    if store.best() is None and record is not None and store.sound(record):
+        wanted = choose_bundle(store.iterations(), settings)
+        if wanted is not None and wanted.best_iter == end.best_iter:
+            store.write_best(wanted, settings.roles)
 
 
 def _iterate(store: CaseStore, settings: ChainSettings, runner: IterationRunner, elsewhere: float) -> CaseStop:
@@ -307,16 +319,20 @@ def _in_order(
 ) -> CaseStop | None:
     limited = settings.limits.max_seconds is not None
     spent = _run_seconds(run) if limited else 0.0
-    for case in settings.cases:
+
+    # added up: reading every record again before each case would make a long run slower with every case
+    def hear(event: CaseEvent) -> None:
+        nonlocal spent
+        spent += _seconds([event.record]) if isinstance(event, IterationMade) else 0.0
+        tell(event, listener)
+
+    # each once more at the end: what a later case did to an earlier one is found then
+    for case in (*settings.cases, *settings.cases):
         _put_back(run, listener)
-        before = _seconds(run.case(case.number).iterations()) if limited else 0.0
-        stopped = run_case(
-            settings, case.number, clock=clock, switch=switch, listener=listener, elsewhere=spent - before if limited else None
-        )
+        elsewhere = spent - run.case(case.number).seconds() if limited else None
+        stopped = run_case(settings, case.number, clock=clock, switch=switch, listener=hear, elsewhere=elsewhere)
         if stopped is not None:
             return stopped
-        # added up: reading every record again before each case would make a long run slower with every case
-        spent += _seconds(run.case(case.number).iterations()) - before if limited else 0.0
     return None
 
 

@@ -52,6 +52,17 @@ class CaseReader:
                 self._read_before[number] = self._read(number)
         return tuple(self._read_before[number] for number in numbers)
 
+    def seconds(self) -> float:
+        """Return what the steps of all iterations took, of those that were lost up to their last heartbeat.
+
+        What is not jumar's is passed over.
+        """
+        records: list[CaseIteration] = []
+        for number in self._numbers(self.paths.iterations):
+            with contextlib.suppress(ForgedError):
+                records.append(self._read_before.get(number) or self._read(number))
+        return sum(step.seconds or 0.0 for record in records for step in record.steps)
+
     def _read(self, number: int) -> CaseIteration:
         path = self.paths.iteration(number) / ITERATION
         record = CaseIteration.from_json(self.trust.read(path))
@@ -383,8 +394,15 @@ class CaseStore(CaseReader):
 
     @property
     def tidy(self) -> bool:
-        """Whether the case has ended and nothing of its making is left. Needs no lock: neither changes any more."""
-        return self.ended and not self.paths.pending.exists() and not self.paths.scratch.exists()
+        """Whether the case has ended, nothing of its making is left, and its records are jumar's. Needs no lock: it is done."""
+        try:
+            end = self.end()
+            if end is None or self.inputs() is None or (self.best() is None) != (end.best_iter is None):
+                return False
+            self.iterations()
+        except ForgedError:
+            return False
+        return not self.paths.pending.exists() and not self.paths.scratch.exists()
 
     def remove_leftovers(self) -> None:
         """Remove what only a case that goes on needs."""
