@@ -172,6 +172,44 @@ def test_killed_by_the_agent_the_next_run_believes_nothing_that_it_wrote(tmp_pat
     assert jumar(place, "status", check=None).returncode in {0, 10, 11}
 
 
+STRANGERS = {
+    "link": "place.symlink_to(outside)",
+    "circle": "place.symlink_to(place.name)",
+    "FIFO": "os.mkfifo(place)",
+    "file": "place.write_text('')",
+}
+PLACES = "(root / 'work', root / 'locks', root / 'replies')"
+
+
+@pytest.mark.parametrize("what", STRANGERS)
+@pytest.mark.parametrize(
+    ("places", "ends"), [(PLACES, 0), ("(store,)", 14), ("(store.parent,)", 14)], ids=["beside", "loop", "loops"]
+)
+@pytest.mark.parametrize("kill", [False, True], ids=["ends", "killed"])
+def test_what_takes_the_place_of_our_directories_is_set_aside(
+    tmp_path: Path, what: str, places: str, ends: int, *, kill: bool
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    act = (
+        f"root, outside, once = store.parents[1], pathlib.Path({str(outside)!r}), pathlib.Path({str(tmp_path / 'once')!r})\n"
+        f"for place in () if once.exists() else {places}:\n"
+        "    place.exists() and place.rename(once.with_name(f'was {place.name}'))\n"
+        f"    {STRANGERS[what]}\n"
+        "once.touch()"
+    )
+    place = project(tmp_path, act, isolation="copy", most=3, kill=kill)
+    first = jumar(place, "run", "--no-input", check=None)
+    assert first.returncode == (-9 if kill else ends), first.stderr
+    if kill or ends:
+        again = jumar(place, "run", "--no-input", check=None)
+        assert again.returncode == 0, again.stderr
+        assert "no directory of jumar's: it lies in quarantine/" in " ".join((again.stdout + again.stderr).split())
+    assert [*outside.iterdir()] == []
+    assert len(records(place)) == 4
+    assert jumar(place, "verify").returncode == 0
+
+
 def test_a_record_of_another_loop_is_not_believed(tmp_path: Path) -> None:
     place = project(tmp_path, "pass")
     jumar(place, "run", "--no-input", "--id", "rich", check=None)

@@ -225,3 +225,21 @@ def test_two_processes_at_once_do_no_harm(tmp_path: Path):
     assert ["ab"] == os.listdir(tmp_path / "cache")
     assert 1 == len(os.listdir(tmp_path / "cache" / "ab"))
     assert stat.S_ISREG(os.lstat(ReplyCache(tmp_path / "cache").path("ab12")).st_mode)
+
+
+@pytest.mark.parametrize("which", ["replies", "replies/ab"])
+def test_nothing_is_kept_through_a_link_that_takes_its_place(tmp_path: Path, which: str):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "a person's").symlink_to(tmp_path / "replies")
+    (tmp_path / "replies").mkdir()
+    cache = ReplyCache(tmp_path / "a person's")
+    cache.put("ab11", REPLY, {})
+    (tmp_path / which).rename(tmp_path / "was")
+    (tmp_path / which).symlink_to(outside)
+
+    cache.put("ab12", REPLY, {})
+
+    assert [] == [*outside.iterdir()]
+    assert REPLY == cache.get("ab12")
+    assert (tmp_path / which).parent.joinpath("quarantine").is_dir()

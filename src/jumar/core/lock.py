@@ -24,6 +24,7 @@ from typing import Any, Final, Self, cast
 
 from jumar.core import files
 from jumar.core.files import wait_for_lock
+from jumar.core.quarantine import own_directory
 from jumar.core.redaction import current
 from jumar.core.refusals import give_rights
 from jumar.core.text import escape
@@ -152,14 +153,12 @@ class LoopLock:
         return fd
 
     def _open(self) -> int:
-        """Open the lock, or make it. A link or a directory in its place, or a file in that of its directory, makes way."""
+        """Open the lock, or make it. A link or a directory in its place, or what is none in that of its directory, makes way."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-        with contextlib.suppress(OSError):
-            return os.open(self.path, flags, 0o644)
-        give_rights(self.path.parent)
-        if os.path.lexists(self.path.parent) and not self.path.parent.is_dir():
-            _set_aside(self.path.parent)
-        files.make_directory(self.path.parent)
+        if files.is_directory(self.path.parent):
+            with contextlib.suppress(OSError):
+                return os.open(self.path, flags, 0o644)
+        own_directory(self.path.parent)
         give_rights(self.path)
         if os.path.lexists(self.path) and not stat.S_ISREG(os.lstat(self.path).st_mode):
             _set_aside(self.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from jumar.core import files
 from jumar.core.refusals import give_rights
 from jumar.core.text import natural
 
-__all__ = ["QUARANTINE", "move_aside", "next_place", "replaced"]
+__all__ = ["QUARANTINE", "move_aside", "next_place", "own_directory", "replaced"]
 
 QUARANTINE: Final = "quarantine"
 _LONGEST: Final = 200  # bytes of a name that a number comes before, so that a name as long as there can be fits
@@ -27,8 +28,17 @@ def replaced(directory: Path, places: Iterable[Path], *, around: Iterable[Path] 
     places = tuple(places)
     closed = [place for place in (*around, *places) if files.is_directory(place) and give_rights(place)]
     told = [f"{place.name} was closed to its owner, and is open again" for place in closed]
-    wrong = [place for place in places if os.path.lexists(place) and not files.is_directory(place)]
-    return told + [f"{place.name} was no directory of jumar's: it lies in {move_aside(directory, place)} now" for place in wrong]
+    for place in (place for place in places if os.path.lexists(place) and not files.is_directory(place)):
+        with contextlib.suppress(FileNotFoundError):  # another process, or thread, was faster
+            told.append(f"{place.name} was no directory of jumar's: it lies in {move_aside(directory, place)} now")
+    return told
+
+
+def own_directory(path: Path) -> list[str]:
+    """Make a directory of jumar's in one that is there, or may be made; what is none makes way as in :func:`replaced`."""
+    told = replaced(path.parent, (path,)) if os.path.lexists(path) else []
+    files.make_directory(path)
+    return told
 
 
 def next_place(directory: Path, name: str = "") -> Path:

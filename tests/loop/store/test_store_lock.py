@@ -243,7 +243,9 @@ def test_a_lock_that_cannot_be_written_is_an_error_of_the_disk(path: Path) -> No
     assert who_holds(path) is None
 
 
-@pytest.mark.parametrize("what", ["a hard link", "a FIFO", "a link", "a directory", "a text", "a file for its directory"])
+@pytest.mark.parametrize(
+    "what", ["a hard link", "a FIFO", "a link", "a directory", "a text", "a file for its directory", "a link for its directory"]
+)
 def test_what_stands_in_its_place_is_neither_written_nor_waited_for(path: Path, what: str) -> None:
     mine = path.parent.parent / "mine.txt"
     mine.write_text("a person's")
@@ -255,13 +257,14 @@ def test_what_stands_in_its_place_is_neither_written_nor_waited_for(path: Path, 
         "a directory": lambda: (path / "x").mkdir(parents=True),
         "a text": lambda: path.write_text("words"),
         "a file for its directory": lambda: (path.parent.rmdir(), path.parent.write_text("words")),
+        "a link for its directory": lambda: (path.parent.rmdir(), path.parent.symlink_to(mine.parent)),
     }[what]()
     assert (who_holds(path), LoopLock(path).last_holder_was_me()) == (None, False)
     with LoopLock(path) as lock:
         assert (who_holds(path) or {})["pid"] == os.getpid()
         assert lock.last_holder_was_me()
     assert mine.read_text() == "a person's"
-    assert 1 == len([*path.parent.parent.rglob("*.set-aside-*")])
+    assert 1 == len([*mine.parent.rglob("*.set-aside-*"), *mine.parent.glob("quarantine/0001-*")])
     with LoopLock(path):
         os.link(path, mine.with_name("another name"))
         with pytest.raises(LockedError):

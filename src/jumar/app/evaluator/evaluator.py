@@ -21,6 +21,7 @@ from jumar.core.redaction import current
 from jumar.core.text import escape, json_rows
 from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError, JumarError, UsageError
 from jumar.loop.scorers import JudgeScorer, SharedEvaluation
+from jumar.loop.store.layout import REPLIES
 from jumar.model.budget.pricing import PriceTable
 from jumar.model.judges import Evaluated, Judge
 from jumar.model.protocols import StepContext
@@ -43,7 +44,6 @@ __all__ = ["Evaluators", "LoopEvaluator", "Place"]
 _T = TypeVar("_T")
 _LOOK: Final = 0.1  # seconds between two looks at the request to stop
 _BUILTIN: Final = ("story", "text")
-REPLIES: Final = "replies"
 
 
 class _StoppedError(Exception):

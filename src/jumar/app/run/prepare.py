@@ -32,7 +32,7 @@ from jumar.loop.settings import LoopSettings, achievable
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.tree_size import TreeSize
 from jumar.loop.store.config_in_force import MADE_UP, artifact_rules, config_now
-from jumar.loop.store.integrity.misplaced import tidy_removed
+from jumar.loop.store.integrity.misplaced import tidy_removed, tidy_root
 from jumar.loop.store.integrity.quarantine import set_aside
 from jumar.loop.store.layout import LoopPaths, check_loop_id, loops_directory, prepare_root
 from jumar.loop.store.loop_reader import LoopReader
@@ -75,7 +75,7 @@ def prepare(request: RunRequest, *, switch: StopSwitch, listener: Listener | Non
     What lies in the store and jumar did not write is set aside, and the loop tells it. Errors: :class:`ConfigError` when the
     configuration differs from the recorded one, and whatever the parts refuse.
     """
-    told = [*complete(request.root)]
+    told = [*tidy_root(request.root), *complete(request.root)]
     while True:
         try:
             return _prepared(request, switch, listener, told)

@@ -23,6 +23,7 @@ from typing import Any, Final, cast
 
 from jumar.core.files import as_write_error, content_of, sweep, temporary_name, write_once
 from jumar.core.marks import marked, origin
+from jumar.core.quarantine import own_directory
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape
 from jumar.errors import StoreWriteError
@@ -71,6 +72,7 @@ class ReplyCache:
         self._forged = forged
         with as_write_error("make the directory of replies", self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
+        self._real = Path(os.path.realpath(directory))  # a link that is put there from now on is not a person's
         sweep(self.directory)
 
     def path(self, key: str) -> Path:
@@ -101,10 +103,12 @@ class ReplyCache:
         entry = {"format": FORMAT, "key": key, **about, "text": reply.text, "usage": reply.usage.to_json()}
         clean = redacted_json(entry, current().redact, frozenset({"key"}))
         data = marked(json.dumps(clean, ensure_ascii=True, indent=1).encode(), f"replies/{key}")
-        path = self.path(key)
-        temporary = self.directory / temporary_name()
+        path = self._real / self.path(key).relative_to(self.directory)
+        temporary = self._real / temporary_name()
         with as_write_error("keep a reply of the judge in", path):
-            path.parent.mkdir(exist_ok=True)
+            for place in (self._real, path.parent):
+                for said in own_directory(place):
+                    _log.warning("jumar.judge_cache_replaced: %s", escape(said))
             try:
                 temporary.write_bytes(data)
                 temporary.replace(path)

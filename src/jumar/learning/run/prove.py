@@ -178,7 +178,7 @@ def _ended(output: Path) -> Generator[None]:
                 f"the run of learning in {shown} has not ended, and an evaluation on the held-out items would be wasted: "
                 "the same `jumar learn` command resumes it, and proves at its end"
             )
-    with LoopLock(output / _LOCK, what=f"the proof of {shown}"):
+    with LoopLock(output.resolve() / _LOCK, what=f"the proof of {shown}"):
         yield
 
 

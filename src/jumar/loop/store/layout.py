@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core import files
+from jumar.core.quarantine import own_directory
 from jumar.core.text import check_id, natural
 
 __all__ = [
+    "LOCKS",
+    "REPLIES",
     "STOP",
+    "WORK",
     "LoopPaths",
     "check_loop_id",
     "is_among_packages",
@@ -36,13 +40,15 @@ _SKIPPED: Final = "node_modules"
 
 _PACKAGE: Final = "package.json"
 _LISTED: Final = 1_000  # directories that are looked into for a package
-_LOCKS: Final = "locks"
+LOCKS: Final = "locks"
 _PREFIX: Final = "iteration-"
 _IGNORE: Final = ".gitignore"
 STOP: Final = "STOP"
 """The name of the file that asks loops to stop: in the root for all of them, in a loop's directory for that one."""
 
-_OURS: Final = frozenset({_LOOPS, _RUNS, _SKIPPED, _LOCKS, "work", "replies", "quarantine", STOP, _IGNORE})
+REPLIES: Final = "replies"
+WORK: Final = "work"
+_OURS: Final = frozenset({_LOOPS, _RUNS, _SKIPPED, LOCKS, WORK, REPLIES, "quarantine", STOP, _IGNORE})
 
 
 def check_loop_id(loop_id: str) -> str:
@@ -115,15 +121,17 @@ def prepare_root(root: Path, loops: Path | None = None) -> None:
     ``loops`` is where its loops are to lie, by default :func:`loops_directory`.
 
     A directory that also holds somebody else's files, such as a project with a ``loops/`` of its own, is not ignored as a
-    whole: the ``.gitignore`` then goes into ``loops/`` and ``locks/``.
+    whole: the ``.gitignore`` then goes into ``loops/`` and ``locks/``. Errors: :class:`jumar.errors.StoreWriteError`.
     """
     with files.as_write_error("create", root):
         loops = loops or loops_directory(root)
-        for directory in (root, loops, root / _LOCKS):
-            files.make_directory(directory)
+        files.make_directory(root)
+        own_directory(root / LOCKS)
+        files.make_directory(loops)
+        for directory in (root, loops, root / LOCKS):
             files.sweep(directory)
         shared = any(name not in _OURS and not name.startswith(files.TEMPORARY) for name in os.listdir(root))
-        for directory in (loops, root / _LOCKS) if shared else (root,):
+        for directory in (loops, root / LOCKS) if shared else (root,):
             if not (directory / _IGNORE).exists():
                 with contextlib.suppress(FileExistsError):
                     files.write_once(directory / _IGNORE, b"*\n")
@@ -136,11 +144,10 @@ def list_loops(root: Path) -> tuple[str, ...]:
 
 def loop_folders(root: Path) -> list[Path]:
     """Return the folders in which loops are or were, by name in its natural order; empty when there are none."""
-    try:
-        with os.scandir(loops_directory(root)) as listing:
-            names = [entry.name for entry in listing if not entry.name.startswith(".") and _leads_to_directory(entry)]
-    except (FileNotFoundError, NotADirectoryError):
+    if not loops_directory(root).is_dir():
         return []
+    with os.scandir(loops_directory(root)) as listing:
+        names = [entry.name for entry in listing if not entry.name.startswith(".") and _leads_to_directory(entry)]
     return [loops_directory(root) / name for name in sorted(names, key=natural_order)]
 
 
@@ -242,7 +249,7 @@ class LoopPaths:
         """A function of the directory's real path alone, so that every process finds the same lock."""
         real = Path(os.path.realpath(self.directory))
         root = root_of(real)
-        return real / ".lock" if root == real else root / _LOCKS / real.name
+        return real / ".lock" if root == real else root / LOCKS / real.name
 
     @property
     def root(self) -> Path:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from jumar.core.codec import decode
 from jumar.core.files import names_in, read_store_file
 from jumar.core.lock import LoopLock
-from jumar.core.text import natural
+from jumar.core.text import escape, natural
 from jumar.errors import JumarError, NotFoundError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile, compose, paths_listed
 from jumar.loop.store.integrity.trust import MarkTrust
@@ -68,6 +68,7 @@ class LoopReader:
         stored = fields.text_or_none("workdir")
         self.workdir = None if stored is None else Path(os.path.normpath(self.paths.directory / stored))
         self._lock = LoopLock(self.paths.lock)
+        self._place = os.lstat(self.paths.directory)
         self._iterations = Listing(self.paths.iterations)
         self._attempts = Listing(self.paths.attempts)
         self._decisions = Listing(self.paths.decisions)
@@ -84,6 +85,15 @@ class LoopReader:
         self._manifests: dict[int, Manifest] = {}
         self._looked: set[Listing] = set()
         self.tree_starts: dict[str, TreeStart] = {}  # of a run: what a program changes on disk is not read again
+
+    def check_place(self) -> None:
+        """Raise :class:`StoreDamagedError` where the loop's directory is another by now. Nothing is said of one that is gone."""
+        with contextlib.suppress(OSError):
+            if not os.path.samestat(os.lstat(self.paths.directory), self._place):
+                raise StoreDamagedError(
+                    f"{escape(os.fspath(self.paths.directory))} was replaced while the loop was at work, with all that was "
+                    "recorded; nothing is written there. Start again with `jumar run`"
+                )
 
     def iteration_numbers(self) -> tuple[int, ...]:
         """Return the numbers of the acknowledged iterations, ascending."""

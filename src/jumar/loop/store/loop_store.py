@@ -134,6 +134,7 @@ class LoopStore(LoopReader):
     def lock(self) -> Generator[Self]:
         """Hold the lock. What others wrote meanwhile is seen. Errors: :class:`jumar.errors.LockedError` that names the holder."""
         with self._lock:
+            self.check_place()
             if self._doubtful or not self._lock.unchanged_since_mine:
                 if not self.paths.directory.is_dir():
                     raise NotFoundError(f"loop '{self.loop_id}' was removed")

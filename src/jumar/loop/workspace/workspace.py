@@ -14,8 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
-from jumar.core.files import TEMPORARY, as_write_error, copy_alike, is_directory, make_directory, remove_tree, rename_new
-from jumar.core.quarantine import QUARANTINE
+from jumar.core.files import (
+    TEMPORARY,
+    as_write_error,
+    copy_alike,
+    is_directory,
+    make_directory,
+    names_in,
+    remove_tree,
+    rename_new,
+)
+from jumar.core.quarantine import QUARANTINE, own_directory
 from jumar.core.text import escape
 from jumar.errors import ArtifactError, JumarError, StoreDamagedError, UsageError
 from jumar.loop.hooks import port_of
@@ -24,6 +33,7 @@ from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import RestorePlan, plan_restore, restore
 from jumar.loop.snapshots.snapshot import StatCache
 from jumar.loop.store.config_in_force import config_now
+from jumar.loop.store.layout import WORK
 from jumar.loop.store.loop_store import LoopStore, Pending
 from jumar.loop.workspace.clearing import move_out, occupied, open_folders, readable, shallow, why_of_the_tree
 from jumar.loop.workspace.worktrees import discard_worktree, is_whole, make_worktree, place_in_repository, unlock
@@ -32,7 +42,6 @@ from jumar.processes.git import run_git
 
 __all__ = ["Workspace", "changed_paths", "discard_slots", "discard_trees", "remove_trees", "trees_of"]
 
-_WORK: Final = "work"
 _GIT: Final = ".git"
 _LINKED: Final = "worktrees"  # of a repository: a copy of it must not reach the person's other trees
 _IGNORES: Final = ".gitignore"
@@ -63,14 +72,13 @@ class Workspace:
         self._kind = _kind(settings, slot)
         self.tree = settings.workdir
         if self._kind != "in place":
-            self.tree = self.root / _WORK / (settings.loop_id if slot is None else f"{settings.loop_id}@c{slot:02d}")
+            self.tree = self.root / WORK / (settings.loop_id if slot is None else f"{settings.loop_id}@c{slot:02d}")
         self._within = "."
         if self._kind == "worktree":
             self._within = place_in_repository(self.origin)
         self.directory = self.tree / self._within
         self.made = 0
         self._git_waits = False
-        self._parent = os.path.realpath(self.tree.parent)
         self._identity: tuple[int, int] | None = None
         self._kept: Collection[str] | None = None  # what the last snapshot that was taken of the tree, or put into it, holds
 
@@ -84,7 +92,7 @@ class Workspace:
         if not self.origin.is_dir():
             raise UsageError(f"the working directory {self.origin} does not exist")
         if self._kind != "in place":
-            open_folders(self.tree.parent, ("",))
+            self._make_place()
             if not self._is_whole():
                 self._make()
         self.unlock()
@@ -99,11 +107,8 @@ class Workspace:
         """Make the tree anew. What stands in its place goes; of a link only the link, and so where one leads there."""
         kept = self._rules.list(self.origin, never=(self.root,))
         self._rules.check_quota(self.origin, kept)
+        self._make_place()
         with as_write_error("create", self.tree):
-            parent = self.tree.parent  # which another slot's thread may be making at this moment
-            if os.path.lexists(parent) and (not parent.is_dir() or os.path.realpath(parent) != self._parent):
-                parent.unlink(missing_ok=True)
-            make_directory(self.tree.parent)
             if not is_directory(self.tree):
                 self.tree.unlink(missing_ok=True)
         self.discard()
@@ -112,6 +117,12 @@ class Workspace:
         else:
             self._copy()
         self.made += 1
+
+    def _make_place(self) -> None:
+        """Make the directory of the trees, which another slot's thread may be making at this moment."""
+        with as_write_error("create", self.tree.parent):
+            for said in own_directory(self.tree.parent):
+                self._tell(said)
 
     def gone(self) -> str | None:
         """Return what became of a directory that is not the one which :meth:`prepare` found or made; None while it is.
@@ -388,11 +399,7 @@ def _kind(settings: LoopSettings, slot: int | None) -> Literal["in place", "copy
 def discard_slots(store: LoopStore, settings: LoopSettings) -> tuple[str, ...]:
     """Remove the trees of all candidate slots of a loop, those of a killed run too; return the refs that keep their commits."""
     pattern = re.compile(rf"(?:{re.escape(TEMPORARY)})?{re.escape(settings.loop_id)}@c(\d+)")
-    try:
-        names = [entry.name for entry in (store.paths.root / _WORK).iterdir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    slots = sorted({int(match[1]) for name in names if (match := pattern.fullmatch(name))})
+    slots = sorted({int(match[1]) for path in _trees(store.paths.root) if (match := pattern.fullmatch(path.name))})
     refs = [Workspace(store, settings, slot).discard() for slot in slots]
     return tuple(ref for ref in refs if ref is not None)
 
@@ -400,11 +407,14 @@ def discard_slots(store: LoopStore, settings: LoopSettings) -> tuple[str, ...]:
 def trees_of(root: Path, loop_id: str) -> tuple[Path, ...]:
     """Return the copies and git worktrees of the loop that is, or was, called so below ``root``, its candidates' too, sorted."""
     pattern = re.compile(rf"(?:{re.escape(TEMPORARY)})?{re.escape(loop_id)}(?:@c\d+)?")
+    return tuple(sorted(path for path in _trees(root) if pattern.fullmatch(path.name) and is_directory(path)))
+
+
+def _trees(root: Path) -> list[Path]:
     try:
-        listed = list((root / _WORK).iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    return tuple(sorted(path for path in listed if pattern.fullmatch(path.name) and is_directory(path)))
+        return [root / WORK / name for name in names_in(root / WORK)]
+    except OSError:
+        return []
 
 
 def remove_trees(root: Path, loop_id: str, workdir: Path) -> tuple[str, ...]:

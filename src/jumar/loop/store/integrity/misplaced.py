@@ -16,10 +16,12 @@ from typing import Final
 from jumar.core import quarantine
 from jumar.core.files import as_write_error, remove_tree, rename_new
 from jumar.core.refusals import give_rights
-from jumar.loop.store.layout import LoopPaths, loops_directory
+from jumar.core.text import escape
+from jumar.errors import UsageError
+from jumar.loop.store.layout import LOCKS, REPLIES, WORK, LoopPaths, list_loops, loops_directory
 from jumar.loop.store.staging import ARTIFACTS
 
-__all__ = ["open_to_owner", "replaced", "take_away", "tidy_removed"]
+__all__ = ["open_to_owner", "replaced", "take_away", "tidy_removed", "tidy_root"]
 
 
 def replaced(paths: LoopPaths) -> list[str]:
@@ -29,6 +31,26 @@ def replaced(paths: LoopPaths) -> list[str]:
     """
     places = (*paths.subdirectories, paths.checks, paths.recheck)
     return quarantine.replaced(paths.directory, places, around=_around(paths))
+
+
+def tidy_root(root: Path) -> list[str]:
+    """Move away what stands where ``root`` has directories, or loops, and is none of them; return what to tell.
+
+    A link that leads to a loop is a person's, and so is a root that is one. Errors: :class:`jumar.errors.UsageError` for a root
+    that is no directory, :class:`jumar.errors.StoreWriteError`.
+    """
+    if not os.path.lexists(root):
+        return []
+    if not root.is_dir():
+        raise UsageError(f"{escape(str(root))} is no directory: remove it, or choose another one with --root")
+    loops = loops_directory(root)
+    with as_write_error("set something aside in", root):
+        told = quarantine.replaced(root, (root / LOCKS, root / WORK, root / REPLIES))
+        if not list_loops(root):
+            told += quarantine.replaced(root, (loops,))
+        entries = loops.iterdir() if loops.is_dir() else ()
+        strangers = [entry for entry in entries if not (entry.name.startswith(".") or os.path.isfile(entry / "loop.json"))]
+        return told + quarantine.replaced(root, strangers)
 
 
 def open_to_owner(paths: LoopPaths, *, snapshots: bool = False, folders_only: bool = False) -> None:

@@ -97,8 +97,9 @@ class StoreWatch:
     def look(self, *, everything: bool = False) -> tuple[Damage, ...]:
         """Return what others changed since :meth:`arm`, put back where there is a copy. ``everything`` looks at every file.
 
-        Errors: :class:`StoreDamagedError` when the loop's directory itself is gone.
+        Errors: :class:`StoreDamagedError` when the loop's directory itself is gone, or another.
         """
+        self._store.check_place()
         told = replaced(self._paths)
         if not self._paths.loop_json.parent.is_dir():
             raise StoreDamagedError(
