@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jumar.app.config import budget, config, evaluator, tables
 from jumar.app.config import cases as cases_config
-from jumar.app.config import config, tables
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
 TABLES = {
@@ -19,15 +19,15 @@ TABLES = {
     "[[scorers]]": config.ScorerConfig,
     "[selection]": config.SelectionConfig,
     "[stop]": config.StopConfig,
-    "[budget]": config.BudgetConfig,
+    "[budget]": budget.BudgetConfig,
     "[retry]": tables.RetryConfig,
-    "[noise]": config.NoiseConfig,
+    "[noise]": tables.NoiseConfig,
     "[holdout]": config.HoldoutConfig,
-    "[hooks]": config.HooksConfig,
-    "[telemetry]": config.TelemetryConfig,
+    "[hooks]": tables.HooksConfig,
+    "[telemetry]": tables.TelemetryConfig,
     "[override]": config.OverrideConfig,
     "[memory]": config.MemoryConfig,
-    "[evaluator]": config.EvaluatorConfig,
+    "[evaluator]": evaluator.EvaluatorConfig,
     "[redact]": tables.RedactConfig,
 }
 

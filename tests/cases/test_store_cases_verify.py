@@ -16,7 +16,7 @@ from cases_kit import POISONED, add_iteration, finish, make_run
 from jumar.cases.store.run_store import RunStore
 from jumar.cases.store.trust import RunTrust
 from jumar.cases.store.verify import verify_run
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.errors import NotFoundError
 
 HERE = Path(".jumar/runs/run_r")
@@ -296,7 +296,7 @@ def test_what_nobody_wrote(run: RunStore, name: str, expected: str):
 
 def test_what_harmless_commands_and_steps_leave_is_a_note(run: RunStore):
     for name in (
-        f"{files.TEMPORARY}1",
+        f"{leftovers.TEMPORARY}1",
         "report.html",
         "case_01/iterations/iter_0001/fix/fixes.db-journal",
         "case_01/scratch/augment/x",
@@ -304,7 +304,7 @@ def test_what_harmless_commands_and_steps_leave_is_a_note(run: RunStore):
         (HERE / name).parent.mkdir(exist_ok=True, parents=True)
         (HERE / name).write_text("x")
     said = notes()
-    assert f"{files.TEMPORARY}1: left by an interrupted command, the next run removes it" in said
+    assert f"{leftovers.TEMPORARY}1: left by an interrupted command, the next run removes it" in said
     assert "report.html: nothing that jumar wrote; it is left alone" in said
     assert "case_01/iterations/iter_0001/fix/fixes.db-journal: not recorded; a step may have left it beside its output" in said
     assert "case_01/scratch/augment: scratch of a step, the next run removes it" in said

@@ -19,7 +19,6 @@ from jumar.errors import ConfigError, EvaluationUnreliableError, JumarError
 from jumar.judging import evaluate_expensive
 from jumar.judging.asking.cache import ReplyCache
 from jumar.judging.asking.evaluate import judge_items
-from jumar.judging.asking.ledger import Prices
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, JudgeRejectedError
 from jumar.judging.items.item import Item
@@ -29,6 +28,7 @@ from jumar.judging.judges.anthropic import AnthropicJudge
 from jumar.judging.judges.openai import OpenAIJudge
 from jumar.judging.models import ExpensiveModeResult, Unscored
 from jumar.judging.rubric import JudgeRubric
+from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge
 
 RUBRIC = JudgeRubric(task="Judge.", criteria=("It is right.",))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from store_kit import memory_place, put, stored_tree
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.errors import ArtifactError, StoreWriteError
 
 
@@ -204,7 +204,7 @@ def test_inside_is_asked_of_the_resolved_parent() -> None:
 
 def test_a_tree_is_removed_whatever_its_modes(monkeypatch: pytest.MonkeyPatch) -> None:
     put(Path(), {"t/a/b": b"", "t/link": "/etc", "file": b"", "link": "t"})
-    files.remove_tree(Path("nowhere"))
+    leftovers.remove_tree(Path("nowhere"))
     real, refused = os.unlink, set[str]()
 
     def refuse_once(path: Any, **named: Any) -> None:
@@ -215,17 +215,17 @@ def test_a_tree_is_removed_whatever_its_modes(monkeypatch: pytest.MonkeyPatch) -
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", refuse_once)
-        files.remove_tree(Path("t"))
+        leftovers.remove_tree(Path("t"))
     assert refused == {"b"}
     assert Path("/etc").is_dir()
     for name in ("file", "link", "nowhere"):
-        files.remove_any(Path(name))
+        leftovers.remove_any(Path(name))
     put(Path(), {"t/a": b""})
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", refusing(errno.EIO))
         with pytest.raises(OSError, match="Input/output"):
-            files.remove_any(Path("t"))
-    files.remove_any(Path("t"))
+            leftovers.remove_any(Path("t"))
+    leftovers.remove_any(Path("t"))
     assert list(Path().iterdir()) == []
 
 
@@ -246,7 +246,7 @@ def test_read_only_directories_are_removed_and_shared_files_keep_their_mode() ->
             try:
                 os.setgid(nobody)
                 os.setuid(nobody)
-                files.remove_tree(place / "t")
+                leftovers.remove_tree(place / "t")
                 code = 0
             finally:
                 os._exit(code)
@@ -266,7 +266,7 @@ def test_a_tree_that_somebody_else_removes_meanwhile_is_gone_as_well(monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", twice)
-        files.remove_tree(Path("t"))
+        leftovers.remove_tree(Path("t"))
     assert (len(removed), Path("t").exists()) == (2, False)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from loops import deaf
 
-from jumar.core.files import temporary_name
+from jumar.core.leftovers import temporary_name
 
 # Says which item it is asked about, and answers when it may.
 JUDGE = """

@@ -17,7 +17,7 @@ import pytest
 from bad_passes import BAD_PASSES, IN_SCORING, WHERE, without_rights
 from loops import jumar
 
-from jumar.core import files
+from jumar.core import leftovers
 from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model.attempts import MOST_KILLED
@@ -90,7 +90,7 @@ LIMITS = "[budget]\nmax_cost_usd = 0.05\nreserve_cost_usd = 0.01\n[stop]\nconsec
 def _nothing_too_deep_stays(tmp_path: Path) -> Iterator[None]:
     """A test that fails leaves its tree: what pytest cannot remove, it dies of at the end of any later session."""
     yield
-    files.remove_tree(tmp_path)
+    leftovers.remove_tree(tmp_path)
 
 
 COUNTS = {"attacks": 0, "killed": 0, "passed elsewhere": 0, "bad passes": 0}

@@ -18,7 +18,7 @@ from jumar.errors import ArtifactError, ConflictError, UsageError
 from jumar.loop.engine.take_snapshot import Taking
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.snapshot import take_snapshot
-from jumar.loop.store.loop_store import Pending
+from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.guard import Finding, Guard
 

@@ -31,8 +31,8 @@ from jumar.judging.auto import (
 )
 from jumar.judging.items.item import Item
 from jumar.judging.patterns import PatternSet
-from jumar.judging.proofs import audit_evidence
 from jumar.judging.results.auto_audits import AuditLog, new_audits
+from jumar.judging.staleness import audit_evidence
 
 CHANCE = 1e-4
 """How often a correct program fails one of the counts below."""

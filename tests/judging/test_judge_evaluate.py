@@ -15,13 +15,13 @@ import pytest
 from jumar.errors import ConfigError, EvaluationUnreliableError, ItemError
 from jumar.judging import evaluate_expensive
 from jumar.judging.asking.evaluate import JudgeRun, judge_items
-from jumar.judging.asking.ledger import Prices
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, JudgeRejectedError
 from jumar.judging.items.item import Item
 from jumar.judging.judges.mock import MockJudge
 from jumar.judging.models import ExpensiveModeResult, Story, Unscored
 from jumar.judging.rubric import JudgeRubric
+from jumar.model.budget.pricing import Prices
 from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 

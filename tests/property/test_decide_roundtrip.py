@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from jumar.errors import ConflictError, JumarError
-from jumar.loop.decisions.apply import apply, finish, plan_apply, unfinished
+from jumar.loop.decisions.apply import apply, finish
 from jumar.loop.decisions.git import make_patch
+from jumar.loop.decisions.operation import unfinished
+from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.decisions.undo import plan_undo, undo
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.current_selection import trail

@@ -8,8 +8,8 @@ import pytest
 
 from jumar.errors import ConfigError, ExistsError, FormatTooNewError, NotFoundError, ScoreError
 from jumar.topk.files.rankings import read_rankings, read_runs
-from jumar.topk.files.selection_file import Selection, check_replaceable, read_selection, render_selection
-from jumar.topk.files.settings import SELECTIONS, load_retrieval
+from jumar.topk.files.selection_file import check_replaceable, read_selection, render_selection
+from jumar.topk.files.settings import SELECTIONS, Selection, load_retrieval
 from jumar.topk.registry import STRATEGIES, create_selection_strategy
 from jumar.topk.tuning.labelled import LabelledQuery
 

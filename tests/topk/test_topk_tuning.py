@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import jumar.topk
 from jumar.errors import ScoreError, StrategyError
-from jumar.topk.files.selection_file import Selection, read_selection, render_selection
+from jumar.topk.files.selection_file import read_selection, render_selection
+from jumar.topk.files.settings import Selection
 from jumar.topk.registry import STRATEGIES
 from jumar.topk.result import Scale
 from jumar.topk.tuning.calibrate import calibrate_conformal, calibrate_expected_f1, fit_probabilities

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from jumar.loop.events.events import Listener
     from jumar.processes.control import StopSwitch
 
-__all__ = ["RunOptions", "evaluate", "run", "run_cases"]
-
 
 class RunOptions(TypedDict, total=False):
     """Options of ``jumar run`` as keywords; what is left out is as the configuration says. Dollars, seconds, scores 0 to 100."""

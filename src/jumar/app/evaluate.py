@@ -32,19 +32,6 @@ from jumar.judging.results.evaluation_tally import CheapTally
 from jumar.judging.results.iteration_folder import refuse_learning
 from jumar.judging.rubric import StoryRubric, TextRubric, load_rubric
 
-__all__ = [
-    "FEW",
-    "CheapEvaluation",
-    "CheapRequest",
-    "ItemScore",
-    "Mode",
-    "Moved",
-    "check_mode",
-    "evaluate_cheaply",
-    "hear_no_interrupt",
-    "open_executor",
-]
-
 Mode = Literal["cheap", "expensive", "dual", "auto"]
 
 FEW: Final = 50

@@ -18,16 +18,6 @@ from jumar.app.doctor.machine import FALLBACK, Suite, suites_in
 from jumar.core.text import nearest
 from jumar.errors import UsageError
 
-__all__ = [
-    "AGENT",
-    "SAMPLES",
-    "TEMPLATES",
-    "Sample",
-    "Template",
-    "agent_template",
-    "template_text",
-]
-
 _TESTS: Final = ("tests/**", "test/**", "__tests__/**", "test_*.py", "*_test.py", "*.test.js", "*.test.ts", "*_test.go")
 """Where tests lie, as patterns of ``protect``."""
 

@@ -16,7 +16,7 @@ from jumar.core.lock import LoopLock
 from jumar.core.quarantine import QUARANTINE, next_place
 from jumar.core.text import escape
 from jumar.errors import JumarError, NotFoundError, UsageError
-from jumar.loop.decisions.apply import plan_apply
+from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.store.config_in_force import artifact_rules, config_now, criteria_of
 from jumar.loop.store.current_selection import last_applied, standing
 from jumar.loop.store.integrity.misplaced import take_away, tidy_removed
@@ -26,8 +26,6 @@ from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.staging import ARTIFACTS
 from jumar.loop.workspace.workspace import remove_trees, trees_of
 from jumar.processes.git import find_repository
-
-__all__ = ["LoopRemains", "look_at", "remove_loop", "set_loop_aside"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

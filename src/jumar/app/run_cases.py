@@ -30,8 +30,6 @@ from jumar.model.ordering import LexicographicOrder, parse_order
 from jumar.model.pipeline import DEFAULT_KEYS, DEFAULT_ROLES, ContinueFrom, Role, Step
 from jumar.processes.control import StopSwitch
 
-__all__ = ["CasesRequest", "CasesResult", "cases_request", "chain_of", "run_cases"]
-
 _DEFAULT = "cases.toml"
 _SIGNALS = {"interrupted": 130, "terminated": 143}
 

@@ -11,8 +11,6 @@ from jumar.cases.judgement import write_feedback
 from jumar.cases.records import CaseLimits
 from jumar.model.pipeline import CaseStepContext
 
-__all__ = ["BUILTINS", "Builtin"]
-
 
 @dataclass(frozen=True, slots=True)
 class Builtin:

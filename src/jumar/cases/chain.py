@@ -44,8 +44,6 @@ from jumar.model.pipeline import RunPlan
 from jumar.model.protocols import Clock
 from jumar.processes.control import StopSwitch
 
-__all__ = ["ChainOutcome", "open_run", "run_case", "run_chain"]
-
 
 def _run_seconds(run: RunReader) -> float:
     """Return what all recorded steps of a run took, in seconds. Reads every record of the run."""

@@ -34,8 +34,6 @@ from jumar.model.pipeline import (
 from jumar.model.views import shown
 from jumar.processes.control import StopSwitch
 
-__all__ = ["CaseLoopConfig", "chain_settings", "new_run_id", "run_case_loop"]
-
 _LARGEST: Final = 9_999
 
 _Path = str | os.PathLike[str]

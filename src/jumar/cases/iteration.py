@@ -26,15 +26,14 @@ from jumar.cases.settings import JUDGE, ChainSettings, input_name
 from jumar.cases.steps import dry_keys, run_dry, run_program, step_environment
 from jumar.cases.store.case_store import CaseStore, is_as_recorded, role_file
 from jumar.cases.store.recorded import unusable
-from jumar.core.files import as_write_error, copy_file, make_directory, remove_any
+from jumar.core.files import as_write_error, copy_file, make_directory
+from jumar.core.leftovers import remove_any
 from jumar.core.text import escape, human_size, last_line
 from jumar.model.pipeline import GIVEN, CaseStepContext, Step, StepResult
 from jumar.model.protocols import Clock
 from jumar.processes.control import StopSwitch
 from jumar.processes.heartbeat import beating, last_beat
 from jumar.processes.process_tree import end_strays
-
-__all__ = ["IterationRunner", "tell_told"]
 
 _BEAT: Final = "logs/heartbeat"
 _STATUS: Final[Mapping[str, CaseStatus]] = MappingProxyType(

@@ -28,8 +28,6 @@ from jumar.model.views import shown
 if TYPE_CHECKING:
     from jmespath.parser import ParsedResult
 
-__all__ = ["CaseJudgement", "check_expression", "diff_size", "read_judgement", "write_feedback"]
-
 _LONGEST_REASON: Final = 60
 _NAMED: Final = 8
 _LARGEST: Final = 64 << 20

@@ -15,8 +15,6 @@ from jumar.errors import ConfigError, ScoreError
 from jumar.model.ordering import InvalidView, LexicographicOrder
 from jumar.model.views import difference, is_finite, shown
 
-__all__ = ["CaseRanking", "case_parent", "check_limits", "rank_case", "stop_case", "thresholds_reached"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRanking:

@@ -16,34 +16,6 @@ from jumar.core.record import FileRecord, Record, stored
 from jumar.model.pipeline import DEFAULT_FAILURES, DEFAULT_MAX_ITERS
 from jumar.model.records import IterationView, Usage
 
-__all__ = [
-    "CASE_STATUSES",
-    "CHAIN_NAME",
-    "STOPPED_BY",
-    "CarriedFrom",
-    "CaseBest",
-    "CaseEnd",
-    "CaseEnded",
-    "CaseEvent",
-    "CaseInputs",
-    "CaseIteration",
-    "CaseLimits",
-    "CaseListener",
-    "CaseNotice",
-    "CaseStarted",
-    "CaseStatus",
-    "CaseStepStarted",
-    "CaseStop",
-    "IterationMade",
-    "RoleFile",
-    "StepRecord",
-    "StepStart",
-    "StoppedBy",
-    "TieBreak",
-    "shown_ranking",
-    "tell",
-]
-
 _log = logging.getLogger("jumar.cases")
 
 CaseStatus = Literal["ok", "step_failed", "step_timeout", "missing_output", "invalid_score"]

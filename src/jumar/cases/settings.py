@@ -25,19 +25,6 @@ from jumar.processes.environment import check_patterns
 from jumar.processes.functions import check_reference
 from jumar.processes.process import check_command, check_timeout
 
-__all__ = [
-    "JUDGE",
-    "MARKER",
-    "SEPARATOR",
-    "CaseText",
-    "ChainSettings",
-    "DryRun",
-    "check_chain",
-    "input_name",
-    "read_case_file",
-    "starting_roles",
-]
-
 
 def _frozen(items: dict[Any, Any]) -> Mapping[Any, Any]:
     return MappingProxyType(items)

@@ -32,18 +32,6 @@ from jumar.processes.process import ProcessResult, run_command
 from jumar.processes.usage import UsageReading, join_readings, parse_usage, read_usage_file
 from jumar.processes.values import as_usage
 
-__all__ = [
-    "DRY_STEPS",
-    "dry_keys",
-    "dry_run_of",
-    "dry_scores",
-    "fill_words",
-    "parse_scores",
-    "run_dry",
-    "run_program",
-    "step_environment",
-]
-
 _PLACEHOLDER: Final = re.compile(r"\{((?:in|out)\.[a-z][a-z0-9_]*|case_id|case_num|iteration|run_id|usage_file)\}")
 
 

@@ -20,8 +20,6 @@ from jumar.core.text import escape_block, nearest
 from jumar.core.version import __version__
 from jumar.errors import FormatTooNewError, JumarError, StoreDamagedError, StoreWriteError, UsageError
 
-__all__ = ["environment_name", "run_application"]
-
 _LOOP_JSON = "loop.json"
 _IN_A_LOOP = re.compile(r"(/[^\n]*?)/(loop\.json|(?:attempts|checks|decisions|iterations|pending|readings|set-aside|undo)/)")
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})

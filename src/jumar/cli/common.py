@@ -27,43 +27,6 @@ if TYPE_CHECKING:
     from jumar.loop.store.loop_store import LoopStore
     from jumar.model import Decision
 
-__all__ = [
-    "DEFAULT_ROOT",
-    "DEMO",
-    "DecimalRange",
-    "colour_wanted",
-    "command_for",
-    "complete_loop",
-    "file_of",
-    "find_loop",
-    "held_words",
-    "iteration_argument",
-    "json_option",
-    "listed_root",
-    "loop_argument",
-    "loop_or_iteration",
-    "observe",
-    "open_loop",
-    "places",
-    "print_error",
-    "print_json",
-    "print_line",
-    "print_text",
-    "quiet_option",
-    "refresh_if_free",
-    "resume_for",
-    "room",
-    "root_above",
-    "root_option",
-    "says_everything",
-    "set_lines",
-    "shown_path",
-    "standard_options",
-    "warned",
-    "way_to_apply",
-    "writable",
-]
-
 DEFAULT_ROOT = ".jumar"
 DEMO = "jumar-demo"
 """Where `jumar demo` puts its folder, below the current directory; its loop counts where there is no other."""

@@ -8,8 +8,6 @@ import click
 
 from jumar.cli.common import json_option, print_json, quiet_option
 
-__all__ = ["completion_command"]
-
 _EPILOG = """\b
 Examples:
   jumar completion bash >> ~/.bashrc

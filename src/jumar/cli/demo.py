@@ -9,8 +9,6 @@ import click
 from jumar.cli.common import DEFAULT_ROOT, DEMO, json_option, print_line, quiet_option
 from jumar.cli.loop.run import run_loop
 
-__all__ = ["demo_command"]
-
 _EPILOG = """\b
 Examples:
   jumar demo                      condense the text that comes with jumar

@@ -12,8 +12,6 @@ import click
 from jumar.cli.common import DecimalRange, colour_wanted, json_option, print_json, print_text, quiet_option, writable
 from jumar.core.text import escape_block
 
-__all__ = ["doctor_command"]
-
 _EPILOG = """\b
 Examples:
   jumar doctor

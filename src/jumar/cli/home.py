@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from jumar.loop.report.status import LoopStatus
     from jumar.loop.store.loop_reader import LoopReader
 
-__all__ = ["show_home"]
-
 Commands = list[tuple[str, str]]
 """Commands with what each does."""
 

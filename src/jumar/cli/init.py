@@ -17,8 +17,6 @@ from jumar.errors import UsageError
 if TYPE_CHECKING:
     from jumar.app.doctor.machine import Suite
 
-__all__ = ["NAMES", "init_command"]
-
 _FOR_AGENTS = "coding-agent"
 _CONFIGURATIONS = ("document", "coding-agent", "prompt", "cases")
 _DATA = ("topk", "judge", "learn")

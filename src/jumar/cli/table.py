@@ -6,8 +6,6 @@ library; a test keeps the help text equal to what that library would print.
 
 from __future__ import annotations
 
-__all__ = ["COMMANDS", "GLOBAL_OPTIONS", "GROUPS", "Group", "every_command", "render_help"]
-
 Commands = dict[str, tuple[str, str]]
 
 COMMANDS: Commands = {

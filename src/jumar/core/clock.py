@@ -6,8 +6,6 @@ import getpass
 import time
 from datetime import UTC, datetime
 
-__all__ = ["SystemClock", "current_user"]
-
 
 class SystemClock:
     """UTC for people, monotonic seconds for limits."""

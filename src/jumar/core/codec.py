@@ -16,8 +16,6 @@ from jumar.core.marks import MARK, marked
 from jumar.core.redaction import current, redacted_json
 from jumar.errors import FormatTooNewError, StoreDamagedError
 
-__all__ = ["FORMAT", "Fields", "broken_seal", "decode", "encode", "flat", "is_finite"]
-
 FORMAT = 1
 _SEAL = "seal"
 

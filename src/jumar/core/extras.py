@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from jumar.errors import MissingExtraError
 
-__all__ = ["LazyPackage", "extra_of_command", "need_extra"]
-
 _PACKAGES: Final = frozenset(
     {"ahocorasick_rs", "numpy", "rapidfuzz", "re2", "scipy", "sklearn", "snowballstemmer", "symspellpy", "threadpoolctl", "yake"}
 )

@@ -23,46 +23,9 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
-from jumar.core.leftovers import TEMPORARY, remove_any, remove_tree, sweep, sweep_once, temporary_name
+from jumar.core.leftovers import sweep_once, temporary_name
 from jumar.core.refusals import is_of_the_machine
 from jumar.errors import ArtifactError, StoreDamagedError, StoreWriteError
-
-__all__ = [
-    "TEMPORARY",
-    "UnreadableFileError",
-    "as_write_error",
-    "check_names",
-    "content_of",
-    "copy_alike",
-    "copy_file",
-    "free_bytes",
-    "fsync_directory",
-    "holds",
-    "is_directory",
-    "is_inside",
-    "is_sparse",
-    "make_directory",
-    "names_in",
-    "outdate",
-    "read_chunks",
-    "read_store_file",
-    "remove_any",
-    "remove_tree",
-    "rename_new",
-    "replace_file",
-    "sha256_bytes",
-    "sha256_file",
-    "sweep",
-    "sync_paths",
-    "sync_tree",
-    "temporary_name",
-    "wait_for_lock",
-    "walk",
-    "write_all",
-    "write_like",
-    "write_named",
-    "write_once",
-]
 
 _CHUNK = 1 << 20
 _SMALL = 1 << 16

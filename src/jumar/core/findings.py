@@ -11,8 +11,6 @@ from typing import Any, Final
 from jumar.core.record import Record, stored
 from jumar.core.text import escape
 
-__all__ = ["BACKUP", "Findings", "Planted", "Problem", "VerifyReport"]
-
 BACKUP: Final = "restore it from a backup; where there is none, `jumar repair` goes on without it"
 
 

@@ -18,8 +18,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["TEMPORARY", "remove_any", "remove_tree", "sweep", "sweep_once", "temporary_name"]
-
 TEMPORARY: Final = ".tmp-"
 _NAME: Final = re.compile(r"\.tmp-([0-9a-f]{8})-([0-9]{1,10})-[0-9a-f]{12}\Z")
 _WHERE: Final = ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid")

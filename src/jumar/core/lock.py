@@ -30,8 +30,6 @@ from jumar.core.refusals import give_rights
 from jumar.core.text import escape
 from jumar.errors import JumarError, LockedError, PatternSaveError
 
-__all__ = ["Holder", "LoopLock", "holder_of", "who_holds", "writing"]
-
 _COMMAND_LENGTH: Final = 60
 _CONTENT_LENGTH: Final = 4096
 _BEGINS: Final = b'{"pid": '

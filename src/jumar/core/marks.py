@@ -17,8 +17,6 @@ import re
 from pathlib import Path
 from typing import Final, Literal
 
-__all__ = ["MARK", "Origin", "marked", "origin", "remarked", "state_directory"]
-
 MARK: Final = "mark"
 _TAIL: Final = re.compile(rb',\s*"mark": ?"([0-9a-f]{12}):([0-9a-f]{64})"\s*\}\s*\Z')
 _LONGEST: Final = 160  # bytes of a tail

@@ -9,11 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.refusals import give_rights
 from jumar.core.text import natural
-
-__all__ = ["QUARANTINE", "move_aside", "next_place", "own_directory", "replaced"]
 
 QUARANTINE: Final = "quarantine"
 _LONGEST: Final = 200  # bytes of a name that a number comes before, so that a name as long as there can be fits
@@ -54,7 +52,7 @@ def move_aside(directory: Path, path: Path) -> str:
     """Move ``path`` to the ``quarantine/`` of ``directory`` and return where it lies there."""
     quarantine = directory / QUARANTINE
     if os.path.lexists(quarantine) and not files.is_directory(quarantine):
-        os.rename(quarantine, directory / files.temporary_name())
+        os.rename(quarantine, directory / leftovers.temporary_name())
     files.make_directory(quarantine)
     place = next_place(quarantine, path.name)
     os.rename(path, place)

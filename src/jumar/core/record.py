@@ -22,8 +22,6 @@ from typing import Any, Final, Literal, NamedTuple, Self, TypeVar, Union, cast
 
 from jumar.core.codec import FORMAT, Fields, is_finite
 
-__all__ = ["FileRecord", "Record", "dump", "load", "octal", "plain", "read_octal", "stored"]
-
 T = TypeVar("T")
 _STORED: Final = "jumar.stored"
 

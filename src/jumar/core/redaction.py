@@ -20,19 +20,6 @@ from urllib.parse import quote
 
 from jumar.core.secret_formats import COMMON, LONGEST, may_name_secret, secrets_in
 
-__all__ = [
-    "LEAST",
-    "NOTHING",
-    "SECRET_NAMES",
-    "RedactedStream",
-    "Redactor",
-    "current",
-    "environment_secrets",
-    "install",
-    "redacted_json",
-    "unfit",
-]
-
 SECRET_NAMES: Final = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*CREDENTIAL*", "*AUTH", "*_auth*", "*_KEY", "*_PAT")
 """Names of variables that look like secrets. ``*`` stands for any characters; case matters."""
 

@@ -9,8 +9,6 @@ import stat
 from pathlib import Path
 from typing import Final
 
-__all__ = ["give_rights", "is_of_the_machine"]
-
 _OF_THE_MACHINE: Final = frozenset(
     {
         *(errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EROFS, errno.ENOSPC, errno.EDQUOT),

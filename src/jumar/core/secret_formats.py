@@ -16,8 +16,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["COMMON", "LONGEST", "may_name_secret", "secrets_in"]
-
 LONGEST: Final = 8 << 10
 """Bytes that a secret has at most; but for blocks of keys, which may have more."""
 

@@ -14,34 +14,6 @@ from typing import Any, Final, cast
 
 from jumar.errors import UsageError
 
-__all__ = [
-    "TwiceError",
-    "cell_width",
-    "check_id",
-    "cut",
-    "escape",
-    "escape_block",
-    "fit",
-    "human_size",
-    "in_ascii",
-    "json_rows",
-    "json_text",
-    "last_line",
-    "named",
-    "natural",
-    "nearest",
-    "number",
-    "once",
-    "percent",
-    "plural",
-    "points",
-    "short_dollars",
-    "shortened",
-    "signed",
-    "without_escapes",
-    "wrapped",
-]
-
 # C0, DEL and C1 controls, lone surrogates (undecodable bytes), and the Unicode controls that reorder or break lines.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")  # C0 always is

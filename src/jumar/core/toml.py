@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="BaseModel")
 
-__all__ = ["model_in", "parse_model", "read_toml"]
-
 
 def read_toml(path: Path, maker: str) -> tuple[dict[str, Any], str]:
     """Return a file's content as data and as text; ``maker`` is the command that writes one. Errors: :class:`ConfigError`."""

@@ -20,8 +20,6 @@ from typing import NamedTuple
 from jumar.core.text import escape, plural
 from jumar.demo.text import FENCE, ITEM, LINK, Block, anchor_of, decode, pairs_of, parse, render, terms_of
 
-__all__ = ["KERNEL", "condense", "main", "shorten"]
-
 KERNEL = 3
 """Pieces that are never given up, besides the title."""
 

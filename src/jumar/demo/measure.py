@@ -19,8 +19,6 @@ from collections.abc import Sequence
 from jumar.core.text import escape, plural
 from jumar.demo.text import FENCE, ITEM, LINK, Block, anchor_of, decode, pairs_of, parse, terms_of
 
-__all__ = ["CHECKS", "FORMER", "SCORES", "main", "measure"]
-
 SCORES = ("coverage", "novelty")
 FORMER = ("length", "readability", "structure")
 CHECKS = ("links", "markup", "title")

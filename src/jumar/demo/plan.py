@@ -23,8 +23,6 @@ from jumar.errors import ConfigError, UsageError
 from jumar.loop.scorers.markdown import headings
 from jumar.loop.scorers.readability import count_text
 
-__all__ = ["DOCUMENT", "MOST", "ORIGINAL", "DemoText", "default_file", "demo_config", "read_demo_text", "set_up_demo"]
-
 DOCUMENT, ORIGINAL = "document.md", "original.md"
 MOST = 64_000
 """Characters; more are cut, so that the demo stays a matter of seconds: about 10,000 words of English."""

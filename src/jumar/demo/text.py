@@ -12,8 +12,6 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["ITEM", "LINK", "Block", "anchor_of", "decode", "pairs_of", "parse", "render", "terms_of"]
-
 FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 ITEM = re.compile(r"(\s*)(?:[-*+•]|(\d{1,3})[.)])\s+(?=\S)")
 LINK = re.compile(r"\[([^\[\]\n]*)\]\(([^()\s]*)[^()\n]*\)")

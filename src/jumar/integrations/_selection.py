@@ -10,8 +10,6 @@ from jumar.topk.base import SelectionStrategy, parameters
 from jumar.topk.contract import check_limits, shown
 from jumar.topk.registry import DEFAULT_STRATEGY, STRATEGIES
 
-__all__ = ["check_pair", "refuse_parameters", "written_strategy"]
-
 
 def written_strategy(strategy: SelectionStrategy) -> dict[str, Any]:
     """Return what :func:`jumar.topk.create_selection_strategy` makes the same strategy of: its name and parameters.

@@ -16,8 +16,6 @@ from jumar.errors import ConfigError, JumarError
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-__all__ = ["DaskError", "dask_executor"]
-
 _TIMEOUT = 10
 
 

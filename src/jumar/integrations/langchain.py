@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from langchain_core.callbacks import Callbacks
     from langchain_core.documents import Document
 
-__all__ = ["TopkCompressor"]
-
 
 class TopkCompressor(BaseDocumentCompressor):
     """Keeps ``min_k`` … ``max_k`` of the documents, best first, by a strategy of :mod:`jumar.topk`.

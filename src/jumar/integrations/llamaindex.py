@@ -30,8 +30,6 @@ from jumar.topk.retrieval import log_selection
 if TYPE_CHECKING:
     from llama_index.core.schema import NodeWithScore, QueryBundle
 
-__all__ = ["TopkPostprocessor"]
-
 
 class TopkPostprocessor(BaseNodePostprocessor):
     """Keeps ``min_k`` … ``max_k`` of the nodes, best first, by a strategy of :mod:`jumar.topk`.

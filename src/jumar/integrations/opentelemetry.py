@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
     from opentelemetry.trace import Span, TracerProvider
 
-__all__ = ["OpenTelemetryListener", "environment_providers"]
-
 _EVALUATION: Final = "gen_ai.evaluation.result"
 _FLUSH: Final = 3000  # milliseconds at the end of a loop; a collector that is away holds up nothing longer
 _LONGEST: Final = 300  # characters of what an exporter logs

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from jumar.judging.asking.cache import ReplyCache
     from jumar.judging.asking.call_log import CallLog
     from jumar.judging.asking.evaluate import evaluate_expensive, judge_items
-    from jumar.judging.asking.ledger import Prices
     from jumar.judging.asking.settings import JudgeSettings
     from jumar.judging.asking.summary import JudgeRejectedError
     from jumar.judging.cheap.evaluator import CheapModeEvaluator, evaluate_cheap
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     )
     from jumar.judging.patterns.storage import update_calibration_history
     from jumar.judging.rubric import JudgeRubric, Rubric, StoryRubric, TextRubric, builtin_rubric
+    from jumar.model.budget.pricing import Prices
 
 __all__ = [
     "CallLog",

@@ -12,18 +12,6 @@ from jumar.judging.asking.summary import NOT_THE_JUDGES, Result
 from jumar.judging.models import CheapModeResult, ComponentHealthStatus, DualModeResult, ExpensiveModeResult, Unscored
 from jumar.judging.patterns.models import PatternSet
 
-__all__ = [
-    "COMPONENTS",
-    "cheap_health",
-    "check_cheap_evaluator",
-    "check_components",
-    "check_expensive_evaluator",
-    "check_gap_calculator",
-    "check_pattern_learner",
-    "check_patterns",
-    "every_component",
-]
-
 
 def check_expensive_evaluator(results: Sequence[Result]) -> ComponentHealthStatus:
     """Return the health of the judge behind ``results``.

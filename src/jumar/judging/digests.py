@@ -11,8 +11,6 @@ from typing import Any, Final
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.models import PatternSet
 
-__all__ = ["canonical", "digest_of", "item_digest", "items_digest", "patterns_digest"]
-
 _COUNTED: Final = {"last_updated": True, "calibration_history": True, "patterns": {"__all__": {"times_fired", "accuracy"}}}
 
 

@@ -36,8 +36,6 @@ from jumar.model.judges import Judge
 if TYPE_CHECKING:
     from jumar.judging.tracking.track import Tracking
 
-__all__ = ["DualEvaluation", "cheap_document", "combine", "evaluate_dual", "judge_both"]
-
 CheapResult = CheapModeResult | Unscored
 
 

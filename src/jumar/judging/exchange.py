@@ -15,8 +15,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["beyond_chance"]
-
 Floats = NDArray[np.float64]
 
 DEALS: Final = 4_999

@@ -32,8 +32,6 @@ from jumar.judging.rubric import JudgeRubric, kind_of_items, load_rubric, rubric
 from jumar.judging.tracking import require_statistics
 from jumar.model.judges import Judge
 
-__all__ = ["Hear", "call_log", "cut_short", "evaluate_judged", "interruptible"]
-
 _log = logging.getLogger("jumar.judging.expensive")
 
 Hear = Callable[[Result, int], None]

@@ -14,17 +14,6 @@ from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.models import PatternSet
 from jumar.judging.support import PhraseSupport, supported_phrases
 
-__all__ = [
-    "GAP_TARGET",
-    "QUALITY_TARGET",
-    "GapSummary",
-    "LargeGap",
-    "MissedPatterns",
-    "explain_gap",
-    "pair_results",
-    "summarise_gaps",
-]
-
 GAP_TARGET: Final = 0.5
 """The mean absolute gap that the first design asks for, and the gap from which an item is looked at."""
 

@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from jumar.judging.models import IterationMetrics
 
-__all__ = ["analyze_gap_increase", "check_convergence", "check_for_regression", "detect_divergence", "is_stable"]
-
 Record = IterationMetrics | Mapping[str, Any]
 
 GAP_TARGET: Final = 0.5

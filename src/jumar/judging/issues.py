@@ -12,8 +12,6 @@ from jumar.judging.patterns.english import FUNCTION_WORDS, stem
 from jumar.judging.patterns.matcher import folded, literals
 from jumar.judging.patterns.models import PatternSet, PatternV2
 
-__all__ = ["COVERAGE_TARGET", "PatternCoverage", "pattern_coverage"]
-
 COVERAGE_TARGET: Final = 0.8
 """The share of items that the first design asks for."""
 

@@ -11,18 +11,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = [
-    "CheapModeResult",
-    "ComponentHealthStatus",
-    "Contribution",
-    "DualModeResult",
-    "ExpensiveModeResult",
-    "IterationLog",
-    "IterationMetrics",
-    "Story",
-    "Unscored",
-]
-
 Gestalt = Annotated[float, Field(ge=1.0, le=5.0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]

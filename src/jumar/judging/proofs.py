@@ -20,25 +20,6 @@ from jumar.errors import FormatTooNewError, NotFoundError, StoreDamagedError
 from jumar.judging.digests import canonical, digest_of
 from jumar.judging.staleness import AUDITS_FAIL, DRIFT, audit_evidence, drift
 
-__all__ = [
-    "MAX_AGE",
-    "PLANNED_LOOKS",
-    "OpenRow",
-    "Proof",
-    "ProofItems",
-    "ProofJudge",
-    "ProofLooks",
-    "ProofPatterns",
-    "ProofRow",
-    "ProofRubric",
-    "ProofSplit",
-    "audit_evidence",
-    "drift",
-    "parse_proof",
-    "read_proof",
-    "stale_reasons",
-]
-
 FORMAT: Final = 1
 PLANNED_LOOKS: Final = 3
 """So often the held-out items may be looked at; each look is another chance for luck."""

@@ -22,20 +22,6 @@ from jumar.core.toml import parse_model, read_toml
 from jumar.errors import ConfigError
 from jumar.judging.items.item import Item
 
-__all__ = [
-    "BUILTIN",
-    "JudgeRubric",
-    "PatternRules",
-    "Rubric",
-    "StoryRubric",
-    "TextRubric",
-    "builtin_rubric",
-    "kind_of_items",
-    "load_rubric",
-    "rubric_class",
-    "rubric_of",
-]
-
 BUILTIN: Final = ("story", "text")
 
 Kind = Literal["story", "text"]

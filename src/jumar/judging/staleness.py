@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-__all__ = ["AUDITS_FAIL", "DRIFT", "audit_evidence", "drift"]
-
 DRIFT: Final = 0.25
 """Population stability index from which a distribution of scores is another one, as is usual."""
 

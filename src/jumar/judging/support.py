@@ -15,8 +15,6 @@ from jumar.judging.models import DualModeResult
 from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.models import PatternV2
 
-__all__ = ["FEWEST_GROUPS", "FEWEST_ITEMS", "PhraseSupport", "supported_phrases"]
-
 FEWEST_ITEMS: Final = 5
 FEWEST_GROUPS: Final = 3
 _OFF: Final = 0.25

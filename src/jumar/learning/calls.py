@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from jumar.learning.run.prove import Proving
     from jumar.learning.run.request import LearnResult, ProposerName
 
-__all__ = ["AnyPath", "Asking", "evaluate_auto", "judge_config", "learn", "named_fields", "prove", "verify_proof"]
-
 AnyPath = str | PathLike[str]
 
 

@@ -32,19 +32,6 @@ from jumar.model.judgement import Judgement
 from jumar.model.protocols import GenerateOutcome, StepContext
 from jumar.model.records import ScoreReading, Usage
 
-__all__ = [
-    "ARTIFACTS",
-    "DIMENSIONS",
-    "PATTERNS",
-    "Learner",
-    "LearnerScorer",
-    "MaterialSource",
-    "SetCheck",
-    "checkpoint_in",
-    "save_set",
-    "write_set",
-]
-
 PATTERNS: Final = "patterns.json"
 ARTIFACTS: Final = (PATTERNS, STATE, LEDGER, PREDICTIONS)
 DIMENSIONS: Final = ("closeness", "ranking")

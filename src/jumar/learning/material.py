@@ -16,8 +16,6 @@ from jumar.learning.proof.split import Round, Split, group_key
 from jumar.learning.state import Checkpoint
 from jumar.learning.targets import GapItem, Target, noise_of
 
-__all__ = ["BuiltSet", "Material", "Profile", "ProposalReply", "ProposalRequest", "Proposer", "SetBuilder"]
-
 Profile = Literal["evidence", "seed"]
 
 

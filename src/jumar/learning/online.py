@@ -26,8 +26,6 @@ from jumar.learning.state import Checkpoint
 from jumar.learning.step import IterationOutcome
 from jumar.learning.targets import Target, target_of
 
-__all__ = ["MOST", "GatheredItems", "SeenItem", "extend_checkpoint", "gather", "iteration_metrics", "shorten_verdict"]
-
 MOST: Final = 1_000
 """Texts that a step learns from, the newest. This and the next two bound its time, which grows with texts and words."""
 

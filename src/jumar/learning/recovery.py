@@ -19,19 +19,6 @@ from jumar.judging.patterns.merging import merge_patterns
 from jumar.judging.patterns.models import PatternSet, PatternV2
 from jumar.learning.state import MOST_DIVERSITY, LearnState, pattern_hash
 
-__all__ = [
-    "ACTIONS",
-    "NOT_OFFERED",
-    "RECOVERY_ACTIONS",
-    "Action",
-    "Applied",
-    "Recovery",
-    "RecoveryMeans",
-    "correlated",
-    "execute_recovery",
-    "recovery_key",
-]
-
 Evaluate = Callable[[LearnState], float]
 """The mean absolute gap of a state's patterns on the test split; less is better."""
 

@@ -14,8 +14,6 @@ from typing import Any, Final, Literal
 
 from jumar.core.extras import need_extra
 
-__all__ = ["Condition", "GapChange", "Regression", "Scored", "attribute_gap_change", "check_change"]
-
 ConditionName = Literal["gap_increased", "cheap_score_dropped", "correlation_decreased"]
 
 _LIMITS: Final[dict[ConditionName, float]] = {"gap_increased": 0.2, "cheap_score_dropped": 0.3, "correlation_decreased": 0.0}

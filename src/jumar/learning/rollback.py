@@ -19,8 +19,6 @@ from jumar.learning.regression import Regression, Scored, check_change
 from jumar.learning.set_building import cheap_scores, rebuild_sets
 from jumar.learning.state import Checkpoint, LearnState, Line, pattern_hash
 
-__all__ = ["ChangeOutcome", "RecoveryOutcome", "check_or_roll_back", "gap_of", "recover"]
-
 Entry = dict[str, Any]
 
 

@@ -21,18 +21,6 @@ from jumar.learning.proposals.proposing import IterationProposals
 from jumar.learning.state import Checkpoint, LearnState, Line
 from jumar.learning.targets import Target
 
-__all__ = [
-    "AdditiveBuilder",
-    "ScorecardBuilder",
-    "add_metrics",
-    "build_with_proposals",
-    "cheap_scores",
-    "count_firing",
-    "final_set",
-    "probe_set",
-    "rebuild_sets",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdditiveBuilder:

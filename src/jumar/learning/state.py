@@ -30,24 +30,6 @@ from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
 from jumar.judging.patterns.provisional import ValidationRule
 
-__all__ = [
-    "FALSE_DISCOVERY_RATE",
-    "FORMAT",
-    "LEDGER",
-    "PREDICTIONS",
-    "STATE",
-    "Checkpoint",
-    "KnownSet",
-    "LearnParameters",
-    "LearnState",
-    "LedgerEntry",
-    "Line",
-    "ProposalLedger",
-    "pattern_hash",
-    "read_checkpoint",
-    "write_checkpoint",
-]
-
 FORMAT: Final = 1
 MOST_VERSIONS: Final = 8
 MOST_DIVERSITY: Final = 3

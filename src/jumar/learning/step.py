@@ -23,8 +23,6 @@ from jumar.learning.set_building import add_metrics, build_with_proposals, cheap
 from jumar.learning.state import Checkpoint, LearnState, Line
 from jumar.learning.targets import Target
 
-__all__ = ["IterationOutcome", "begin", "converged", "diverging", "explain_decisions", "learn_once"]
-
 Action = dict[str, Any]
 
 

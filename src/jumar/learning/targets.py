@@ -13,8 +13,6 @@ from jumar.judging.asking.summary import Result
 from jumar.judging.items.item import Item
 from jumar.judging.models import ExpensiveModeResult
 
-__all__ = ["GapItem", "Target", "gap_items", "noise_of", "target_of", "targets_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Target:

@@ -13,8 +13,6 @@ from jumar.errors import UsageError
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.processes.process_tree import Family, environments_above
 
-__all__ = ["calling_program", "refuse_program", "running_program"]
-
 
 def calling_program(loop_id: str) -> str | None:
     """Return which program of the loop this process is, or was started by, as words; None for a person."""

@@ -26,8 +26,6 @@ from jumar.processes.environment import build_environment
 from jumar.processes.process import check_command, check_timeout, run_command
 from jumar.processes.process_tree import end_strays
 
-__all__ = ["PORTS", "Hook", "Hooks", "notify", "port_of", "reset_failure", "set_up", "tear_down"]
-
 PORTS: Final = 10
 """How many ports a tree has, from ``JUMAR_PORT`` on."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-__all__ = ["step_seed"]
-
 
 def step_seed(seed: int, *, iteration: int, candidate: int | None, purpose: str) -> int:
     """Return a number in [0, 2³¹) for one step; every argument matters, and equal ones give the same on every machine.

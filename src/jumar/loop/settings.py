@@ -17,18 +17,6 @@ from jumar.model.attempts import MOST_KILLED
 from jumar.model.budget.limits import Budget
 from jumar.model.protocols import Generator, Scorer, Validator
 
-__all__ = [
-    "IN_PLACE",
-    "ApplyPolicy",
-    "ContinueFrom",
-    "Isolation",
-    "LoopParts",
-    "LoopSettings",
-    "RecheckMode",
-    "Retries",
-    "achievable",
-]
-
 ContinueFrom = Literal["previous", "best"]
 Isolation = Literal["none", "copy", "worktree", "sandbox"]
 IN_PLACE: Final = frozenset({"none", "sandbox"})

@@ -16,9 +16,10 @@ from jumar.core.clock import SystemClock, current_user
 from jumar.core.text import nearest
 from jumar.errors import ArtifactError, ConfigError, NotFoundError, ScoreError
 from jumar.loop.callers import calling_program
-from jumar.loop.decisions.apply import apply, plan_apply
+from jumar.loop.decisions.apply import apply
 from jumar.loop.decisions.cleanup import cleanup
 from jumar.loop.decisions.override import override
+from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.decisions.select import record_selection
 from jumar.loop.ranking.choose import running_best
 from jumar.loop.ranking.degradation import detect_degradation, detect_diminishing_returns
@@ -46,8 +47,6 @@ from jumar.model import (
 )
 from jumar.model.records import VERIFICATIONS, Verification
 from jumar.model.selection import DEFAULT_CRITERIA, MODES
-
-__all__ = ["BestOutputTracker"]
 
 
 class BestOutputTracker:

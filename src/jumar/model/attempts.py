@@ -9,19 +9,6 @@ from typing import Any, Final, Literal, get_args
 from jumar.core.record import FileRecord, Record, stored
 from jumar.model.records import FailureKind, Usage
 
-__all__ = [
-    "LEFT_NOTHING",
-    "MOST_KILLED",
-    "OUTCOMES",
-    "PURPOSES",
-    "Attempt",
-    "AttemptEnd",
-    "AttemptStart",
-    "Outcome",
-    "Purpose",
-    "Spend",
-]
-
 Outcome = Literal["ok", "failed", "timeout", "rate_limited", "blocked", "broken", "interrupted", "lost"]
 OUTCOMES: Final[tuple[str, ...]] = get_args(Outcome)
 

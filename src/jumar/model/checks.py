@@ -8,8 +8,6 @@ from typing import Literal
 from jumar.core.record import Record
 from jumar.core.text import plural
 
-__all__ = ["NOT_COLLECTED", "NO_TESTS", "CheckResult", "Known", "SuiteCounts"]
-
 NO_TESTS = "no tests ran"
 NOT_COLLECTED = "does not collect"
 """How the note of a check begins whose runner came to no test: there was none, or what holds them could not be loaded."""

@@ -11,8 +11,6 @@ from typing import Any, Final, Literal, get_args
 from jumar.core.record import FileRecord
 from jumar.model.stopping import STOP_REASONS, StopDecision
 
-__all__ = ["KINDS", "Decision", "DecisionKind", "Kind", "Rechecked", "end_after", "last_end", "recheck_seconds", "rechecks"]
-
 Kind = Literal[
     "select",
     "override",

@@ -9,8 +9,6 @@ from typing import Literal
 
 from jumar.core.record import Record
 
-__all__ = ["AutoDecisions", "EvaluatorMode", "JudgedItem", "Judgement", "LearnedSoFar"]
-
 EvaluatorMode = Literal["cheap", "expensive", "dual", "auto"]
 
 

@@ -16,8 +16,6 @@ from jumar.model.judgement import Judgement
 from jumar.model.protocols import StepContext
 from jumar.model.records import Usage
 
-__all__ = ["Evaluated", "Evaluator", "FailureKind", "Judge", "JudgeFailure", "JudgeReply", "JudgeRequest"]
-
 FailureKind = Literal["rate_limited", "timed_out", "unavailable", "refused", "rejected", "missing"]
 
 

@@ -16,16 +16,6 @@ from jumar.errors import ConfigError, ScoreError
 from jumar.model.records import IterationView
 from jumar.model.views import in_order, invalid_reason, is_finite, shown, valid_points
 
-__all__ = [
-    "DEFAULT_TIE_BREAKS",
-    "TIE_BREAKS",
-    "InvalidView",
-    "Key",
-    "LexicographicOrder",
-    "Ranking",
-    "parse_order",
-]
-
 Direction = Literal["max", "min"]
 
 TIE_BREAKS: Final[tuple[str, ...]] = ("earlier_iter", "smaller_diff")

@@ -12,25 +12,6 @@ from jumar.core.codec import Fields
 from jumar.core.record import Record, stored
 from jumar.model.records import Usage
 
-__all__ = [
-    "DEFAULT_DIFF",
-    "DEFAULT_FAILURES",
-    "DEFAULT_KEYS",
-    "DEFAULT_MAX_FILE_MB",
-    "DEFAULT_MAX_ITERS",
-    "DEFAULT_ORDER",
-    "DEFAULT_ROLES",
-    "DEFAULT_TIMEOUT",
-    "GIVEN",
-    "CaseStepContext",
-    "ContinueFrom",
-    "Role",
-    "RunPlan",
-    "Step",
-    "StepResult",
-    "Word",
-]
-
 GIVEN: Final[tuple[str, ...]] = ("report", "prompt")
 """What a step may read beside the roles: the expert's report and the agent's query of its case."""
 

@@ -16,8 +16,6 @@ from typing import Protocol
 from jumar.model.checks import CheckResult
 from jumar.model.records import IterationView, ScoreReading, Usage
 
-__all__ = ["Clock", "GenerateOutcome", "Generator", "Scorer", "StepContext", "Validator"]
-
 
 def _no_environment() -> Mapping[str, str]:
     return MappingProxyType({})

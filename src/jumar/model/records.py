@@ -14,29 +14,6 @@ from jumar.core.record import FileRecord, Record, octal, read_octal, stored
 from jumar.model.checks import CheckResult
 from jumar.model.judgement import Judgement
 
-__all__ = [
-    "ANALYSIS_UNKNOWN",
-    "FAILURES",
-    "NOT_GENERATED",
-    "NO_EFFECT",
-    "READING_KINDS",
-    "STATUSES",
-    "VERIFICATIONS",
-    "Analysis",
-    "ArtifactDetail",
-    "FailureKind",
-    "IterationRecord",
-    "IterationView",
-    "Reading",
-    "ReadingKind",
-    "Repeats",
-    "ScoreReading",
-    "Status",
-    "Usage",
-    "Verdict",
-    "Verification",
-]
-
 Verification = Literal["passed", "failed", "skipped"]
 VERIFICATIONS: Final[tuple[str, ...]] = get_args(Verification)
 

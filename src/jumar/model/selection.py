@@ -9,17 +9,6 @@ from typing import Any, Final, Literal, Self
 from jumar.core.codec import is_finite
 from jumar.core.record import Record
 
-__all__ = [
-    "DEFAULT_CRITERIA",
-    "MODES",
-    "Degradation",
-    "DiminishingReturns",
-    "Mode",
-    "NoiseRules",
-    "SelectionCriteria",
-    "SelectionResult",
-]
-
 Mode = Literal["highest_quality", "highest_quality_verified", "most_recent_above_threshold"]
 MODES: Final[tuple[str, ...]] = ("highest_quality", "highest_quality_verified", "most_recent_above_threshold")
 

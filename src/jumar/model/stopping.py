@@ -7,18 +7,6 @@ from typing import Final, Literal, get_args
 
 from jumar.core.record import Record
 
-__all__ = [
-    "DONE_REASONS",
-    "LIMIT_REASONS",
-    "REQUESTED_REASONS",
-    "STOP_REASONS",
-    "UNENDED_REASONS",
-    "StopDecision",
-    "StopReason",
-    "StopRules",
-    "TrendRule",
-]
-
 StopReason = Literal[
     "target",
     "completed",

@@ -15,18 +15,6 @@ from jumar.core.text import escape
 from jumar.errors import ScoreError
 from jumar.model.records import IterationView
 
-__all__ = [
-    "Point",
-    "best_of_batches",
-    "difference",
-    "in_order",
-    "invalid_reason",
-    "is_finite",
-    "shown",
-    "valid_points",
-    "valid_score",
-]
-
 
 def is_finite(value: object) -> TypeGuard[float]:
     """Return whether ``value`` is an int or a float other than NaN and the infinities. A bool is not a number here."""

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from jumar.core.files import as_write_error, remove_any
+from jumar.core.files import as_write_error
+from jumar.core.leftovers import remove_any
 from jumar.core.redaction import RedactedStream, current
 from jumar.core.text import without_escapes
-
-__all__ = ["DEFAULT_OUTPUT_CAP", "READ", "SHOWN_AT_ONCE", "TAIL", "CapturedOutput", "create_anew"]
 
 DEFAULT_OUTPUT_CAP: Final = 1 << 20
 READ: Final = 1 << 16

@@ -12,8 +12,6 @@ from jumar.core.text import escape
 from jumar.errors import UsageError
 from jumar.model import StopDecision
 
-__all__ = ["StopSwitch", "refuse_stop_file", "stop_file"]
-
 
 class StopSwitch:
     """Two requests, safe to make from a signal handler or another thread.

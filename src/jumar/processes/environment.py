@@ -18,8 +18,6 @@ from typing import Final
 from jumar.core.redaction import SECRET_NAMES
 from jumar.errors import ConfigError
 
-__all__ = ["ALLOWED", "SECRET", "SEED_VARIABLE", "build_environment", "check_patterns", "left_out", "step_variables"]
-
 ALLOWED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "system": (

@@ -30,20 +30,6 @@ from jumar.model.records import STATUSES, VERIFICATIONS, IterationView
 from jumar.processes.process import ProcessResult, run_command
 from jumar.processes.values import as_score, as_usage, as_verdict
 
-__all__ = [
-    "Answer",
-    "Purpose",
-    "ask",
-    "case_context_from_json",
-    "case_context_to_json",
-    "check_reference",
-    "context_from_json",
-    "context_to_json",
-    "describe_exception",
-    "described",
-    "main",
-]
-
 
 def case_context_to_json(context: CaseStepContext) -> dict[str, Any]:
     """Return what the child needs of ``context``: all but the environment, which it has."""

@@ -15,8 +15,6 @@ from types import MappingProxyType
 from jumar.core.text import escape, escape_block
 from jumar.errors import UsageError
 
-__all__ = ["Git", "find_repository", "records", "run_git"]
-
 # What a person says about themselves or their machine stays; what points git at another repository, index or object store goes.
 _KEPT = frozenset(
     {

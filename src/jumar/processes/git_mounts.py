@@ -18,8 +18,6 @@ from jumar.core.text import escape
 from jumar.errors import ConfigError
 from jumar.processes.git import run_git
 
-__all__ = ["git_mounts", "refuse_links"]
-
 _GIT: Final = ".git"
 _TIMEOUT: Final = 20
 _NO_PROMPT: Final = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}

@@ -14,8 +14,6 @@ from jumar.errors import StoreWriteError
 from jumar.model import Clock
 from jumar.processes.written_files import read_regular
 
-__all__ = ["beating", "last_beat"]
-
 _FIRST: Final = 1.0  # seconds; shorter steps leave nothing and cost nothing
 _EVERY: Final = 5.0
 _LIMIT: Final = 64

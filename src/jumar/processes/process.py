@@ -26,16 +26,6 @@ from jumar.errors import ConfigError
 from jumar.processes.captured_output import DEFAULT_OUTPUT_CAP, READ, TAIL, CapturedOutput
 from jumar.processes.process_tree import MARKER, Family
 
-__all__ = [
-    "ProcessResult",
-    "broken_reason",
-    "check_command",
-    "check_timeout",
-    "describe_exit",
-    "run_command",
-    "tail",
-]
-
 _GRACE: Final = 2.0  # seconds between SIGTERM and SIGKILL
 _LOOK: Final = 0.05  # seconds between two looks at the stop event while output is awaited
 _DRAIN: Final = 0.2  # seconds to wait for the end of a pipe that somebody unknown still holds

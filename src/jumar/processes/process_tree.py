@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MARKER", "Family", "end_strays", "environments_above"]
-
 MARKER = "JUMAR_STEP"
 _CHUNK = 1 << 17
 _LOOK_AGAIN = (0.001, 0.004, 0.016)  # seconds; a program takes its place in a process within these

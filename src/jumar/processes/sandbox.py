@@ -24,8 +24,6 @@ from jumar.errors import ConfigError
 from jumar.model.protocols import StepContext
 from jumar.processes.git_mounts import git_mounts, refuse_links
 
-__all__ = ["SECRET_PLACES", "Sandbox"]
-
 SECRET_PLACES: Final = (
     *(".ssh", ".aws", ".gnupg", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".password-store"),
     *(".local/share/keyrings", ".netrc", ".git-credentials", ".pypirc"),

@@ -20,18 +20,6 @@ from jumar.errors import ConfigError, StoreWriteError
 from jumar.model.records import Usage
 from jumar.processes.written_files import read_regular
 
-__all__ = [
-    "USAGE_FIELDS",
-    "UsagePath",
-    "UsageReading",
-    "check_usage_map",
-    "join_readings",
-    "merge_usage",
-    "parse_usage",
-    "read_usage_file",
-    "usage_from_output",
-]
-
 USAGE_FIELDS: Final = tuple(field.name for field in fields(Usage))
 _ALIASES: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -18,8 +18,6 @@ from jumar.core.text import nearest, once
 from jumar.model.records import Usage
 from jumar.processes.usage import NOTHING_REPORTED, USAGE_FIELDS, UsageReading, parse_usage
 
-__all__ = ["ScoreValue", "as_score", "as_usage", "as_verdict", "parse_score"]
-
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE: Final = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _REASON: Final = 2_000  # characters

@@ -20,16 +20,6 @@ from jumar.core.redaction import current
 from jumar.core.refusals import is_of_the_machine
 from jumar.errors import ConfigError
 
-__all__ = [
-    "FileIdentity",
-    "check_relative",
-    "find_files",
-    "identity",
-    "log_name",
-    "read_regular",
-    "read_text",
-]
-
 FILE_LIMIT = 16 << 20
 FILES_LIMIT = 1_000
 _MAGIC = frozenset("*?[")

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from jumar.model import CheckResult, GenerateOutcome, Generator, Scorer, ScoreReading, StepContext, Validator
 
-__all__ = ["check_generator", "check_scorer", "check_validator", "make_context"]
-
 
 def make_context(workdir: Path, logs: Path, *, iteration: int = 1) -> StepContext:
     """Return a context like the engine's, with a prompt and a feedback file in ``logs``; both directories must exist."""

@@ -7,8 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 from jumar.model import CheckResult, GenerateOutcome, ScoreReading, StepContext, Usage
 
-__all__ = ["ManualClock", "PassingValidator", "ReadingScorer", "ScriptedGenerator"]
-
 
 class ScriptedGenerator:
     """Writes the ``iteration``-th text of ``script`` into ``file``; a text of None is a failed iteration. The script repeats.

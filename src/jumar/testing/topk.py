@@ -16,8 +16,6 @@ from typing import Any, NoReturn
 from jumar.topk.base import SelectionStrategy
 from jumar.topk.result import ScoredItem, SelectionResult
 
-__all__ = ["Untouchable", "check_selection", "check_strategy", "score_lists"]
-
 LIMITS = ((20, 1), (5, 3), (20, 0), (1, 1), (1, 0), (10, 10), (50, 2))
 """``max_k`` and ``min_k`` that every list is tried with."""
 

@@ -29,19 +29,6 @@ from jumar.topk.contract import (
 )
 from jumar.topk.result import CutEvidence, OnInvalid, Scale, ScoredItem, SelectionResult, Ties
 
-__all__ = [
-    "PositionStrategy",
-    "RuleStrategy",
-    "SeenScores",
-    "SelectionStrategy",
-    "grid",
-    "parameters",
-    "refuse_untold",
-    "similarity_defaults",
-    "three_digits",
-    "unusual",
-]
-
 T = TypeVar("T")
 
 

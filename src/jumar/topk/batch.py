@@ -26,8 +26,6 @@ from numpy.typing import NDArray  # noqa: E402
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["BatchCuts", "Bools", "Counts", "Floats", "at_least", "leading", "pick", "select_batch", "tally"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Counts = NDArray[np.intp]

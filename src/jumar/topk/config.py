@@ -18,8 +18,6 @@ from jumar.topk.contract import SCALES, SimilarityDefault
 from jumar.topk.registry import STRATEGIES, create_selection_strategy, strategy_class
 from jumar.topk.result import Scale
 
-__all__ = ["CONFIGS", "PipelineConfig", "RetrievalConfig", "SelectionConfig", "SelectionStrategyConfig", "Settings"]
-
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Size = Annotated[int, Field(ge=1, strict=True)]
 

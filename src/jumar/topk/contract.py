@@ -18,31 +18,6 @@ from jumar.core.text import escape
 from jumar.errors import ScoreError, StrategyError
 from jumar.topk.result import OnInvalid, Scale, Ties
 
-__all__ = [
-    "LARGEST",
-    "SCALES",
-    "SimilarityDefault",
-    "as_float",
-    "check_limits",
-    "check_modes",
-    "check_number",
-    "check_scale",
-    "check_size",
-    "check_sizes",
-    "check_threshold",
-    "count_valid",
-    "number_field",
-    "plain_field",
-    "plain_number",
-    "raise_unsorted",
-    "read_scores",
-    "score_field",
-    "shown",
-    "size_field",
-    "too_large",
-    "unsorted_hint",
-]
-
 T = TypeVar("T")
 
 SCALES: Final[tuple[Scale, ...]] = get_args(Scale)

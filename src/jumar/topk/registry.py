@@ -12,8 +12,6 @@ from jumar.errors import StrategyError
 from jumar.topk.base import SelectionStrategy, parameters, similarity_defaults
 from jumar.topk.contract import shown
 
-__all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "create_selection_strategy", "strategy_class"]
-
 DEFAULT_STRATEGY: Final = "entropy_normalized"
 """What chooses where nobody names a strategy: the best of them without labels on the public runs of docs/topk."""
 

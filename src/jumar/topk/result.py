@@ -13,8 +13,6 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from jumar.core.text import plural
 
-__all__ = ["CutEvidence", "Explanation", "OnInvalid", "Scale", "ScoredItem", "SelectionResult", "Stage", "StagedBasis", "Ties"]
-
 T = TypeVar("T")
 
 _BAR = 32

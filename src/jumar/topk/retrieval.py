@@ -29,26 +29,6 @@ from jumar.topk.result import ScoredItem, SelectionResult
 if TYPE_CHECKING:
     from jumar.topk.config import RetrievalConfig
 
-__all__ = [
-    "EVENT",
-    "AsyncVectorStore",
-    "JsonFormatter",
-    "Kind",
-    "Session",
-    "TurnLog",
-    "VectorStore",
-    "log_selection",
-    "retrieve",
-    "retrieve_memory",
-    "retrieve_memory_sync",
-    "retrieve_rules",
-    "retrieve_rules_sync",
-    "retrieve_scenarios",
-    "retrieve_scenarios_sync",
-    "retrieve_sync",
-    "select_candidates",
-]
-
 T = TypeVar("T")
 
 Kind = Literal["rules", "scenarios", "memory"]

@@ -12,8 +12,6 @@ from jumar.topk.contract import check_size, check_threshold, shown
 from jumar.topk.registry import DEFAULT_STRATEGY, create_selection_strategy
 from jumar.topk.result import OnInvalid, Scale, ScoredItem, SelectionResult, Stage, StagedBasis, Ties
 
-__all__ = ["Gate", "Spending", "StagedSelection", "TokenBudget", "about_tokens"]
-
 T = TypeVar("T")
 
 

@@ -18,8 +18,6 @@ import numpy as np  # noqa: E402 - after the check that says how to get it
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["NumpyVectorStore"]
-
 T = TypeVar("T")
 
 _FILTERS = ("tenant_id", "agent_id", "group_id")

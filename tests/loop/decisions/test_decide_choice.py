@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from decide_kit import AT, BY, File, new_loop, record
 
-from jumar.core.files import remove_tree
+from jumar.core.leftovers import remove_tree
 from jumar.errors import LockedError, NotFoundError, NothingEvaluatedError, UsageError
 from jumar.loop.decisions.override import override, parse_use
 from jumar.loop.decisions.select import final_delta, record_selection

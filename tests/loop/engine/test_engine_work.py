@@ -12,7 +12,8 @@ from jumar.loop.engine.engine import Loop
 from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.layout import prepare_root
-from jumar.loop.store.loop_store import LoopStore, Pending
+from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.staging import Pending
 from jumar.model import IterationRecord, ScoreReading, SelectionCriteria, StepContext, StopRules
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer, ScriptedGenerator
 

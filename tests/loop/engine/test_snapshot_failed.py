@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jumar.core.files import remove_tree
+from jumar.core.leftovers import remove_tree
 from jumar.errors import ArtifactError
 from jumar.loop.engine.engine import Loop
 from jumar.loop.engine.outcome import LoopOutcome

@@ -15,7 +15,7 @@ from store_kit import new_store, put
 from jumar.core.text import human_size
 from jumar.errors import ArtifactError, ConfigError
 from jumar.loop.snapshots.matching import ArtifactRules
-from jumar.loop.store.loop_store import Pending
+from jumar.loop.store.staging import Pending
 
 
 @pytest.fixture

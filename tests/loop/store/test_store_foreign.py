@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from store_kit import Disk, Killed, Way, end, memory_place, put, record, stored_tree
 
-from jumar.core.files import remove_tree
+from jumar.core.leftovers import remove_tree
 from jumar.core.lock import LoopLock
 from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError
 from jumar.loop.store.integrity.verify import verify

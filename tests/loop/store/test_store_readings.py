@@ -8,7 +8,7 @@ import pytest
 from store_kit import unmarked
 
 from jumar.core.codec import Fields
-from jumar.core.files import remove_tree
+from jumar.core.leftovers import remove_tree
 from jumar.errors import NotFoundError, StoreDamagedError
 from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_reader import LoopReader

@@ -11,7 +11,8 @@ from store_kit import unmarked
 
 from jumar import BestOutputTracker
 from jumar.errors import ConflictError
-from jumar.loop.decisions.apply import apply, plan_apply
+from jumar.loop.decisions.apply import apply
+from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_store import LoopStore

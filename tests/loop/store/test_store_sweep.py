@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from store_kit import AT, Disk, Killed, Way, end, memory_place, put, score, stored_tree
 
-from jumar.core.files import remove_tree
+from jumar.core.leftovers import remove_tree
 from jumar.errors import DuplicateIterationError, StoreWriteError, UsageError
 from jumar.loop.snapshots.restore import plan_restore, restore
 from jumar.loop.store.integrity.verify import verify

@@ -17,15 +17,6 @@ from jumar.errors import ConfigError
 from jumar.model.budget.limits import Budget, OnUnknownCost
 from jumar.model.budget.pricing import PriceRow, Prices, PriceTable
 
-__all__ = [
-    "BudgetConfig",
-    "PriceConfig",
-    "PriceFile",
-    "check_one_time_limit",
-    "default_prices",
-    "load_prices",
-]
-
 Count = Annotated[int, Field(ge=1, strict=True)]
 Tokens = Annotated[int, Field(ge=0, strict=True)]
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]

@@ -19,19 +19,6 @@ from jumar.model.pipeline import (
     ContinueFrom,
 )
 
-__all__ = [
-    "CaseConfig",
-    "CaseFileConfig",
-    "CaseStopConfig",
-    "CasesConfig",
-    "DryRunConfig",
-    "RankingConfig",
-    "RoleConfig",
-    "RunConfig",
-    "StartConfig",
-    "StepConfig",
-]
-
 Text = Annotated[str, Field(min_length=1)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
 CaseCommand = str | Annotated[list[str | Annotated[list[str], Field(min_length=1)]], Field(min_length=1)]

@@ -36,25 +36,6 @@ from jumar.model.stopping import StopRules, TrendRule
 if TYPE_CHECKING:
     from jumar.topk.config import RetrievalConfig
 
-__all__ = [
-    "ArtifactsConfig",
-    "BudgetConfig",
-    "EvaluatorConfig",
-    "GeneratorConfig",
-    "HoldoutConfig",
-    "HooksConfig",
-    "JumarConfig",
-    "LoopConfig",
-    "MemoryConfig",
-    "NoiseConfig",
-    "OverrideConfig",
-    "ScorerConfig",
-    "SelectionConfig",
-    "StopConfig",
-    "TelemetryConfig",
-    "ValidatorConfig",
-]
-
 _MEGABYTE = 1_000_000
 Count = Annotated[int, Field(ge=1, strict=True)]
 Megabytes = Annotated[float, Field(gt=0, allow_inf_nan=False)]

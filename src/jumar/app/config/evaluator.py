@@ -12,8 +12,6 @@ from jumar.judging.asking.settings import DEFAULTS, MAX_TOKENS
 from jumar.judging.judges import kind_of
 from jumar.processes.written_files import check_relative
 
-__all__ = ["PARTS", "EvaluatorConfig", "JudgeOptions", "check_judge_scorer"]
-
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 Pair = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]
 

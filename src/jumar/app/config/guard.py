@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from jumar.app.config.config import JumarConfig
     from jumar.app.config.evaluator import JudgeOptions
 
-__all__ = ["as_recorded", "changed_checks", "guard_rules", "refuse_changed_modules"]
-
 _TEST_DIRECTORIES: Final = ("tests", "test", "spec", "__tests__")
 _TEST_FILES: Final = (
     *("test_*.py", "*_test.py", "*_test.go", "*_test.rb", "*_spec.rb", "*Test.java", "*Test.kt", "*Test.php", "*_test.exs"),

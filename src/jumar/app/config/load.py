@@ -12,13 +12,6 @@ if TYPE_CHECKING:
     from jumar.app.config.cases import CasesConfig
     from jumar.app.config.config import JumarConfig
 
-__all__ = [
-    "find_config",
-    "load_cases_config",
-    "load_config",
-    "parse_config",
-]
-
 DEFAULT_NAME = "jumar.toml"
 
 

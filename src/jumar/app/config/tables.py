@@ -24,25 +24,6 @@ from jumar.model.selection import NoiseRules
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-__all__ = [
-    "Command",
-    "HooksConfig",
-    "NoiseConfig",
-    "Option",
-    "PlaceConfig",
-    "RedactConfig",
-    "RetryConfig",
-    "Seconds",
-    "TelemetryConfig",
-    "check_protect",
-    "install_recorded",
-    "install_redaction",
-    "load_function",
-    "load_listeners",
-    "option_of",
-    "redactor_of",
-]
-
 Command = str | Annotated[list[str], Field(min_length=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["AGENTS", "Agent", "agent_blocks", "agent_called", "cannot_run", "installed_agents"]
-
 _SESSION: Final = "{session}"
 
 

@@ -20,8 +20,6 @@ from jumar.errors import ConfigError, JumarError
 from jumar.loop.snapshots.tree_size import TreeSize
 from jumar.loop.workspace.worktrees import check_repository
 
-__all__ = ["DEFAULT_TIMEOUT", "Examination", "Row", "examine"]
-
 DEFAULT_TIMEOUT = 60.0
 
 

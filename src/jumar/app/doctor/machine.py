@@ -17,24 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, cast
 
-from jumar.core.files import free_bytes, fsync_directory, remove_tree, rename_new, write_once
+from jumar.core.files import free_bytes, fsync_directory, rename_new, write_once
+from jumar.core.leftovers import remove_tree
 from jumar.core.record import Record
 from jumar.core.rendering.figures import size
-
-__all__ = [
-    "FALLBACK",
-    "Row",
-    "State",
-    "Suite",
-    "disk_row",
-    "git_row",
-    "likely_check",
-    "machine_rows",
-    "python_row",
-    "root_rows",
-    "suites_in",
-    "terminal_row",
-]
 
 State = Literal["green", "yellow", "red"]
 

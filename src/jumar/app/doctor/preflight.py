@@ -22,7 +22,8 @@ from jumar.app.config.tables import load_listeners
 from jumar.app.doctor.agents import AGENTS
 from jumar.app.doctor.machine import Row
 from jumar.app.run.parts import build_parts, evaluator_warnings
-from jumar.core.files import copy_alike, remove_tree
+from jumar.core.files import copy_alike
+from jumar.core.leftovers import remove_tree
 from jumar.core.rendering.figures import dollars, duration
 from jumar.core.text import escape, last_line, plural, points
 from jumar.errors import JumarError
@@ -34,19 +35,6 @@ from jumar.loop.settings import LoopParts
 from jumar.model import CheckResult, Evaluator, GenerateOutcome, ScoreReading, StepContext
 from jumar.processes.control import StopSwitch
 from jumar.processes.environment import build_environment, left_out, step_variables
-
-__all__ = [
-    "PROMPT",
-    "Rehearsal",
-    "found_by_passes",
-    "limit_rows",
-    "listener_rows",
-    "not_found_by_passes",
-    "of_the_copy",
-    "protect_rows",
-    "rehearse",
-    "throw_away_copy",
-]
 
 PROMPT: Final = "Hello\n"
 """What the generator is asked: one word, so that trying costs next to nothing."""

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from jumar.judging.results.auto_model import AutoEvaluation
     from jumar.judging.rubric import StoryRubric, TextRubric
 
-__all__ = ["Evaluators", "LoopEvaluator", "Place"]
-
 _T = TypeVar("_T")
 _LOOK: Final = 0.1  # seconds between two looks at the request to stop
 _BUILTIN: Final = ("story", "text")

@@ -26,8 +26,6 @@ from jumar.judging.results.auto_model import AutoEvaluation
 from jumar.model.judgement import AutoDecisions, EvaluatorMode, JudgedItem, Judgement
 from jumar.model.judges import Evaluated
 
-__all__ = ["Findings", "summarise", "unreliable"]
-
 _WORST: Final = 10  # items on record
 _FINDINGS: Final = 10  # weaknesses and missing signals on record
 _WORDS: Final = 5  # weaknesses of one item

@@ -21,14 +21,6 @@ from jumar.judging.patterns.models import PatternSet
 from jumar.judging.rubric import StoryRubric, TextRubric
 from jumar.processes.written_files import FILE_LIMIT, find_files, read_regular
 
-__all__ = [
-    "collect_items",
-    "is_learned",
-    "missing_overall",
-    "wanted",
-    "weaknesses_of",
-]
-
 _RECORDS: Final = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet"})
 _NUMBERED: Final = re.compile(r"(?:line|element|row)-\d+")
 

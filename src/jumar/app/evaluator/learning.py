@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from jumar.app.config.evaluator import JudgeOptions
 from jumar.core.codec import FORMAT
-from jumar.core.files import as_write_error, make_directory, remove_tree, replace_file
+from jumar.core.files import as_write_error, make_directory, replace_file
+from jumar.core.leftovers import remove_tree
 from jumar.core.redaction import current
 from jumar.core.text import escape
 from jumar.errors import ConfigError, StoreDamagedError
@@ -46,15 +47,6 @@ if TYPE_CHECKING:
     from jumar.learning.state import Checkpoint
     from jumar.learning.step import IterationOutcome
     from jumar.loop.store.integrity.trust import MarkTrust
-
-__all__ = [
-    "LEARNED",
-    "PATTERNS",
-    "VERDICTS",
-    "LoopAuto",
-    "LoopLearning",
-    "gaming_warnings",
-]
 
 VERDICTS: Final = "verdicts.jsonl"
 LEARNED: Final = "learned"

@@ -19,14 +19,6 @@ from jumar.loop.store.loop_reader import LoopReader
 if TYPE_CHECKING:
     from jumar.app.config.config import JumarConfig
 
-__all__ = [
-    "FORMER",
-    "config_with",
-    "defaults_of",
-    "said_otherwise",
-    "told_differences",
-]
-
 FORMER: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "loop.continue_from": "previous",

@@ -20,8 +20,6 @@ from jumar.model.budget.pricing import PriceTable
 from jumar.model.records import Usage
 from jumar.model.stopping import REQUESTED_REASONS
 
-__all__ = ["SET_ASIDE", "RunEstimate", "estimate_run"]
-
 SET_ASIDE: Final = "what [budget] sets aside for an iteration"
 
 _CHARACTERS_A_TOKEN: Final = 4

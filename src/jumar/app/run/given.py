@@ -22,8 +22,6 @@ from jumar.core.text import escape
 from jumar.errors import ConfigError
 from jumar.loop.store.loop_reader import LoopReader
 
-__all__ = ["LIMITS", "Given", "LimitsInForce", "held", "limits_in", "limits_in_force", "recorded", "refuse_unseen", "words_of"]
-
 LIMITS: Final[Mapping[str, str]] = MappingProxyType(
     {key: option for key, info in BudgetConfig.model_fields.items() if (option := option_of(info)) is not None}
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jumar.app.run.defaults import config_with, defaults_of
 from jumar.errors import JumarError
-from jumar.loop.decisions.apply import plan_apply
+from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.engine.start import never_begun
 from jumar.loop.ranking.stopping import evaluate_stop
 from jumar.loop.store.config_in_force import artifact_rules, config_now, criteria_of, is_made_up
@@ -24,8 +24,6 @@ from jumar.model.stopping import DONE_REASONS, LIMIT_REASONS
 
 if TYPE_CHECKING:
     from jumar.app.run.request import RunRequest
-
-__all__ = ["LoopChoice", "choose_loop"]
 
 _TO_GO_ON_FROM = LIMIT_REASONS | {"blocked"}
 """How a loop ends that is not at its end: with a higher limit, or once the reason is gone, the same command resumes."""

@@ -32,16 +32,6 @@ from jumar.processes.sandbox import Sandbox
 if TYPE_CHECKING:
     from jumar.topk.config import RetrievalConfig
 
-__all__ = [
-    "Embedder",
-    "NoteMemory",
-    "build_memory",
-    "build_parts",
-    "embed_words",
-    "evaluator_warnings",
-    "sandbox_of",
-]
-
 _PACKAGES = Path(__file__).resolve().parents[2]  # where jumar is imported from
 
 

@@ -36,16 +36,6 @@ from jumar.processes.environment import build_environment
 if TYPE_CHECKING:
     from jumar.app.config.config import JumarConfig
 
-__all__ = [
-    "cost_row",
-    "earlier_passes",
-    "fitting_rules",
-    "generator_row",
-    "own_files",
-    "refuse_generator",
-    "size_row",
-]
-
 _MANY_FILES: Final = 10_000
 _MUCH: Final = 200_000_000
 """Bytes. A directory with more files or bytes is said to be large; beyond the usual limits of a snapshot a person is asked."""

@@ -45,8 +45,6 @@ from jumar.model.budget.limits import DEFAULT_MAX_ITERATIONS
 from jumar.processes.control import StopSwitch, refuse_stop_file
 from jumar.processes.environment import check_patterns
 
-__all__ = ["in_force", "limits_of_run", "prepare", "prompt_of"]
-
 _FREE = (
     "loop.max_iterations",
     "loop.id",

@@ -28,14 +28,6 @@ from jumar.loop.store.config_in_force import config_now, is_made_up
 from jumar.loop.store.layout import loops_directory
 from jumar.loop.store.loop_reader import LoopReader
 
-__all__ = [
-    "Resume",
-    "RunRequest",
-    "agent_generator",
-    "configured",
-    "request_of",
-]
-
 Resume = Literal["auto", "never", "require"]
 DEFAULT_ROOT = ".jumar"
 

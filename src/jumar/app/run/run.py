@@ -14,8 +14,6 @@ from jumar.loop.events.events import Listener
 from jumar.loop.hooks import notify
 from jumar.processes.control import StopSwitch
 
-__all__ = ["run"]
-
 
 def run(
     request: RunRequest,

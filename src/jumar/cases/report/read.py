@@ -22,19 +22,6 @@ from jumar.model.ordering import LexicographicOrder, parse_order
 from jumar.model.pipeline import DEFAULT_DIFF, DEFAULT_KEYS, DEFAULT_ORDER, DEFAULT_ROLES, GIVEN, Role
 from jumar.model.views import difference
 
-__all__ = [
-    "CaseReport",
-    "ChainReport",
-    "Handover",
-    "Origin",
-    "Paid",
-    "last_complete",
-    "load_recording",
-    "load_run",
-    "paid_for",
-    "run_order",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:

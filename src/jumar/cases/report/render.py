@@ -20,18 +20,6 @@ from jumar.core.rendering import figures
 from jumar.core.rendering.html import block, render_page, render_text
 from jumar.core.version import __version__
 
-__all__ = [
-    "MOST_ARROWS",
-    "MOST_IN_FULL",
-    "case_document",
-    "render_html",
-    "render_json",
-    "render_markdown",
-    "replay_document",
-    "to_json",
-]
-
-
 MOST_ARROWS: Final = 60
 """Of more cases than this no arrows are drawn between the rows; each row says what its case started from all the same."""
 

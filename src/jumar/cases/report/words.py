@@ -11,27 +11,6 @@ from jumar.cases.report.read import CaseReport, ChainReport, Handover, Origin, P
 from jumar.core.rendering.figures import UNKNOWN, dollars
 from jumar.core.text import plural
 
-__all__ = [
-    "STATE_WORDS",
-    "Cell",
-    "CellState",
-    "case_lines",
-    "cell_state",
-    "cost_text",
-    "failure_lines",
-    "handover_sentence",
-    "lead",
-    "matrix",
-    "origin_text",
-    "report_name",
-    "signed_text",
-    "state_of",
-    "stopped_text",
-    "value_text",
-    "values_text",
-    "warning",
-]
-
 CellState = Literal["ok", "invalid", "failed", "pending", "absent"]
 
 STATE_WORDS: Final[Mapping[CellState, str]] = {

@@ -17,7 +17,7 @@ from typing import Any, Final, Self, TypeVar
 from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, RoleFile, StepRecord, StepStart
 from jumar.cases.store.layout import CasePaths, RunPaths, case_name, iter_name, iter_number
 from jumar.cases.store.trust import RunTrust
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, broken_seal
 from jumar.core.lock import LoopLock
 from jumar.core.quarantine import move_aside, replaced
@@ -25,8 +25,6 @@ from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import ForgedError, StoreDamagedError
 from jumar.model.pipeline import Role
-
-__all__ = ["ITERATION", "STEPS", "CaseReader", "CaseStore", "is_as_recorded", "role_file"]
 
 ITERATION: Final = "iteration.json"
 STEPS: Final = "steps"
@@ -187,7 +185,7 @@ class CaseStore(CaseReader):
                 self._tidy_making(self._making)
             for path, data in self._kept.items():
                 if not files.holds(path, data):
-                    files.remove_any(path)
+                    leftovers.remove_any(path)
                     files.replace_file(path, data)
                     self.told.append(f"{self._shown(path)} was changed or deleted, and is again what it was")
             self._tidy_records()
@@ -233,7 +231,7 @@ class CaseStore(CaseReader):
 
     @staticmethod
     def _names(directory: Path) -> list[str]:
-        return sorted(name for name in files.names_in(directory) if not name.startswith(files.TEMPORARY))
+        return sorted(name for name in files.names_in(directory) if not name.startswith(leftovers.TEMPORARY))
 
     @staticmethod
     def _taken(read: Callable[[], _T]) -> _T | None:
@@ -325,7 +323,7 @@ class CaseStore(CaseReader):
         with files.as_write_error("record", target):
             path = source / ITERATION
             if not self._has_record(source, record.number):
-                files.remove_any(path)
+                leftovers.remove_any(path)
                 files.write_once(path, self.trust.encode(record.to_json(), path), temporary_in=self.paths.scratch)
             files.sync_tree(source)
             files.rename_new(source, target)
@@ -350,7 +348,7 @@ class CaseStore(CaseReader):
         A carried role that the iteration did not write is there as the case was given it: the bundle is the whole state. Errors:
         :class:`StoreDamagedError` when a copy is not what the record says.
         """
-        temporary = self.paths.scratch / files.temporary_name()
+        temporary = self.paths.scratch / leftovers.temporary_name()
         try:
             with files.as_write_error("write", self.paths.best):
                 copies = self._copy(best, roles, temporary)
@@ -361,7 +359,7 @@ class CaseStore(CaseReader):
                 files.rename_new(temporary, self.paths.best)
         except BaseException:
             with contextlib.suppress(OSError):
-                files.remove_tree(temporary)
+                leftovers.remove_tree(temporary)
             raise
         return whole
 
@@ -408,10 +406,10 @@ class CaseStore(CaseReader):
         """Remove what only a case that goes on needs."""
         for directory in (self.paths.pending, self.paths.scratch):
             with files.as_write_error("remove", directory):
-                files.remove_tree(directory)
+                leftovers.remove_tree(directory)
 
     def clear_scratch(self, names: Iterable[str] | None = None) -> None:
         """Remove what steps and interrupted writes left in the scratch directory."""
         with files.as_write_error("remove leftovers from", self.paths.scratch):
             for name in os.listdir(self.paths.scratch) if names is None else names:
-                files.remove_any(self.paths.scratch / name)
+                leftovers.remove_any(self.paths.scratch / name)

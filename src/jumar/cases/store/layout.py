@@ -11,8 +11,6 @@ from typing import Final
 
 from jumar.core.text import check_id
 
-__all__ = ["CasePaths", "RunPaths", "case_name", "case_number", "check_run_id", "iter_name", "iter_number", "list_runs"]
-
 _RUN: Final = "run_"
 _LOCKS: Final = ".locks"
 _CASE: Final = re.compile(r"case_(\d{2,})")

@@ -17,12 +17,11 @@ from typing import Any, Final
 from jumar.cases.judgement import CaseJudgement, diff_size, read_judgement
 from jumar.cases.records import CaseIteration, RoleFile
 from jumar.cases.store.layout import case_number
-from jumar.core.files import TEMPORARY, sha256_file
+from jumar.core.files import sha256_file
+from jumar.core.leftovers import TEMPORARY
 from jumar.core.text import escape
 from jumar.errors import ConfigError, NotFoundError
 from jumar.model.pipeline import Role
-
-__all__ = ["RecordedCase", "read_recording", "unusable"]
 
 _UNFINISHED: Final = frozenset({"pending", "scratch"})
 _ITER: Final = re.compile(r"iter_(\d{1,9})")

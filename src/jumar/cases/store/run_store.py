@@ -15,15 +15,13 @@ from jumar.cases.records import CarriedFrom, CaseInputs, RoleFile
 from jumar.cases.store.case_store import CaseReader, CaseStore, role_file
 from jumar.cases.store.layout import RunPaths, case_name
 from jumar.cases.store.trust import RunTrust
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, encode
 from jumar.core.lock import LoopLock
 from jumar.core.marks import MARK
 from jumar.core.text import escape
 from jumar.errors import ExistsError, NotFoundError, StoreDamagedError
 from jumar.model.pipeline import GIVEN, Role, RunPlan
-
-__all__ = ["CaseSource", "RunReader", "RunStore", "create_run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +55,7 @@ def create_run(
     if os.path.lexists(directory):
         raise taken
     nonce = secrets.token_hex(8)
-    temporary = RunPaths(directory.with_name(files.temporary_name()))
+    temporary = RunPaths(directory.with_name(leftovers.temporary_name()))
     try:
         with files.as_write_error("create", directory):
             files.make_directory(directory.parent)
@@ -81,7 +79,7 @@ def create_run(
         raise taken
     finally:
         with contextlib.suppress(OSError):
-            files.remove_tree(temporary.directory)
+            leftovers.remove_tree(temporary.directory)
 
 
 def _write_inputs(
@@ -161,7 +159,7 @@ class RunStore(RunReader):
         if files.holds(path, self.trust.data):
             return None
         with files.as_write_error("write", path):
-            files.remove_any(path)
+            leftovers.remove_any(path)
             files.replace_file(path, self.trust.data)
         return f"{path.name} was changed or deleted, and is again what it was"
 
@@ -223,7 +221,7 @@ class RunStore(RunReader):
         name = role.snapshot_name(number)
         target = self.paths.inputs / name
         with files.as_write_error("write", target):
-            temporary = self._scratch(number) / files.temporary_name()
+            temporary = self._scratch(number) / leftovers.temporary_name()
             files.copy_file(self.paths.directory / source.path, temporary)
             files.sync_paths(temporary.parent, [temporary])
             os.replace(temporary, target)

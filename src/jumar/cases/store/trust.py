@@ -13,8 +13,6 @@ from jumar.core.marks import origin
 from jumar.core.refusals import is_of_the_machine
 from jumar.errors import ForgedError, FormatTooNewError, StoreDamagedError
 
-__all__ = ["RunTrust"]
-
 _WAY: Final = "`jumar cases run --resume` sets it aside and says so"
 _WITHOUT: Final = "restore it from a backup, or start another run"
 

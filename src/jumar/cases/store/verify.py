@@ -14,7 +14,7 @@ from jumar.cases.records import CaseBest, CaseEnd, CaseInputs, CaseIteration, Ro
 from jumar.cases.store.case_store import ITERATION, STEPS
 from jumar.cases.store.layout import CasePaths, RunPaths, case_name, case_number, iter_name, iter_number
 from jumar.cases.store.trust import RunTrust
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.codec import Fields, broken_seal, decode
 from jumar.core.files import read_store_file
 from jumar.core.findings import Findings, VerifyReport
@@ -22,8 +22,6 @@ from jumar.core.quarantine import QUARANTINE
 from jumar.core.text import escape
 from jumar.errors import FormatTooNewError, JumarError, NotFoundError, StoreDamagedError
 from jumar.model.pipeline import DEFAULT_ROLES, GIVEN
-
-__all__ = ["verify_run"]
 
 _T = TypeVar("_T")
 _STEP: Final = re.compile(r"(\d{4})-[a-z0-9_-]+\.(start|end)\.json")
@@ -69,7 +67,7 @@ class _Check(Findings):
             self.problem(directory, "should be a directory")
             return
         for name in names:
-            if name.startswith(files.TEMPORARY):
+            if name.startswith(leftovers.TEMPORARY):
                 self.note(directory / name, "left by an interrupted command, the next run removes it")
             else:
                 yield name

@@ -23,17 +23,6 @@ from jumar.loop.store.layout import runs_directory
 from jumar.model.ordering import TIE_BREAKS, parse_order
 from jumar.model.pipeline import RunPlan
 
-__all__ = [
-    "complete_directory",
-    "complete_run",
-    "iteration_number",
-    "open_run",
-    "order_options",
-    "run_argument",
-    "run_directory",
-    "selection",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SHOWN = 10

@@ -15,8 +15,6 @@ from jumar.core.text import escape
 from jumar.errors import StoreDamagedError
 from jumar.loop.store.layout import runs_directory
 
-__all__ = ["list_command"]
-
 _EPILOG = """\b
 Examples:
   jumar cases list

@@ -15,8 +15,6 @@ from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import escape
 from jumar.errors import NothingEvaluatedError
 
-__all__ = ["replay_command"]
-
 _EPILOG = """\b
 Examples:
   jumar cases replay recorded

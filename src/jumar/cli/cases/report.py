@@ -15,8 +15,6 @@ from jumar.cli.terminal.documents import choose_format, write_document
 from jumar.core.text import escape
 from jumar.errors import UsageError
 
-__all__ = ["FORMATS", "report_command"]
-
 _RENDERERS = {"markdown": render_markdown, "html": render_html, "json": render_json}
 FORMATS = tuple(_RENDERERS)
 _SUFFIXES = {".md": "markdown", ".html": "html", ".htm": "html", ".json": "json"}

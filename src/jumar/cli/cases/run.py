@@ -19,8 +19,6 @@ from jumar.errors import ConfigError
 if TYPE_CHECKING:
     from jumar.app.run_cases import CasesRequest
 
-__all__ = ["CaseProgress", "run_command"]
-
 _WIDTH = 12  # of a column of scores
 _EPILOG = """\b
 Examples:

@@ -27,8 +27,6 @@ from jumar.cli.terminal.tabular import Column, TableRow, print_table, print_titl
 from jumar.core.rendering.figures import UNKNOWN, duration
 from jumar.core.text import escape, plural
 
-__all__ = ["show_command"]
-
 _EPILOG = """\b
 Examples:
   jumar cases show nightly

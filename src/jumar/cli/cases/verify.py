@@ -18,8 +18,6 @@ from jumar.core.text import escape, plural
 from jumar.errors import NotFoundError, StoreDamagedError
 from jumar.loop.store.layout import runs_directory
 
-__all__ = ["verify_command"]
-
 _EPILOG = """\b
 Examples:
   jumar cases verify nightly

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from jumar.judging.auto.average import CorrectedAverage
     from jumar.judging.results.auto_model import AutoEvaluation, AutoRequest
 
-__all__ = ["auto_options", "refuse_auto_options", "run_auto"]
-
 _OWN: Final = {
     "proof": "--proof",
     "decision_line": "--decision-line",

@@ -18,8 +18,6 @@ from jumar.errors import NothingEvaluatedError
 if TYPE_CHECKING:
     from jumar.app.evaluate import Mode
 
-__all__ = ["evaluate_command"]
-
 _EPILOG = """\b
 Examples:
   jumar evaluate stories.jsonl --mode cheap

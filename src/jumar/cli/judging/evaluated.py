@@ -17,8 +17,6 @@ from jumar.judging.results.evaluation_tally import BIN_WIDTH
 from jumar.judging.results.judged_files import dual_view
 from jumar.judging.results.judged_model import JudgedEvaluation
 
-__all__ = ["show_cheap", "show_judged"]
-
 _SHOWN: Final = 10  # patterns of a scorecard
 _TEXT: Final = 60  # columns of an item's text that tell people which one it is
 

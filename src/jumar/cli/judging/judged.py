@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from jumar.judging.asking.summary import Result
     from jumar.judging.results.judged_model import JudgedRequest
 
-__all__ = ["given", "judge_config", "judge_options", "judge_progress", "judged_request", "recalled", "run_judged"]
-
 REPLIES = Path(".jumar/replies")
 
 F = TypeVar("F", bound=Callable[..., Any])

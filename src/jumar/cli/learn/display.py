@@ -20,8 +20,6 @@ from jumar.model import IterationRecord
 if TYPE_CHECKING:
     from jumar.judging.asking.summary import Result
 
-__all__ = ["LearningDisplay", "SilentLearning", "learn_display", "learning_words"]
-
 Told = Callable[[int], "LearningProgress | None"]
 """Gives what there is to say of an iteration, None where it has left nothing."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from jumar.learning.run.prove import Proving
     from jumar.learning.run.request import ProveRequest
 
-__all__ = ["prove_command"]
-
 _EPILOG = """\b
 Examples:
   jumar prove outputs/

@@ -14,8 +14,6 @@ from jumar.cli.terminal.documents import choose_format, write_document
 if TYPE_CHECKING:
     from jumar.learning.report.view import LearningReport
 
-__all__ = ["FORMATS", "report_command"]
-
 FORMATS = ("markdown", "json", "html")
 _SUFFIXES = {".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
 

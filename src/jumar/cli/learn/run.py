@@ -16,8 +16,6 @@ from jumar.learning.material import Profile
 from jumar.learning.run.request import LearnRequest, ProposerName
 from jumar.processes.control import StopSwitch
 
-__all__ = ["run_command"]
-
 _EPILOG = """\b
 Examples:
   jumar learn answers.jsonl --judge openai:gpt-5-mini -o outputs/ --max-cost 5

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from jumar.learning.report.view import LearningReport
     from jumar.learning.run.request import LearnResult
 
-__all__ = ["show_result", "show_summary"]
-
 _VERDICTS: Final = {
     "tracks": "tracks: agrees with the judge beyond chance, a constant and the length of the text",
     "not_proven": "not proven: the held-out items leave open whether it agrees with the judge",

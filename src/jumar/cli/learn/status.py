@@ -9,8 +9,6 @@ import click
 from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.core.text import plural
 
-__all__ = ["output_argument", "status_command"]
-
 _EPILOG = """\b
 Examples:
   jumar learn status outputs/

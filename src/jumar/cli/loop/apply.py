@@ -27,10 +27,10 @@ from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape, plural
 from jumar.errors import NothingEvaluatedError, UsageError
 from jumar.loop.callers import refuse_program
-from jumar.loop.decisions.apply import apply, finish, plan_apply, unfinished
+from jumar.loop.decisions.apply import apply, finish
 from jumar.loop.decisions.git import make_branch, make_commit, make_patch
-from jumar.loop.decisions.operation import data_of
-from jumar.loop.decisions.plan import ApplyPlan, unclaimed
+from jumar.loop.decisions.operation import data_of, unfinished
+from jumar.loop.decisions.plan import ApplyPlan, plan_apply, unclaimed
 from jumar.loop.decisions.select import record_selection
 from jumar.loop.decisions.tree_changes import Change
 from jumar.loop.decisions.undo import plan_undo, undo, way_back
@@ -40,8 +40,6 @@ from jumar.loop.store.current_selection import last_applied, select_from, standi
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.tree_lock import locked_tree
 from jumar.model import Decision
-
-__all__ = ["apply_command"]
 
 _SHOWN = 5  # of the files that git filters
 

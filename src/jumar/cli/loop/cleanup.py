@@ -15,8 +15,6 @@ from jumar.loop.decisions.cleanup import CleanupResult, cleanup, plan_cleanup
 from jumar.loop.report.views import refresh_views
 from jumar.loop.workspace.workspace import discard_trees, trees_of
 
-__all__ = ["cleanup_command"]
-
 _EPILOG = """\b
 Examples:
   jumar cleanup --dry-run         what would go, and why

@@ -27,8 +27,6 @@ from jumar.loop.report.diff import PathChange, SnapshotDiff, diff_snapshots, ren
 from jumar.loop.report.read import load_report
 from jumar.loop.store.loop_store import LoopStore
 
-__all__ = ["diff_command"]
-
 _EPILOG = """\b
 Examples:
   jumar diff                      what the loop achieved

@@ -22,8 +22,6 @@ from jumar.loop.store.layout import loop_folders, runs_directory
 from jumar.loop.store.legacy_import import is_foreign
 from jumar.loop.store.loop_store import LoopStore
 
-__all__ = ["age_text", "list_command", "seconds_since", "summaries"]
-
 _EPILOG = """\b
 Examples:
   jumar list

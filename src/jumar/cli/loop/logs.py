@@ -22,8 +22,6 @@ from jumar.core.text import escape, escape_block
 from jumar.errors import NotFoundError, UsageError
 from jumar.loop.report.observer import LoopObserver, log_files
 
-__all__ = ["logs_command"]
-
 _EPILOG = """\b
 Examples:
   jumar logs -f                   follow the loop that runs

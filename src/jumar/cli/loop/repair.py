@@ -28,8 +28,6 @@ from jumar.loop.store.integrity.repair import Mending, plan_repair, repair
 from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.layout import LoopPaths
 
-__all__ = ["repair_command"]
-
 _EPILOG = """\b
 Examples:
   jumar repair calc-3             says what it would do

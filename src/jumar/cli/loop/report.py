@@ -15,8 +15,6 @@ from jumar.errors import UsageError
 from jumar.loop.report.formats import data, page
 from jumar.loop.report.read import LoopReport, load_report
 
-__all__ = ["report_command"]
-
 _FORMATS: Final[Mapping[str, tuple[Callable[[LoopReport], str], tuple[str, ...]]]] = {
     "md": (page.render_markdown, (".md",)),
     "json": (data.render_json, (".json",)),

@@ -27,8 +27,6 @@ from jumar.loop.callers import refuse_program
 if TYPE_CHECKING:
     from jumar.app.removal import LoopRemains
 
-__all__ = ["rm_command"]
-
 _EPILOG = """\b
 Examples:
   jumar rm calc-3                 says what goes, and asks

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from jumar.loop.engine.engine import Loop
     from jumar.model.budget.estimate import Estimate, EstimateRow
 
-__all__ = ["RunCommand", "run_command", "run_loop", "signals_handled"]
-
 _AGENTS = ", ".join(agent.program for agent in AGENTS)
 _EPILOG = """\b
 Examples:

@@ -34,8 +34,6 @@ from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, SelectionCriteria, SelectionResult
 from jumar.model.selection import MODES
 
-__all__ = ["select_command"]
-
 _EPILOG = """\b
 Examples:
   jumar select                    what the loop's own rules choose

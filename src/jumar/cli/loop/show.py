@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-__all__ = ["show_command"]
-
 _EPILOG = """\b
 Examples:
   jumar show                      the loop that runs, else the newest

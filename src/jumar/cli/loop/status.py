@@ -30,8 +30,6 @@ from jumar.model import IterationRecord
 from jumar.model.attempts import Spend
 from jumar.model.budget import budget_left
 
-__all__ = ["status_command"]
-
 _EPILOG = """\b
 Examples:
   jumar status                    every loop of the root

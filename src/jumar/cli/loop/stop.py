@@ -15,8 +15,6 @@ from jumar.errors import NotFoundError, UsageError
 from jumar.loop.store.layout import STOP, list_loops, loops_directory
 from jumar.loop.store.newest import running_loops
 
-__all__ = ["stop_command"]
-
 _EPILOG = """\b
 Examples:
   jumar stop                      the loop that is running, when it is the only one

@@ -24,8 +24,6 @@ from jumar.errors import NotFoundError, StoreDamagedError
 from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.layout import root_of
 
-__all__ = ["verify_command"]
-
 _EPILOG = """\b
 Examples:
   jumar verify readme-polish

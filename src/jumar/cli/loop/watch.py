@@ -30,8 +30,6 @@ from jumar.loop.report.status import LoopStatus
 if TYPE_CHECKING:
     from rich.text import Text
 
-__all__ = ["rendered", "watch_command"]
-
 _EPILOG = """\b
 Examples:
   jumar watch                     the loop that runs, or the newest

@@ -11,9 +11,6 @@ from jumar.cli.patterns.common import file_argument
 from jumar.core.text import escape, plural
 from jumar.errors import PatternLoadError
 
-__all__ = ["check_command"]
-
-
 _EPILOG = """\b
 Examples:
   jumar patterns check patterns.json"""

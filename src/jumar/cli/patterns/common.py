@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from jumar.judging.items.item import Item
     from jumar.judging.patterns.coverage import Coverage
 
-__all__ = ["coverage_lines", "file_argument", "items_of", "on_option", "share", "texts_of"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

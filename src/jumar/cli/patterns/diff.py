@@ -12,9 +12,6 @@ from jumar.cli.common import json_option, print_json, print_text, quiet_option, 
 from jumar.cli.patterns.common import file_argument
 from jumar.core.text import escape
 
-__all__ = ["diff_command"]
-
-
 _EPILOG = """\b
 Examples:
   jumar patterns diff patterns.json 1275882d

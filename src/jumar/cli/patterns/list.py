@@ -11,8 +11,6 @@ from jumar.cli.patterns.common import file_argument
 from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import plural
 
-__all__ = ["list_command"]
-
 _STATUSES = ("active", "provisional", "rejected", "pruned")
 
 

@@ -12,9 +12,6 @@ from jumar.cli.patterns.common import file_argument
 from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import escape
 
-__all__ = ["log_command"]
-
-
 _EPILOG = """\b
 Examples:
   jumar patterns log patterns.json"""

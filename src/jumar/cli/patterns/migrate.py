@@ -16,8 +16,6 @@ from jumar.errors import NotFoundError, PatternLoadError, UsageError
 if TYPE_CHECKING:
     from jumar.judging.patterns.models import PatternSet
 
-__all__ = ["migrate_command"]
-
 _EPILOG = """\b
 Examples:
   jumar patterns migrate learned_patterns.json -o patterns.json

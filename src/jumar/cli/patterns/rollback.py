@@ -10,9 +10,6 @@ from jumar.cli.common import json_option, print_json, print_text, quiet_option
 from jumar.cli.patterns.common import file_argument
 from jumar.core.text import escape, plural
 
-__all__ = ["rollback_command"]
-
-
 _EPILOG = """\b
 Examples:
   jumar patterns rollback patterns.json 1275882d"""

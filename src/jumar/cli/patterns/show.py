@@ -12,9 +12,6 @@ from jumar.cli.patterns.common import file_argument
 from jumar.core.text import escape, nearest
 from jumar.errors import NotFoundError
 
-__all__ = ["show_command"]
-
-
 _EPILOG = """\b
 Examples:
   jumar patterns show patterns.json p_017"""

@@ -12,8 +12,6 @@ from jumar.cli.common import json_option, print_json, print_text, quiet_option, 
 from jumar.cli.patterns.common import coverage_lines, file_argument, items_of, on_option
 from jumar.core.text import escape, plural
 
-__all__ = ["stats_command"]
-
 _EPILOG = """\b
 Examples:
   jumar patterns stats patterns.json

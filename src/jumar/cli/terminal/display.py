@@ -16,8 +16,6 @@ from jumar.loop.store.layout import LoopPaths
 from jumar.model import IterationRecord
 from jumar.model.budget.limits import Budget
 
-__all__ = ["TableDisplay", "choose_display"]
-
 _SHOWN = LATEST - 1  # rows of the past; one more is known, which the first of them is compared with
 
 

@@ -13,8 +13,6 @@ from jumar.core.files import as_write_error, write_named
 from jumar.core.text import escape
 from jumar.errors import UsageError
 
-__all__ = ["choose_format", "new_page", "show_page", "write_document"]
-
 
 def choose_format(form: str | None, output: Path | None, suffixes: Mapping[str, str], *, default: str, as_json: bool) -> str:
     """Return the format that is named, else that of the file's suffix, else ``default`` (JSON with --json).

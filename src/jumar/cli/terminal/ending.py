@@ -15,7 +15,7 @@ from jumar.cli.common import command_for, file_of, resume_for, shown_path
 from jumar.core.rendering.figures import dollars
 from jumar.core.text import cell_width, wrapped
 from jumar.errors import JumarError
-from jumar.loop.decisions.apply import plan_apply
+from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.decisions.undo import way_back
 from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.report.ending import KEPT, Place, Situation, State, result, why
@@ -27,8 +27,6 @@ from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import StopDecision
 from jumar.model.stopping import LIMIT_REASONS, REQUESTED_REASONS
-
-__all__ = ["Commands", "Next", "ending_lines", "ending_of_run", "ending_of_show", "next_steps", "way_to_resume"]
 
 _LABEL: Final = 9  # columns of Result, Why and Next
 _WIDEST_COMMAND: Final = 40  # a longer one has its explanation below it

@@ -26,8 +26,6 @@ from jumar.model.attempts import Spend
 from jumar.model.budget.limits import Budget
 from jumar.processes.captured_output import SHOWN_AT_ONCE
 
-__all__ = ["Progress", "last_words", "waiting_text", "whole_seconds"]
-
 _PHASES: Final = {"generate": "agent", "verify": "checks", "score": "scoring", "confirm": "re-scoring"}
 _LOG: Final = "generator.log"
 _END: Final = 4 << 10  # bytes of a log in which its last line is looked for

@@ -16,8 +16,6 @@ from jumar.loop.events.events import LATEST
 from jumar.loop.report.rows import checks_head, compared_with, trajectory_row
 from jumar.model import IterationRecord
 
-__all__ = ["Past", "agent_name", "head_line", "heading", "row_lines"]
-
 _WIDTHS: Final = (4, 7, 7, 9, 8, 8)
 """Columns of ``it, score, Δ, checks or tests, cost, time``; the note has the rest of the line."""
 

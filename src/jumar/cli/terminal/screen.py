@@ -23,8 +23,6 @@ from jumar.loop.events.events import Event
 if TYPE_CHECKING:
     from jumar.loop.store.layout import LoopPaths
 
-__all__ = ["LinesDisplay", "SilentDisplay", "aligned", "is_live", "styled"]
-
 _EVERY: Final = 0.25  # seconds between two looks at what is being done
 _NARROWEST: Final = 20
 _WIDEST: Final = 100  # of what is read as text

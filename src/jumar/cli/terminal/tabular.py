@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from jumar.cli.common import colour_wanted, print_text, says_everything, writable
 from jumar.core.text import cell_width, escape, in_ascii
 
-__all__ = ["Column", "TableRow", "print_table", "print_title"]
-
 _GAP = "  "
 
 

@@ -23,25 +23,6 @@ if TYPE_CHECKING:
     from jumar.topk.tuning.labelled import LabelledQuery
     from jumar.topk.tuning.metrics import Estimate
 
-__all__ = [
-    "Labelled",
-    "as_options",
-    "check_output",
-    "document",
-    "estimated",
-    "figure",
-    "interval",
-    "labelled_options",
-    "limit_options",
-    "parameters",
-    "print_note",
-    "read_labelled",
-    "runs_argument",
-    "say_unlikely_scale",
-    "say_unread_variables",
-    "scale_option",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

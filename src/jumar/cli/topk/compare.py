@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from jumar.topk.result import Scale
     from jumar.topk.tuning.comparison import Comparison, ComparisonRow
 
-__all__ = ["compare_command"]
-
 _EPILOG = """\b
 Examples:
   jumar topk compare runs.jsonl

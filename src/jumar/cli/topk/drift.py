@@ -15,8 +15,6 @@ from jumar.core.text import plural
 if TYPE_CHECKING:
     from jumar.topk.tuning.drift import Change, Stream
 
-__all__ = ["drift_command"]
-
 _EPILOG = """\b
 Examples:
   jumar topk drift retrieval.log

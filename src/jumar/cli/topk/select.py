@@ -14,15 +14,13 @@ from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.cli.topk.common import as_options, limit_options, parameters, say_unlikely_scale, say_unread_variables, scale_option
 from jumar.core.text import plural
 from jumar.errors import ScoreError, UsageError
-from jumar.topk.files.selection_file import Selection, read_selection
-from jumar.topk.files.settings import SELECTIONS
+from jumar.topk.files.selection_file import read_selection
+from jumar.topk.files.settings import SELECTIONS, Selection
 from jumar.topk.registry import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from jumar.topk.files.rankings import RankedList
     from jumar.topk.result import SelectionResult
-
-__all__ = ["select_command"]
 
 _EPILOG = """\b
 Examples:

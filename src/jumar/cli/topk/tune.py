@@ -22,16 +22,14 @@ from jumar.cli.topk.common import (
 )
 from jumar.core.text import escape
 from jumar.errors import StoreWriteError, UsageError
-from jumar.topk.files.selection_file import Selection, check_replaceable, render_selection
-from jumar.topk.files.settings import SELECTIONS
+from jumar.topk.files.selection_file import check_replaceable, render_selection
+from jumar.topk.files.settings import SELECTIONS, Selection
 
 if TYPE_CHECKING:
     from jumar.topk.base import SelectionStrategy
     from jumar.topk.result import Scale
     from jumar.topk.tuning.metrics import Estimate
     from jumar.topk.tuning.tune import Tuning
-
-__all__ = ["tune_command"]
 
 _EPILOG = """\b
 Examples:

@@ -7,22 +7,6 @@ from collections.abc import Sequence
 
 from jumar.core.text import human_size, percent, points
 
-__all__ = [
-    "UNKNOWN",
-    "count",
-    "delta_percent",
-    "dollars",
-    "duration",
-    "in_points",
-    "iteration_label",
-    "listing",
-    "missed_percent",
-    "point_text",
-    "relaxed_text",
-    "share",
-    "size",
-]
-
 UNKNOWN = "—"
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-__all__ = ["block", "render_page", "render_text"]
-
 SHARED = "jumar.core.rendering"
 
 

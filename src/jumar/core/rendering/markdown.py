@@ -11,8 +11,6 @@ from collections.abc import Iterable
 
 from jumar.core.text import escape
 
-__all__ = ["inline", "row"]
-
 _PUNCTUATION = r"""!"#$%&'()*+,\-./:;<=>?@\[\]\\^_`{|}~"""
 _SPECIAL = re.compile(
     rf"""

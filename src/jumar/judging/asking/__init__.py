@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from jumar.judging.asking.cache import ReplyCache
     from jumar.judging.asking.call_log import CallLog
     from jumar.judging.asking.evaluate import JudgeRun, evaluate_expensive, judge_items
-    from jumar.judging.asking.ledger import Prices
     from jumar.judging.asking.noise import JudgeNoise, judge_noise
     from jumar.judging.asking.settings import JudgeSettings
     from jumar.judging.asking.summary import Evaluation, JudgeInterruptedError, JudgeRejectedError
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from jumar.judging.judges.command import CommandJudge
     from jumar.judging.judges.mock import MockJudge
     from jumar.judging.judges.replay import ReplayJudge
+    from jumar.model.budget.pricing import Prices
 
 __all__ = [
     "CallLog",

@@ -20,8 +20,6 @@ from jumar.judging.judges._clients import scrub
 from jumar.model.judges import FailureKind, Judge, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
-__all__ = ["Answer", "Asker", "NoAnswer"]
-
 _PASSING: Final[frozenset[FailureKind]] = frozenset({"rate_limited", "timed_out", "unavailable"})
 _SHOWN: Final = 3  # different messages of one kind of failure that are logged; how many more there were is said at the end
 _ENDED: Final = "not asked: the evaluation had ended"

@@ -21,7 +21,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from jumar.core.files import as_write_error, content_of, sweep, temporary_name, write_once
+from jumar.core.files import as_write_error, content_of, write_once
+from jumar.core.leftovers import sweep, temporary_name
 from jumar.core.marks import marked, origin
 from jumar.core.quarantine import own_directory
 from jumar.core.redaction import current, redacted_json
@@ -30,8 +31,6 @@ from jumar.errors import StoreWriteError
 from jumar.judging.asking.parse import well_formed
 from jumar.model.judges import Judge, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
-
-__all__ = ["FORMAT", "ReplyCache", "cache_key", "reply_cache"]
 
 FORMAT: Final = 1
 _log = logging.getLogger("jumar.judging.expensive")

@@ -23,8 +23,6 @@ from jumar.errors import FormatTooNewError, LockedError
 from jumar.model.budget.ledger import add_exactly
 from jumar.model.judges import FailureKind
 
-__all__ = ["FILE", "CallLog"]
-
 FILE: Final = "calls.jsonl"
 _FORMAT: Final = 1
 _OPENED: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

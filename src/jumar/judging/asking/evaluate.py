@@ -44,8 +44,6 @@ from jumar.judging.rubric import JudgeRubric, Rubric, rubric_of
 from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge
 
-__all__ = ["PROBED", "JudgeRun", "evaluate_expensive", "judge_items", "readings_for"]
-
 _log = logging.getLogger("jumar.judging.expensive")
 PROBED: Final = 5
 """So many items are read twice, to see how often the others have to be read."""

@@ -21,8 +21,6 @@ from jumar.model.budget.pricing import Prices
 from jumar.model.judges import FailureKind
 from jumar.model.records import Usage
 
-__all__ = ["CallLedger", "Prices"]
-
 _BLIND: Final = 3  # calls that may be made before anybody knows what one costs, where they fail or are lost
 _FREE: Final[frozenset[FailureKind]] = frozenset({"rate_limited", "unavailable", "rejected", "missing"})
 """Failures without an answer; nobody charges for those unless they say that they may have."""

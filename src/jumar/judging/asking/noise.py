@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-__all__ = ["HIGH_VARIANCE", "JudgeNoise", "NoiseTally", "judge_noise", "mean_abs_difference"]
-
 HIGH_VARIANCE: Final = 0.5
 """Mean absolute difference between two readings above which a judge is noisier than the gap that it is to measure."""
 

@@ -17,8 +17,6 @@ from typing import Any, Final, Literal, NoReturn, cast
 
 from jumar.core.text import escape
 
-__all__ = ["MAX_REPLY", "NoReading", "ParsedReply", "objects_in", "on_scale", "parse_reply", "well_formed"]
-
 MAX_REPLY: Final = 1 << 20
 """Characters of an answer that are looked at; no verdict is longer."""
 

@@ -16,8 +16,6 @@ from jumar.judging.asking.parse import well_formed
 from jumar.judging.items.item import Item
 from jumar.judging.rubric import JudgeRubric
 
-__all__ = ["TEMPLATE_VERSION", "Prompt", "build_prompt", "item_record", "new_nonce", "reply_schema"]
-
 TEMPLATE_VERSION: Final = 1
 """Part of the cache's key: another wording is another question."""
 

@@ -19,8 +19,6 @@ from jumar.judging.rubric import JudgeRubric
 from jumar.model.judges import JudgeRequest
 from jumar.model.records import Usage
 
-__all__ = ["Answers", "Reader", "result_of"]
-
 
 @dataclass(slots=True)
 class Answers:

@@ -12,8 +12,6 @@ from jumar.core.record import Record
 from jumar.errors import ConfigError
 from jumar.model.budget.pricing import Prices
 
-__all__ = ["DEFAULTS", "MAX_TOKENS", "MAX_UNSCORED", "JudgeConfig", "JudgeSettings"]
-
 MAX_TOKENS: Final = 2000
 """Of an answer, where nobody says otherwise."""
 

@@ -10,8 +10,6 @@ from jumar.errors import ConfigError, JumarError
 from jumar.judging.asking.noise import JudgeNoise, NoiseTally
 from jumar.judging.models import ExpensiveModeResult, Unscored, UnscoredKind
 
-__all__ = ["NOT_THE_JUDGES", "CallTotals", "Evaluation", "JudgeInterruptedError", "JudgeRejectedError", "Result"]
-
 Result = ExpensiveModeResult | Unscored
 
 NOT_THE_JUDGES: Final[frozenset[UnscoredKind]] = frozenset({"missing", "budget", "abstained"})

@@ -21,8 +21,6 @@ from typing import Any, Final
 
 from jumar.core.record import Record
 
-__all__ = ["FEWEST_AUDITS", "CorrectedAverage", "corrected_average"]
-
 LEVEL: Final = 0.95
 FEWEST_AUDITS: Final = 10
 """Groups with items that were drawn with a probability below 1 and judged; with fewer nobody knows how far they spread."""

@@ -24,8 +24,6 @@ from jumar.core.text import escape
 from jumar.errors import PatternLoadError
 from jumar.judging.patterns.models import PatternSet
 
-__all__ = ["LEVELS", "ConformalIntervals", "ScoreBin", "fit_intervals", "intervals_of"]
-
 LEVELS: Final = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
 """Confidences for which half widths are kept; one between two of them gets the wider ones."""
 

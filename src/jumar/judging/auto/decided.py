@@ -11,8 +11,6 @@ from jumar.judging.auto.average import CorrectedAverage, corrected_average
 from jumar.judging.auto.escalation import AutoRules, Planned, Why, side_of
 from jumar.judging.auto.promise import Guarantee, guarantee
 
-__all__ = ["AutoOutcome", "Decided", "outcome"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided(Record):

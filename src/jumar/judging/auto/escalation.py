@@ -13,8 +13,6 @@ from typing import Final, Literal
 from jumar.errors import ConfigError
 from jumar.judging.auto.conformal import LEVELS, ConformalIntervals
 
-__all__ = ["AutoRules", "Planned", "Why", "is_audited", "plan", "side_of"]
-
 _WHOLE: Final = float(2**64)
 
 

@@ -14,8 +14,6 @@ from jumar.judging.auto.conformal import ConformalIntervals
 from jumar.judging.auto.escalation import AutoRules, plan, side_of
 from jumar.judging.proofs import Proof, stale_reasons
 
-__all__ = ["LEVEL", "Guarantee", "SealedCheck", "distrust", "guarantee", "guarantee_by_group", "sealed_check"]
-
 LEVEL: Final = 0.95
 
 

@@ -13,8 +13,6 @@ from typing import Final, NamedTuple
 from jumar.judging.items.item import Item
 from jumar.judging.models import Story
 
-__all__ = ["DETECTORS", "Detector", "Judged", "View", "detector_for", "view_of_item", "view_of_story"]
-
 _ENTRY = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t]+(\S.*)$", re.MULTILINE)
 
 

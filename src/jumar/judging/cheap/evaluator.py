@@ -17,8 +17,6 @@ from jumar.judging.models import CheapModeResult, Story, Unscored
 from jumar.judging.patterns.models import PatternSet, Scorecard
 from jumar.judging.rubric import Rubric, StoryRubric, TextRubric, builtin_rubric
 
-__all__ = ["CheapModeEvaluator", "evaluate_cheap"]
-
 AnyRubric = StoryRubric | TextRubric
 RubricChoice = AnyRubric | Literal["story", "text"] | None
 

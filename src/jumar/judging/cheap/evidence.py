@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from jumar.judging.patterns.coverage import Coverage
     from jumar.judging.patterns.matcher import PatternMatcher
 
-__all__ = ["Evidence", "PatternEvidence", "measure_items"]
-
 _MATCHED = frozenset({"active", "provisional"})
 
 

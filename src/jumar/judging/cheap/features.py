@@ -25,8 +25,6 @@ from jumar.judging.cheap.phrases import TextParts, lowered_words, take_apart
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.models import PatternV2
 
-__all__ = ["FEATURES", "Feature", "FeatureMemo", "FeaturePatterns", "Measured", "Relation", "feature_called", "feature_values"]
-
 _QUOTE = re.compile(r"[\"“”«»„]|``|''")
 _MARK = re.compile(r"[^\w\s]")
 _DIGIT = re.compile(r"\d")

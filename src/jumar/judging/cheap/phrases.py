@@ -12,8 +12,6 @@ from typing import NamedTuple
 from jumar.judging.patterns.models import ValuePhrase
 from jumar.judging.rubric import ValueRules
 
-__all__ = ["TextParts", "content_words", "count_phrases", "has_phrase", "lowered_words", "take_apart", "value_scorer"]
-
 
 def has_phrase(text: str, phrase: str) -> bool:
     """Return whether ``phrase`` occurs in ``text`` with no letter, digit or underscore right before or after it.

@@ -15,8 +15,6 @@ from jumar.judging.items.item import Item
 from jumar.judging.models import Contribution
 from jumar.judging.patterns.models import Scorecard
 
-__all__ = ["BASE", "CURVE", "AppliedScorecard", "words_of"]
-
 BASE: Final = "base"
 CURVE: Final = "calibration"
 """Names of the contributions that no pattern gives: where the adding begins, and what the curve makes of the total."""

@@ -13,8 +13,6 @@ from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, Contribution, Unscored
 from jumar.judging.rubric import Rubric, StoryRubric, TextRubric
 
-__all__ = ["CheapReading", "CheapScorer", "Panel", "gestalt_of"]
-
 _MOST = 5.0
 _REMEMBERED = 4096
 """A story's components have few different values, so that most stories share what follows from them."""

@@ -18,18 +18,6 @@ from jumar.judging.models import Story
 from jumar.judging.patterns.models import TechValidation, ValuePhrase
 from jumar.judging.rubric import CriteriaRules, ScopeRules, StoryRubric, TechnicalRules, TitleRules
 
-__all__ = [
-    "Known",
-    "StoryPanel",
-    "count_criteria",
-    "criteria_scorer",
-    "file_pattern",
-    "scope_scorer",
-    "sub_scores",
-    "technical_scorer",
-    "title_scorer",
-]
-
 _DEPENDS: Final = ("depends on", "depend on", "dependent on", "blocked by", "prerequisite", "waits for", "waiting for")
 _DEPENDS_IN: Final = ("depend", "blocked", "prereq", "wait")
 _PRESCRIBES: Final = ("must use", "exactly as in", "pixel perfect", "pixel-perfect", "```")

@@ -24,18 +24,6 @@ from jumar.judging.rubric import (
     ValueRules,
 )
 
-__all__ = [
-    "TextPanel",
-    "score_hedging",
-    "score_length",
-    "score_overlap",
-    "score_reasoning",
-    "score_repetition",
-    "score_sentences",
-    "score_specificity",
-    "score_structure",
-]
-
 _CODE = re.compile(r"`[^`\n]+`")
 _NAME_INSIDE = re.compile(r"(?<=[\w,;:] )[A-Z][^\W\d_]+(?!\w)")
 

@@ -11,8 +11,6 @@ from typing import Any, BinaryIO, Final, Literal
 from jumar.core.text import escape
 from jumar.errors import ItemError
 
-__all__ = ["CHUNK_BYTES", "CHUNK_RECORDS", "LIMIT", "Chunk", "Origin", "Record", "grouped", "limited_lines", "named"]
-
 LIMIT: Final = 10_000_000
 """Bytes that one record may have."""
 

@@ -12,8 +12,6 @@ from jumar.core.text import escape
 from jumar.errors import ItemError
 from jumar.judging.models import Story
 
-__all__ = ["Item", "as_items", "story_text"]
-
 
 @dataclass(frozen=True, slots=True)
 class Item:

@@ -12,8 +12,6 @@ from jumar.core.text import TwiceError, once
 from jumar.errors import ItemError
 from jumar.judging.items.chunks import CHUNK_BYTES, Chunk, Record, grouped
 
-__all__ = ["decode", "read_array"]
-
 
 class _NotFiniteError(ValueError):
     """A number that JSON does not know."""

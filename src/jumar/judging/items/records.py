@@ -23,8 +23,6 @@ from jumar.judging.models import Story
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-__all__ = ["FIELDS", "ItemReader", "SeenIds", "field_map", "read_items"]
-
 _STORY_FIELDS: Final = tuple(Story.model_fields)
 _LISTS: Final = ("acceptance_criteria", "services", "source_conversations")
 FIELDS: Final = ("id", "text", "prompt", "context", "group", *_STORY_FIELDS[1:])

@@ -14,8 +14,6 @@ from typing import Any, BinaryIO
 from jumar.errors import ItemError
 from jumar.judging.items.chunks import CHUNK_BYTES, CHUNK_RECORDS, LIMIT, Chunk, Origin, Record, limited_lines, named
 
-__all__ = ["read_chunks", "size_of"]
-
 
 def read_chunks(path: Path, *, limit: int = LIMIT) -> Iterator[Chunk]:
     """Yield the records of ``path`` in their order; ``-`` is stdin.

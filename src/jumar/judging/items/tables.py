@@ -10,8 +10,6 @@ from typing import Any, BinaryIO
 from jumar.errors import ConfigError, ItemError
 from jumar.judging.items.chunks import Chunk, Record, grouped, limited_lines, named
 
-__all__ = ["read_parquet", "read_table"]
-
 
 def read_table(stream: BinaryIO, file: str, delimiter: str, limit: int) -> Iterator[Chunk]:
     """Yield the rows of a CSV file whose first line names the columns; numbers are those of a row's first line, from 1.

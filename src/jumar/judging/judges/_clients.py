@@ -22,19 +22,6 @@ from jumar.judging.asking.settings import MAX_TOKENS
 from jumar.model.judges import FailureKind, JudgeFailure
 from jumar.model.records import Usage
 
-__all__ = [
-    "HIDDEN",
-    "Clients",
-    "Features",
-    "describe",
-    "failure_of_status",
-    "kind_of_status",
-    "known_keys",
-    "retry_after_seconds",
-    "scrub",
-    "usage_unless_refused",
-]
-
 HIDDEN: Final = "***"
 _NAMES: Final = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 _SHORTEST: Final = 10  # below this a value is more likely a word of the text than a key

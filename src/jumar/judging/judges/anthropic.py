@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 else:
     anthropic = LazyPackage("anthropic")
 
-__all__ = ["FORM", "LISTED", "AnthropicJudge", "judge_of"]
-
 FORM: Final = "anthropic:MODEL"
 LISTED: Final = True
 

@@ -31,8 +31,6 @@ from jumar.judging.judges._clients import known_keys, scrub
 from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
-__all__ = ["EXIT_KINDS", "FORM", "FORMAT", "CommandJudge", "judge_of"]
-
 FORMAT: Final = 1
 EXIT_KINDS: Final[dict[int, FailureKind]] = {
     65: "refused",

@@ -10,8 +10,6 @@ from jumar.errors import ConfigError
 from jumar.judging.judges import JudgeSpec
 from jumar.model.judges import Judge
 
-__all__ = ["FORM", "judge_of"]
-
 FORM: Final = "http://HOST:PORT/v1#MODEL"
 
 

@@ -21,8 +21,6 @@ from jumar.judging.judges import JudgeSpec
 from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
-__all__ = ["FORM", "MockJudge", "judge_of"]
-
 _OPENING: Final = re.compile(r"<<<ITEM (\w+)")
 _ORDER: Final = re.compile(r"\bscore\s+([1-5])\b", re.IGNORECASE)
 _OPTIONS: Final = ("latency", "fail", "kind", "noise", "score", "prose", "seed", "cost")

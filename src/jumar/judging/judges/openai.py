@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 else:
     openai = LazyPackage("openai")
 
-__all__ = ["FORM", "KEY_VARIABLE", "LISTED", "OpenAIJudge", "judge_of"]
-
 KEY_VARIABLE: Final = "JUMAR_JUDGE_API_KEY"
 """Holds the key for an endpoint that is given by its address: the provider's own key is never sent to anybody else."""
 

@@ -19,9 +19,6 @@ from jumar.judging.judges import JudgeSpec
 from jumar.model.judges import JudgeFailure, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 
-__all__ = ["FORM", "ReplayJudge", "judge_of"]
-
-
 FORM: Final = "replay:FILE"
 
 

@@ -10,8 +10,6 @@ from jumar.judging.patterns.duplicates import Duplicate, same_firing, same_wordi
 from jumar.judging.patterns.matcher import MATCHED, PatternMatcher
 from jumar.judging.patterns.models import PatternSet
 
-__all__ = ["Coverage", "NaiveCount", "count_coverage", "measure_coverage"]
-
 _REMEMBERED: Final = 10_000  # items a pattern remembers for finding duplicates; beyond, the first ones stand for all
 
 

@@ -9,8 +9,6 @@ from typing import Any, Final, Literal
 from jumar.core.extras import need_extra
 from jumar.judging.patterns.models import PatternV2
 
-__all__ = ["Duplicate", "same_firing", "same_wording"]
-
 _CHUNK: Final = 512
 
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from jumar.core.extras import need_extra
 
-__all__ = ["FUNCTION_WORDS", "bits", "compound", "forms", "inflected", "stem"]
-
 FUNCTION_WORDS = frozenset(
     """
     a about above across after again against all already also although am an and any are as at be because been before

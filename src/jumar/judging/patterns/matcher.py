@@ -18,8 +18,6 @@ from jumar.core.text import escape
 from jumar.errors import PatternLoadError
 from jumar.judging.patterns.models import PatternSet, PatternV2
 
-__all__ = ["MATCHED", "PatternMatcher", "folded", "literals"]
-
 MATCHED: Final = frozenset({"active", "provisional"})
 """The statuses of patterns that are looked for."""
 

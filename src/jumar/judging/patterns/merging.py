@@ -17,8 +17,6 @@ from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.proposed import as_pattern
 from jumar.judging.patterns.similar import Fired, Likeness, Similar, settle
 
-__all__ = ["Merge", "MergedPatterns", "MergedProposals", "merge_patterns", "merge_proposals"]
-
 _RANK: Final = {"active": 0, "provisional": 1}
 _MOST_WEIGHT: Final = 2.0
 

@@ -17,8 +17,6 @@ from jumar.judging.patterns.models import FORMAT_VERSION, PatternSet, PatternV1,
 from jumar.judging.patterns.phrases import derive_phrases, extract_keywords
 from jumar.judging.patterns.reading import check_version, refuse_not_finite, shown
 
-__all__ = ["migrate_existing_patterns"]
-
 _OWN: Final = frozenset({"version", "patterns", "service_insights", "tech_validation", "scoping_rules", "last_updated"})
 _NEW: Final = (
     *("keywords", "phrases", "regex", "category", "weight", "status", "frequency"),  # what migration gives

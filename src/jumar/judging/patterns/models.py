@@ -14,20 +14,6 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = [
-    "FORMAT_VERSION",
-    "Curve",
-    "PatternGuard",
-    "PatternProposal",
-    "PatternSet",
-    "PatternStatus",
-    "PatternV1",
-    "PatternV2",
-    "Scorecard",
-    "TechValidation",
-    "ValuePhrase",
-]
-
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Least = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]

@@ -26,8 +26,6 @@ from typing import Any, Final
 from jumar.core.extras import need_extra
 from jumar.judging.patterns.english import FUNCTION_WORDS, bits, compound, forms, inflected, stem
 
-__all__ = ["Derived", "derive_phrases", "domain_terms", "extract_keywords"]
-
 _LONGEST: Final = 3  # words of a keyword
 _READ: Final = 20_000  # characters; a description is some hundred
 

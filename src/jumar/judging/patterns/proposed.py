@@ -14,8 +14,6 @@ from jumar.errors import PatternLoadError
 from jumar.judging.patterns.matcher import folded, literals
 from jumar.judging.patterns.models import PatternProposal, PatternStatus, PatternV2
 
-__all__ = ["BAD_CATEGORIES", "GOOD_CATEGORIES", "UNDATED", "as_pattern", "pattern_id", "pattern_key"]
-
 UNDATED: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The date of a pattern whose date nobody gave: functions without a clock have no other."""
 

@@ -15,8 +15,6 @@ from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.models import PatternProposal
 from jumar.judging.patterns.proposed import as_pattern
 
-__all__ = ["GOOD_FROM", "ValidationRule", "signal_matches_expensive", "validate_provisional_patterns"]
-
 GOOD_FROM: Final = 4.0
 """The gestalt from which the expensive judge finds an item good: the first design's target of quality."""
 

@@ -24,17 +24,6 @@ from jumar.judging.patterns.models import FORMAT_VERSION, PatternSet
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = [
-    "WrongFormatError",
-    "check_version",
-    "near_misses",
-    "parse_json",
-    "parse_pattern_text",
-    "parse_patterns",
-    "refuse_not_finite",
-    "shown",
-]
-
 _UNDATED: Final = "1970-01-01T00:00:00Z"
 _GOOD, _BAD = "good", "bad"
 _LISTS: Final = {"good_story_indicators": _GOOD, "bad_story_indicators": _BAD}

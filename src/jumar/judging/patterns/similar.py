@@ -13,8 +13,6 @@ from jumar.judging.patterns.matcher import PatternMatcher, folded, literals
 from jumar.judging.patterns.models import PatternV2
 from jumar.judging.patterns.proposed import pattern_key
 
-__all__ = ["LEAST_FIRED", "Fired", "Likeness", "Similar", "opposed", "settle", "words_of"]
-
 Likeness = Literal["identical", "subsumed", "wording", "firing"]
 
 LEAST_FIRED: Final = 3

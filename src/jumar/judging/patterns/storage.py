@@ -24,24 +24,6 @@ from jumar.errors import PatternLoadError, PatternSaveError
 from jumar.judging.patterns.models import FORMAT_VERSION, PatternSet, PatternV2
 from jumar.judging.patterns.reading import WrongFormatError, parse_pattern_text, parse_patterns
 
-__all__ = [
-    "MAX_CALIBRATION_HISTORY",
-    "OtherFormatError",
-    "PatternBackupWarning",
-    "PatternsMissingError",
-    "as_set",
-    "completed",
-    "content_of",
-    "load_pattern_set",
-    "load_patterns_safely",
-    "read_pattern_set",
-    "readable",
-    "real_path",
-    "serialised",
-    "update_calibration_history",
-    "write_patterns",
-]
-
 MAX_CALIBRATION_HISTORY: Final = 50
 
 _log = logging.getLogger("jumar.patterns")

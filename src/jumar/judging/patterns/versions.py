@@ -33,8 +33,6 @@ from jumar.judging.patterns.storage import (
     write_patterns,
 )
 
-__all__ = ["FORMAT", "PatternChange", "PatternDiff", "PatternReplacedWarning", "PatternStore", "Version", "save_patterns_safely"]
-
 FORMAT: Final = 1
 _SHORT: Final = 12
 

@@ -12,8 +12,6 @@ from jumar.judging.gap import GAP_TARGET, QUALITY_TARGET, GapSummary, LargeGap
 if TYPE_CHECKING:
     from jumar.judging.tracking.track import Tracking
 
-__all__ = ["DualView", "decision", "render_dashboard"]
-
 _MOST_GAPS = 5
 _MOST_ADVICE = 3
 _WIDTH = 80

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from jumar.judging.tracking.intervals import Interval
     from jumar.judging.tracking.track import Tracking
 
-__all__ = ["render_gap_report"]
-
 _MOST_ROWS = 50
 _VERDICTS = {
     "tracks": "**The cheap judge tracks the expensive one** on these items.",

@@ -18,8 +18,6 @@ from jumar.judging.items.item import Item
 from jumar.judging.proofs import Proof
 from jumar.judging.staleness import audit_evidence
 
-__all__ = ["Audit", "AuditLog", "new_audits", "read_audits", "write_audits"]
-
 PATIENCE: Final = 10.0
 """Seconds to wait for another evaluation that writes its audits."""
 

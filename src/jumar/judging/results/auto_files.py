@@ -18,8 +18,6 @@ from jumar.judging.results.evaluation_files import item_row
 from jumar.judging.results.iteration_folder import new_iteration, sources_of
 from jumar.judging.results.judged_files import row_of, write_rows
 
-__all__ = ["auto_documents", "write_auto", "write_auto_rows"]
-
 
 def write_auto_rows(path: Path, found: AutoEvaluation) -> None:
     """Write ``--per-item``: whole, or not at all."""

@@ -18,8 +18,6 @@ from jumar.judging.proofs import Proof
 from jumar.judging.results.auto_audits import AuditLog
 from jumar.judging.results.judged_model import JudgedRequest
 
-__all__ = ["AutoEvaluation", "AutoRequest", "Trust"]
-
 CheapResult = CheapModeResult | Unscored
 
 

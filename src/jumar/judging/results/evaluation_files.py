@@ -10,15 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from jumar.core.files import as_write_error, fsync_directory, rename_new, sweep, temporary_name
+from jumar.core.files import as_write_error, fsync_directory, rename_new
+from jumar.core.leftovers import sweep, temporary_name
 from jumar.core.lock import LoopLock
 from jumar.core.text import escape
 from jumar.core.version import __version__
 from jumar.errors import UsageError
 from jumar.judging.items.item import Item
 from jumar.judging.results.iteration_folder import new_iteration, sources_of
-
-__all__ = ["EvaluationFiles", "check_per_item", "claimed", "item_row"]
 
 
 def item_row(item: Item) -> str:

@@ -13,8 +13,6 @@ from jumar.judging.models import ComponentHealthStatus, Unscored
 
 Key = TypeVar("Key", str, int)
 
-__all__ = ["BIN_WIDTH", "CheapTally"]
-
 BIN_WIDTH: Final = 0.5
 _BINS: Final = 8
 _UNIT: Final = 1 << 52

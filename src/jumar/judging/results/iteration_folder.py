@@ -12,15 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from jumar.core.files import as_write_error, make_directory, remove_tree, sha256_file, sweep, temporary_name
+from jumar.core.files import as_write_error, make_directory, sha256_file
+from jumar.core.leftovers import remove_tree, sweep, temporary_name
 from jumar.core.text import escape, plural
 from jumar.errors import JumarError, UsageError
 from jumar.judging.digests import item_digest, patterns_digest
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.models import PatternSet
 from jumar.judging.proofs import Proof, read_proof
-
-__all__ = ["learned_from", "learned_from_words", "new_iteration", "proof_beside", "refuse_learning", "sources_of"]
 
 _OF_LEARNING: Final = ("request.json", "split.json")
 _ITERATION: Final = re.compile(r"iteration_(\d+)")

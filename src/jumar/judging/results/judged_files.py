@@ -23,8 +23,6 @@ from jumar.judging.results.iteration_folder import learned_from_words, new_itera
 from jumar.judging.results.judged_model import JudgedEvaluation, JudgedRequest
 from jumar.judging.rubric import JudgeRubric
 
-__all__ = ["check_outputs", "dual_documents", "dual_view", "row_of", "write_iteration", "write_rows"]
-
 
 def row_of(expensive: ExpensiveModeResult | Unscored, cheap: CheapModeResult | Unscored | None) -> dict[str, Any]:
     """Return an item's line for ``--per-item``; ``cheap`` is None where only the expensive judge was asked."""

@@ -13,8 +13,6 @@ from jumar.judging.component_health import check_expensive_evaluator, every_comp
 from jumar.judging.dual import DualEvaluation
 from jumar.judging.items.item import Item
 
-__all__ = ["JudgedEvaluation", "JudgedRequest"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRequest:

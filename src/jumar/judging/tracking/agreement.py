@@ -13,19 +13,6 @@ from numpy.typing import NDArray
 from jumar.core.record import Record
 from jumar.judging.tracking.intervals import Numbers
 
-__all__ = [
-    "HALF",
-    "Agreement",
-    "Ranks",
-    "agreement",
-    "kendall",
-    "off_by_more_than_half",
-    "quadratic_kappa",
-    "rank_correlation",
-    "spearman",
-    "times_drawn",
-]
-
 Scores = NDArray[np.float64]
 
 HALF: Final = 0.5 + 1e-9

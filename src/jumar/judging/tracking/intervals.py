@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["Interval", "Numbers", "bootstrap", "folds_by_group", "group_numbers", "resamples"]
-
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 

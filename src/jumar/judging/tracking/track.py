@@ -26,20 +26,6 @@ from jumar.judging.tracking.agreement import (
 )
 from jumar.judging.tracking.intervals import Interval, Numbers, bootstrap, folds_by_group, group_numbers
 
-__all__ = [
-    "BASELINES",
-    "FEWEST_GROUPS",
-    "FEWEST_ITEMS",
-    "Check",
-    "Tracking",
-    "TrackingVerdict",
-    "above_zero",
-    "at_most",
-    "pair",
-    "predict_baselines",
-    "track",
-]
-
 BASELINES: Final = ("constant", "length_only")
 
 

@@ -18,8 +18,6 @@ from typing import Final
 
 from jumar.judging.items.item import Item
 
-__all__ = ["ATTACKS", "CHUNK", "FEW", "MANY", "WORD_CHOICE", "Attack", "AttackMeans", "stuffed", "stuffings", "with_text"]
-
 FEW: Final = 3
 MANY: Final = 25
 """The small and the large amount of what is appended."""

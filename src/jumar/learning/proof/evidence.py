@@ -28,8 +28,6 @@ from jumar.judging.tracking.track import (
     predict_baselines,
 )
 
-__all__ = ["Baselines", "EvidenceVerdict", "ProofEvidence", "ProofItem", "compare_with_judge", "fit_baselines", "heldout_of"]
-
 EvidenceVerdict = Literal["tracks", "not_proven", "fails"]
 
 _SEVERAL: Final = 0.5

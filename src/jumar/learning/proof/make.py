@@ -35,8 +35,6 @@ from jumar.learning.proof.evidence import compare_with_judge, fit_baselines
 from jumar.learning.proof.split import Split, group_key, split_items, tie_copies
 from jumar.learning.targets import Target
 
-__all__ = ["Verification", "look_at", "make_proof", "verify_proof"]
-
 FALSE_TRACKS: Final = 0.025
 """Chance of a look that a figure which is zero has an interval above zero."""
 

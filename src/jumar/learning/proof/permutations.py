@@ -16,8 +16,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ENUMERATED", "Permutations", "normal_tail"]
-
 Scores = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 

@@ -27,19 +27,6 @@ from jumar.judging.tracking.intervals import Interval, bootstrap
 from jumar.judging.tracking.track import pair
 from jumar.learning.proof.attacks import ATTACKS, MANY, AttackMeans, stuffed, stuffings
 
-__all__ = [
-    "PROBES",
-    "TOLERANCE",
-    "Cheat",
-    "ProbeReport",
-    "ProbeResult",
-    "cheat_of",
-    "good_phrases",
-    "probe",
-    "probed",
-    "text_that_fires",
-]
-
 Floats = NDArray[np.float64]
 
 TOLERANCE: Final = 0.1

@@ -18,19 +18,6 @@ from jumar.errors import FormatTooNewError, ItemError, StoreDamagedError
 from jumar.judging.digests import items_digest
 from jumar.judging.items.item import Item
 
-__all__ = [
-    "CROSS_FIT_BELOW",
-    "FEWEST_TO_SPLIT",
-    "FOLDS",
-    "Part",
-    "Round",
-    "Split",
-    "Tied",
-    "group_key",
-    "split_items",
-    "tie_copies",
-]
-
 Part = Literal["learn", "test", "sealed", "open"]
 
 CROSS_FIT_BELOW: Final = 100

@@ -28,8 +28,6 @@ from jumar.learning.proof.permutations import ENUMERATED, Permutations, normal_t
 from jumar.learning.state import FALSE_DISCOVERY_RATE, LedgerEntry, ProposalLedger
 from jumar.learning.targets import Target
 
-__all__ = ["Firing", "Member", "SealedTests", "Support", "ledger_entries", "sealed_tests", "support"]
-
 Scores = NDArray[np.float64]
 Sign = Literal["good", "bad"]
 

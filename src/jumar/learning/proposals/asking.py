@@ -32,8 +32,6 @@ from jumar.learning.targets import GapItem
 from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge, JudgeReply, JudgeRequest
 
-__all__ = ["CATEGORIES", "TEMPLATE_VERSION", "Asked", "Refused", "ask_for_proposals", "proposal_prompt", "read_proposal"]
-
 TEMPLATE_VERSION: Final = 1
 """Part of the cache's key: another wording is another question."""
 

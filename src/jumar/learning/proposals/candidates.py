@@ -25,8 +25,6 @@ from jumar.judging.patterns.reading import parse_patterns
 from jumar.learning.proposals.terms import Contrast, Strength, find_terms, phrases_of, quotes_of
 from jumar.learning.targets import GapItem
 
-__all__ = ["BREADTHS", "Breadth", "learn_from_gap", "propose"]
-
 Source = Literal["log_odds", "chi_square", "judge_words", "tech_paths", "word_family"]
 
 

@@ -35,8 +35,6 @@ from jumar.learning.targets import Target, gap_items
 from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge
 
-__all__ = ["IterationProposals", "by_terms", "propose_all", "proposer_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationProposals:

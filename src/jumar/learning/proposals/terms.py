@@ -16,8 +16,6 @@ from typing import Any, Final, Literal, Self
 from jumar.judging.patterns.english import FUNCTION_WORDS
 from jumar.judging.patterns.matcher import folded
 
-__all__ = ["JOINS", "Contrast", "Strength", "Terms", "denied", "find_terms", "phrases_of", "quotes_of", "says_something"]
-
 JOINS: Final = (" ", "-", "'", "’", "/")
 _SPLIT: Final = re.compile(r"(\W+)")
 _LETTER: Final = re.compile(r"[^\Wai]\b")  # what an apostrophe cut off: the end of "user's"

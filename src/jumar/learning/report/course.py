@@ -11,21 +11,6 @@ from jumar.core.text import escape, number, plural, signed
 from jumar.learning.report.decisions import Decisions
 from jumar.learning.report.view import LearningReport, kept_text
 
-__all__ = [
-    "CourseRow",
-    "Totals",
-    "best_text",
-    "converged_text",
-    "course_notes",
-    "course_rows",
-    "decisions_text",
-    "kept_texts",
-    "lost_lines",
-    "merges",
-    "proposal_lines",
-    "stop_words",
-]
-
 _ENDS: Final = {
     "converged": "it converged: two iterations in a row met every target",
     "nothing more to propose": "there was nothing more to propose: what the gaps suggest had all been tried",

@@ -8,19 +8,6 @@ from typing import Any, Final
 
 from jumar.core.text import escape, number
 
-__all__ = [
-    "SMALL",
-    "DecisionGroup",
-    "Decisions",
-    "diagnosis_words",
-    "is_small",
-    "points_text",
-    "recovery_text",
-    "recovery_words",
-    "rollback_text",
-    "rollback_words",
-]
-
 SMALL: Final = 0.005
 """Points of the scale below which a pattern is told of by number only: no score that is shown would change by it."""
 

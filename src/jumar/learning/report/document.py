@@ -9,8 +9,6 @@ from jumar.learning.report.course import course_notes, lost_lines, merges
 from jumar.learning.report.verdict import lead, next_steps, verdict_lines
 from jumar.learning.report.view import LearningReport
 
-__all__ = ["render_json"]
-
 
 def render_json(report: LearningReport) -> str:
     """Return what the other forms tell: the summary, the proof without its rows, a record an iteration, the active patterns."""

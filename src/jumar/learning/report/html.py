@@ -38,8 +38,6 @@ from jumar.learning.report.verdict import (
 )
 from jumar.learning.report.view import LearningProgress, LearningReport
 
-__all__ = ["render_html"]
-
 _NAMED: Final = 400
 _PHRASES: Final = 60
 _MERGES: Final = 200

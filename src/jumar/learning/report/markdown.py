@@ -31,8 +31,6 @@ from jumar.learning.report.verdict import (
 )
 from jumar.learning.report.view import LearningReport
 
-__all__ = ["render_markdown"]
-
 _PATTERNS: Final = 60
 _NAMED: Final = 30
 COURSE_HEADS: Final = (

@@ -11,8 +11,6 @@ from jumar.core.text import number
 from jumar.learning.report.view import LearningReport
 from jumar.loop.report.formats.plot import Label, Tick
 
-__all__ = ["NARROW", "WIDE", "CoursePlot", "Dot", "Strip", "course_plot", "course_summary"]
-
 WIDE: Final = (880, 44, 84)
 NARROW: Final = (360, 38, 16)
 """Width, and the room at the left and at the right, in user units."""

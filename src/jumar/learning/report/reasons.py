@@ -11,8 +11,6 @@ from jumar.core.text import escape, plural
 from jumar.learning.report.decisions import SMALL, is_small, points_text
 from jumar.learning.report.view import LearningReport
 
-__all__ = ["FeatureReason", "PhraseReason", "feature_words", "features", "phrases", "set_text", "shown_features", "shown_phrases"]
-
 _WORDS: Final = {
     "distinct_ratio": "share of different words",
     "marks": "punctuation marks a word",

@@ -11,22 +11,6 @@ from typing import Any, Final
 from jumar.core.text import escape, number, plural, signed
 from jumar.learning.report.view import LearningReport
 
-__all__ = [
-    "VerdictCheck",
-    "checks",
-    "cost_text",
-    "figure_rows",
-    "lead",
-    "looks_text",
-    "next_steps",
-    "noise_text",
-    "nothing_learned",
-    "paid_text",
-    "probe_rows",
-    "quality_text",
-    "verdict_lines",
-]
-
 _LEADS: Final = {
     "tracks": "It tracks the judge.",
     "not_proven": "Not proven.",

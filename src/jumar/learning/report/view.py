@@ -12,8 +12,6 @@ from typing import Any
 from jumar.core.text import escape, number, plural
 from jumar.learning.report.decisions import Decisions
 
-__all__ = ["LearningProgress", "LearningReport", "course_words", "kept_text", "render_progress"]
-
 GAP_LIMIT = 0.2
 _WIDTH = 96
 _SHOWN = 6

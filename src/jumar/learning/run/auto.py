@@ -31,8 +31,6 @@ from jumar.judging.rubric import kind_of_items, load_rubric
 from jumar.learning.run.auto_proof import Basis, read_basis, trust_of
 from jumar.learning.run.prove import rubric_of_items
 
-__all__ = ["Ask", "decide", "evaluate_auto"]
-
 Ask = Callable[[Sequence[Item]], Awaitable[Evaluation]]
 """Asks the expensive judge about items; what was called and paid is that of all questions so far."""
 

@@ -25,8 +25,6 @@ from jumar.learning.proof.make import verify_proof
 from jumar.learning.run.verdicts import judge_of_proof
 from jumar.model.judges import Judge
 
-__all__ = ["Basis", "read_basis", "trust_of"]
-
 _RECORDED = "replay:"
 _COMMAND = "command:"
 

@@ -32,8 +32,6 @@ from jumar.loop.store.layout import loops_directory
 from jumar.model.judgement import Judgement
 from jumar.model.judges import Judge
 
-__all__ = ["SPLIT", "LearnData", "check_output", "open_share", "read_learning_items", "split_of", "warn_of_few"]
-
 SPLIT: Final = "split.json"
 
 

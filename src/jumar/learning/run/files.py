@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from jumar.core.files import as_write_error, make_directory, remove_any, replace_file
+from jumar.core.files import as_write_error, make_directory, replace_file
+from jumar.core.leftovers import remove_any
 from jumar.core.redaction import current
 from jumar.core.text import escape, json_rows
 from jumar.errors import StoreDamagedError
@@ -31,8 +32,6 @@ from jumar.learning.report.view import LearningProgress, render_progress
 from jumar.learning.run.data import LearnData
 from jumar.learning.step import IterationOutcome
 from jumar.learning.targets import noise_of
-
-__all__ = ["PROGRESS", "iteration_folder", "publish", "read_logs", "read_progress"]
 
 PROGRESS: Final = "progress.txt"
 _LOG: Final = "iteration_log.json"

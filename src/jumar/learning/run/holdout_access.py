@@ -16,8 +16,6 @@ from jumar.judging.digests import digest_of
 from jumar.judging.proofs import PLANNED_LOOKS, ProofLooks
 from jumar.learning.proof.make import look_at
 
-__all__ = ["FILE", "count_look", "look_known", "record_seen"]
-
 FILE: Final = "looks.jsonl"
 _FORMAT: Final = 1
 _PATIENCE: Final = 10.0  # seconds; whoever holds the lock writes one line

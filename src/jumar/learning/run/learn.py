@@ -59,8 +59,6 @@ from jumar.model import SelectionCriteria, StopRules
 from jumar.model.stopping import UNENDED_REASONS
 from jumar.processes.control import StopSwitch, refuse_stop_file
 
-__all__ = ["finish", "learn"]
-
 
 def learn(
     request: LearnRequest, *, switch: StopSwitch, listener: Listener | None = None, hear: Hear | None = None

@@ -35,8 +35,6 @@ from jumar.learning.run.verdicts import FILE as VERDICTS
 from jumar.learning.run.verdicts import Hear, JudgeAccess, Verdicts
 from jumar.loop.store.layout import LoopPaths, loops_directory
 
-__all__ = ["PROOF", "Proving", "look_subject", "prove", "prove_set", "rubric_of_items", "verify_file"]
-
 PROOF: Final = "proof.json"
 _SPLIT, _PATTERNS, _LOCK = "split.json", "patterns.json", ".prove.lock"
 

@@ -29,8 +29,6 @@ from jumar.loop.report.read import LoopReport, load_report
 from jumar.loop.store.layout import LoopPaths, loops_directory
 from jumar.loop.store.loop_store import LoopStore
 
-__all__ = ["LearningRun", "judge_of", "read_report", "read_run"]
-
 _SUMMARY: Final = (
     *("iterations", "best_iteration", "committed", "rejected", "supported", "rolled_back", "recoveries", "verdict"),
     *("heldout", "converged", "tracks", "quality_met", "cheap_avg", "probes", "looks", "judge_calls", "members", "cost_usd"),

@@ -19,22 +19,6 @@ from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.learning.material import Profile
 from jumar.loop.engine.outcome import LoopOutcome
 
-__all__ = [
-    "LOOP",
-    "REQUEST",
-    "RESULT",
-    "ROOT",
-    "SEALED_TESTS",
-    "LearnRequest",
-    "LearnResult",
-    "ProposerName",
-    "ProveRequest",
-    "prove_request",
-    "recall",
-    "recorded_options",
-    "remember",
-]
-
 LOOP: Final = "learn"
 ROOT: Final = ".jumar"
 RESULT: Final = "result.json"

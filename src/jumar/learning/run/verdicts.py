@@ -36,8 +36,6 @@ from jumar.learning.targets import Target, targets_of
 from jumar.model.budget.pricing import Prices
 from jumar.model.judges import Judge
 
-__all__ = ["FILE", "Hear", "JudgeAccess", "Verdicts", "judge_of_proof"]
-
 FILE: Final = "verdicts.jsonl"
 Hear = Callable[[Result, int], None]
 """Told of each answer: the result, and how many items are asked about."""

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Cells", "Centred", "Moments", "Ridge", "solve"]
-
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 

@@ -24,8 +24,6 @@ from jumar.learning.scorecard.gaming import measure_attack_gains
 from jumar.learning.scorecard.nested import ROUNDING, Nested, Rule, constant_curve
 from jumar.learning.scorecard.pool import FitSettings, Pool, block_of, gather_candidates
 
-__all__ = ["FitReport", "ScorecardFit", "fit_scorecard", "group_folds"]
-
 Kind = Literal["story", "text"]
 Floats = NDArray[np.float64]
 _UNIT: Final = 0.25

@@ -24,8 +24,6 @@ from jumar.judging.patterns.models import PatternV2
 from jumar.learning.proof.attacks import ATTACKS, WORD_CHOICE, AttackMeans, stuffed
 from jumar.learning.scorecard.pool import Pool, fires_on
 
-__all__ = ["KINDS", "STUFFING", "AttackGains", "measure_attack_gains"]
-
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 

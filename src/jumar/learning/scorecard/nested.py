@@ -19,8 +19,6 @@ from jumar.learning.scorecard.cells import Cells, Ridge
 from jumar.learning.scorecard.gaming import AttackGains
 from jumar.learning.scorecard.pool import BLOCKS, FitSettings, Pool
 
-__all__ = ["ROUNDING", "STRENGTHS", "CurveKind", "Nested", "Rule", "choose_curve", "constant_curve"]
-
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 

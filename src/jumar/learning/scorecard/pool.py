@@ -22,8 +22,6 @@ from jumar.judging.items.item import Item
 from jumar.judging.patterns.matcher import folded
 from jumar.judging.patterns.models import PatternSet, PatternV2
 
-__all__ = ["BLOCKS", "FitSettings", "Pool", "block_of", "feature_steps", "fires_on", "gather_candidates", "mined_phrases"]
-
 Block = Literal["surface", "relation", "phrases"]
 Floats = NDArray[np.float64]
 

@@ -24,8 +24,6 @@ from jumar.model import CheckResult, ScoreReading
 from jumar.model.protocols import StepContext
 from jumar.processes.process import describe_exit
 
-__all__ = ["Trouble", "runs_copies", "runs_with_npx", "trouble_of_check", "trouble_of_scorer", "troubles"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:

@@ -23,8 +23,6 @@ from jumar.core.text import escape
 from jumar.errors import ConfigError
 from jumar.loop.checks.check_programs import is_interpreter, module_file, programs
 
-__all__ = ["CheckFile", "CheckSource", "GuardRules", "check_files", "installed_modules", "shadows"]
-
 _SITES: Final = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "local/lib/python3*/dist-packages")
 _LARGEST: Final = 256_000_000  # bytes; what is larger is data, and no program
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
-__all__ = ["is_interpreter", "module_file", "programs", "runs_tests", "simple_commands"]
-
 _WRAPPERS: Final = frozenset(
     {"env", "time", "nice", "nohup", "exec", "command", "sudo", "stdbuf", "setsid", "xargs", "timeout", "gtimeout", "ionice"}
 )

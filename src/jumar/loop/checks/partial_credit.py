@@ -14,8 +14,6 @@ from jumar.core.text import escape, plural
 from jumar.loop.checks.runners import SuiteRun
 from jumar.model.checks import CheckResult, SuiteCounts
 
-__all__ = ["Credit", "KnownTests", "count_notes", "give_credit", "ran_tests"]
-
 CUT_SHORT: Final = (
     "cut short (as by -x, fail-fast or a crash): what did not run is not counted as passing. At the start that makes known only "
     "the tests that ran until then; leave -x or fail-fast out, so that all are counted"

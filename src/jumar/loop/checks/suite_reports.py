@@ -23,8 +23,6 @@ from jumar.model.protocols import StepContext
 from jumar.processes.process import ProcessResult
 from jumar.processes.written_files import FileIdentity, find_files, identity, log_name, read_regular
 
-__all__ = ["DEFAULT_PLACES", "SuiteReports"]
-
 DEFAULT_PLACES: Final = (
     *("junit*.xml", "*-junit.xml", "*_junit.xml", "test-results.xml", "rspec.xml", "tmp/rspec*.xml"),
     *("test-results/*.xml", "test-reports/*.xml", "reports/*.xml", "build/junit*.xml", "build/logs/junit*.xml"),

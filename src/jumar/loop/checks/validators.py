@@ -30,15 +30,6 @@ from jumar.processes.process import ProcessResult, broken_reason, check_command,
 from jumar.processes.values import as_verdict
 from jumar.processes.written_files import check_relative, log_name
 
-__all__ = [
-    "DEFAULT_TIMEOUT",
-    "PYTEST_FAILURES",
-    "Baseline",
-    "CallableValidator",
-    "CommandValidator",
-    "PythonValidator",
-]
-
 DEFAULT_TIMEOUT: Final = 600.0
 Baseline = Literal["no_new_failures"]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from jumar.errors import ConflictError, JumarError, UsageError
 from jumar.loop.decisions.operation import (
-    Unfinished,
     complete,
     end_without_effect,
     explaining,
@@ -17,15 +16,13 @@ from jumar.loop.decisions.operation import (
     refuse_unrecorded,
     unfinished,
 )
-from jumar.loop.decisions.plan import ApplyPlan, plan_apply, snapshot_of, workdir_to_json
+from jumar.loop.decisions.plan import ApplyPlan, snapshot_of, workdir_to_json
 from jumar.loop.decisions.select import final_delta
 from jumar.loop.snapshots.tree import Tree
 from jumar.loop.store.current_selection import last_applied
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision
 from jumar.model.views import valid_score
-
-__all__ = ["ApplyPlan", "Unfinished", "apply", "finish", "plan_apply", "refuse_unfinished", "unfinished"]
 
 
 def apply(

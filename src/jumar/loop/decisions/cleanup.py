@@ -10,7 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
-from jumar.core.files import as_write_error, remove_tree, rename_new
+from jumar.core.files import as_write_error, rename_new
+from jumar.core.leftovers import remove_tree
 from jumar.errors import NotFoundError, StoreDamagedError, UsageError
 from jumar.loop.decisions.operation import data_of, refuse_unfinished
 from jumar.loop.ranking.choose import running_best
@@ -21,8 +22,6 @@ from jumar.loop.store.current_selection import evidence_of, standing
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, IterationView
 from jumar.model.views import valid_points
-
-__all__ = ["CleanupResult", "cleanup", "plan_cleanup"]
 
 _TRASH = ".trash-"
 

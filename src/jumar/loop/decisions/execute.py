@@ -12,17 +12,8 @@ import os
 from collections.abc import Generator
 from pathlib import Path
 
-from jumar.core.files import (
-    TEMPORARY,
-    as_write_error,
-    make_directory,
-    read_chunks,
-    remove_tree,
-    rename_new,
-    sync_tree,
-    write_like,
-    write_once,
-)
+from jumar.core.files import as_write_error, make_directory, read_chunks, rename_new, sync_tree, write_like, write_once
+from jumar.core.leftovers import TEMPORARY, remove_tree
 from jumar.core.text import escape
 from jumar.errors import ArtifactError, ConflictError, JumarError, StoreDamagedError
 from jumar.loop.decisions.tree_changes import Moves, conflict_message
@@ -32,8 +23,6 @@ from jumar.loop.snapshots.tree import Tree, same
 from jumar.loop.store.layout import LoopPaths
 from jumar.loop.store.staging import ARTIFACTS, MANIFEST
 from jumar.model.records import ArtifactDetail
-
-__all__ = ["carry_out", "keep_copy"]
 
 _READABLE = 0o400
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from jumar.core.files import as_write_error
 from jumar.core.text import escape, percent
 from jumar.errors import UsageError
-from jumar.loop.decisions.apply import apply, plan_apply, refuse_unfinished
+from jumar.loop.decisions.apply import apply
 from jumar.loop.decisions.git_tree import (
     GITLINK,
     Entry,
@@ -25,15 +25,14 @@ from jumar.loop.decisions.git_tree import (
     index_lines,
     replace_part,
 )
-from jumar.loop.decisions.plan import snapshot_of, strangers_among
+from jumar.loop.decisions.operation import refuse_unfinished
+from jumar.loop.decisions.plan import plan_apply, snapshot_of, strangers_among
 from jumar.loop.decisions.tree_changes import Change
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision
 from jumar.model.records import ArtifactDetail
 from jumar.processes.git import Git, find_repository
-
-__all__ = ["CommitResult", "make_branch", "make_commit", "make_patch"]
 
 _HEADER = re.compile(rb"^diff --git a/(.+) b/\1$", re.MULTILINE)
 _NAME = "jumar"

@@ -19,8 +19,6 @@ from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.model.records import ArtifactDetail
 from jumar.processes.git import Git, records
 
-__all__ = ["GITLINK", "Entry", "Layout", "Replaced", "ignored_entries", "index_entries", "index_lines", "replace_part"]
-
 GITLINK = b"160000"
 _LINK = b"120000"
 _EXECUTABLE = b"100755"

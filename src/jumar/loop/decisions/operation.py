@@ -19,17 +19,6 @@ from jumar.loop.store.staging import ARTIFACTS
 from jumar.model import Decision
 from jumar.model.attempts import LEFT_NOTHING
 
-__all__ = [
-    "Unfinished",
-    "complete",
-    "data_of",
-    "end_without_effect",
-    "explaining",
-    "refuse_unfinished",
-    "refuse_unrecorded",
-    "unfinished",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfinished:

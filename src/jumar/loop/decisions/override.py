@@ -13,8 +13,6 @@ from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, IterationView, SelectionCriteria
 from jumar.model.views import invalid_reason, valid_score
 
-__all__ = ["override", "parse_use"]
-
 
 def parse_use(text: str) -> Literal["best", "final"] | int:
     """Read what stands behind ``--use``: ``best``, ``final`` or a number; seed 1's ``use_best`` and ``use_final`` too."""

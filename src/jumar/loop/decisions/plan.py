@@ -22,8 +22,6 @@ from jumar.loop.store.current_selection import last_applied
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 
-__all__ = ["ApplyPlan", "plan_apply", "snapshot_of", "strangers_among", "unclaimed", "workdir_from_json", "workdir_to_json"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyPlan:

@@ -7,8 +7,6 @@ from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, SelectionCriteria, SelectionResult
 from jumar.model.views import difference
 
-__all__ = ["final_delta", "record_selection"]
-
 
 def record_selection(
     store: LoopStore,

@@ -20,8 +20,6 @@ from jumar.errors import ConflictError
 from jumar.loop.snapshots.tree import Tree, same
 from jumar.model.records import ArtifactDetail
 
-__all__ = ["Change", "Directories", "Moves", "conflict_message", "directories", "listed"]
-
 _SHOWN = 20
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from jumar.errors import ConflictError, NotFoundError, UsageError
-from jumar.loop.decisions.apply import ApplyPlan, apply, plan_apply
+from jumar.loop.decisions.apply import apply
 from jumar.loop.decisions.operation import Unfinished, complete, data_of, explaining, refuse_unrecorded, unfinished
-from jumar.loop.decisions.plan import workdir_from_json, workdir_to_json
+from jumar.loop.decisions.plan import ApplyPlan, plan_apply, workdir_from_json, workdir_to_json
 from jumar.loop.decisions.tree_changes import Change, Moves, conflict_message, directories
 from jumar.loop.snapshots.tree import Tree, same
 from jumar.loop.store.config_in_force import artifact_rules, works_in_place
@@ -17,8 +17,6 @@ from jumar.loop.store.current_selection import last_applied
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision
-
-__all__ = ["UndoPlan", "plan_undo", "undo", "way_back"]
 
 _TO_START: Final = "start"
 """In the data of an apply: it put back the state before the loop, and there is nothing before that."""

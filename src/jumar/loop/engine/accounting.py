@@ -19,19 +19,6 @@ from jumar.model.budget.gate import Gate, Stop
 from jumar.model.budget.gate import may_begin as _gate
 from jumar.model.budget.limits import Reservation
 
-__all__ = [
-    "begin",
-    "ended_if_full",
-    "finish",
-    "may_begin",
-    "refused_evaluation",
-    "refused_text",
-    "refused_too_often",
-    "seconds_since",
-    "turned_away",
-    "wait_for",
-]
-
 _BEATS_FROM: Final = 1.0  # seconds; a shorter step has left no heartbeat
 _LOOK: Final = 0.5  # seconds between two looks at whether somebody wants the loop to end
 _HOUR: Final = 3600.0

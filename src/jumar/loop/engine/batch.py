@@ -17,8 +17,6 @@ from jumar.loop.workspace.disk_space import disk_is_full
 from jumar.model import IterationRecord, StopDecision
 from jumar.model.budget.gate import Stop, Wait
 
-__all__ = ["Batch"]
-
 _Future = concurrent.futures.Future[object]
 _Pass = Way[IterationRecord | None]
 

@@ -10,7 +10,8 @@ from functools import partial
 
 from jumar.core.clock import SystemClock, current_user
 from jumar.errors import ConflictError, JumarError, NothingEvaluatedError, StoreWriteError, UsageError
-from jumar.loop.decisions.apply import finish, unfinished
+from jumar.loop.decisions.apply import finish
+from jumar.loop.decisions.operation import unfinished
 from jumar.loop.decisions.select import record_selection
 from jumar.loop.engine.accounting import may_begin, refused_text, refused_too_often, turned_away, wait_for
 from jumar.loop.engine.batch import Batch
@@ -42,8 +43,6 @@ from jumar.model.budget.gate import Go, Stop, Wait, check_budget
 from jumar.model.budget.ledger import count_failures
 from jumar.model.stopping import REQUESTED_REASONS, UNENDED_REASONS
 from jumar.processes.control import StopSwitch
-
-__all__ = ["Loop", "check_settings"]
 
 
 def check_settings(settings: LoopSettings, parts: LoopParts) -> None:

@@ -28,8 +28,7 @@ from jumar.loop.hooks import reset_failure
 from jumar.loop.ranking.score import resolve_weights
 from jumar.loop.scorers.judge import JudgeScorer
 from jumar.loop.snapshots.leaked_secrets import tell_planted
-from jumar.loop.store.loop_store import Pending
-from jumar.loop.store.staging import LOGS
+from jumar.loop.store.staging import LOGS, Pending
 from jumar.loop.workspace.bytecode import clear_bytecode
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.disk_space import disk_is_full, with_room
@@ -39,8 +38,6 @@ from jumar.model import CheckResult, IterationRecord, ScoreReading, StepContext,
 from jumar.model.attempts import Attempt, AttemptEnd, Outcome
 from jumar.model.records import FailureKind, Status
 from jumar.processes.heartbeat import beating
-
-__all__ = ["Evaluation", "ended_of"]
 
 _STATUS_OF: Mapping[Outcome, Status] = {
     "failed": "generator_failed",

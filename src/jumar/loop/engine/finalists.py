@@ -32,8 +32,6 @@ from jumar.model import Reading, Scorer, StepContext, StopDecision
 from jumar.model.attempts import Attempt
 from jumar.model.stopping import UNENDED_REASONS
 
-__all__ = ["Finals", "context_again"]
-
 _SEED: Final = "JUMAR_SEED"
 _WORDS: Final = {"rescore": "scored again", "confirm": "scored again, to confirm it", "holdout": "scored by the hold-out"}
 

@@ -27,8 +27,6 @@ from jumar.model.attempts import LEFT_NOTHING, AttemptEnd, AttemptStart, Outcome
 from jumar.model.budget.ledger import failure_of_attempt
 from jumar.processes.heartbeat import beating
 
-__all__ = ["IterationStep"]
-
 _LAST_LINE = 200
 
 

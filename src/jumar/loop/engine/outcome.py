@@ -17,8 +17,6 @@ from jumar.model.budget.limits import Budget
 from jumar.model.decisions import Rechecked
 from jumar.model.stopping import LIMIT_REASONS
 
-__all__ = ["LoopOutcome"]
-
 
 def _none() -> Mapping[str, int]:
     return MappingProxyType({})

@@ -7,16 +7,14 @@ import os
 from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import named
 from jumar.errors import StoreWriteError, UsageError
-from jumar.loop.decisions.apply import apply, plan_apply
-from jumar.loop.decisions.plan import ApplyPlan, unclaimed
+from jumar.loop.decisions.apply import apply
+from jumar.loop.decisions.plan import ApplyPlan, plan_apply, unclaimed
 from jumar.loop.engine.run_context import LoopRun
 from jumar.loop.engine.workspaces import Trees
 from jumar.loop.snapshots.tree import same
 from jumar.loop.store.current_selection import last_applied, standing
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.workspace.bytecode import clear_bytecode
-
-__all__ = ["put_in_place"]
 
 
 def put_in_place(run: LoopRun, trees: Trees, *, by: str, at: str) -> tuple[int | None, str | None]:

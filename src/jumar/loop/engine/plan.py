@@ -11,8 +11,6 @@ from jumar.loop.ranking.ratchet import latest_best
 from jumar.model import IterationView, SelectionCriteria
 from jumar.model.records import NOT_GENERATED
 
-__all__ = ["BatchPlan", "choose_parent", "missing_of_batch", "plan_next"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPlan:

@@ -20,7 +20,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from jumar.core.clock import current_user
-from jumar.core.files import as_write_error, make_directory, remove_tree
+from jumar.core.files import as_write_error, make_directory
+from jumar.core.leftovers import remove_tree
 from jumar.core.text import named
 from jumar.errors import JumarError, NothingEvaluatedError
 from jumar.loop.engine.evaluation import Evaluation
@@ -38,8 +39,6 @@ from jumar.loop.workspace.workspace import Workspace
 from jumar.model import CheckResult, StopDecision
 from jumar.model.decisions import Rechecked, rechecks
 from jumar.model.stopping import UNENDED_REASONS
-
-__all__ = ["Recheck", "recheck_of"]
 
 _TRIES: Final = 3
 _LOGS: Final = "logs"

@@ -19,16 +19,14 @@ from jumar.loop.snapshots.restore import RestorePlan
 from jumar.loop.store.current_selection import evidence_of, last_applied
 from jumar.loop.store.integrity.misplaced import open_to_owner
 from jumar.loop.store.layout import iteration_name
-from jumar.loop.store.loop_store import Pending
 from jumar.loop.store.reading import given_up
+from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model.attempts import LEFT_NOTHING, Attempt, AttemptEnd, AttemptStart
 from jumar.processes.heartbeat import last_beat
 from jumar.processes.process_tree import end_strays
 from jumar.processes.usage import NOTHING_REPORTED, read_usage_file
-
-__all__ = ["record_failed", "recover"]
 
 
 def recover(run: LoopRun, trees: Trees) -> None:

@@ -18,16 +18,15 @@ from jumar.core.redaction import current
 from jumar.loop.events.events import Event, Listener, Notice, deliver
 from jumar.loop.generators.memory import Notebook
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
-from jumar.loop.store.loop_store import LoopStore, Pending
+from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.running_totals import RunningTotals
+from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.disk_space import Space
 from jumar.loop.workspace.guard import Finding, Guard
 from jumar.loop.workspace.surroundings import Surroundings
 from jumar.model import CheckResult, Clock, ScoreReading, SelectionCriteria
 from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.processes.control import StopSwitch
-
-__all__ = ["Answers", "LoopRun", "Way", "Work", "drive", "elsewhere", "kept_answers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,6 @@ from jumar.loop.store.loop_reader import LoopReader
 from jumar.model import IterationRecord
 from jumar.model.stopping import StopRules
 
-__all__ = ["never_begun", "refuse_broken_start", "words_on_start"]
-
 _PERFECT: Final = 100.0
 _LINES: Final = 10
 _WIDTH: Final = 160

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jumar.core.files import as_write_error, is_directory, make_directory, remove_tree
-from jumar.core.leftovers import remove_any
+from jumar.core.files import as_write_error, is_directory, make_directory
+from jumar.core.leftovers import remove_any, remove_tree
 from jumar.core.redaction import current
 from jumar.core.text import escape
 from jumar.loop.engine.run_context import LoopRun
@@ -25,8 +25,6 @@ from jumar.model import CheckResult, IterationRecord, IterationView, StepContext
 from jumar.model.attempts import Purpose
 from jumar.model.records import NOT_GENERATED
 from jumar.processes.environment import build_environment, step_variables
-
-__all__ = ["Briefing", "keep_directory", "session_to_resume"]
 
 
 def session_to_resume(store: LoopStore, number: int, parent: int | None) -> str | None:

@@ -12,14 +12,12 @@ from typing import Any, Final
 
 from jumar.errors import JumarError
 from jumar.loop.engine.run_context import LoopRun
-from jumar.loop.store.loop_store import Pending
+from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.disk_space import with_room
 from jumar.loop.workspace.guard import Finding
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model.attempts import AttemptEnd, AttemptStart
-
-__all__ = ["FAILED", "Taking", "take_ended"]
 
 FAILED: Final = "snapshot_failed"
 """Key of a stage with the reason why there is no snapshot of what the generator left."""

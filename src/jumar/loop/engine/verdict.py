@@ -14,8 +14,6 @@ from jumar.loop.workspace.guard import Finding
 from jumar.model import CheckResult, ScoreReading
 from jumar.model.records import Status, Verification
 
-__all__ = ["Verdict", "verdict", "why_broken", "with_findings"]
-
 _REFLECTED = 0.999  # a dimension this good leaves nothing to reflect on
 _WEAKNESSES = 10  # of one evaluation: notes are for later iterations, and their prompts stay short
 _LONGEST = 500  # characters of one

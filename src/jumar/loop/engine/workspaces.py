@@ -11,8 +11,6 @@ from jumar.loop.store.layout import is_among_packages
 from jumar.loop.workspace.workspace import Workspace, discard_slots
 from jumar.processes.environment import build_environment
 
-__all__ = ["Trees"]
-
 
 class Trees:
     """Gives each candidate its tree, always the same one, also after a resume."""

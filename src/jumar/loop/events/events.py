@@ -20,24 +20,6 @@ from jumar.model import IterationRecord, StopRules, Usage
 from jumar.model.attempts import Purpose, Spend
 from jumar.model.budget.limits import Budget
 
-__all__ = [
-    "LATEST",
-    "AttemptEnded",
-    "AttemptStarted",
-    "Event",
-    "Hook",
-    "IterationRecorded",
-    "Listener",
-    "Listeners",
-    "LoopEnded",
-    "LoopStarted",
-    "Notice",
-    "PhaseStarted",
-    "StopDecided",
-    "Waiting",
-    "deliver",
-]
-
 _log = logging.getLogger("jumar.loop")
 
 LATEST: Final = 31

@@ -19,8 +19,6 @@ from jumar.core.redaction import current, redacted_json
 from jumar.loop.events.events import Event
 from jumar.model import Clock
 
-__all__ = ["EVENTS_LIMIT", "EventLog", "EventTail", "read_events", "rotated"]
-
 _log = logging.getLogger("jumar.loop")
 
 EVENTS_LIMIT: Final = 8 << 20

@@ -15,8 +15,6 @@ from jumar.model.budget.pricing import PriceTable, price_usage
 from jumar.model.protocols import GenerateOutcome, Generator, StepContext
 from jumar.model.records import Usage
 
-__all__ = ["CumulativeGenerator", "PricedGenerator", "charged_before", "usage_since"]
-
 _Number = TypeVar("_Number", int, float)
 _EXACT: Final = 12  # digits after the point of a dollar that are kept
 

@@ -12,8 +12,6 @@ from typing import Final
 from jumar.core.text import escape, plural
 from jumar.model.judgement import JudgedItem, Judgement
 
-__all__ = ["render_protocol"]
-
 _WORST: Final = 5  # items
 _WORDS: Final = 3  # weaknesses of one item
 _MISSING: Final = 8

@@ -16,17 +16,6 @@ from jumar.core.text import cut, last_line
 from jumar.model import Usage
 from jumar.model.records import FailureKind
 
-__all__ = [
-    "EXIT_BLOCKED",
-    "EXIT_RATE_LIMITED",
-    "RateLimit",
-    "blocked_by_exit",
-    "last_words",
-    "next_wait",
-    "rate_limit",
-    "without_effect",
-]
-
 EXIT_RATE_LIMITED: Final = 75
 """EX_TEMPFAIL of ``sysexits.h``: try again later."""
 

@@ -21,8 +21,6 @@ from jumar.processes.process import ProcessResult, check_command, check_timeout,
 from jumar.processes.usage import UsageReading, check_usage_map, join_readings, parse_usage, read_usage_file, usage_from_output
 from jumar.processes.values import as_usage
 
-__all__ = ["DEFAULT_TIMEOUT", "PLACEHOLDER", "CallableGenerator", "CommandGenerator", "PythonGenerator"]
-
 DEFAULT_TIMEOUT: Final = 1800.0
 SUMMED_OUTPUT_CAP: Final = 16 << 20
 """Bytes of output that are kept where usage is summed over all of it: a sum over a part would be too small."""

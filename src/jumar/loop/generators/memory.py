@@ -16,8 +16,6 @@ from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.newest import by_creation
 from jumar.model.records import IterationRecord
 
-__all__ = ["Memory", "Note", "Notebook", "question"]
-
 _LOOPS: Final = 50  # other loops, the last ones by name
 _ITERATIONS: Final = 100  # newest iterations of a loop
 

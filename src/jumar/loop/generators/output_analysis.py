@@ -13,8 +13,6 @@ from jumar.model.attempts import AttemptEnd
 from jumar.model.records import Analysis
 from jumar.processes.process import describe_exit
 
-__all__ = ["MAX_ERRORS", "analyze", "error_lines", "promises_completion"]
-
 MAX_ERRORS = 20
 _LONGEST = 300
 

@@ -23,8 +23,6 @@ from jumar.model.checks import CheckResult
 from jumar.model.records import IterationRecord, IterationView, ScoreReading
 from jumar.processes.process import describe_exit, tail
 
-__all__ = ["PROMPT_FIELDS", "BudgetLeft", "check_template", "fenced", "render_feedback", "render_prompt"]
-
 PROMPT_FIELDS: Final = (
     "objective",
     "iteration",

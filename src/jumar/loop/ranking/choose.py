@@ -16,8 +16,6 @@ from jumar.model.records import IterationView
 from jumar.model.selection import DEFAULT_CRITERIA, MODES, SelectionCriteria, SelectionResult
 from jumar.model.views import difference, in_order, invalid_reason, is_finite, shown, valid_points, valid_score
 
-__all__ = ["check_criteria", "choose", "leader", "ordered", "peers", "running_best"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:

@@ -17,8 +17,6 @@ from jumar.model.records import IterationView, Reading, ReadingKind
 from jumar.model.selection import SelectionCriteria, SelectionResult
 from jumar.model.views import difference, in_order, valid_points, valid_score
 
-__all__ = ["By", "Certainty", "Compared", "Confirmed", "Finalist", "NextReading", "certainty", "comparable", "next_reading"]
-
 By = Literal["holdout", "confirm"]
 _BOTH_SIDES: Final = 0.975
 

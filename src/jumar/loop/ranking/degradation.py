@@ -20,18 +20,6 @@ from jumar.model.records import IterationView
 from jumar.model.selection import Degradation, DiminishingReturns
 from jumar.model.views import Point, best_of_batches, difference, in_order, is_finite, shown, valid_points, valid_score
 
-__all__ = [
-    "EXACT",
-    "NOTICEABLE",
-    "PATTERNS",
-    "Cause",
-    "Chance",
-    "Errors",
-    "detect_degradation",
-    "detect_diminishing_returns",
-    "likely_causes",
-]
-
 _LIMIT: Final = 2.0
 
 

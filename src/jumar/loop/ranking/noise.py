@@ -32,27 +32,6 @@ from jumar.model.records import IterationView, Reading, ReadingKind, Repeats
 from jumar.model.selection import NoiseRules, SelectionCriteria, SelectionResult
 from jumar.model.views import difference, in_order, valid_score
 
-__all__ = [
-    "MOST_DEGREES",
-    "Answers",
-    "Evidence",
-    "Finals",
-    "Noise",
-    "Source",
-    "all_answers",
-    "answers_of",
-    "finalists",
-    "finals",
-    "loop_noise",
-    "measure",
-    "merged",
-    "ranked",
-    "reading_answers",
-    "select",
-    "student_cdf",
-    "student_quantile",
-]
-
 MOST_DEGREES: Final = 1000
 """More count as so many: the limit is then a thousandth part too wide, which is the safe side."""
 

@@ -25,8 +25,6 @@ from jumar.model.records import NO_EFFECT, IterationView
 from jumar.model.selection import SelectionCriteria, SelectionResult
 from jumar.model.views import difference, valid_score
 
-__all__ = ["equals_of_best", "latest_best", "select_kept"]
-
 
 def equals_of_best(evidence: Evidence, criteria: SelectionCriteria) -> tuple[IterationView, ...]:
     """Return the best and its equals, first the one with the highest score, the earlier of two; empty when none is valid.

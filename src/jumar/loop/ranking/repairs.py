@@ -11,8 +11,6 @@ from jumar.core.text import cut, escape, plural
 from jumar.model import CheckResult, IterationRecord
 from jumar.model.records import NO_EFFECT
 
-__all__ = ["NamedTests", "Repairs", "repairs"]
-
 _SHOWN = 3
 _LONGEST = 60  # characters of a name, and of several
 _FOLDERS: Final = re.compile(r"^[^\s\[]*/")

@@ -14,8 +14,6 @@ from jumar.model.records import IterationView
 from jumar.model.selection import SelectionCriteria
 from jumar.model.views import valid_score
 
-__all__ = ["Seen", "seen"]
-
 
 class Seen(NamedTuple):
     """The iterations with their scores by all readings, and how uncertain these are."""

@@ -17,8 +17,6 @@ from jumar.core.text import nearest
 from jumar.errors import ScoreError
 from jumar.model.views import shown
 
-__all__ = ["DEFAULT_WEIGHTS", "check_weights", "merge_weights", "resolve_weights", "weighted_score"]
-
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
     {
         "validation": 0.30,

@@ -16,17 +16,6 @@ from jumar.model.records import NO_EFFECT, IterationView
 from jumar.model.stopping import StopDecision, StopRules, TrendRule
 from jumar.model.views import difference, in_order, is_finite, shown, valid_score
 
-__all__ = [
-    "DEFAULT_DECLINE",
-    "DEFAULT_DIMINISHING",
-    "DEFAULT_OSCILLATION",
-    "DEFAULT_PLATEAU",
-    "DEFAULT_TRENDS",
-    "SMALLEST_WINDOW",
-    "check_rules",
-    "evaluate_stop",
-]
-
 DEFAULT_PLATEAU: Final = TrendRule(window=2, delta=5.0)
 DEFAULT_DECLINE: Final = TrendRule(window=2, delta=0.0)
 DEFAULT_OSCILLATION: Final = TrendRule(window=3, delta=1.0)

@@ -19,8 +19,6 @@ from jumar.loop.report.rows import learned_in
 from jumar.loop.report.spending import going_on
 from jumar.model.views import best_of_batches, valid_score
 
-__all__ = ["causes", "recommendations"]
-
 _NOTHING: Final = "None: nothing in these records asks for a change"
 _HIGHEST: Final = 100
 _FLAT: Final = 5.0

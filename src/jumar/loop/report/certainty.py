@@ -8,16 +8,6 @@ from jumar.loop.ranking.confirmed import Certainty, Compared, Finalist
 from jumar.loop.report.read import LoopReport
 from jumar.loop.report.reasons import capital
 
-__all__ = [
-    "COMPARED_COLUMNS",
-    "FINALIST_COLUMNS",
-    "certainty_sentences",
-    "compared_rows",
-    "finalist_rows",
-    "mean_text",
-    "score_text",
-]
-
 FINALIST_COLUMNS = ("Iteration", "In the loop", "Scored again", "Mean of all", "Standard error")
 COMPARED_COLUMNS = ("For the same spend", "Iteration", "In the loop", "Fair score", "By")
 

@@ -10,8 +10,6 @@ from typing import Final
 from jumar.model import IterationView
 from jumar.model.views import valid_score
 
-__all__ = ["Glyphs", "Span", "chart", "glyphs"]
-
 Span = tuple[str, str]
 """Text and the name of its style: ``""``, ``stair``, ``score``, ``score_on`` (on the stair), ``best``, ``bad``, ``dim``,
 ``head``, ``warn``, ``good``."""

@@ -12,8 +12,6 @@ from jumar.core.text import percent, plural
 from jumar.loop.report.read import LoopReport
 from jumar.model.views import best_of_batches, valid_score
 
-__all__ = ["CheckLine", "checklist"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckLine(Record):

@@ -21,22 +21,6 @@ from jumar.model import ArtifactDetail, IterationRecord
 if TYPE_CHECKING:
     from jumar.loop.store.loop_store import LoopStore
 
-__all__ = [
-    "MOST_LISTED",
-    "ArtifactLine",
-    "DiffLimits",
-    "Holds",
-    "PathChange",
-    "SnapshotDiff",
-    "artifact_lines",
-    "artifacts_sentence",
-    "changes_from_start",
-    "compare",
-    "diff_snapshots",
-    "output_holds",
-    "render_diff",
-]
-
 What = Literal["content", "mode", "kind"]
 _BINARY_PROBE: Final = 8192
 

@@ -18,8 +18,6 @@ from jumar.loop.report.spending import failures_text, spent_money
 from jumar.model import IterationRecord, SelectionResult, StopDecision
 from jumar.model.stopping import REQUESTED_REASONS
 
-__all__ = ["KEPT", "Place", "Situation", "State", "result", "why"]
-
 State = Literal["new", "running", "interrupted", "finished", "again", "tracked"]
 Place = Literal["applied", "holds", "gone", "refused", "apart", "later", "nowhere"]
 """Where the selected iteration is: put into the working directory, there without that, no more there, refused, not applied

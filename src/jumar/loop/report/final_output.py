@@ -18,16 +18,14 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import plan_restore, restore
 
 if TYPE_CHECKING:
     from jumar.loop.store.loop_store import LoopStore
 
-__all__ = ["fill_final_output"]
-
-_PREFIX: Final = f"{files.TEMPORARY}final-output-"
+_PREFIX: Final = f"{leftovers.TEMPORARY}final-output-"
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 _NOT_HERE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
@@ -42,7 +40,7 @@ def fill_final_output(store: LoopStore, iteration: int, only: Collection[str] | 
     target = store.paths.final_output
     with files.as_write_error("fill", target):
         for leftover in store.paths.directory.glob(f"{_PREFIX}*"):
-            files.remove_any(leftover)
+            leftovers.remove_any(leftover)
         built = store.paths.directory / f"{_PREFIX}{secrets.token_hex(6)}"
         built.mkdir()
         manifest = store.manifest(iteration)
@@ -54,7 +52,7 @@ def fill_final_output(store: LoopStore, iteration: int, only: Collection[str] | 
             _put_in_place(built, target)
         finally:
             with contextlib.suppress(OSError):
-                files.remove_any(built)  # the old one, once they are exchanged
+                leftovers.remove_any(built)  # the old one, once they are exchanged
         files.fsync_directory(target.parent)
 
 
@@ -67,7 +65,7 @@ def _put_in_place(built: Path, target: Path) -> None:
     aside = built.with_name(f"{built.name}-old")
     target.rename(aside)
     built.rename(target)
-    files.remove_any(aside)
+    leftovers.remove_any(aside)
 
 
 @functools.cache

@@ -16,8 +16,6 @@ from jumar.loop.report.spending import failures_text
 from jumar.loop.report.status import PHASES, Chosen, LoopStatus, Running
 from jumar.model import IterationRecord
 
-__all__ = ["frame_lines"]
-
 Line = list[Span]
 
 _NAMES: Final = MappingProxyType({"generate": "generating", "verify": "checking", "score": "scoring", "wait": "waiting"})

@@ -14,19 +14,6 @@ from jumar.core.text import plural, points
 from jumar.loop.store.layout import iteration_name
 from jumar.model import AutoDecisions, IterationRecord, Judgement
 
-__all__ = [
-    "DECIDED_COLUMNS",
-    "LEARNED_COLUMNS",
-    "decided_document",
-    "decided_notes",
-    "decided_rows",
-    "decided_words",
-    "learned_document",
-    "learned_rows",
-    "learned_words",
-    "take_over",
-]
-
 LEARNED_COLUMNS: Final = ("Iteration", "Gap", "Gap, unseen", "Patterns", "Committed", "Rejected", "Tracks", "Note")
 _TRACKS: Final = {True: "yes", False: "no", None: "not proven"}
 

@@ -27,8 +27,6 @@ from jumar.model.budget.limits import DEFAULT_MAX_ITERATIONS, Budget
 from jumar.model.stopping import StopDecision
 from jumar.processes.control import stop_file
 
-__all__ = ["LoopObserver", "LoopState", "StateName", "log_files", "loop_state"]
-
 StateName = Literal["new", "running", "finished", "interrupted", "dead", "tracked", "foreign", "damaged"]
 
 _ROWS: Final = 9  # records that a frame may show, and the one before the first

@@ -44,8 +44,6 @@ from jumar.model.views import valid_score
 if TYPE_CHECKING:
     from jumar.loop.store.loop_store import LoopStore
 
-__all__ = ["MOST_ARTIFACTS", "LoopReport", "is_run", "load_report", "setting", "weights_of"]
-
 MOST_ARTIFACTS: Final = 100_000
 """How many artifacts of all iterations together a report keeps in memory, some 40 MB."""
 

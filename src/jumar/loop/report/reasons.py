@@ -18,20 +18,6 @@ from jumar.model.decisions import Rechecked
 from jumar.model.records import NO_EFFECT
 from jumar.model.views import valid_score
 
-__all__ = [
-    "REASONS",
-    "capital",
-    "checks_sentence",
-    "degradation_sentence",
-    "kind_of",
-    "rationale",
-    "reason_of",
-    "recheck_sentence",
-    "runner_up",
-    "stopped_text",
-    "why_selected",
-]
-
 _NAMED = 6  # checks that a sentence names before it only counts them
 REASONS: Final = MappingProxyType(
     {

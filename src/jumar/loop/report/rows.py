@@ -21,26 +21,6 @@ from jumar.model.checks import NO_TESTS, NOT_COLLECTED
 from jumar.model.records import NO_EFFECT
 from jumar.model.views import difference, valid_score
 
-__all__ = [
-    "VERIFIED",
-    "Summary",
-    "TrajectoryPoint",
-    "TrajectoryRow",
-    "change",
-    "changes",
-    "checks_head",
-    "compared_with",
-    "failing_checks",
-    "learned_in",
-    "quality_trajectory",
-    "started_from",
-    "summary",
-    "table_notes",
-    "tests_of",
-    "trajectory_row",
-    "trajectory_rows",
-]
-
 VERIFIED: Final = MappingProxyType({"passed": "verified", "failed": "verification failed", "skipped": "not verified"})
 """What the checks said of an iteration, in words."""
 

@@ -16,25 +16,6 @@ from jumar.model.budget.ledger import spend
 from jumar.model.budget.limits import Budget
 from jumar.model.records import IterationRecord
 
-__all__ = [
-    "NOTHING_TAKEN",
-    "TOOK_COLUMNS",
-    "Part",
-    "Took",
-    "average_of",
-    "failures_text",
-    "going_on",
-    "passes_text",
-    "spend_of_records",
-    "spent_money",
-    "spent_tokens",
-    "took_document",
-    "took_of",
-    "took_rows",
-    "took_sentences",
-    "without_row_text",
-]
-
 TOOK_COLUMNS = ("What", "Attempts", "Cost", "Tokens", "Time")
 
 _NAMES: Final[Mapping[str, str]] = MappingProxyType(

@@ -19,8 +19,6 @@ from jumar.model.attempts import Spend
 from jumar.model.budget import budget_left
 from jumar.model.budget.limits import Budget
 
-__all__ = ["LIVE", "PHASES", "Chosen", "LoopStatus", "Running", "Timeline", "elapsed"]
-
 LIVE: Final = frozenset({"running", "waiting"})
 PHASES: Final = ("generate", "verify", "score", "wait")
 

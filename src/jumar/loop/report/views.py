@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.codec import encode
 from jumar.core.redaction import current
 from jumar.errors import LockedError
@@ -28,8 +28,6 @@ from jumar.model import IterationRecord, SelectionCriteria
 
 if TYPE_CHECKING:
     from jumar.loop.store.loop_store import LoopStore
-
-__all__ = ["MOST_ARTIFACTS_NAMED", "best_document", "held_output", "refresh_views", "tracking_chunks", "tracking_entry"]
 
 MOST_ARTIFACTS_NAMED: Final = 500
 """With more artifacts than this an iteration lists their directory: a long loop over a large tree has millions of them."""
@@ -138,7 +136,7 @@ def held_output(store: LoopStore) -> Holds | None:
 
 def _replace(path: Path, chunks: Iterable[bytes]) -> None:
     """Like :func:`jumar.core.files.replace_file`, without the whole content in memory."""
-    temporary = path.with_name(files.temporary_name())
+    temporary = path.with_name(leftovers.temporary_name())
     try:
         with temporary.open("xb") as file:
             for chunk in chunks:

@@ -17,8 +17,6 @@ from jumar.processes.process import ProcessResult, run_command
 from jumar.processes.values import ScoreValue
 from jumar.processes.written_files import log_name, read_text
 
-__all__ = ["Builder", "Builtin", "ScorerRuntime", "SharedEvaluation", "TextScorer", "broken", "reading", "run_for_score"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerRuntime:

@@ -12,8 +12,6 @@ from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 from jumar.processes.values import ScoreValue
 
-__all__ = ["CHECKS", "ChecksScorer"]
-
 _SHOWN = 10
 
 

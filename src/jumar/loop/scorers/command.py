@@ -10,8 +10,6 @@ from jumar.model.records import ScoreReading
 from jumar.processes.process import ProcessResult
 from jumar.processes.values import parse_score
 
-__all__ = ["COMMAND", "CommandScorer"]
-
 
 class CommandScorer:
     """Runs a command that prints one number in [0, 1], or a JSON object with ``score`` and perhaps ``reason``.

@@ -12,8 +12,6 @@ from jumar.loop.checks.runners import parse_xml
 from jumar.loop.scorers.reports import report_builtin
 from jumar.processes.values import ScoreValue
 
-__all__ = ["COVERAGE", "count_lines", "coverage_score"]
-
 
 def count_lines(content: bytes) -> tuple[int, int]:
     """Return how many lines are covered and how many there are.

@@ -9,8 +9,6 @@ from jumar.model.records import ScoreReading
 from jumar.processes.process import broken_reason
 from jumar.processes.values import ScoreValue
 
-__all__ = ["EXIT", "ExitScorer"]
-
 
 class ExitScorer:
     """Scores 1.0 for exit code 0, else 0.0: of its own command, or without one of the generator.

@@ -6,8 +6,6 @@ from jumar.loop.checks.runners import read_junit
 from jumar.loop.scorers.reports import report_builtin
 from jumar.processes.values import ScoreValue
 
-__all__ = ["JUNIT", "junit_score"]
-
 
 def junit_score(contents: list[bytes]) -> ScoreValue:
     """Return passed ÷ (total − skipped) over all files; invalid when no test ran.

@@ -8,8 +8,6 @@ from jumar.loop.scorers.options import Options
 from jumar.model.protocols import Scorer
 from jumar.processes.values import ScoreValue
 
-__all__ = ["LENGTH", "UNITS", "length_score", "measure_length"]
-
 UNITS = ("words", "chars", "lines")
 
 

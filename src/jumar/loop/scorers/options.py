@@ -11,8 +11,6 @@ from jumar.errors import ConfigError
 from jumar.processes.process import check_command, check_timeout
 from jumar.processes.written_files import check_relative
 
-__all__ = ["Options"]
-
 DEFAULT_TIMEOUT = 600.0
 
 

@@ -14,8 +14,6 @@ from jumar.processes.functions import ask, check_reference, describe_exception, 
 from jumar.processes.values import ScoreValue, as_score
 from jumar.processes.written_files import log_name
 
-__all__ = ["PYTHON", "CallableScorer", "PythonScorer"]
-
 
 class PythonScorer:
     """Calls ``module:function`` with the :class:`StepContext` in a child process.

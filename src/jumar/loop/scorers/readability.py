@@ -19,8 +19,6 @@ from jumar.loop.scorers.options import Options
 from jumar.model.protocols import Scorer
 from jumar.processes.values import ScoreValue
 
-__all__ = ["FORMULAS", "READABILITY", "TextCounts", "band_score", "count_text"]
-
 _WORD: Final = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 _SENTENCE_END: Final = re.compile(r"(?<![.!?…。！？])[.!?…。！？]+[\"'’”)\]]*(?:\s+|$)")
 

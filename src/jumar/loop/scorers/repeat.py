@@ -13,8 +13,6 @@ from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
 from jumar.processes.environment import SEED_VARIABLE
 
-__all__ = ["REPEAT_VARIABLE", "RepeatedScorer"]
-
 REPEAT_VARIABLE: Final = "JUMAR_REPEAT"
 """Which asking it is, from 1; set for scorers that are asked more than once."""
 

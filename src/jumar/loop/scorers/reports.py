@@ -16,8 +16,6 @@ from jumar.processes.process import broken_reason
 from jumar.processes.values import ScoreValue
 from jumar.processes.written_files import FileIdentity, find_files, identity, read_regular
 
-__all__ = ["ReportScorer", "report_builtin"]
-
 _TICK: Final = 50_000_000  # ns that a file's time may lag behind the clock: kernels stamp files with the last tick
 _COARSE: Final = 2_000_000_000  # the same for file systems that keep whole seconds
 

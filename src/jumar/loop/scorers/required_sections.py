@@ -11,8 +11,6 @@ from jumar.loop.scorers.options import Options
 from jumar.model.protocols import Scorer
 from jumar.processes.values import ScoreValue
 
-__all__ = ["REQUIRED_SECTIONS", "missing_sections"]
-
 _NUMBERING = re.compile(r"^\d+(?:\.\d+)*[.)]?\s+")
 _SHOWN = 10
 

@@ -14,8 +14,6 @@ from jumar.errors import ConfigError
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["Lines", "compile_lines", "for_patterns", "linear", "usable_lines"]
-
 _LONGEST: Final = 4096  # of a line in a .gitignore: no path is longer
 _NAME: Final = "[^/]*"  # what pathspec makes of "*"
 _LEADING: Final = "^(?:.+/)?"  # of "**/" at the beginning

@@ -11,8 +11,6 @@ from typing import Final
 from jumar.core.redaction import Redactor, current
 from jumar.core.text import escape
 
-__all__ = ["planted_in", "tell_planted"]
-
 _CHUNK: Final = 1 << 20
 _SHOWN: Final = 5
 

@@ -18,8 +18,6 @@ from jumar.core.codec import FORMAT, Fields, encode
 from jumar.errors import StoreDamagedError
 from jumar.model.records import ArtifactDetail
 
-__all__ = ["DELTA_FROM", "MAX_DEPTH", "Manifest", "ManifestFile", "compose", "paths_listed"]
-
 DELTA_FROM: Final = 256
 """Up to this many entries a manifest is always whole."""
 

@@ -19,8 +19,6 @@ from jumar.loop.snapshots.tree_size import TreeSize
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["ArtifactRules"]
-
 _IGNORE_FILE: Final = ".gitignore"
 _IGNORE_LIMIT: Final = 1 << 20
 _SHOWN: Final = 5

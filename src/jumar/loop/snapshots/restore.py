@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.text import escape
 from jumar.errors import ArtifactError, ConflictError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.scan import RESTORE_PREFIX, OpenFolders
 from jumar.loop.snapshots.snapshot import StatCache
 from jumar.model.records import ArtifactDetail
-
-__all__ = ["RestorePlan", "plan_restore", "refuse_leading_out", "restore"]
 
 _LINKS_FOLLOWED: Final = 40
 _SHOWN: Final = 5
@@ -206,14 +204,14 @@ def restore(plan: RestorePlan) -> None:
                 _make_durable(target, plan)
             finally:
                 with contextlib.suppress(OSError):
-                    files.remove_tree(Path(aside))
+                    leftovers.remove_tree(Path(aside))
 
 
 def _sweep(target: Path) -> None:
     """Remove what an interrupted restore left."""
     for name in os.listdir(target):
         if name.startswith(RESTORE_PREFIX):
-            files.remove_any(target / name)
+            leftovers.remove_any(target / name)
 
 
 def _delete(target: str, paths: Iterable[str]) -> None:

@@ -18,8 +18,6 @@ from typing import Final, Self
 from jumar.core.text import escape
 from jumar.errors import ArtifactError
 
-__all__ = ["ALWAYS_OUT", "RESTORE_PREFIX", "Folder", "OpenFolders", "normalise", "survey"]
-
 ALWAYS_OUT: Final = frozenset({".git", ".jumar"})
 """Names that are never part of a snapshot: the repository's own history, and the store."""
 

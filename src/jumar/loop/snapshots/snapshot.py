@@ -26,8 +26,6 @@ from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.scan import Folder, OpenFolders, survey
 from jumar.model.records import ArtifactDetail
 
-__all__ = ["STORED_MODE", "StatCache", "take_snapshot"]
-
 STORED_MODE: Final = 0o444
 _SETTLED_NS: Final = 2_000_000_000
 _TRIES: Final = 3

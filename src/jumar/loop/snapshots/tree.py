@@ -21,8 +21,6 @@ from jumar.core.text import escape
 from jumar.errors import ConflictError, UsageError
 from jumar.model.records import ArtifactDetail
 
-__all__ = ["Look", "Tree", "same"]
-
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_A_DIRECTORY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 

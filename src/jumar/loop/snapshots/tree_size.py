@@ -12,8 +12,6 @@ from typing import Final
 from jumar.core.text import escape, human_size, plural
 from jumar.errors import ArtifactError
 
-__all__ = ["TreeSize"]
-
 _SHOWN: Final = 5
 _WORTH: Final = 0.02  # of the whole: less is not worth a pattern
 _FILE: Final = 20_000  # bytes that a file weighs at least: the usual limits are 1 GB and 50,000 files

@@ -9,8 +9,6 @@ from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.model.selection import DEFAULT_CRITERIA, MODES, SelectionCriteria
 
-__all__ = ["MADE_UP", "artifact_rules", "config_now", "criteria_of", "is_made_up", "works_in_place"]
-
 MADE_UP = "made_up"
 """The key of ``loop.json`` that tells the loop of a command line, whose name nobody chose, from one that is called so."""
 

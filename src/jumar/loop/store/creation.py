@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, encode
 from jumar.core.lock import LoopLock
 from jumar.errors import UsageError
 from jumar.loop.store.integrity.trust import place_of
 from jumar.loop.store.layout import LoopPaths, check_loop_id, prepare_root, root_of
-
-__all__ = ["create_loop", "loop_json"]
 
 
 def create_loop(directory: Path, loop_id: str, config: Mapping[str, Any], *, workdir: Path | None, created_at: str) -> None:
@@ -56,7 +54,7 @@ def _become(paths: LoopPaths, data: bytes) -> None:
 
 
 def _build(paths: LoopPaths, data: bytes) -> None:
-    temporary = LoopPaths(paths.directory.with_name(files.temporary_name()))
+    temporary = LoopPaths(paths.directory.with_name(leftovers.temporary_name()))
     try:
         temporary.directory.mkdir()
         for directory in temporary.subdirectories:
@@ -66,7 +64,7 @@ def _build(paths: LoopPaths, data: bytes) -> None:
         files.rename_new(temporary.directory, paths.directory)
     except OSError as error:
         with contextlib.suppress(OSError):
-            files.remove_tree(temporary.directory)
+            leftovers.remove_tree(temporary.directory)
         _refuse_loop(paths, error)  # somebody else was faster
         raise
 

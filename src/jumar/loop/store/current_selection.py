@@ -18,20 +18,6 @@ from jumar.model import Decision, SelectionCriteria, SelectionResult
 from jumar.model.decisions import rechecks
 from jumar.model.selection import NoiseRules
 
-__all__ = [
-    "Standing",
-    "TrailEntry",
-    "current",
-    "decided",
-    "evidence_of",
-    "held",
-    "last_applied",
-    "select_from",
-    "standing",
-    "trail",
-    "trail_of",
-]
-
 
 def evidence_of(store: LoopReader) -> Evidence:
     """Return what a choice is made from. Takes no lock. Errors: :class:`jumar.errors.StoreDamagedError`.

@@ -10,28 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.quarantine import own_directory
 from jumar.core.text import check_id, natural
-
-__all__ = [
-    "LOCKS",
-    "REPLIES",
-    "STOP",
-    "WORK",
-    "LoopPaths",
-    "check_loop_id",
-    "is_among_packages",
-    "iteration_name",
-    "iteration_number",
-    "list_loops",
-    "loop_folders",
-    "loops_directory",
-    "natural_order",
-    "prepare_root",
-    "root_of",
-    "runs_directory",
-]
 
 _LOOPS: Final = "loops"
 _RUNS: Final = "runs"
@@ -129,8 +110,8 @@ def prepare_root(root: Path, loops: Path | None = None) -> None:
         own_directory(root / LOCKS)
         files.make_directory(loops)
         for directory in (root, loops, root / LOCKS):
-            files.sweep(directory)
-        shared = any(name not in _OURS and not name.startswith(files.TEMPORARY) for name in os.listdir(root))
+            leftovers.sweep(directory)
+        shared = any(name not in _OURS and not name.startswith(leftovers.TEMPORARY) for name in os.listdir(root))
         for directory in (loops, root / LOCKS) if shared else (root,):
             if not (directory / _IGNORE).exists():
                 with contextlib.suppress(FileExistsError):

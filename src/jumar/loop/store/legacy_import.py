@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, cast
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.codec import Fields, decode
 from jumar.core.lock import LoopLock
 from jumar.errors import StoreDamagedError
@@ -29,11 +29,9 @@ from jumar.loop.store.staging import ARTIFACTS, METRICS, Base, SnapshotPlan, bui
 from jumar.model.decisions import Decision
 from jumar.model.records import VERIFICATIONS, IterationRecord, Usage, Verification
 
-__all__ = ["FOREIGN_ITERATIONS", "FOREIGN_TRACKING", "import_foreign", "is_foreign"]
-
 FOREIGN_ITERATIONS: Final = "foreign-iterations"
 FOREIGN_TRACKING: Final = "foreign-best-output-tracking.json"
-_BUILD: Final = f"{files.TEMPORARY}import"
+_BUILD: Final = f"{leftovers.TEMPORARY}import"
 _BEST_SCORE: Final = 100
 
 
@@ -59,7 +57,7 @@ def import_foreign(paths: LoopPaths) -> None:
             return
         found = _read(paths.tracking_view)
         with files.as_write_error("import", paths.directory):
-            files.remove_tree(paths.directory / _BUILD)
+            leftovers.remove_tree(paths.directory / _BUILD)
             nonce = secrets.token_hex(8)
             _build(paths, found, nonce)
             _put_in_place(paths)
@@ -229,10 +227,10 @@ def _put_in_place(paths: LoopPaths) -> None:
             files.make_directory(kept)
     for target, built in ((paths.iterations, new.iterations), (paths.decisions, new.decisions)):
         if target.is_dir():
-            aside = paths.directory / files.temporary_name()
+            aside = paths.directory / leftovers.temporary_name()
             files.rename_new(target, aside)
-            files.remove_tree(aside)
+            leftovers.remove_tree(aside)
         files.rename_new(built, target)
     for directory in paths.subdirectories:
         files.make_directory(directory)
-    files.remove_tree(new.directory)
+    leftovers.remove_tree(new.directory)

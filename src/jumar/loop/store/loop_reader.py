@@ -42,9 +42,6 @@ from jumar.model.decisions import Decision, end_after, last_end
 from jumar.model.records import IterationRecord, IterationView, Reading
 from jumar.model.stopping import StopDecision
 
-__all__ = ["LoopReader"]
-
-
 _MANIFESTS_KEPT: Final = 3
 _LOOKS: Final = 5
 

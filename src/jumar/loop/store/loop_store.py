@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.codec import encode
 from jumar.core.quarantine import move_aside, next_place
 from jumar.core.text import escape
@@ -41,8 +41,6 @@ from jumar.loop.store.staging import (
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision, Kind
 from jumar.model.records import IterationRecord, Reading, ReadingKind
-
-__all__ = ["LoopStore", "Pending"]
 
 _FIELDS: Final = ("best_iteration", "final_iteration", "delta", "decision", "reason", "by", "at", "replaced", "data")
 
@@ -105,9 +103,9 @@ class LoopStore(LoopReader):
         """Remove what ``places`` hold. Each loses its name first, so that half of it is never read."""
         for place in places:
             if place.exists():
-                aside = self.paths.directory / files.temporary_name()
+                aside = self.paths.directory / leftovers.temporary_name()
                 files.rename_new(place, aside)
-                files.remove_tree(aside)
+                leftovers.remove_tree(aside)
             if place in self.paths.subdirectories:
                 files.make_directory(place)
 
@@ -242,7 +240,7 @@ class LoopStore(LoopReader):
                 never=self._never(),
                 allow=None if quota is None else quota.check_sizes,
             )
-            temporary = self.paths.pending / files.temporary_name()
+            temporary = self.paths.pending / leftovers.temporary_name()
             target = self.paths.pending_iteration(number)
             base = self._base()
             try:
@@ -252,11 +250,11 @@ class LoopStore(LoopReader):
                 self.wrote(os.fspath(target))
             except BaseException:
                 with contextlib.suppress(OSError):
-                    files.remove_tree(temporary)
+                    leftovers.remove_tree(temporary)
                 raise
         if logs is not None:
             with contextlib.suppress(OSError):
-                files.remove_tree(logs)
+                leftovers.remove_tree(logs)
         return Pending(
             number=number, directory=target, stage=dict(stage), manifest=manifest, nonce=nonce, attempt=attempt, file=file
         )
@@ -313,7 +311,7 @@ class LoopStore(LoopReader):
                 loop=self.nonce,
                 never=self._never(),
             )
-            temporary = self.paths.pending / files.temporary_name()
+            temporary = self.paths.pending / leftovers.temporary_name()
             try:
                 manifest, file = build(plan, temporary, base=self._base(), cache=self.cache)
                 data = metrics_bytes(record, manifest, file, self.nonce)
@@ -322,7 +320,7 @@ class LoopStore(LoopReader):
                 self._acknowledge(temporary, self.paths.iteration(number))
             except BaseException:
                 with contextlib.suppress(OSError):
-                    files.remove_tree(temporary)
+                    leftovers.remove_tree(temporary)
                 raise
             return self._note_iteration(number, manifest)
 
@@ -408,7 +406,7 @@ class LoopStore(LoopReader):
             return self._copy_to(self.paths.checks_of(number), source, paths)
 
     def _copy_to(self, target: Path, source: Path, paths: Iterable[str]) -> Manifest:
-        temporary = target.parent / files.temporary_name()
+        temporary = target.parent / leftovers.temporary_name()
         try:
             os.mkdir(temporary)
             os.mkdir(temporary / ARTIFACTS)
@@ -418,7 +416,7 @@ class LoopStore(LoopReader):
             files.rename_new(temporary, target)
         except BaseException:
             with contextlib.suppress(OSError):
-                files.remove_tree(temporary)
+                leftovers.remove_tree(temporary)
             raise
         return manifest
 
@@ -441,12 +439,12 @@ class LoopStore(LoopReader):
                 if not directory.is_dir():
                     continue
                 for name in os.listdir(directory):
-                    if name.startswith(files.TEMPORARY) or (name != last and directory == scratch):
-                        files.remove_any(directory / name)
+                    if name.startswith(leftovers.TEMPORARY) or (name != last and directory == scratch):
+                        leftovers.remove_any(directory / name)
             immutable = {self.paths.iterations.name, self.paths.final_output.name, self.paths.undo.name}
             for place, below, _ in os.walk(self.paths.directory):
                 below[:] = [name for name in below if name not in immutable and name != ARTIFACTS]
-                files.sweep(Path(place))
+                leftovers.sweep(Path(place))
 
     def _free_number(self, number: int) -> None:
         if number < 0:
@@ -466,9 +464,9 @@ class LoopStore(LoopReader):
                 f"a snapshot of iteration {number} waits to be scored; run the loop again: it resumes there"
             )
         # it loses its name first, so that half of it is never found under it
-        aside = self.paths.directory / files.temporary_name()
+        aside = self.paths.directory / leftovers.temporary_name()
         files.rename_new(directory, aside)
-        files.remove_tree(aside)
+        leftovers.remove_tree(aside)
 
     def _never(self) -> tuple[Path, ...]:
         directory = self.paths.directory

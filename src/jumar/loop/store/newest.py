@@ -17,8 +17,6 @@ from typing import Any, cast
 from jumar.core.lock import holder_of
 from jumar.loop.store.layout import LoopPaths, iteration_name, iteration_number, list_loops, loops_directory, natural_order
 
-__all__ = ["by_creation", "newest_loop", "running_loops"]
-
 _SHORT_COMMANDS = re.compile(r"(?:jumar|__main__\.py|entry\.py) (?!run\b|demo\b)[a-z]")
 _ATTEMPT = re.compile(r"(\d+)\.start\.json")
 _UNKNOWN = float("-inf")

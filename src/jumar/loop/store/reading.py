@@ -24,27 +24,6 @@ from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision
 from jumar.model.records import IterationRecord, IterationView, Reading
 
-__all__ = [
-    "ACCEPTED",
-    "ACCEPTED_AT",
-    "CLEANED",
-    "Listing",
-    "Read",
-    "accepted_paths",
-    "attempt_names",
-    "cleaned_iterations",
-    "decision_number",
-    "given_up",
-    "iteration_numbers",
-    "light",
-    "lost_iterations",
-    "read_attempt",
-    "read_decision",
-    "read_later_reading",
-    "read_record",
-    "read_view",
-]
-
 CLEANED: Final = "iterations"
 """The key of a cleanup's and a repair's data: the numbers of the iterations whose artifacts it takes away."""
 

@@ -13,8 +13,6 @@ from jumar.model.budget.limits import Budget, Reservation
 from jumar.model.decisions import recheck_seconds
 from jumar.model.selection import SelectionCriteria
 
-__all__ = ["RunningTotals"]
-
 
 class RunningTotals:
     """The best so far, the spend and the reservations of one store; equal to what the pure functions say of all records."""

@@ -24,23 +24,6 @@ from jumar.loop.store.reading import Read, read_record
 from jumar.model.decisions import Decision
 from jumar.model.records import IterationRecord
 
-__all__ = [
-    "ARTIFACTS",
-    "LOGS",
-    "MANIFEST",
-    "METRICS",
-    "STAGE",
-    "Base",
-    "Pending",
-    "SnapshotPlan",
-    "build",
-    "clean_logs",
-    "decision_bytes",
-    "metrics_bytes",
-    "read_pending",
-    "write_plain",
-]
-
 ARTIFACTS: Final = "artifacts"
 LOGS: Final = "logs"
 MANIFEST: Final = "manifest.json"

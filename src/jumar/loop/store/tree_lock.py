@@ -13,8 +13,6 @@ from jumar.core.text import escape
 from jumar.errors import LockedError
 from jumar.loop.store.loop_store import LoopStore
 
-__all__ = ["locked_tree", "refuse_busy_tree"]
-
 
 @contextlib.contextmanager
 def locked_tree(store: LoopStore, workdir: Path) -> Generator[None]:

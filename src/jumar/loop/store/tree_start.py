@@ -14,8 +14,6 @@ from jumar.core.codec import FORMAT, encode
 from jumar.loop.store.integrity.trust import MarkTrust, place_of
 from jumar.loop.store.layout import LoopPaths
 
-__all__ = ["TreeStart"]
-
 
 @dataclass(slots=True)
 class TreeStart:

@@ -15,9 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from jumar.core import files
-
-__all__ = ["CACHE", "agents_environment", "clear_bytecode", "installed", "is_bytecode"]
+from jumar.core import files, leftovers
 
 CACHE: Final = "__pycache__"
 _PREFIX: Final = "PYTHONPYCACHEPREFIX"
@@ -69,7 +67,7 @@ def clear_bytecode(
     if prefix := environment.get(_PREFIX):
         for place in {os.fspath(root.absolute()), os.path.realpath(root)}:
             with contextlib.suppress(OSError):
-                files.remove_tree(root / prefix / place.lstrip("/"))
+                leftovers.remove_tree(root / prefix / place.lstrip("/"))
 
 
 def _delete(path: Path) -> None:

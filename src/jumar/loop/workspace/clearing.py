@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from jumar.core.files import copy_alike, is_directory, make_directory, remove_tree
+from jumar.core.files import copy_alike, is_directory, make_directory
+from jumar.core.leftovers import remove_tree
 from jumar.core.refusals import give_rights, is_of_the_machine
 from jumar.errors import ArtifactError, ConflictError, StoreWriteError
 from jumar.loop.workspace.disk_space import disk_is_full
-
-__all__ = ["move_out", "occupied", "open_folders", "readable", "shallow", "why_of_the_tree"]
 
 _NAMED: Final = 1_000  # bytes of a relative path: what is deeper may be too deep for where it is moved
 _DEEPEST: Final = 100  # directories in one another

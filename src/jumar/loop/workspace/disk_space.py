@@ -19,8 +19,6 @@ from jumar.core.text import escape
 from jumar.errors import JumarError
 from jumar.loop.store.loop_reader import LoopReader
 
-__all__ = ["BALLAST", "BALLAST_BYTES", "Room", "Space", "disk_is_full", "with_room"]
-
 BALLAST: Final = "ballast"
 BALLAST_BYTES: Final = 512 * 1024
 """Enough for the end of an attempt, its record and its logs' last lines several times over."""

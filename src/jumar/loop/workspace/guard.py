@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.record import Record
 from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
@@ -37,8 +37,6 @@ from jumar.model.records import ArtifactDetail
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
-
-__all__ = ["Finding", "Guard", "history_findings"]
 
 _KEPT: Final = "protected"  # directory of the logs with what the generator made of protected files
 _KEPT_FILE: Final = 1 << 20
@@ -259,7 +257,7 @@ class Guard:
         with contextlib.suppress(OSError):
             for path in sorted(window.scratch.iterdir()):
                 if path.name.startswith(_OURS):
-                    files.remove_any(path)
+                    leftovers.remove_any(path)
                     yield Finding(message=f"{escape(path.name)} was put among the logs, where checks write, and removed")
 
     def _configuration(self, window: _Window, when: str = "") -> Iterator[Finding]:
@@ -322,7 +320,7 @@ class Guard:
         if self._led or path.parent.is_symlink() or not os.path.lexists(path):
             return ()
         with contextlib.suppress(OSError):
-            files.remove_any(path)
+            leftovers.remove_any(path)
         return (
             Finding(message=f"{_COMMONDIR}, by which git takes settings and hooks from elsewhere, was put there and removed"),
         )
@@ -333,7 +331,7 @@ class Guard:
             place = workspace.directory / path
             with contextlib.suppress(OSError):
                 if stat.S_ISDIR(os.lstat(place).st_mode) and files.is_inside(place, workspace.directory):
-                    files.remove_tree(place)
+                    leftovers.remove_tree(place)
 
     def _protects(self, path: str) -> bool:
         return self._spec is not None and self._spec.match_file(path)
@@ -445,7 +443,7 @@ def _of_damage(damage: Damage, under_way: Sequence[int]) -> Finding:
 def _replace(path: Path, data: bytes, mode: int = 0o644) -> None:
     with contextlib.suppress(OSError):
         if path.is_symlink() or not path.is_file():
-            files.remove_any(path)
+            leftovers.remove_any(path)
         files.replace_file(path, data, mode=mode)
 
 
@@ -487,5 +485,5 @@ def _keep_versions(tree: Path, paths: Iterable[str], target: Path) -> None:
             if not files.is_inside(place, target.parent.parent):  # a program may have put a link there
                 continue
             files.make_directory(place.parent)
-            files.remove_any(place)
+            leftovers.remove_any(place)
             files.copy_file(source, place)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, decode, encode
 from jumar.core.text import escape
 from jumar.errors import ForgedError, JumarError, LockedError
@@ -26,8 +26,6 @@ from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.tree_lock import locked_tree
 from jumar.loop.workspace.workspace import Workspace
 from jumar.processes.process_tree import end_strays
-
-__all__ = ["Aside", "complete"]
 
 _PLAN: Final = "plan.json"
 _ASIDE: Final = "aside"
@@ -68,7 +66,7 @@ class Aside:
                         (self._tree / path).rename(self._aside / path)
             yield
         finally:
-            self.back(listed, files.remove_any)
+            self.back(listed, leftovers.remove_any)
 
     def back(self, moves: Sequence[str], clear: Callable[[Path], None]) -> int:
         """Bring back what is away, and return how much that was. ``clear`` makes the place of one free."""

@@ -25,8 +25,6 @@ from jumar.loop.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["Differences", "Surroundings"]
-
 _OUT: Final = tuple(f"/{name}/" for name in ALWAYS_OUT)
 _NO_VERDICT: Final = ".pytest_cache"  # holds which tests failed last and nothing that decides whether they do now
 

@@ -14,16 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
-from jumar.core.files import (
-    TEMPORARY,
-    as_write_error,
-    copy_alike,
-    is_directory,
-    make_directory,
-    names_in,
-    remove_tree,
-    rename_new,
-)
+from jumar.core.files import as_write_error, copy_alike, is_directory, make_directory, names_in, rename_new
+from jumar.core.leftovers import TEMPORARY, remove_tree
 from jumar.core.quarantine import QUARANTINE, own_directory
 from jumar.core.text import escape
 from jumar.errors import ArtifactError, JumarError, StoreDamagedError, UsageError
@@ -34,13 +26,12 @@ from jumar.loop.snapshots.restore import RestorePlan, plan_restore, restore
 from jumar.loop.snapshots.snapshot import StatCache
 from jumar.loop.store.config_in_force import config_now
 from jumar.loop.store.layout import WORK
-from jumar.loop.store.loop_store import LoopStore, Pending
+from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.clearing import move_out, occupied, open_folders, readable, shallow, why_of_the_tree
 from jumar.loop.workspace.worktrees import discard_worktree, is_whole, make_worktree, place_in_repository, unlock
 from jumar.model.records import ArtifactDetail
 from jumar.processes.git import run_git
-
-__all__ = ["Workspace", "changed_paths", "discard_slots", "discard_trees", "remove_trees", "trees_of"]
 
 _GIT: Final = ".git"
 _LINKED: Final = "worktrees"  # of a repository: a copy of it must not reach the person's other trees

@@ -15,12 +15,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.text import escape
 from jumar.errors import ConfigError, UsageError
 from jumar.processes.git import Git, find_repository, records
-
-__all__ = ["check_repository", "discard_worktree", "is_whole", "make_worktree", "place_in_repository", "unlock"]
 
 _MARKER: Final = "jumar"  # in the worktree's own git directory: the commit that it began at, written when it is whole
 _GIT: Final = ".git"
@@ -131,7 +129,7 @@ def unlock(tree: Path) -> None:
     if own is not None:
         for lock in (own / "index.lock", own / "HEAD.lock"):
             with contextlib.suppress(OSError):
-                files.remove_any(lock)
+                leftovers.remove_any(lock)
 
 
 def discard_worktree(workdir: Path, tree: Path, ref: str) -> str | None:
@@ -151,10 +149,10 @@ def discard_worktree(workdir: Path, tree: Path, ref: str) -> str | None:
         # twice: also where it is locked
         repository.attempt("worktree", "remove", "--force", "--force", os.fspath(tree))
     with files.as_write_error("remove", tree):
-        files.remove_any(tree)
+        leftovers.remove_any(tree)
         if repository is not None:
             for entry in _entries_of(repository, tree):
-                files.remove_tree(entry)
+                leftovers.remove_tree(entry)
     return kept
 
 

@@ -12,8 +12,6 @@ from jumar.model.attempts import Attempt, Spend
 from jumar.model.budget.ledger import cost_of, tokens_of
 from jumar.model.budget.limits import Budget
 
-__all__ = ["Estimate", "EstimateRow", "Expected", "PassUse", "Range", "estimate", "passes_of"]
-
 _TOLERANCE: Final = 1e-9
 _RAN: Final = frozenset({"ok", "failed", "timeout", "blocked"})
 

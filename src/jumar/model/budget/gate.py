@@ -16,8 +16,6 @@ from jumar.model.attempts import Spend
 from jumar.model.budget.limits import Budget, Reservation
 from jumar.model.stopping import StopDecision, StopReason
 
-__all__ = ["Gate", "Go", "Stop", "Wait", "budget_left", "check_budget", "may_begin", "spent_up"]
-
 _HOUR: Final = 3600.0
 _TOLERANCE: Final = 1e-9
 """Relative: sums of cents are not exact in binary, and a cap that they reach exactly is reached, not exceeded."""

@@ -16,19 +16,6 @@ from jumar.model.attempts import Attempt, Outcome, Purpose, Spend
 from jumar.model.budget.limits import Budget, Reservation
 from jumar.model.records import FAILURES, FailureKind, IterationRecord, IterationView, Usage
 
-__all__ = [
-    "RunningReservation",
-    "RunningSpend",
-    "add_exactly",
-    "cost_of",
-    "count_failures",
-    "failure_of_attempt",
-    "larger",
-    "reservation",
-    "spend",
-    "tokens_of",
-]
-
 _AT_ONCE: Final = 60.0  # seconds
 _DEFAULTS: Final = Budget()
 

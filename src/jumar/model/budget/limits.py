@@ -8,8 +8,6 @@ from typing import Any, Final, Literal
 
 from jumar.core.record import Record
 
-__all__ = ["DEFAULT_MAX_ITERATIONS", "Budget", "OnUnknownCost", "Reservation"]
-
 DEFAULT_MAX_ITERATIONS: Final = 10
 OnUnknownCost = Literal["charge_reserve", "stop", "allow"]
 

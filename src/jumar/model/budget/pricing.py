@@ -19,8 +19,6 @@ from jumar.core.text import escape, nearest, plural
 from jumar.errors import ConfigError
 from jumar.model.records import Usage
 
-__all__ = ["PriceRow", "PriceTable", "Priced", "Prices", "price_usage"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices(Record):

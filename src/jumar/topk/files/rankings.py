@@ -21,8 +21,6 @@ from jumar.topk.result import Scale
 from jumar.topk.tuning.drift import LoggedSelection
 from jumar.topk.tuning.labelled import LabelledQuery, graded, labelled
 
-__all__ = ["FORMATS", "RankedList", "SelectionLog", "read_log", "read_rankings", "read_runs"]
-
 FORMATS = ("jsonl", "trec", "csv")
 
 _COLUMNS = ("query_id", "score", "relevant", "relevant_total")

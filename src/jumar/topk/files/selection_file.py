@@ -32,8 +32,6 @@ from jumar.topk.contract import check_limits, shown
 from jumar.topk.files.settings import Selection, check_selection, load_selection, plain_value
 from jumar.topk.registry import create_selection_strategy
 
-__all__ = ["FORMAT", "Selection", "check_replaceable", "read_selection", "render_selection"]
-
 FORMAT = 1
 
 

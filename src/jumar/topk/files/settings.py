@@ -27,17 +27,6 @@ if TYPE_CHECKING:
 
     from jumar.topk.config import RetrievalConfig, SelectionStrategyConfig, Settings
 
-__all__ = [
-    "SELECTIONS",
-    "Selection",
-    "SettingsWarning",
-    "check_selection",
-    "load_retrieval",
-    "load_selection",
-    "load_settings",
-    "plain_value",
-]
-
 Place = tuple[str, ...]
 
 SELECTIONS: Final = ("rule_selection", "scenario_selection", "memory_selection")

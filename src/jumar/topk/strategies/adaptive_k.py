@@ -12,9 +12,6 @@ from jumar.topk.result import CutEvidence, Scale
 if TYPE_CHECKING:
     from jumar.topk.batch import BatchCuts, Bools, Counts, Floats
 
-__all__ = ["AdaptiveKSelectionStrategy", "exact_mean", "pairwise_sum"]
-
-
 _ROUNDING: Final = 4.5e-16
 """How far the telescoped mean and one that adds up every gap can be apart, generously: a share of the scores, for each gap."""
 

@@ -12,9 +12,6 @@ from jumar.topk.result import CutEvidence, Scale
 if TYPE_CHECKING:
     from jumar.topk.batch import Bools, Counts, Floats
 
-__all__ = ["ClusterSelectionStrategy", "cluster"]
-
-
 _LABELS: Final = tuple(map(str, range(64)))
 
 

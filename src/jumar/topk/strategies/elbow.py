@@ -13,8 +13,6 @@ from jumar.topk.result import CutEvidence, Scale
 if TYPE_CHECKING:
     from jumar.topk.batch import BatchCuts, Floats
 
-__all__ = ["ElbowSelectionStrategy"]
-
 
 @dataclass(frozen=True)
 class ElbowSelectionStrategy(RuleStrategy):

@@ -16,9 +16,6 @@ from jumar.topk.result import CutEvidence, Scale
 if TYPE_CHECKING:
     from jumar.topk.batch import BatchCuts, Bools, Counts, Floats
 
-__all__ = ["BandedStrategy", "EntropySelectionStrategy", "entropies", "entropy_of"]
-
-
 _LN2: Final = math.log(2)
 
 

@@ -16,8 +16,6 @@ from jumar.topk.strategies.entropy import BandedStrategy, entropies, entropy_of
 if TYPE_CHECKING:
     from jumar.topk.batch import BatchCuts, Floats
 
-__all__ = ["NormalizedEntropySelectionStrategy", "evenness"]
-
 
 @dataclass(frozen=True)
 class NormalizedEntropySelectionStrategy(BandedStrategy):

@@ -13,9 +13,6 @@ from jumar.topk.result import CutEvidence, Scale
 if TYPE_CHECKING:
     from jumar.topk.batch import BatchCuts, Floats
 
-__all__ = ["ExpectedF1SelectionStrategy"]
-
-
 _LARGEST: Final = 1e100
 _STRONGEST: Final = 1e6
 """Up to these every product and sum of the rule is finite; nobody has a use for more."""

@@ -12,8 +12,6 @@ from jumar.topk.result import CutEvidence, Scale
 if TYPE_CHECKING:
     from jumar.topk.batch import BatchCuts, Floats
 
-__all__ = ["FixedKSelectionStrategy"]
-
 
 @dataclass(frozen=True)
 class FixedKSelectionStrategy(RuleStrategy):

@@ -14,8 +14,6 @@ from jumar.topk.result import CutEvidence, Scale
 if TYPE_CHECKING:
     from jumar.topk.batch import BatchCuts, Floats
 
-__all__ = ["ScoreThresholdSelectionStrategy"]
-
 
 @dataclass(frozen=True)
 class ScoreThresholdSelectionStrategy(RuleStrategy):

@@ -21,8 +21,6 @@ from numpy.typing import NDArray  # noqa: E402
 
 Floats = NDArray[np.float64]
 
-__all__ = ["Points", "Realised", "calibrate_conformal", "calibrate_expected_f1", "fit_probabilities", "realised_recall"]
-
 _STEPS = 50
 _RIDGE = 1.0
 

@@ -21,8 +21,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Comparison", "ComparisonRow", "compare"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:

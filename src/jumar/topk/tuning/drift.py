@@ -14,8 +14,6 @@ from typing import Final, Literal
 
 from jumar.topk.contract import check_number
 
-__all__ = ["LEAST", "Change", "LoggedSelection", "Measure", "Stream", "find_drift"]
-
 Measure = Literal["cutoff", "kept", "abstained"]
 
 LEAST: Final = 20

@@ -11,8 +11,6 @@ from jumar.errors import ScoreError
 from jumar.topk.contract import as_float, read_scores, shown, unsorted_hint
 from jumar.topk.result import Scale
 
-__all__ = ["LabelledQuery", "graded", "labelled"]
-
 _MOST: Final = 2**53
 """Items that are counted exactly: up to here, a float is every whole number."""
 

@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-__all__ = ["METRICS", "NO_ESTIMATE", "Estimate", "Labels", "Resamples", "check_metric", "choose"]
-
 METRICS: Final = ("f1", "precision", "recall", "ndcg")
 
 _CELLS: Final = 4_000_000

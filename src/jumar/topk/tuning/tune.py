@@ -30,8 +30,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-__all__ = ["LEAST", "SIMPLEST_FIRST", "Tuned", "Tuning", "default", "space", "tune"]
-
 LEAST: Final = 4
 """Queries without which nothing can be held out twice."""
 

@@ -10,8 +10,6 @@ from typing import Final
 
 from jumar.loop.checks.runners.suite import Outcome, SuiteRun, joined, numbered, short_identity
 
-__all__ = ["Runner", "anywhere", "lines", "words"]
-
 _NUMBER: Final = re.compile(r"<(\w+)>")
 
 

@@ -15,8 +15,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-__all__ = ["OWN", "Deciding", "is_harmless", "is_own", "stands_in"]
-
 
 class _Reads(NamedTuple):
     """The names of one runner's files, in gitignore syntax."""

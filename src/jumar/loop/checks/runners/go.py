@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from jumar.loop.checks.runners.suite import Outcome, SuiteRun, short_identity, worse
 
-__all__ = ["read_go"]
-
 # not at the start: a test may print without a line feed
 _ENDED: Final = re.compile(r"--- (PASS|FAIL|SKIP): (\S+) \(\d{1,9}\.\d\ds\)$")
 _PACKAGE: Final = re.compile(r"(ok  |FAIL)\t(\S+)\t(?:\d{1,9}\.\d{3}s|\(cached\))(?:\tcoverage: .*)?( \[no tests to run\])?")

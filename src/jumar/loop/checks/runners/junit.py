@@ -13,8 +13,6 @@ from xml.etree import ElementTree as ET
 from jumar.core.files import UnreadableFileError
 from jumar.loop.checks.runners.suite import Outcome, SuiteRun, short_identity, worse
 
-__all__ = ["parse_xml", "read_junit", "read_sessions"]
-
 _BEGAN: Final = re.compile(rb"<testsuite\b[^>]*\btimestamp=\"([^\"]{10,40})\"")
 
 

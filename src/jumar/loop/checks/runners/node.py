@@ -8,8 +8,6 @@ from typing import Final
 
 from jumar.loop.checks.runners.suite import Outcome, SuiteRun, numbered, short_identity
 
-__all__ = ["read_dots", "spec_tree"]
-
 _OPENED: Final = re.compile(r"( {0,64})▶ (.+)")
 _ENDED: Final = re.compile(r"( {0,64})([✔✖﹣⚠▶]) (.+?) \([\d.]{1,20}ms\)( # (?:SKIP|TODO)(?: .*)?)?")
 _DOTS: Final = re.compile(r"[.X]+")

@@ -14,8 +14,6 @@ from typing import Final
 
 from jumar.loop.checks.runners.suite import SuiteRun
 
-__all__ = ["read_pytest"]
-
 _WORDS: Final = r"\d{1,9} [a-z]+(?: [a-z]+)?"
 _CLOSING: Final = re.compile(
     rf"(?:=+ )?(no tests ran|{_WORDS}(?:, {_WORDS}){{0,15}}) in \d{{1,9}}\.\d\ds(?: \([\d:, days]+\))?(?: =+)?"

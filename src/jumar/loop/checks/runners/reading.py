@@ -19,8 +19,6 @@ from jumar.loop.checks.runners.table import RUNNERS
 from jumar.loop.checks.runners.tap import read_tap
 from jumar.loop.checks.runners.unittest import read_unittest
 
-__all__ = ["cleaned", "read_runs", "without_passing"]
-
 _LONGEST: Final = 2_000
 
 

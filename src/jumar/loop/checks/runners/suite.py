@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-__all__ = ["Outcome", "SuiteRun", "joined", "numbered", "short_identity", "together", "worse"]
-
 Outcome = Literal["passed", "failed", "skipped"]
 
 _LONGEST: Final = 300

@@ -11,8 +11,6 @@ from typing import Final
 from jumar.loop.checks.runners.closing import Runner, anywhere, lines, words
 from jumar.loop.checks.runners.node import spec_tree
 
-__all__ = ["RUNNERS"]
-
 _MSBUILD: Final = r"<failed>, Passed: +<passed>, Skipped: +<skipped>, Total: +\d+(?:, Duration: .*)?"
 _DOTNET_FAILED: Final = anywhere(r"  Failed (.+) \[[<\dhms ]+\]")
 

@@ -18,8 +18,6 @@ from typing import Final
 
 from jumar.loop.checks.runners.suite import Outcome, SuiteRun, numbered
 
-__all__ = ["read_tap"]
-
 _POINT: Final = re.compile(r"(not )?ok(?: +(\d{1,9}))?(?: *- +| +|$)(.*)")
 _NUMBERED: Final = re.compile(r" *(?:not )?ok +\d")
 _PLAN: Final = re.compile(r"1\.\.(\d{1,9})(?: *#.*)?")

@@ -12,8 +12,6 @@ from typing import Final
 
 from jumar.loop.checks.runners.suite import Outcome, SuiteRun, numbered, short_identity
 
-__all__ = ["read_unittest"]
-
 _CLOSING: Final = re.compile(
     r"^-{70}\nRan (\d{1,9}) tests? in \d{1,9}\.\d+s\n\n(?:OK|FAILED|NO TESTS RAN)(?: \(([a-z]+[a-z=, \d]*)\))?$", re.MULTILINE
 )

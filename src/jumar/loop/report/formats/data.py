@@ -23,8 +23,6 @@ from jumar.loop.report.rows import quality_trajectory, summary
 from jumar.loop.report.spending import took_document
 from jumar.model import CheckResult, IterationRecord
 
-__all__ = ["COLUMNS", "export_csv", "render_csv", "render_json", "render_junit", "report_document", "safe_cell"]
-
 COLUMNS: Final = (
     "iteration",
     "timestamp",

@@ -43,8 +43,6 @@ from jumar.loop.report.spending import TOOK_COLUMNS, passes_text, spent_money, s
 from jumar.loop.store.current_selection import TrailEntry
 from jumar.model import CheckResult, IterationRecord
 
-__all__ = ["MOST_BARS", "render_html", "render_markdown"]
-
 MOST_BARS: Final = 200
 _BAR_WIDTH: Final = 36
 _KEPT_BARS: Final = 60

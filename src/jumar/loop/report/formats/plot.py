@@ -14,8 +14,6 @@ from jumar.loop.report.rows import VERIFIED
 from jumar.model import IterationRecord
 from jumar.model.views import valid_score
 
-__all__ = ["MOST_MARKS", "NARROW", "WIDE", "Frame", "Label", "Mark", "Plot", "Sparkline", "Tick", "sparklines", "trajectory_plot"]
-
 MOST_MARKS: Final = 120
 """With more iterations than this, only the selected, the first and the last one are marked; the line still has all of them."""
 

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from jumar.core import quarantine
-from jumar.core.files import as_write_error, remove_tree, rename_new
+from jumar.core.files import as_write_error, rename_new
+from jumar.core.leftovers import remove_tree
 from jumar.core.refusals import give_rights
 from jumar.core.text import escape
 from jumar.errors import UsageError
 from jumar.loop.store.layout import LOCKS, REPLIES, WORK, LoopPaths, list_loops, loops_directory
 from jumar.loop.store.staging import ARTIFACTS
-
-__all__ = ["open_to_owner", "replaced", "take_away", "tidy_removed", "tidy_root"]
 
 
 def replaced(paths: LoopPaths) -> list[str]:

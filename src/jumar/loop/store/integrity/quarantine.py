@@ -13,8 +13,6 @@ from jumar.errors import ForgedError, StoreDamagedError
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.staging import MANIFEST, METRICS, STAGE
 
-__all__ = ["quarantined", "set_aside", "wait_again"]
-
 _DIRECTORIES: Final = frozenset({"iterations", "pending", "checks"})
 _FILES: Final = frozenset({"attempts", "decisions", "readings"})
 

@@ -34,8 +34,6 @@ from jumar.model.attempts import AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision
 from jumar.model.records import IterationRecord, Reading
 
-__all__ = ["Mending", "plan_repair", "repair"]
-
 _ROUNDS: Final = 100
 _ORDER: Final = ("decisions", "readings", "attempts", "pending", "iterations")
 _UNITS: Final = frozenset({*_ORDER, "undo", "set-aside", "checks"})

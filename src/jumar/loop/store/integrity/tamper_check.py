@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.quarantine import QUARANTINE
 from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
@@ -31,8 +31,6 @@ from jumar.loop.store.integrity.misplaced import replaced
 from jumar.loop.store.layout import iteration_name
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE
-
-__all__ = ["Damage", "StoreWatch"]
 
 _NEWEST: Final = 32  # of what was written last, looked at each time
 _TURN: Final = 16  # older ones, looked at each time: what was read of them is in memory, and the end looks at all
@@ -205,7 +203,7 @@ class StoreWatch:
             if before is None:
                 return self._planted(path)
             if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
-                files.remove_any(path)
+                leftovers.remove_any(path)
             files.make_directory(path.parent)
             files.replace_file(path, before)
         except OSError:
@@ -233,7 +231,7 @@ class StoreWatch:
 
     def _gone(self, directory: Path, names: Iterable[str]) -> Iterator[Damage]:
         """Put back what is missing; of an iteration the record alone."""
-        for name in sorted(name for name in names if not name.startswith(files.TEMPORARY)):
+        for name in sorted(name for name in names if not name.startswith(leftovers.TEMPORARY)):
             key = f"{directory.name}/{name}"
             yield from self._changed(key)
             if directory == self._paths.iterations:
@@ -264,7 +262,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 def _listed(directory: Path) -> frozenset[str] | None:
     """Return the names in a directory, none where there is no such directory; None where the machine refuses to read it."""
     try:
-        return frozenset(name for name in os.listdir(directory) if not name.startswith(files.TEMPORARY))
+        return frozenset(name for name in os.listdir(directory) if not name.startswith(leftovers.TEMPORARY))
     except OSError as error:
         return None if is_of_the_machine(error) else frozenset()
 

@@ -13,8 +13,6 @@ from jumar.core.files import read_store_file
 from jumar.core.marks import origin, remarked
 from jumar.errors import ForgedError, OtherKeyError, StoreDamagedError
 
-__all__ = ["MarkTrust", "place_of"]
-
 _LOOP_JSON: Final = "loop.json"
 _VOUCHED: Final = "vouched.json"
 _MADE_WHOLE: Final = frozenset({"iterations", "checks"})

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
 
-from jumar.core import files
+from jumar.core import files, leftovers
 from jumar.core.codec import broken_seal, decode
 from jumar.core.files import read_store_file
 from jumar.core.findings import BACKUP, Findings, Planted, VerifyReport
@@ -38,8 +38,6 @@ from jumar.loop.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, 
 from jumar.model.attempts import Attempt
 from jumar.model.decisions import Decision
 from jumar.model.records import ArtifactDetail, IterationRecord
-
-__all__ = ["NEWER", "NOT_OURS", "UNLIKE", "verify"]
 
 _T = TypeVar("_T")
 _BEST_SCORE: Final = 100
@@ -92,7 +90,7 @@ class _Check(Findings):
             self.problem(directory, f"cannot be listed: {os.strerror(error.errno or 0)}", NOT_OURS)
             return
         for name in found:
-            if name.startswith(files.TEMPORARY):
+            if name.startswith(leftovers.TEMPORARY):
                 note = f"{self.shown(directory / name)}: left by an interrupted command, the next run removes it"
                 self.notes += [] if note in self.notes else [note]  # a directory is listed by more than one check
             else:
