@@ -20,7 +20,6 @@ def test_public_names_are_those_of_their_modules():
         place = expensive._ELSEWHERE[name]
         home = importlib.import_module(place if place.startswith("jumar.") else f"jumar.judging.asking.{place}")
         assert getattr(expensive, name) is getattr(home, name)
-        assert name in home.__all__
     assert sorted(expensive.__all__) == sorted(expensive._ELSEWHERE)
     assert set(expensive.__all__) <= set(dir(expensive))
     assert jumar.judging.evaluate_expensive is expensive.evaluate_expensive
