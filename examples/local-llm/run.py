@@ -13,8 +13,7 @@ from pathlib import Path
 
 import openai
 
-from jumar.judging import JudgeRubric, ReplyCache, evaluate_expensive
-from jumar.judging.judges import make_judge
+from jumar.judging import JudgeRubric, ReplyCache, evaluate_expensive, make_judge
 
 HERE = Path(__file__).parent
 QUESTIONS = ("Name three colours.", "How do I boil an egg?")

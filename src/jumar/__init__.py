@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from jumar.learning.calls import learn, prove
+    from jumar.loop.ranking import detect_degradation, detect_diminishing_returns, likely_causes
     from jumar.loop.tracker import BestOutputTracker
     from jumar.model import (
         CheckResult,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         Usage,
         Validator,
     )
+    from jumar.model.ordering import parse_order
 
 __all__ = [
     "ArtifactError",
@@ -103,8 +105,12 @@ __all__ = [
     "UsageError",
     "Validator",
     "__version__",
+    "detect_degradation",
+    "detect_diminishing_returns",
     "evaluate",
     "learn",
+    "likely_causes",
+    "parse_order",
     "prove",
     "run",
     "run_cases",
@@ -112,6 +118,7 @@ __all__ = [
 
 _CALLS: Final = "jumar.app.calls"
 _MODEL: Final = "jumar.model"
+_RANKING: Final = "jumar.loop.ranking"
 _ELSEWHERE: Final = {
     "BestOutputTracker": "jumar.loop.tracker",
     "CheckResult": _MODEL,
@@ -134,8 +141,12 @@ _ELSEWHERE: Final = {
     "Usage": _MODEL,
     "Validator": _MODEL,
     "__version__": "jumar.core.version",
+    "detect_degradation": _RANKING,
+    "detect_diminishing_returns": _RANKING,
     "evaluate": _CALLS,
     "learn": "jumar.learning.calls",
+    "likely_causes": _RANKING,
+    "parse_order": "jumar.model.ordering",
     "prove": "jumar.learning.calls",
     "run": _CALLS,
     "run_cases": _CALLS,

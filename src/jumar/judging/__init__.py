@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.judging.asking.cache import ReplyCache
     from jumar.judging.asking.call_log import CallLog
-    from jumar.judging.asking.evaluate import evaluate_expensive, judge_items
+    from jumar.judging.asking.evaluate import JudgeRun, evaluate_expensive, judge_items
     from jumar.judging.asking.settings import JudgeSettings
     from jumar.judging.asking.summary import JudgeRejectedError
     from jumar.judging.cheap.evaluator import CheapModeEvaluator, evaluate_cheap
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from jumar.judging.history import analyze_gap_increase, check_convergence, check_for_regression, detect_divergence, is_stable
     from jumar.judging.issues import PatternCoverage, pattern_coverage
     from jumar.judging.items.item import Item
+    from jumar.judging.judges import make_judge
+    from jumar.judging.judges.mock import MockJudge
     from jumar.judging.models import (
         CheapModeResult,
         ComponentHealthStatus,
@@ -47,7 +49,9 @@ __all__ = [
     "IterationMetrics",
     "JudgeRejectedError",
     "JudgeRubric",
+    "JudgeRun",
     "JudgeSettings",
+    "MockJudge",
     "PatternCoverage",
     "Prices",
     "ReplyCache",
@@ -69,6 +73,7 @@ __all__ = [
     "is_stable",
     "judge_both",
     "judge_items",
+    "make_judge",
     "pattern_coverage",
     "update_calibration_history",
 ]
@@ -86,7 +91,9 @@ _ELSEWHERE = {
     "IterationMetrics": "models",
     "JudgeRejectedError": "asking.summary",
     "JudgeRubric": "rubric",
+    "JudgeRun": "asking.evaluate",
     "JudgeSettings": "asking.settings",
+    "MockJudge": "judges.mock",
     "PatternCoverage": "issues",
     "Prices": "asking.ledger",
     "ReplyCache": "asking.cache",
@@ -108,6 +115,7 @@ _ELSEWHERE = {
     "is_stable": "history",
     "judge_both": "dual",
     "judge_items": "asking.evaluate",
+    "make_judge": "judges",
     "pattern_coverage": "issues",
     "update_calibration_history": "jumar.judging.patterns.storage",
 }

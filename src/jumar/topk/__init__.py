@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jumar.topk.base import RuleStrategy, SelectionStrategy
     from jumar.topk.batch import select_batch
+    from jumar.topk.files.settings import load_retrieval
     from jumar.topk.registry import STRATEGIES, create_selection_strategy
     from jumar.topk.result import Explanation, ScoredItem, SelectionResult
     from jumar.topk.retrieval import (
@@ -76,6 +77,7 @@ __all__ = [
     "VectorStore",
     "compare",
     "create_selection_strategy",
+    "load_retrieval",
     "retrieve",
     "retrieve_memory",
     "retrieve_memory_sync",
@@ -90,6 +92,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "files.settings": ("load_retrieval",),
     "base": ("RuleStrategy", "SelectionStrategy"),
     "batch": ("select_batch",),
     "registry": ("STRATEGIES", "create_selection_strategy"),
