@@ -16,7 +16,7 @@ from statistics import fmean, median
 from typing import Any
 
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item
-from jumar.judging.tracking.track import Tracking, track
+from jumar.judging.tracking import Tracking, track
 
 SHUFFLES = 10
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from part_controls import DATA, MADE, RUBRIC, SETS, recorded
 
 from jumar.judging import CheapModeEvaluator
-from jumar.judging.auto import AutoRules, ConformalIntervals, fit_intervals, plan
-from jumar.judging.auto.escalation import side_of
+from jumar.judging.auto.conformal import ConformalIntervals, fit_intervals
+from jumar.judging.auto.escalation import AutoRules, plan, side_of
 from jumar.judging.cheap.scoring import CheapReading
 from jumar.learning.proof.evidence import compare_with_judge, fit_baselines
 from jumar.learning.proof.split import split_items

@@ -15,8 +15,7 @@ import floors
 import numpy as np
 
 from jumar.judging import Item
-from jumar.judging.tracking.agreement import spearman
-from jumar.judging.tracking.intervals import bootstrap
+from jumar.judging.agreement import bootstrap, spearman
 from jumar.learning.proof.probes import ProbeReport
 from jumar.learning.scorecard.fit import ScorecardFit, fit_scorecard
 from jumar.learning.scorecard.pool import FitSettings

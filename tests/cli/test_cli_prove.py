@@ -218,7 +218,7 @@ def test_a_damaged_request_names_the_way_out(out):
 
 
 def test_verdicts_that_are_there_are_not_asked_for_again(out):
-    from jumar.judging.digests import digest_of, item_digest
+    from jumar.judging.items.item import digest_of, item_digest
     from jumar.judging.models import ExpensiveModeResult
 
     proven(out)

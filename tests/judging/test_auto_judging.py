@@ -14,25 +14,22 @@ from learning_kit import MADE, small_proof
 from scipy.stats import binom
 
 from jumar.errors import ConfigError, PatternLoadError
-from jumar.judging.auto import (
-    LEVELS,
+from jumar.judging.auto.average import corrected_average
+from jumar.judging.auto.conformal import LEVELS, ConformalIntervals, fit_intervals, intervals_of
+from jumar.judging.auto.escalation import (
     AutoRules,
-    ConformalIntervals,
-    corrected_average,
     distrust,
-    fit_intervals,
     guarantee,
     guarantee_by_group,
-    intervals_of,
     is_audited,
     outcome,
     plan,
     sealed_check,
 )
+from jumar.judging.auto.results import AuditLog, new_audits
 from jumar.judging.items.item import Item
 from jumar.judging.patterns import PatternSet
-from jumar.judging.results.auto_audits import AuditLog, new_audits
-from jumar.judging.staleness import audit_evidence
+from jumar.judging.proofs import audit_evidence
 
 CHANCE = 1e-4
 """How often a correct program fails one of the counts below."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item, Story, StoryRubric, builtin_rubric, check_cheap_evaluator
-from jumar.judging.cheap.detectors import DETECTORS
+from jumar.judging.cheap.evidence import DETECTORS
 from jumar.judging.patterns import PatternSet, PatternV2
 
 

@@ -7,8 +7,7 @@ import math
 import pytest
 
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item, Unscored, builtin_rubric
-from jumar.judging.cheap.phrases import take_apart
-from jumar.judging.cheap.text_panel import (
+from jumar.judging.cheap.panels import (
     score_hedging,
     score_length,
     score_overlap,
@@ -18,6 +17,7 @@ from jumar.judging.cheap.text_panel import (
     score_specificity,
     score_structure,
 )
+from jumar.judging.cheap.phrases import take_apart
 from jumar.judging.rubric import TextRubric
 
 RUBRIC = TextRubric.model_validate(builtin_rubric("text").model_dump())

@@ -14,9 +14,8 @@ import pytest
 
 from jumar.errors import ConfigError, ItemError, UsageError
 from jumar.judging import Item
-from jumar.judging.items.chunks import CHUNK_BYTES, LIMIT
 from jumar.judging.items.records import SeenIds, field_map, read_items
-from jumar.judging.items.sources import read_chunks, size_of
+from jumar.judging.items.sources import CHUNK_BYTES, LIMIT, read_chunks, size_of
 
 STORY = {"id": "s1", "title": "Add x", "description": "Because", "acceptance_criteria": ["one", "two"]}
 

@@ -15,7 +15,7 @@ from commands import call
 from jumar.errors import EvaluationUnreliableError
 from jumar.judging.asking.cache import ReplyCache
 from jumar.judging.asking.evaluate import JudgeRun, judge_items
-from jumar.judging.asking.parse import NoReading, parse_reply
+from jumar.judging.asking.prompt import NoReading, parse_reply
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, JudgeInterruptedError
 from jumar.judging.items.item import Item

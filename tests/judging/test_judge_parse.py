@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.judging.asking.parse import NoReading, ParsedReply, on_scale, parse_reply
+from jumar.judging.asking.prompt import NoReading, ParsedReply, on_scale, parse_reply
 
 WHOLE = {"reasoning": "why", "strengths": ["a"], "weaknesses": ["b", "c"], "gestalt": 4}
 READ = ParsedReply(4.0, "why", ("a",), ("b", "c"))

@@ -8,7 +8,7 @@ import pytest
 
 from jumar.judging import CheapModeResult, DualModeResult, ExpensiveModeResult
 from jumar.judging.component_health import check_pattern_learner
-from jumar.judging.issues import pattern_coverage
+from jumar.judging.gap import pattern_coverage
 from jumar.judging.patterns import PatternSet
 from jumar.judging.patterns.proposed import as_pattern
 

@@ -16,9 +16,19 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from jumar.judging.tracking.agreement import Ranks, agreement, quadratic_kappa, rank_correlation, spearman, times_drawn
-from jumar.judging.tracking.intervals import bootstrap, folds_by_group, group_numbers, resamples
-from jumar.judging.tracking.track import predict_baselines, track
+from jumar.judging.agreement import (
+    Ranks,
+    agreement,
+    bootstrap,
+    folds_by_group,
+    group_numbers,
+    quadratic_kappa,
+    rank_correlation,
+    resamples,
+    spearman,
+    times_drawn,
+)
+from jumar.judging.tracking import predict_baselines, track
 
 GESTALTS = st.lists(st.sampled_from([1.0, 1.5, 2.0, 2.25, 3.0, 3.5, 4.0, 4.75, 5.0]), min_size=2, max_size=40)
 

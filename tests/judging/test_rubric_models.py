@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from jumar.judging import StoryRubric, TextRubric, builtin_rubric
-from jumar.judging.cheap.detectors import DETECTORS
-from jumar.judging.cheap.story_panel import StoryPanel
-from jumar.judging.cheap.text_panel import TextPanel
+from jumar.judging.cheap.evidence import DETECTORS
+from jumar.judging.cheap.panels import StoryPanel, TextPanel
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "rubrics.md").read_text(encoding="utf-8")
 

@@ -21,8 +21,8 @@ from scipy.stats import binom
 from jumar.core.lock import writing
 from jumar.errors import LockedError, StoreDamagedError
 from jumar.judging import exchange
-from jumar.judging.results.auto_audits import Audit, AuditLog, read_audits, write_audits
-from jumar.judging.staleness import audit_evidence, drift
+from jumar.judging.auto.results import Audit, AuditLog, read_audits, write_audits
+from jumar.judging.proofs import audit_evidence, drift
 
 FULL = os.environ.get("JUMAR_SWEEP") == "full"
 CHANCE: Final = 1e-4
@@ -257,7 +257,7 @@ def test_many_processes_lose_no_audit(tmp_path: Path) -> None:
     script = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from jumar.judging.results.auto_audits import Audit, AuditLog, write_audits\n"
+        "from jumar.judging.auto.results import Audit, AuditLog, write_audits\n"
         "for one in range(10):\n"
         "    number = int(sys.argv[2]) * 100 + one\n"
         "    new = Audit(id=f'i{number}', item=f'h{number}', patterns='p', cheap=3.0, expensive=3.5)\n"
@@ -273,7 +273,7 @@ def test_many_processes_lose_no_audit(tmp_path: Path) -> None:
 def test_a_file_that_is_held_or_damaged_meanwhile_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "audits.jsonl"
     log = AuditLog(audits(0, 3), "p")
-    monkeypatch.setattr("jumar.judging.results.auto_audits.PATIENCE", 0.0)
+    monkeypatch.setattr("jumar.judging.auto.results.PATIENCE", 0.0)
     with writing(path), pytest.raises(LockedError, match="is being written by another process"):
         write_audits(path, log)
     assert not path.exists()

@@ -15,9 +15,8 @@ from learning_kit import MADE, parts, planted_targets, set_of, small_proof
 
 from jumar.errors import FormatTooNewError, ItemError, NotFoundError, StoreDamagedError
 from jumar.judging import builtin_rubric
-from jumar.judging.digests import patterns_digest
-from jumar.judging.proofs import Proof, parse_proof, read_proof, stale_reasons
-from jumar.judging.staleness import audit_evidence, drift
+from jumar.judging.items.item import patterns_digest
+from jumar.judging.proofs import Proof, audit_evidence, drift, parse_proof, read_proof, stale_reasons
 from jumar.learning.proof.evidence import compare_with_judge
 from jumar.learning.proof.make import look_at, make_proof, verify_proof
 from jumar.learning.proof.split import split_items

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jumar.judging.tracking.agreement import spearman
+from jumar.judging.agreement import spearman
 from jumar.learning.proof.attacks import WORD_CHOICE
 
 BENCH = Path(__file__).parents[2] / "bench" / "quality"

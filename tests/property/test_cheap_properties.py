@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item, Story
-from jumar.judging.cheap.detectors import DETECTORS
+from jumar.judging.cheap.evidence import DETECTORS
 from jumar.judging.patterns import PatternSet, PatternV2
-from jumar.judging.results.evaluation_tally import CheapTally
+from jumar.judging.tally import CheapTally
 
 WORDS = st.lists(
     st.sampled_from(

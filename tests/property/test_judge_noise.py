@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumar.judging.asking.noise import mean_abs_difference
+from jumar.judging.asking.summary import mean_abs_difference
 
 
 def of_all_pairs(readings: list[float]) -> float:

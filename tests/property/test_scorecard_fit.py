@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.judging import CheapModeEvaluator, CheapModeResult, Item
+from jumar.judging.agreement import spearman
 from jumar.judging.patterns import PatternSet, PatternV2
-from jumar.judging.tracking.agreement import spearman
 from jumar.learning.scorecard.fit import ScorecardFit, fit_scorecard
 from jumar.learning.scorecard.pool import FitSettings
 
@@ -81,7 +81,7 @@ def test_each_good_pattern_only_ever_raises_the_score_and_each_bad_one_lowers_it
     assert evaluator.evidence is not None
     evidence = evaluator.evidence
     draw = random.Random(4)
-    from jumar.judging.cheap.scorecard import AppliedScorecard
+    from jumar.judging.cheap.scoring import AppliedScorecard
 
     applied = AppliedScorecard(evaluator.card, evidence)
     count = len(evidence.ids)

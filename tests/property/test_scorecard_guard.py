@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jumar.judging import CheapModeEvaluator, Item, Unscored
 from jumar.judging.cheap.evidence import PatternEvidence
-from jumar.judging.cheap.scorecard import AppliedScorecard
+from jumar.judging.cheap.scoring import AppliedScorecard
 from jumar.judging.patterns import PatternSet, PatternV2
 from jumar.learning.proof import probes
 from jumar.learning.proof.attacks import WORD_CHOICE

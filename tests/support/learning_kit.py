@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from jumar.judging import Item, builtin_rubric
-from jumar.judging.digests import digest_of
+from jumar.judging.items.item import digest_of
 from jumar.judging.patterns import PatternSet, PatternV2
 from jumar.judging.proofs import Proof, ProofJudge
 from jumar.learning.proof.make import look_at, make_proof

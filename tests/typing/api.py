@@ -16,7 +16,7 @@ import jumar
 from jumar import topk
 from jumar.app.evaluate import CheapEvaluation
 from jumar.app.run_cases import CasesResult
-from jumar.judging.results.judged_model import JudgedEvaluation
+from jumar.judging.expensive import JudgedEvaluation
 from jumar.learning.run.prove import Proving
 from jumar.learning.run.request import LearnResult
 from jumar.loop import ranking

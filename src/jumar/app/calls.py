@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jumar.app.evaluate import CheapEvaluation
     from jumar.app.run_cases import CasesResult
     from jumar.cases.records import CaseListener
-    from jumar.judging.results.judged_model import JudgedEvaluation
+    from jumar.judging.expensive import JudgedEvaluation
     from jumar.loop.engine.outcome import LoopOutcome
     from jumar.loop.events.events import Listener
     from jumar.processes.control import StopSwitch
@@ -155,8 +155,7 @@ def evaluate(
     :class:`jumar.errors.EvaluationUnreliableError` where too few items have a score.
     """
     from jumar.app.evaluate import CheapRequest, check_mode, evaluate_cheaply
-    from jumar.judging.expensive import evaluate_judged
-    from jumar.judging.results.judged_model import JudgedRequest
+    from jumar.judging.expensive import JudgedRequest, evaluate_judged
 
     check_mode(mode, judge)
     shared: dict[str, Any] = {

@@ -21,16 +21,14 @@ from jumar.core.text import escape
 from jumar.errors import ConfigError, ItemError, JumarError, UsageError
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.component_health import check_patterns, every_component
+from jumar.judging.files import EvaluationFiles, check_per_item, claimed, item_row, refuse_learning
 from jumar.judging.gap import QUALITY_TARGET
-from jumar.judging.items.chunks import Chunk
 from jumar.judging.items.records import ItemReader, SeenIds
-from jumar.judging.items.sources import read_chunks
+from jumar.judging.items.sources import Chunk, read_chunks
 from jumar.judging.models import CheapModeResult, ComponentHealthStatus, Unscored
 from jumar.judging.patterns.models import PatternSet, Scorecard
-from jumar.judging.results.evaluation_files import EvaluationFiles, check_per_item, claimed, item_row
-from jumar.judging.results.evaluation_tally import CheapTally
-from jumar.judging.results.iteration_folder import refuse_learning
 from jumar.judging.rubric import StoryRubric, TextRubric, load_rubric
+from jumar.judging.tally import CheapTally
 
 Mode = Literal["cheap", "expensive", "dual", "auto"]
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from jumar.judging.cheap.evaluator import CheapModeEvaluator, evaluate_cheap
     from jumar.judging.component_health import check_cheap_evaluator, check_expensive_evaluator
     from jumar.judging.dual import DualEvaluation, evaluate_dual, judge_both
+    from jumar.judging.gap import PatternCoverage, pattern_coverage
     from jumar.judging.history import analyze_gap_increase, check_convergence, check_for_regression, detect_divergence, is_stable
-    from jumar.judging.issues import PatternCoverage, pattern_coverage
     from jumar.judging.items.item import Item
     from jumar.judging.judges import make_judge
     from jumar.judging.judges.mock import MockJudge
@@ -94,8 +94,8 @@ _ELSEWHERE = {
     "JudgeRun": "asking.evaluate",
     "JudgeSettings": "asking.settings",
     "MockJudge": "judges.mock",
-    "PatternCoverage": "issues",
-    "Prices": "asking.ledger",
+    "PatternCoverage": "gap",
+    "Prices": "jumar.model.budget.pricing",
     "ReplyCache": "asking.cache",
     "Rubric": "rubric",
     "Story": "models",
@@ -116,8 +116,8 @@ _ELSEWHERE = {
     "judge_both": "dual",
     "judge_items": "asking.evaluate",
     "make_judge": "judges",
-    "pattern_coverage": "issues",
-    "update_calibration_history": "jumar.judging.patterns.storage",
+    "pattern_coverage": "gap",
+    "update_calibration_history": "patterns.storage",
 }
 """Where a name is defined, below this package."""
 

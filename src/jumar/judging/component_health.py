@@ -6,9 +6,8 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from jumar.judging.asking.noise import judge_noise
 from jumar.judging.asking.settings import MAX_UNSCORED
-from jumar.judging.asking.summary import NOT_THE_JUDGES, Result
+from jumar.judging.asking.summary import NOT_THE_JUDGES, Result, judge_noise
 from jumar.judging.models import CheapModeResult, ComponentHealthStatus, DualModeResult, ExpensiveModeResult, Unscored
 from jumar.judging.patterns.models import PatternSet
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from jumar.core.extras import need_extra
 from jumar.judging.asking.evaluate import judge_items, run_async
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import Evaluation, Result
@@ -30,11 +31,10 @@ from jumar.judging.models import (
 )
 from jumar.judging.patterns.models import PatternSet
 from jumar.judging.rubric import Rubric, rubric_of
-from jumar.judging.tracking import require_statistics
 from jumar.model.judges import Judge
 
 if TYPE_CHECKING:
-    from jumar.judging.tracking.track import Tracking
+    from jumar.judging.tracking import Tracking
 
 CheapResult = CheapModeResult | Unscored
 
@@ -128,6 +128,11 @@ def _cheap_figures(results: Sequence[CheapResult], pattern_match: float | None) 
     }
 
 
+def require_statistics() -> None:
+    """Return where the statistics of both judges can be computed. Errors: :class:`jumar.errors.MissingExtraError`."""
+    need_extra("judge", "holding both judges against each other", "numpy", "scipy")
+
+
 async def judge_both(
     items: Sequence[Item],
     judge: Judge,
@@ -159,7 +164,7 @@ def combine(
 ) -> DualEvaluation:
     """Return both lists of results, each in the items' order, as one evaluation, with the good patterns that did not fire.
 
-    ``resamples`` is that of :func:`jumar.judging.tracking.track.track`.
+    ``resamples`` is that of :func:`jumar.judging.tracking.track`.
     """
     completed = _with_missed(items, expensive.results, cheap, patterns)
     results = pair_results(expensive.results, completed)
@@ -200,7 +205,7 @@ def _with_missed(
 def _tracking(results: Sequence[DualModeResult], items: Mapping[str, Item], resamples: int | None) -> Tracking | None:
     if not results:
         return None
-    from jumar.judging.tracking.track import track
+    from jumar.judging.tracking import track
 
     judged = [items[result.story_id] for result in results]
     return track(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import fmean
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from statistics import fmean, variance
+from typing import Any, Final, Literal
 
+from jumar.core.record import Record
 from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, DualModeResult, ExpensiveModeResult, Unscored
-from jumar.judging.patterns.matcher import PatternMatcher
-from jumar.judging.patterns.models import PatternSet
-from jumar.judging.support import PhraseSupport, supported_phrases
+from jumar.judging.patterns.matcher import PatternMatcher, folded, literals
+from jumar.judging.patterns.models import PatternSet, PatternV2
+from jumar.judging.patterns.phrases import FUNCTION_WORDS, stem
 
 GAP_TARGET: Final = 0.5
 """The mean absolute gap that the first design asks for, and the gap from which an item is looked at."""
@@ -212,3 +215,182 @@ class MissedPatterns:
             return []
         there = {self._ids[index] for strength in strengths for index in self._matcher.fired(strength)}
         return [one for one in self._ids if one in there and one not in matched]
+
+
+FEWEST_ITEMS: Final = 5
+FEWEST_GROUPS: Final = 3
+_OFF: Final = 0.25
+"""Half of the gap that is aimed at: a cheap judge that is less far off on average needs no pattern."""
+
+_ERRORS: Final = 3.0
+"""Standard errors that both means lie apart at least: some hundred phrases are looked at, and two are often met by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseSupport(Record):
+    """A phrase on which a pattern would fire on ``items`` items of ``groups`` groups.
+
+    The expensive judge's mean score of these is ``with_it``, of all others ``without_it``; ``gap`` is the mean of expensive -
+    cheap on these. ``kind`` is that of the pattern that they speak for.
+    """
+
+    phrase: str
+    kind: Literal["good", "bad"]
+    items: int
+    groups: int
+    others: int
+    with_it: float
+    without_it: float
+    gap: float
+    errors: float
+
+    @property
+    def says(self) -> str:
+        """What to do, and what it rests on, as a sentence."""
+        way = "low" if self.gap > 0 else "high"
+        given = f"{self.with_it:.2f} to the {self.items:,} items with it and {self.without_it:.2f} to the {self.others:,} others"
+        return (
+            f'Add a {self.kind} pattern for "{self.phrase}": the judge gives {given}, and the cheap judge is {abs(self.gap):.2f} '
+            f"too {way} on those with it"
+        )
+
+
+def supported_phrases(
+    results: Sequence[DualModeResult], items: Mapping[str, Item], phrases: Iterable[str]
+) -> dict[str, PhraseSupport]:
+    """Return those of ``phrases`` that a pattern should fire on, by phrase.
+
+    They stand in at least 5 items of 3 groups (an item without a group is one of its own); the expensive judge scores these
+    higher (lower) than the others, by three standard errors; and the cheap judge is too low (too high) on them on average, by
+    more than a quarter of a point. ``items`` are by id.
+    """
+    wanted = list(dict.fromkeys(phrases))
+    if not wanted:
+        return {}
+    matcher = PatternMatcher([_pattern(phrase) for phrase in wanted])
+    having: dict[str, list[DualModeResult]] = {}
+    for result in results:
+        for phrase in matcher.fired_ids(items[result.story_id].text):
+            having.setdefault(phrase, []).append(result)
+    found = (_support(phrase, having.get(phrase, []), results, items) for phrase in wanted)
+    return {one.phrase: one for one in found if one is not None}
+
+
+def _pattern(phrase: str) -> PatternV2:
+    return PatternV2(
+        id=phrase, type="good", description=phrase, keywords=[], source="gap", discovered_at=datetime.now(UTC), phrases=[phrase]
+    )
+
+
+def _support(
+    phrase: str, having: Sequence[DualModeResult], results: Sequence[DualModeResult], items: Mapping[str, Item]
+) -> PhraseSupport | None:
+    ids = {one.story_id for one in having}
+    groups = {items[name].group or name for name in ids}
+    if len(ids) < FEWEST_ITEMS or len(groups) < FEWEST_GROUPS or len(results) - len(ids) < FEWEST_ITEMS:
+        return None
+    own = [one.expensive.gestalt for one in having]
+    others = [result.expensive.gestalt for result in results if result.story_id not in ids]
+    gap, apart = fmean(one.gap for one in having), fmean(own) - fmean(others)
+    error = math.sqrt(variance(own) / len(own) + variance(others) / len(others))
+    errors = math.inf if error == 0 else abs(apart) / error
+    if apart * gap <= 0 or abs(gap) <= _OFF or errors < _ERRORS:
+        return None
+    return PhraseSupport(
+        phrase=phrase,
+        kind="good" if apart > 0 else "bad",
+        items=len(own),
+        groups=len(groups),
+        others=len(others),
+        with_it=fmean(own),
+        without_it=fmean(others),
+        gap=gap,
+        errors=errors,
+    )
+
+
+COVERAGE_TARGET: Final = 0.8
+"""The share of items that the first design asks for."""
+
+_WORD: Final = re.compile(r"\w+")
+_HALF: Final = 0.5
+_TELLING: Final = 2  # stems of a description that have to be shared at least: one word in common is an accident
+
+
+@dataclass(frozen=True, slots=True)
+class PatternCoverage:
+    """On how many of the ``items`` about which the judge named something a pattern named it too.
+
+    ``share`` is None where the judge named nothing anywhere; ``met`` says whether it reaches 80 %.
+    """
+
+    items: int
+    covered: int
+    target: float = COVERAGE_TARGET
+
+    @property
+    def share(self) -> float | None:
+        """Covered items over items, from 0 to 1."""
+        return self.covered / self.items if self.items else None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the share reaches the target; None where there is no share."""
+        return None if self.share is None else self.share >= self.target
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON with ``share`` and ``met``."""
+        return {**asdict(self), "share": self.share, "met": self.met}
+
+
+def pattern_coverage(results: Iterable[DualModeResult], patterns: PatternSet) -> PatternCoverage:
+    """Return on how many items a pattern that fired names an issue that the expensive judge named.
+
+    A good pattern is held against each of the judge's ``strengths``, a bad one against its ``weaknesses``. It names the same when
+    one of its phrases stands there in any inflection, word after word, or when at least two of the words that mean something in
+    its description do, and half of them. Items about which the judge named neither are left out; active and provisional patterns
+    count.
+    """
+    named = {pattern.id: _Named(pattern) for pattern in patterns.patterns if pattern.status in {"active", "provisional"}}
+    known: dict[str, tuple[str, ...]] = {}
+    items = covered = 0
+    for result in results:
+        said = {"good": result.expensive.strengths, "bad": result.expensive.weaknesses}
+        if not any(one.strip() for ones in said.values() for one in ones):
+            continue
+        items += 1
+        fired = [named[one] for one in result.cheap.patterns_matched if one in named]
+        covered += any(one.names(_stems(statement, known)) for one in fired for statement in said[one.type])
+    return PatternCoverage(items, covered)
+
+
+class _Named:
+    """The stems by which a pattern is recognised in a statement."""
+
+    def __init__(self, pattern: PatternV2) -> None:
+        self.type = pattern.type
+        known: dict[str, tuple[str, ...]] = {}
+        self._phrases = [stems for one in literals(pattern) if (stems := _stems(one, known))]
+        words = [word for word in _WORD.findall(folded(pattern.description)) if word not in FUNCTION_WORDS and len(word) > 2]
+        self._telling = frozenset(map(_stem, words))
+
+    def names(self, statement: tuple[str, ...]) -> bool:
+        if any(_runs(phrase, statement) for phrase in self._phrases):
+            return True
+        shared = len(self._telling.intersection(statement))
+        return shared >= _TELLING and shared >= _HALF * len(self._telling)
+
+
+def _stems(text: str, known: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    if text not in known:
+        known[text] = tuple(_stem(word) for word in _WORD.findall(folded(text)))
+    return known[text]
+
+
+def _stem(word: str) -> str:
+    return stem(word) if word.isascii() else word
+
+
+def _runs(phrase: Sequence[str], statement: Sequence[str]) -> bool:
+    size = len(phrase)
+    return any(tuple(statement[at : at + size]) == tuple(phrase) for at in range(len(statement) - size + 1))

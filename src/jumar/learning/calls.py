@@ -13,8 +13,8 @@ from jumar.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from jumar.judging.asking.settings import JudgeConfig
+    from jumar.judging.auto.results import AutoEvaluation
     from jumar.judging.proofs import Proof
-    from jumar.judging.results.auto_model import AutoEvaluation
     from jumar.learning.proof.make import Verification
     from jumar.learning.run.prove import Proving
     from jumar.learning.run.request import LearnResult, ProposerName
@@ -169,9 +169,9 @@ def evaluate_auto(
     ``--json`` prints. Not to be called where an event loop is running. Errors: those of
     :func:`jumar.learning.run.auto.evaluate_auto`, :class:`jumar.errors.ConfigError` for a line or share that is out of range.
     """
-    from jumar.judging.auto import AutoRules
-    from jumar.judging.results.auto_model import AutoRequest
-    from jumar.judging.results.judged_model import JudgedRequest
+    from jumar.judging.auto.escalation import AutoRules
+    from jumar.judging.auto.results import AutoRequest
+    from jumar.judging.expensive import JudgedRequest
     from jumar.learning.run.auto import evaluate_auto as run
 
     judged = JudgedRequest(

@@ -19,11 +19,10 @@ import numpy as np
 from jumar.core.files import replace_file, sha256_bytes
 from jumar.core.text import plural
 from jumar.errors import EvaluationUnreliableError, JumarError
-from jumar.judging.digests import digest_of
+from jumar.judging.agreement import spearman
+from jumar.judging.items.item import digest_of
 from jumar.judging.patterns.models import PatternSet
-from jumar.judging.patterns.storage import load_pattern_set, serialised
-from jumar.judging.patterns.versions import PatternStore
-from jumar.judging.tracking.agreement import spearman
+from jumar.judging.patterns.storage import PatternStore, load_pattern_set, serialised
 from jumar.learning.material import Material
 from jumar.learning.state import LEDGER, PREDICTIONS, STATE, Checkpoint, pattern_hash, read_checkpoint, write_checkpoint
 from jumar.learning.step import IterationOutcome, begin, learn_once

@@ -15,8 +15,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from jumar.core.text import plural
-from jumar.judging.digests import digest_of, items_digest
-from jumar.judging.items.item import Item
+from jumar.judging.items.item import Item, digest_of, items_digest
 from jumar.judging.models import ExpensiveModeResult, IterationMetrics
 from jumar.judging.patterns.models import PatternSet
 from jumar.learning.material import Material

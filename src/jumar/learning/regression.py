@@ -98,7 +98,7 @@ def check_change(
     need_extra("judge", "checking a change for regression", "numpy", "scipy")
     import numpy as np
 
-    from jumar.judging.tracking.agreement import spearman
+    from jumar.judging.agreement import spearman
 
     known = {one.id: one for one in before}
     pairs = [(known[one.id], one) for one in after if one.id in known]

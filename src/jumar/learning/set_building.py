@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from jumar.judging.auto import fit_intervals
+from jumar.judging.auto.conformal import fit_intervals
 from jumar.judging.cheap.evaluator import CheapModeEvaluator, RubricChoice
 from jumar.judging.items.item import Item
 from jumar.judging.models import IterationMetrics, Unscored
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternStatus, PatternV2
-from jumar.judging.patterns.proposed import as_pattern
-from jumar.judging.patterns.provisional import GOOD_FROM
+from jumar.judging.patterns.proposed import GOOD_FROM, as_pattern
 from jumar.judging.patterns.storage import update_calibration_history
 from jumar.learning.material import BuiltSet, Material, Profile
 from jumar.learning.proof.probes import ProbeReport, cheat_of, probe

@@ -24,11 +24,10 @@ from pydantic import TypeAdapter, ValidationError
 from jumar.core.files import replace_file
 from jumar.core.text import escape, json_rows
 from jumar.errors import FormatTooNewError, StoreDamagedError
-from jumar.judging.digests import patterns_digest
+from jumar.judging.items.item import patterns_digest
 from jumar.judging.models import IterationMetrics
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
-from jumar.judging.patterns.proposed import as_pattern
-from jumar.judging.patterns.provisional import ValidationRule
+from jumar.judging.patterns.proposed import ValidationRule, as_pattern
 
 FORMAT: Final = 1
 MOST_VERSIONS: Final = 8

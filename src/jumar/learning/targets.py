@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from jumar.core.text import escape
 from jumar.errors import ItemError
-from jumar.judging.asking.noise import JudgeNoise, judge_noise, mean_abs_difference
-from jumar.judging.asking.summary import Result
+from jumar.judging.asking.summary import JudgeNoise, Result, judge_noise, mean_abs_difference
 from jumar.judging.items.item import Item
 from jumar.judging.models import ExpensiveModeResult
 

@@ -13,8 +13,7 @@ from rapidfuzz.distance import Indel
 
 from jumar.judging.patterns import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.matcher import folded, literals
-from jumar.judging.patterns.merging import merge_patterns, merge_proposals
-from jumar.judging.patterns.similar import LEAST_FIRED, opposed, words_of
+from jumar.judging.patterns.merging import LEAST_FIRED, merge_patterns, merge_proposals, opposed, words_of
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 

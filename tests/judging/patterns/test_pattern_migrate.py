@@ -14,10 +14,8 @@ import pytest
 from jumar.errors import PatternLoadError
 from jumar.judging.items.records import read_items
 from jumar.judging.patterns import PatternMatcher, PatternSet, PatternV2, extract_keywords, migrate_existing_patterns
-from jumar.judging.patterns.coverage import NaiveCount, measure_coverage
-from jumar.judging.patterns.duplicates import same_firing, same_wording
-from jumar.judging.patterns.english import bits, compound, forms
-from jumar.judging.patterns.phrases import derive_phrases, domain_terms
+from jumar.judging.patterns.coverage import NaiveCount, measure_coverage, same_firing, same_wording
+from jumar.judging.patterns.phrases import bits, compound, derive_phrases, domain_terms, forms
 
 
 def v1(description: str, **fields: Any) -> dict[str, Any]:

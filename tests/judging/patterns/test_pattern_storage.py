@@ -19,8 +19,13 @@ from dying import Killed, Way, changing_calls, dying, not_waiting
 from jumar.core.lock import writing
 from jumar.errors import LockedError, NotFoundError, PatternLoadError, PatternSaveError, StoreDamagedError
 from jumar.judging.patterns import PatternSet, PatternStore, PatternV2, load_patterns_safely, save_patterns_safely
-from jumar.judging.patterns.storage import OtherFormatError, PatternBackupWarning, load_pattern_set, update_calibration_history
-from jumar.judging.patterns.versions import PatternReplacedWarning
+from jumar.judging.patterns.storage import (
+    OtherFormatError,
+    PatternBackupWarning,
+    PatternReplacedWarning,
+    load_pattern_set,
+    update_calibration_history,
+)
 
 WHEN = datetime(2026, 1, 16, 12, tzinfo=UTC)
 FILE = Path("patterns.json")

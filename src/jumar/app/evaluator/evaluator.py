@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from jumar.judging.asking.cache import ReplyCache
     from jumar.judging.asking.call_log import CallLog
     from jumar.judging.asking.summary import Evaluation
+    from jumar.judging.auto.results import AutoEvaluation
     from jumar.judging.cheap.evaluator import CheapModeEvaluator
     from jumar.judging.dual import CheapResult, DualEvaluation
     from jumar.judging.items.item import Item
-    from jumar.judging.results.auto_model import AutoEvaluation
     from jumar.judging.rubric import StoryRubric, TextRubric
 
 _T = TypeVar("_T")
@@ -115,7 +115,7 @@ class LoopEvaluator:
 
     def __init__(self, options: JudgeOptions, place: Place, *, where: str, folder: str) -> None:
         from jumar.judging.cheap.evaluator import CheapModeEvaluator
-        from jumar.judging.tracking import require_statistics
+        from jumar.judging.dual import require_statistics
 
         self._options = options
         self._place = place
@@ -371,9 +371,9 @@ class LoopEvaluator:
 
     def _write(self, folder: Path, found: Findings, iteration: int) -> None:
         """Keep every item's result beside the iteration's other logs, before it is acknowledged."""
+        from jumar.judging.auto.results import auto_documents
         from jumar.judging.dual import cheap_document
-        from jumar.judging.results.auto_files import auto_documents
-        from jumar.judging.results.judged_files import dual_documents
+        from jumar.judging.expensive import dual_documents
 
         documents: dict[str, str] = {}
         if found.auto is not None:

@@ -17,12 +17,12 @@ from typing import Any, Final
 from jumar.core.text import plural, shortened
 from jumar.judging.asking.settings import MAX_UNSCORED
 from jumar.judging.asking.summary import Evaluation
+from jumar.judging.auto.results import AutoEvaluation
 from jumar.judging.component_health import check_cheap_evaluator, check_expensive_evaluator
 from jumar.judging.dual import CheapResult, DualEvaluation
 from jumar.judging.gap import GAP_TARGET, QUALITY_TARGET
 from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult, Unscored
-from jumar.judging.results.auto_model import AutoEvaluation
 from jumar.model.judgement import AutoDecisions, EvaluatorMode, JudgedItem, Judgement
 from jumar.model.judges import Evaluated
 

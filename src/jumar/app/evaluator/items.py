@@ -12,8 +12,7 @@ from typing import Final, Literal
 from jumar.core.files import UnreadableFileError
 from jumar.core.text import escape, plural
 from jumar.errors import ItemError
-from jumar.judging.cheap.story_panel import StoryPanel
-from jumar.judging.cheap.text_panel import TextPanel
+from jumar.judging.cheap.panels import StoryPanel, TextPanel
 from jumar.judging.items.item import Item
 from jumar.judging.items.records import read_items
 from jumar.judging.models import CheapModeResult, Story

@@ -24,10 +24,9 @@ from jumar.core.redaction import current
 from jumar.core.text import escape
 from jumar.errors import ConfigError, StoreDamagedError
 from jumar.judging.asking.settings import JudgeSettings
-from jumar.judging.auto import AutoRules
-from jumar.judging.auto.escalation import AUDIT, CONFIDENCE
+from jumar.judging.auto.escalation import AUDIT, CONFIDENCE, AutoRules
+from jumar.judging.auto.results import AutoEvaluation
 from jumar.judging.items.item import Item
-from jumar.judging.results.auto_model import AutoEvaluation
 from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric
 from jumar.learning.material import Profile
 from jumar.learning.run.auto import Ask, decide

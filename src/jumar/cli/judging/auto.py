@@ -16,9 +16,9 @@ from jumar.core.text import plural
 from jumar.errors import ConfigError, NothingEvaluatedError, UsageError
 
 if TYPE_CHECKING:
-    from jumar.judging.auto import Guarantee
     from jumar.judging.auto.average import CorrectedAverage
-    from jumar.judging.results.auto_model import AutoEvaluation, AutoRequest
+    from jumar.judging.auto.escalation import Guarantee
+    from jumar.judging.auto.results import AutoEvaluation, AutoRequest
 
 _OWN: Final = {
     "proof": "--proof",
@@ -77,7 +77,7 @@ def refuse_auto_options(options: Mapping[str, Any]) -> None:
 def run_auto(items: Path, fields: Mapping[str, str], options: Mapping[str, Any], *, as_json: bool, quiet: bool) -> int:
     """Evaluate in mode ``auto``, print what came of it, and return the exit code."""
     request = _request(items, fields, options)
-    from jumar.judging.results.iteration_folder import learned_from_words
+    from jumar.judging.files import learned_from_words
     from jumar.learning.run.auto import evaluate_auto
 
     with warned(), judge_progress(shown=not (as_json or quiet)) as hear:
@@ -102,8 +102,8 @@ def _consequence(found: AutoEvaluation) -> str:
 
 
 def _request(items: Path, fields: Mapping[str, str], options: Mapping[str, Any]) -> AutoRequest:
-    from jumar.judging.auto import AutoRules
-    from jumar.judging.results.auto_model import AutoRequest
+    from jumar.judging.auto.escalation import AutoRules
+    from jumar.judging.auto.results import AutoRequest
 
     if options["decision_line"] is None:
         raise ConfigError(

@@ -11,11 +11,10 @@ from jumar.cli.common import print_line, print_text, shown_path
 from jumar.cli.terminal.tabular import Column, TableRow, print_table
 from jumar.core.text import cut, escape, number, plural, short_dollars, signed
 from jumar.judging.component_health import check_expensive_evaluator
+from jumar.judging.expensive import JudgedEvaluation, dual_view
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult
-from jumar.judging.report.dashboard import render_dashboard
-from jumar.judging.results.evaluation_tally import BIN_WIDTH
-from jumar.judging.results.judged_files import dual_view
-from jumar.judging.results.judged_model import JudgedEvaluation
+from jumar.judging.report import render_dashboard
+from jumar.judging.tally import BIN_WIDTH
 
 _SHOWN: Final = 10  # patterns of a scorecard
 _TEXT: Final = 60  # columns of an item's text that tell people which one it is

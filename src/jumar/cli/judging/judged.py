@@ -18,7 +18,7 @@ from jumar.judging.asking.settings import DEFAULTS, MAX_TOKENS
 if TYPE_CHECKING:
     from jumar.judging.asking.settings import JudgeConfig
     from jumar.judging.asking.summary import Result
-    from jumar.judging.results.judged_model import JudgedRequest
+    from jumar.judging.expensive import JudgedRequest
 
 REPLIES = Path(".jumar/replies")
 
@@ -140,7 +140,7 @@ def run_judged(
 ) -> int:
     """Evaluate in expensive or dual mode, print what came of it, and return the exit code."""
     from jumar.judging.expensive import evaluate_judged
-    from jumar.judging.results.iteration_folder import learned_from_words
+    from jumar.judging.files import learned_from_words
 
     request = judged_request(items, mode, fields, options)
     with warned(), judge_progress(shown=not (as_json or quiet)) as hear:
@@ -182,7 +182,7 @@ def judge_config(options: Mapping[str, Any], cache: Path | str | None) -> JudgeC
 
 def judged_request(items: Path, mode: str, fields: Mapping[str, str], options: Mapping[str, Any]) -> JudgedRequest:
     """Return what is to be evaluated, from the options."""
-    from jumar.judging.results.judged_model import JudgedRequest
+    from jumar.judging.expensive import JudgedRequest
 
     return JudgedRequest(
         items=items,

@@ -41,7 +41,7 @@ def show_result(found: LearnResult, *, quiet: bool) -> None:
 
 def show_summary(report: LearningReport) -> None:
     """Print the verdict of a run that ended, and the figures that it rests on."""
-    from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
+    from jumar.judging.tracking import FEWEST_GROUPS, FEWEST_ITEMS
     from jumar.learning.report.course import Totals, converged_text
 
     summary = report.summary

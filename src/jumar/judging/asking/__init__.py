@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from jumar.judging.asking.cache import ReplyCache
     from jumar.judging.asking.call_log import CallLog
     from jumar.judging.asking.evaluate import JudgeRun, evaluate_expensive, judge_items
-    from jumar.judging.asking.noise import JudgeNoise, judge_noise
     from jumar.judging.asking.settings import JudgeSettings
-    from jumar.judging.asking.summary import Evaluation, JudgeInterruptedError, JudgeRejectedError
+    from jumar.judging.asking.summary import Evaluation, JudgeInterruptedError, JudgeNoise, JudgeRejectedError, judge_noise
     from jumar.judging.component_health import check_expensive_evaluator
     from jumar.judging.judges.command import CommandJudge
     from jumar.judging.judges.mock import MockJudge
@@ -45,18 +44,18 @@ _ELSEWHERE = {
     "CommandJudge": "jumar.judging.judges.command",
     "Evaluation": "summary",
     "JudgeInterruptedError": "summary",
-    "JudgeNoise": "noise",
+    "JudgeNoise": "summary",
     "JudgeRejectedError": "summary",
     "JudgeRun": "evaluate",
     "JudgeSettings": "settings",
     "MockJudge": "jumar.judging.judges.mock",
-    "Prices": "ledger",
+    "Prices": "jumar.model.budget.pricing",
     "ReplayJudge": "jumar.judging.judges.replay",
     "ReplyCache": "cache",
     "check_expensive_evaluator": "jumar.judging.component_health",
     "evaluate_expensive": "evaluate",
     "judge_items": "evaluate",
-    "judge_noise": "noise",
+    "judge_noise": "summary",
 }
 """Where a name is defined, below this package."""
 

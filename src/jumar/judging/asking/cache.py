@@ -28,7 +28,7 @@ from jumar.core.quarantine import own_directory
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape
 from jumar.errors import StoreWriteError
-from jumar.judging.asking.parse import well_formed
+from jumar.judging.asking.prompt import well_formed
 from jumar.model.judges import Judge, JudgeReply, JudgeRequest
 from jumar.model.records import Usage
 

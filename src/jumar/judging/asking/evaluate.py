@@ -29,14 +29,19 @@ from typing import Any, Final, TypeVar
 
 from jumar.core.text import escape
 from jumar.errors import EvaluationUnreliableError
-from jumar.judging.asking.ask import Asker
+from jumar.judging.asking.ask import Answers, Asker, Reader, result_of
 from jumar.judging.asking.cache import ReplyCache
-from jumar.judging.asking.call_log import CallLog
-from jumar.judging.asking.ledger import CallLedger
-from jumar.judging.asking.noise import judge_noise
-from jumar.judging.asking.reading import Answers, Reader, result_of
+from jumar.judging.asking.call_log import CallLedger, CallLog
 from jumar.judging.asking.settings import JudgeSettings
-from jumar.judging.asking.summary import NOT_THE_JUDGES, CallTotals, Evaluation, JudgeInterruptedError, JudgeRejectedError, Result
+from jumar.judging.asking.summary import (
+    NOT_THE_JUDGES,
+    CallTotals,
+    Evaluation,
+    JudgeInterruptedError,
+    JudgeRejectedError,
+    Result,
+    judge_noise,
+)
 from jumar.judging.items.item import Item, as_items
 from jumar.judging.judges._clients import known_keys
 from jumar.judging.models import Story, Unscored

@@ -8,10 +8,8 @@ from typing import Any, Literal
 
 from jumar.errors import ConfigError, ItemError
 from jumar.judging.cheap.evidence import PatternEvidence
-from jumar.judging.cheap.scorecard import AppliedScorecard
-from jumar.judging.cheap.scoring import CheapReading, CheapScorer
-from jumar.judging.cheap.story_panel import StoryPanel
-from jumar.judging.cheap.text_panel import TextPanel
+from jumar.judging.cheap.panels import StoryPanel, TextPanel
+from jumar.judging.cheap.scoring import AppliedScorecard, CheapReading, CheapScorer
 from jumar.judging.items.item import Item
 from jumar.judging.models import CheapModeResult, Story, Unscored
 from jumar.judging.patterns.models import PatternSet, Scorecard

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jumar.core.text import escape, nearest
 from jumar.errors import ItemError, UsageError
-from jumar.judging.items.chunks import LIMIT, Chunk
 from jumar.judging.items.item import Item
-from jumar.judging.items.json import decode
-from jumar.judging.items.sources import read_chunks
+from jumar.judging.items.sources import LIMIT, Chunk, decode, read_chunks
 from jumar.judging.models import Story
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from typing import Any, Final, Self, cast
 
 from jumar.core.text import escape, last_line, once
 from jumar.errors import ConfigError
-from jumar.judging.asking.parse import MAX_REPLY
+from jumar.judging.asking.prompt import MAX_REPLY
 from jumar.judging.judges import JudgeSpec
 from jumar.judging.judges._clients import known_keys, scrub
 from jumar.model.judges import FailureKind, JudgeFailure, JudgeReply, JudgeRequest

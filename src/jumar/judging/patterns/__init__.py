@@ -14,10 +14,15 @@ if TYPE_CHECKING:
     from jumar.judging.patterns.migrate import migrate_existing_patterns
     from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV1, PatternV2, TechValidation, ValuePhrase
     from jumar.judging.patterns.phrases import extract_keywords
-    from jumar.judging.patterns.provisional import ValidationRule, validate_provisional_patterns
+    from jumar.judging.patterns.proposed import ValidationRule, validate_provisional_patterns
     from jumar.judging.patterns.reading import parse_patterns
-    from jumar.judging.patterns.storage import load_pattern_set, load_patterns_safely, update_calibration_history
-    from jumar.judging.patterns.versions import PatternStore, save_patterns_safely
+    from jumar.judging.patterns.storage import (
+        PatternStore,
+        load_pattern_set,
+        load_patterns_safely,
+        save_patterns_safely,
+        update_calibration_history,
+    )
 
 __all__ = [
     "MergedPatterns",
@@ -49,11 +54,11 @@ _ELSEWHERE = {
     "PatternMatcher": "matcher",
     "PatternProposal": "models",
     "PatternSet": "models",
-    "PatternStore": "versions",
+    "PatternStore": "storage",
     "PatternV1": "models",
     "PatternV2": "models",
     "TechValidation": "models",
-    "ValidationRule": "provisional",
+    "ValidationRule": "proposed",
     "ValuePhrase": "models",
     "extract_keywords": "phrases",
     "load_pattern_set": "storage",
@@ -62,9 +67,9 @@ _ELSEWHERE = {
     "merge_proposals": "merging",
     "migrate_existing_patterns": "migrate",
     "parse_patterns": "reading",
-    "save_patterns_safely": "versions",
+    "save_patterns_safely": "storage",
     "update_calibration_history": "storage",
-    "validate_provisional_patterns": "provisional",
+    "validate_provisional_patterns": "proposed",
 }
 """Where a name is defined, below this package."""
 

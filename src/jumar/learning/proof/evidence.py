@@ -14,10 +14,9 @@ from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
-from jumar.judging.asking.noise import JudgeNoise, judge_noise
-from jumar.judging.tracking.agreement import Ranks, Scores, rank_correlation, times_drawn
-from jumar.judging.tracking.intervals import Interval, Numbers, bootstrap, group_numbers
-from jumar.judging.tracking.track import (
+from jumar.judging.agreement import Interval, Numbers, Ranks, Scores, bootstrap, group_numbers, rank_correlation, times_drawn
+from jumar.judging.asking.summary import JudgeNoise, judge_noise
+from jumar.judging.tracking import (
     FEWEST_GROUPS,
     FEWEST_ITEMS,
     GAP_TARGET,

@@ -14,8 +14,7 @@ from jumar.errors import ItemError
 from jumar.judging.asking.prompt import TEMPLATE_VERSION
 from jumar.judging.asking.settings import MAX_UNSCORED
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
-from jumar.judging.digests import digest_of, item_digest, patterns_digest
-from jumar.judging.items.item import Item
+from jumar.judging.items.item import Item, digest_of, item_digest, patterns_digest
 from jumar.judging.models import Unscored
 from jumar.judging.patterns.models import PatternSet
 from jumar.judging.proofs import (

@@ -20,11 +20,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jumar.judging.agreement import Interval, bootstrap
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.matcher import PatternMatcher, literals
 from jumar.judging.patterns.models import Curve, PatternSet, PatternV2
-from jumar.judging.tracking.intervals import Interval, bootstrap
-from jumar.judging.tracking.track import pair
+from jumar.judging.tracking import pair
 from jumar.learning.proof.attacks import ATTACKS, MANY, AttackMeans, stuffed, stuffings
 
 Floats = NDArray[np.float64]

@@ -15,8 +15,7 @@ from typing import Any, Final, Literal, cast
 
 from jumar.core.text import escape, plural
 from jumar.errors import FormatTooNewError, ItemError, StoreDamagedError
-from jumar.judging.digests import items_digest
-from jumar.judging.items.item import Item
+from jumar.judging.items.item import Item, items_digest
 
 Part = Literal["learn", "test", "sealed", "open"]
 

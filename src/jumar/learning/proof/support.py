@@ -20,10 +20,10 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jumar.judging.agreement import Numbers, group_numbers
 from jumar.judging.patterns.matcher import PatternMatcher
 from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.proposed import as_pattern
-from jumar.judging.tracking.intervals import Numbers, group_numbers
 from jumar.learning.proof.permutations import ENUMERATED, Permutations, normal_tail
 from jumar.learning.state import FALSE_DISCOVERY_RATE, LedgerEntry, ProposalLedger
 from jumar.learning.targets import Target

@@ -19,10 +19,8 @@ from jumar.core.text import escape
 from jumar.errors import PatternLoadError
 from jumar.judging.asking.ask import Answer, Asker, NoAnswer
 from jumar.judging.asking.cache import ReplyCache, cache_key
-from jumar.judging.asking.call_log import CallLog
-from jumar.judging.asking.ledger import CallLedger
-from jumar.judging.asking.parse import objects_in, well_formed
-from jumar.judging.asking.prompt import new_nonce
+from jumar.judging.asking.call_log import CallLedger, CallLog
+from jumar.judging.asking.prompt import new_nonce, objects_in, well_formed
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.judges._clients import known_keys
 from jumar.judging.patterns.matcher import PatternMatcher, literals

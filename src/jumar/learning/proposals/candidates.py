@@ -19,8 +19,7 @@ from jumar.judging.patterns.matcher import PatternMatcher, folded
 from jumar.judging.patterns.merging import merge_proposals
 from jumar.judging.patterns.models import PatternProposal, PatternSet, PatternV2
 from jumar.judging.patterns.phrases import domain_terms
-from jumar.judging.patterns.proposed import UNDATED, pattern_id, pattern_key
-from jumar.judging.patterns.provisional import text_of
+from jumar.judging.patterns.proposed import UNDATED, pattern_id, pattern_key, text_of
 from jumar.judging.patterns.reading import parse_patterns
 from jumar.learning.proposals.terms import Contrast, Strength, find_terms, phrases_of, quotes_of
 from jumar.learning.targets import GapItem
@@ -128,7 +127,7 @@ def _families(phrases: Sequence[str], wheres: Sequence[Any], contrast: Contrast)
     """Yield the forms of one word together, where at least two of them stand in the texts."""
     import numpy as np
 
-    from jumar.judging.patterns.english import stem
+    from jumar.judging.patterns.phrases import stem
 
     families: dict[str, list[int]] = {}
     for place, phrase in enumerate(phrases):

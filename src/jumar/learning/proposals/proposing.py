@@ -23,8 +23,7 @@ from jumar.judging.models import CheapModeResult
 from jumar.judging.patterns.matcher import PatternMatcher, literals
 from jumar.judging.patterns.merging import Merge, merge_proposals
 from jumar.judging.patterns.models import PatternProposal, PatternV2
-from jumar.judging.patterns.proposed import as_pattern
-from jumar.judging.patterns.provisional import validate_provisional_patterns
+from jumar.judging.patterns.proposed import as_pattern, validate_provisional_patterns
 from jumar.learning.material import Material, ProposalReply, ProposalRequest, Proposer
 from jumar.learning.proof.support import Firing, ledger_entries, support
 from jumar.learning.proposals.asking import ask_for_proposals

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Any, Final, Literal, Self
 
-from jumar.judging.patterns.english import FUNCTION_WORDS
 from jumar.judging.patterns.matcher import folded
+from jumar.judging.patterns.phrases import FUNCTION_WORDS
 
 JOINS: Final = (" ", "-", "'", "’", "/")
 _SPLIT: Final = re.compile(r"(\W+)")

@@ -119,7 +119,7 @@ def _level(report: LearningReport) -> list[str]:
 
 def _too_few(report: LearningReport) -> str:
     """Return that there are too few held-out items for any verdict but ``not_proven``, empty where there are enough."""
-    from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
+    from jumar.judging.tracking import FEWEST_GROUPS, FEWEST_ITEMS
 
     if report.proof is None:
         return ""

@@ -14,19 +14,24 @@ from jumar.judging.asking.cache import reply_cache
 from jumar.judging.asking.call_log import CallLog
 from jumar.judging.asking.evaluate import judge_items
 from jumar.judging.asking.summary import CallTotals, Evaluation, Result
-from jumar.judging.auto import AutoRules, outcome, plan
+from jumar.judging.auto.escalation import AutoRules, outcome, plan
+from jumar.judging.auto.results import (
+    AuditLog,
+    AutoEvaluation,
+    AutoRequest,
+    new_audits,
+    read_audits,
+    write_audits,
+    write_auto,
+    write_auto_rows,
+)
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
-from jumar.judging.expensive import Hear, call_log, cut_short, interruptible
+from jumar.judging.expensive import Hear, call_log, check_outputs, cut_short, interruptible
+from jumar.judging.files import check_per_item, claimed, learned_from
 from jumar.judging.items.item import Item
 from jumar.judging.items.records import read_items
 from jumar.judging.judges import make_judge
 from jumar.judging.models import CheapModeResult, ExpensiveModeResult
-from jumar.judging.results.auto_audits import AuditLog, new_audits, read_audits, write_audits
-from jumar.judging.results.auto_files import write_auto, write_auto_rows
-from jumar.judging.results.auto_model import AutoEvaluation, AutoRequest
-from jumar.judging.results.evaluation_files import check_per_item, claimed
-from jumar.judging.results.iteration_folder import learned_from
-from jumar.judging.results.judged_files import check_outputs
 from jumar.judging.rubric import kind_of_items, load_rubric
 from jumar.learning.run.auto_proof import Basis, read_basis, trust_of
 from jumar.learning.run.prove import rubric_of_items

@@ -11,16 +11,16 @@ from typing import Literal
 from jumar.core.text import escape
 from jumar.errors import ConfigError, StoreDamagedError
 from jumar.judging.asking.settings import JudgeSettings
-from jumar.judging.auto import AutoRules, ConformalIntervals, distrust, fit_intervals, intervals_of, sealed_check
+from jumar.judging.auto.conformal import ConformalIntervals, fit_intervals, intervals_of
+from jumar.judging.auto.escalation import AutoRules, distrust, sealed_check
+from jumar.judging.auto.results import AuditLog, Trust
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
-from jumar.judging.digests import patterns_digest
+from jumar.judging.dual import require_statistics
+from jumar.judging.items.item import patterns_digest
 from jumar.judging.patterns.models import PatternSet
 from jumar.judging.patterns.storage import load_pattern_set
 from jumar.judging.proofs import Proof, ProofJudge, read_proof
-from jumar.judging.results.auto_audits import AuditLog
-from jumar.judging.results.auto_model import Trust
 from jumar.judging.rubric import StoryRubric, TextRubric
-from jumar.judging.tracking import require_statistics
 from jumar.learning.proof.make import verify_proof
 from jumar.learning.run.verdicts import judge_of_proof
 from jumar.model.judges import Judge

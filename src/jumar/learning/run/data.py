@@ -19,7 +19,7 @@ from jumar.judging.items.item import Item
 from jumar.judging.items.records import read_items
 from jumar.judging.models import ExpensiveModeResult
 from jumar.judging.rubric import Rubric, kind_of_items, load_rubric, rubric_of
-from jumar.judging.tracking.track import FEWEST_GROUPS, FEWEST_ITEMS
+from jumar.judging.tracking import FEWEST_GROUPS, FEWEST_ITEMS
 from jumar.learning.learner import PATTERNS
 from jumar.learning.material import Material, Proposer, SetBuilder
 from jumar.learning.proof.split import Split, group_key, split_items, tie_copies

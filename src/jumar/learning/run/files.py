@@ -23,10 +23,10 @@ from jumar.judging.asking.summary import Evaluation
 from jumar.judging.cheap.evaluator import CheapModeEvaluator
 from jumar.judging.component_health import check_pattern_learner
 from jumar.judging.dual import CheapResult, DualEvaluation, combine
-from jumar.judging.issues import pattern_coverage
+from jumar.judging.expensive import dual_documents
+from jumar.judging.files import item_row
+from jumar.judging.gap import pattern_coverage
 from jumar.judging.models import ComponentHealthStatus, IterationLog, Unscored
-from jumar.judging.results.evaluation_files import item_row
-from jumar.judging.results.judged_files import dual_documents
 from jumar.learning.material import Material
 from jumar.learning.report.view import LearningProgress, render_progress
 from jumar.learning.run.data import LearnData

@@ -12,7 +12,7 @@ from typing import Any, Final
 from jumar.core.files import as_write_error, fsync_directory, make_directory, wait_for_lock, write_all
 from jumar.core.text import escape, plural
 from jumar.errors import ConflictError, LockedError, NotFoundError, StoreDamagedError
-from jumar.judging.digests import digest_of
+from jumar.judging.items.item import digest_of
 from jumar.judging.proofs import PLANNED_LOOKS, ProofLooks
 from jumar.learning.proof.make import look_at
 

@@ -21,12 +21,12 @@ from jumar.errors import ConfigError, EvaluationUnreliableError
 from jumar.judging.asking.call_log import FILE as CALLS
 from jumar.judging.asking.call_log import CallLog
 from jumar.judging.asking.summary import JudgeInterruptedError
+from jumar.judging.dual import require_statistics
 from jumar.judging.gap import QUALITY_TARGET
 from jumar.judging.history import FEWEST_ITERATIONS
 from jumar.judging.judges import make_judge
 from jumar.judging.patterns.models import PatternProposal, PatternSet
 from jumar.judging.patterns.storage import load_pattern_set, read_pattern_set
-from jumar.judging.tracking import require_statistics
 from jumar.learning.learner import (
     ARTIFACTS,
     DIMENSIONS,

@@ -16,15 +16,14 @@ from jumar.errors import ConfigError, ConflictError, EvaluationUnreliableError, 
 from jumar.judging.asking.call_log import FILE as CALLS
 from jumar.judging.asking.call_log import CallLog
 from jumar.judging.asking.settings import MAX_UNSCORED
-from jumar.judging.digests import digest_of, patterns_digest
-from jumar.judging.items.item import Item
+from jumar.judging.dual import require_statistics
+from jumar.judging.items.item import Item, digest_of, patterns_digest
 from jumar.judging.items.records import read_items
 from jumar.judging.judges import make_judge
 from jumar.judging.patterns.models import PatternSet
 from jumar.judging.patterns.storage import load_pattern_set, read_pattern_set
 from jumar.judging.proofs import Proof, ProofJudge, read_proof
 from jumar.judging.rubric import StoryRubric, TextRubric, builtin_rubric, kind_of_items, load_rubric
-from jumar.judging.tracking import require_statistics
 from jumar.learning.proof.evidence import heldout_of
 from jumar.learning.proof.make import Verification, make_proof, verify_proof
 from jumar.learning.proof.split import Part, Split, tie_copies

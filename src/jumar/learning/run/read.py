@@ -13,10 +13,10 @@ from typing import Any, Final, cast
 from jumar.core.lock import who_holds
 from jumar.core.text import escape
 from jumar.errors import NotFoundError, StoreDamagedError
-from jumar.judging.asking.noise import mean_abs_difference
+from jumar.judging.agreement import bootstrap
+from jumar.judging.asking.summary import mean_abs_difference
 from jumar.judging.patterns.storage import load_pattern_set
 from jumar.judging.proofs import Proof, read_proof
-from jumar.judging.tracking.intervals import bootstrap
 from jumar.learning.learner import DIMENSIONS, PATTERNS
 from jumar.learning.proof.split import Split
 from jumar.learning.report.course import stop_words

@@ -27,8 +27,7 @@ from jumar.judging.asking.evaluate import PROBED, JudgeRun, judge_items, reading
 from jumar.judging.asking.prompt import TEMPLATE_VERSION
 from jumar.judging.asking.settings import JudgeSettings
 from jumar.judging.asking.summary import NOT_THE_JUDGES, Evaluation, Result
-from jumar.judging.digests import digest_of, item_digest
-from jumar.judging.items.item import Item
+from jumar.judging.items.item import Item, digest_of, item_digest
 from jumar.judging.models import ExpensiveModeResult, Unscored
 from jumar.judging.proofs import ProofJudge
 from jumar.judging.rubric import JudgeRubric

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumar.core.extras import need_extra
+from jumar.judging.agreement import Numbers, group_numbers, spearman
 from jumar.judging.cheap.evidence import PatternEvidence
-from jumar.judging.cheap.scorecard import AppliedScorecard, words_of
+from jumar.judging.cheap.scoring import AppliedScorecard, words_of
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.models import Curve, PatternGuard, PatternSet, PatternV2, Scorecard
-from jumar.judging.tracking.agreement import spearman
-from jumar.judging.tracking.intervals import Numbers, group_numbers
 from jumar.learning.scorecard.gaming import measure_attack_gains
 from jumar.learning.scorecard.nested import ROUNDING, Nested, Rule, constant_curve
 from jumar.learning.scorecard.pool import FitSettings, Pool, block_of, gather_candidates

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jumar.judging.cheap.scorecard import words_of
+from jumar.judging.cheap.scoring import words_of
 from jumar.judging.items.item import Item
 from jumar.judging.patterns.matcher import literals
 from jumar.judging.patterns.models import PatternV2

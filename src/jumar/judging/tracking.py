@@ -12,19 +12,23 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from jumar.judging.asking.noise import JudgeNoise, judge_noise
-from jumar.judging.tracking.agreement import (
+from jumar.judging.agreement import (
     HALF,
     Agreement,
+    Interval,
+    Numbers,
     Ranks,
     Scores,
     agreement,
+    bootstrap,
+    folds_by_group,
+    group_numbers,
     kendall,
     quadratic_kappa,
     rank_correlation,
     times_drawn,
 )
-from jumar.judging.tracking.intervals import Interval, Numbers, bootstrap, folds_by_group, group_numbers
+from jumar.judging.asking.summary import JudgeNoise, judge_noise
 
 BASELINES: Final = ("constant", "length_only")
 

@@ -1,1 +1,0 @@
-"""``jumar patterns``: one file a command, as above."""

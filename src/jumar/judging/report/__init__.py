@@ -1,1 +1,0 @@
-"""Evaluations for people: the dashboard of an iteration and the gap report."""
