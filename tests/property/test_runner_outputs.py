@@ -112,6 +112,7 @@ NEAR = (
         "ℹ pass 9",
         "error: none",
         "{}",
+        "}",
         "\t",
         " ",
     ),
@@ -211,6 +212,12 @@ def test_the_leaves_of_tap_are_counted(trees: list[Any], buffered: bool):
     every = list(leaves(trees))
     assert (every.count("passed"), every.count("failed"), every.count("skipped")) == counts(run)
     assert len(every) == len(run.outcomes or {})
+
+
+def test_a_brace_that_closes_nothing_hides_no_test():
+    text = cleaned(OUTPUTS["vitest-tap"].text)
+    opening = "time=9.59ms {\n"
+    assert (4, 1, 2) == counts(spoken(text)) == counts(spoken(text.replace(opening, opening + "}\n")))
 
 
 def go(trees: list[Any], above: str = "") -> Iterator[str]:

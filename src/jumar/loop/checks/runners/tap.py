@@ -35,6 +35,7 @@ class _Point:
     children: list[_Point] = field(default_factory=list["_Point"])
     suite: bool = False  # of Node's runner, which says so
     unloaded: bool = False  # a file that Node's runner could not load
+    plan: int | None = None  # of the subtests in its braces
 
 
 @dataclass(slots=True)
@@ -84,7 +85,8 @@ def read_tap(lines: Sequence[str]) -> list[SuiteRun]:
 def _tokens(lines: Sequence[str]) -> Iterator[_Token]:
     """Yield what stands at the outermost level, with subtests inside their points.
 
-    Where there are numbers, a line without one only begins with ok.
+    Where there are numbers, a line without one only begins with ok. A brace closes what has run all its plan; any other is noise, and
+    what stays open ends with the next point beside it or above.
     """
     numbered = any(_NUMBERED.match(line) for line in lines)
     waiting: dict[int, list[_Point]] = {}  # points of a level whose parent comes after them, or is still open
@@ -108,7 +110,9 @@ def _tokens(lines: Sequence[str]) -> Iterator[_Token]:
         if odd or level > _DEEPEST or not content:
             continue
         if content == "}" and level in opened:
-            opened.pop(level).children = waiting.pop(level + 1, [])
+            plan = opened[level].plan
+            if plan is not None and len(waiting.get(level + 1, ())) >= plan:
+                _close(level, opened, waiting)
             continue
         point = _point(content)
         if point is not None and point.number is None and numbered:
@@ -116,7 +120,10 @@ def _tokens(lines: Sequence[str]) -> Iterator[_Token]:
         if point is None:
             if level == 0:
                 yield from _outer(content)
+            elif level - 1 in opened and (found := _PLAN.fullmatch(content)) and opened[level - 1].plan is None:
+                opened[level - 1].plan = int(found[1])
             continue
+        _close(level, opened, waiting)
         latest, latest_indent = point, indent
         children = waiting.pop(level + 1, [])
         if content.endswith(" {"):
@@ -127,6 +134,13 @@ def _tokens(lines: Sequence[str]) -> Iterator[_Token]:
             yield point
         else:
             waiting.setdefault(level, []).append(point)
+    _close(0, opened, waiting)
+
+
+def _close(level: int, opened: dict[int, _Point], waiting: dict[int, list[_Point]]) -> None:
+    """Give each point that is open at ``level`` or deeper the subtests that wait for it."""
+    for deeper in sorted((at for at in opened if at >= level), reverse=True):
+        opened.pop(deeper).children = waiting.pop(deeper + 1, [])
 
 
 def _point(content: str) -> _Point | None:
