@@ -85,8 +85,8 @@ def read_tap(lines: Sequence[str]) -> list[SuiteRun]:
 def _tokens(lines: Sequence[str]) -> Iterator[_Token]:
     """Yield what stands at the outermost level, with subtests inside their points.
 
-    Where there are numbers, a line without one only begins with ok. A brace closes what has run all its plan; any other is noise, and
-    what stays open ends with the next point beside it or above.
+    Where there are numbers, a line without one only begins with ok. A brace closes what has run all its plan; any other is
+    noise, and what stays open ends with the next point beside it or above.
     """
     numbered = any(_NUMBERED.match(line) for line in lines)
     waiting: dict[int, list[_Point]] = {}  # points of a level whose parent comes after them, or is still open
