@@ -26,9 +26,9 @@ from jumar.loop.events.events import AttemptStarted, Event, IterationRecorded
 from jumar.loop.generators.generators import CommandGenerator
 from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.snapshots.matching import ArtifactRules
+from jumar.loop.store.in_force import RunningTotals
 from jumar.loop.store.layout import prepare_root
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.running_totals import RunningTotals
 from jumar.model import GenerateOutcome, ScoreReading, StepContext, StopRules, Usage
 from jumar.model.budget.limits import Budget
 from jumar.processes.process import run_command

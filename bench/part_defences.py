@@ -16,10 +16,10 @@ from timing import Row, milliseconds
 
 from jumar.cli.application import run_application
 from jumar.core import codec
-from jumar.loop.engine import evaluation, placing
-from jumar.loop.engine.recheck import Recheck
-from jumar.loop.store.integrity import trust
-from jumar.loop.store.integrity.tamper_check import StoreWatch
+from jumar.loop.engine import evaluation, finals
+from jumar.loop.engine.finals import Recheck
+from jumar.loop.store import trust
+from jumar.loop.store.tamper_check import StoreWatch
 from jumar.loop.workspace.guard import Guard
 from jumar.loop.workspace.surroundings import Surroundings
 
@@ -34,7 +34,7 @@ PLACES: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("`protect`, configuration and check files", Guard, ("ready", "put_back", "before_generate", "after_generate")),
     ("`protect`, configuration and check files", Guard, ("before_scoring", "after_scoring")),
     ("bytecode removed before checks", evaluation, ("clear_bytecode",)),
-    ("bytecode removed before checks", placing, ("clear_bytecode",)),
+    ("bytecode removed before checks", finals, ("clear_bytecode",)),
     (ONCE, Surroundings, ("begin", "note_checks", "differences")),
     (ONCE, Recheck, ("go",)),
 )

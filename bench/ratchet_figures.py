@@ -22,9 +22,8 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
-from jumar.loop.engine.plan import choose_parent
 from jumar.loop.ranking.noise import Evidence
-from jumar.loop.ranking.ratchet import select_kept
+from jumar.loop.ranking.ratchet import choose_parent, select_kept
 from jumar.model import IterationView, SelectionCriteria
 from jumar.model.records import Repeats
 

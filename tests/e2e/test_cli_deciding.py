@@ -19,7 +19,7 @@ from jumar.core.lock import LoopLock
 from jumar.loop.decisions import apply as deciding
 from jumar.loop.ranking.score import DEFAULT_WEIGHTS
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.tree_lock import locked_tree
+from jumar.loop.store.running import locked_tree
 from jumar.loop.tracker import BestOutputTracker
 
 

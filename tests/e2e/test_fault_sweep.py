@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from faults import KINDS, Ended, Runner, can_trace, chosen
 
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 
 SAMPLE = 16
 SCORES = ["0.5", "0.6", "0.8", "0.7"]

@@ -18,8 +18,8 @@ from bad_passes import BAD_PASSES, IN_SCORING, WHERE, without_rights
 from loops import jumar
 
 from jumar.core import leftovers
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 from jumar.model.attempts import MOST_KILLED
 
 # What each attack does, in Python with: number (of the iteration), store (the loop's directory), what AGENT imports.

@@ -12,8 +12,8 @@ import pytest
 from commands import call, call_json
 from loops import jumar
 
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 
 CONFIG = """
 [loop]

@@ -16,8 +16,7 @@ from loops import calls, jumar, jumar_json, started_on_a_terminal, write_loop
 
 from jumar.app.removal import look_at, remove_loop
 from jumar.errors import NotFoundError
-from jumar.loop.store.integrity.misplaced import tidy_removed
-from jumar.loop.store.layout import list_loops
+from jumar.loop.store.layout import list_loops, tidy_removed
 from jumar.loop.store.loop_store import LoopStore
 
 

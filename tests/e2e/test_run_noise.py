@@ -12,10 +12,10 @@ from jumar.loop.ranking.noise import finals
 from jumar.loop.report.formats.data import report_document
 from jumar.loop.report.formats.page import render_html
 from jumar.loop.report.read import load_report
-from jumar.loop.store.current_selection import evidence_of
-from jumar.loop.store.integrity.verify import verify
+from jumar.loop.store.in_force import evidence_of
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 from jumar.model import SelectionCriteria
 
 SCORER = """\

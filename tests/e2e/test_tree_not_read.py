@@ -133,7 +133,7 @@ def test_a_working_directory_that_could_not_be_opened_for_the_best_is_tried_agai
             raise refused(errno.EIO, ArtifactError)
         return take_snapshot(*given, **more)
 
-    monkeypatch.setattr("jumar.loop.decisions.execute.take_snapshot", take)
+    monkeypatch.setattr("jumar.loop.decisions.moves.take_snapshot", take)
     assert "'a' cannot be read" in call("run", "--json", check=1).err
     assert "2\n" == (tmp_path / "text.md").read_text()
     assert 0 == call("run", "--json", check=0).document["selected_iteration"]

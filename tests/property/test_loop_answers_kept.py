@@ -18,9 +18,9 @@ from jumar.core.codec import encode
 from jumar.loop.engine.engine import Loop
 from jumar.loop.settings import LoopParts, LoopSettings
 from jumar.loop.snapshots.matching import ArtifactRules
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.layout import prepare_root
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 from jumar.model import ScoreReading, SelectionCriteria, StepContext, StopRules
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer, ScriptedGenerator
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from jumar.loop.ranking.choose import choose
 from jumar.loop.ranking.confirmed import certainty
+from jumar.loop.ranking.degradation import seen
 from jumar.loop.ranking.noise import Evidence, finalists, finals, measure, ranked, select, student_cdf, student_quantile
-from jumar.loop.ranking.rescored import seen
 from jumar.loop.ranking.score import weighted_score
 from jumar.model import IterationView, NoiseRules, Reading, ScoreReading, SelectionCriteria
 from jumar.model.records import Repeats, Verification

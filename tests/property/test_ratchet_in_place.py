@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumar.loop.decisions.apply import apply
-from jumar.loop.decisions.override import override
 from jumar.loop.decisions.plan import plan_apply
+from jumar.loop.decisions.select import override
 from jumar.loop.engine.engine import Loop
 from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.settings import ContinueFrom, Isolation, LoopParts, LoopSettings

@@ -24,8 +24,8 @@ from store_kit import AT, WAYS, Disk, Killed, Way, end, put, score, stored_tree
 
 from jumar.errors import DuplicateIterationError, StoreWriteError, UsageError
 from jumar.loop.snapshots.restore import plan_restore, restore
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 
 _T = TypeVar("_T")
 Tree = dict[str, bytes | str]

@@ -59,7 +59,7 @@ def main() -> None:
             "jumar.app.run.prepare",
             "jumar.app.run.request",
             "jumar.app.config.config",
-            "jumar.loop.store.integrity.verify",
+            "jumar.loop.store.verify",
             "pathspec",
             "psutil",
         ),

@@ -19,7 +19,7 @@ import click
 from jumar.core.text import escape, escape_block, in_ascii, nearest, wrapped
 from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError
 from jumar.loop.store.layout import list_loops, loops_directory, root_of
-from jumar.loop.store.newest import newest_loop
+from jumar.loop.store.running import newest_loop
 
 if TYPE_CHECKING:
     from jumar.loop.report.observer import LoopObserver
@@ -124,7 +124,7 @@ def open_loop(root: Path, loop: str | None, *, tell: bool = False) -> LoopStore:
 
 def _tell_held(store: LoopStore) -> None:
     """Say which override waits for a person, as long as one does."""
-    from jumar.loop.store.current_selection import held
+    from jumar.loop.store.in_force import held
 
     with contextlib.suppress(StoreDamagedError):  # whoever needs the decisions will say so
         waiting = held(store.decisions())
@@ -144,7 +144,7 @@ def held_words(decision: Decision, directory: Path) -> str:
 
 def _take_up_redaction(store: LoopStore) -> None:
     from jumar.core.redaction import install
-    from jumar.loop.store.config_in_force import config_now
+    from jumar.loop.store.in_force import config_now
 
     try:
         run = config_now(store).get("run")
@@ -264,7 +264,7 @@ def command_for(command: str, directory: Path, options: str = "", *, named: bool
 
 def file_of(store: LoopReader) -> Path | None:
     """Return the configuration file here that speaks for a loop, None where there is none."""
-    from jumar.loop.store.config_in_force import is_made_up
+    from jumar.loop.store.in_force import is_made_up
 
     file = Path("jumar.toml")
     return file if file.is_file() and not is_made_up(store) else None

@@ -13,7 +13,7 @@ from jumar.cli.common import DEFAULT_ROOT, command_for, file_of, observe, places
 from jumar.core.text import escape, plural, points
 from jumar.errors import JumarError
 from jumar.loop.store.layout import runs_directory
-from jumar.loop.store.newest import newest_loop
+from jumar.loop.store.running import newest_loop
 
 if TYPE_CHECKING:
     from jumar.loop.report.status import LoopStatus
@@ -128,7 +128,7 @@ def _next(reader: LoopReader, view: LoopStatus) -> Commands:
 
 def _applying(reader: LoopReader, view: LoopStatus) -> Commands:
     from jumar.loop.decisions.undo import way_back
-    from jumar.loop.store.config_in_force import works_in_place
+    from jumar.loop.store.in_force import works_in_place
 
     back, undo = way_back(reader), command_for("apply", reader.paths.directory, "--undo")
     if back == "apply":

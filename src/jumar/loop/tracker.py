@@ -15,12 +15,10 @@ from typing import Any, Literal, Self, cast
 from jumar.core.clock import SystemClock, current_user
 from jumar.core.text import nearest
 from jumar.errors import ArtifactError, ConfigError, NotFoundError, ScoreError
-from jumar.loop.callers import calling_program
 from jumar.loop.decisions.apply import apply
 from jumar.loop.decisions.cleanup import cleanup
-from jumar.loop.decisions.override import override
 from jumar.loop.decisions.plan import plan_apply
-from jumar.loop.decisions.select import record_selection
+from jumar.loop.decisions.select import calling_program, override, record_selection
 from jumar.loop.ranking.choose import running_best
 from jumar.loop.ranking.degradation import detect_degradation, detect_diminishing_returns
 from jumar.loop.ranking.score import merge_weights, weighted_score
@@ -29,12 +27,11 @@ from jumar.loop.report.formats.page import render_markdown
 from jumar.loop.report.read import load_report
 from jumar.loop.report.rows import Summary, TrajectoryPoint, quality_trajectory, summary
 from jumar.loop.report.views import refresh_views
-from jumar.loop.store.config_in_force import artifact_rules
-from jumar.loop.store.current_selection import select_from, standing
+from jumar.loop.store.in_force import artifact_rules, select_from, standing
 from jumar.loop.store.layout import check_loop_id, loops_directory
 from jumar.loop.store.legacy_import import is_foreign
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.tree_lock import locked_tree
+from jumar.loop.store.running import locked_tree
 from jumar.model import (
     Clock,
     Decision,

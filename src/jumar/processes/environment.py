@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -124,3 +125,12 @@ def step_variables(
         "JUMAR_FEEDBACK_FILE": str(feedback_file.absolute()),
         "JUMAR_USAGE_FILE": str(usage_file.absolute()),
     }
+
+
+def step_seed(seed: int, *, iteration: int, candidate: int | None, purpose: str) -> int:
+    """Return a number in [0, 2³¹) for one step; every argument matters, and equal ones give the same on every machine.
+
+    ``candidate`` None and 0 are the same.
+    """
+    text = f"{seed}:{iteration}:{candidate or 0}:{purpose}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

@@ -16,15 +16,14 @@ from decide_kit import AT, BY, RULES, File, Link, directories, new_loop, put, re
 from dying import Killed, changing_calls, dying, not_waiting
 
 from jumar.errors import ArtifactError, ConflictError, LockedError, NotFoundError, StoreDamagedError, StoreWriteError, UsageError
-from jumar.loop.decisions.apply import apply, finish
-from jumar.loop.decisions.operation import refuse_unfinished, unfinished
+from jumar.loop.decisions.apply import apply, finish, refuse_unfinished, unfinished
 from jumar.loop.decisions.plan import plan_apply, strangers_among
 from jumar.loop.decisions.undo import plan_undo, undo
 from jumar.loop.snapshots import tree
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.restore import plan_restore
 from jumar.loop.snapshots.snapshot import take_snapshot
-from jumar.loop.store.current_selection import trail
+from jumar.loop.store.in_force import trail
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision
 
@@ -410,7 +409,7 @@ def test_a_target_that_changes_while_the_copy_is_made_is_a_conflict(store, work,
         (work / "a.txt").write_bytes(b"at this very moment")
         return real(*arguments, **named)
 
-    monkeypatch.setattr("jumar.loop.decisions.execute.take_snapshot", take)
+    monkeypatch.setattr("jumar.loop.decisions.moves.take_snapshot", take)
     with pytest.raises(ConflictError, match=r"a\.txt"):
         apply(store, plan, by=BY, at=AT)
     assert {**START, "a.txt": File(b"at this very moment")} == read_tree(work)

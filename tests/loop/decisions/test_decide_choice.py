@@ -9,10 +9,9 @@ from decide_kit import AT, BY, File, new_loop, record
 
 from jumar.core.leftovers import remove_tree
 from jumar.errors import LockedError, NotFoundError, NothingEvaluatedError, UsageError
-from jumar.loop.decisions.override import override, parse_use
-from jumar.loop.decisions.select import final_delta, record_selection
+from jumar.loop.decisions.select import final_delta, override, parse_use, record_selection
 from jumar.loop.ranking.choose import choose
-from jumar.loop.store.current_selection import standing, trail
+from jumar.loop.store.in_force import standing, trail
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import SelectionCriteria
 

@@ -14,11 +14,11 @@ from dying import Killed, Way, changing_calls, dying, not_waiting
 from jumar.errors import JumarError, NotFoundError, StoreDamagedError, UsageError
 from jumar.loop.decisions.apply import apply
 from jumar.loop.decisions.cleanup import cleanup, plan_cleanup
-from jumar.loop.decisions.override import override
 from jumar.loop.decisions.plan import plan_apply
+from jumar.loop.decisions.select import override
 from jumar.loop.decisions.undo import undo
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 from jumar.model import SelectionCriteria
 
 SCORES = {0: 40.0, 1: 50.0, 2: 85.0, 3: 60.0, 4: 70.0, 5: 71.0, 6: 90.0, 7: 89.0}

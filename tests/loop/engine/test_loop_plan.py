@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jumar.loop.engine.plan import BatchPlan, choose_parent, missing_of_batch, plan_next
 from jumar.loop.ranking.noise import Evidence
+from jumar.loop.ranking.ratchet import BatchPlan, choose_parent, missing_of_batch, plan_next
 from jumar.loop.ranking.stopping import evaluate_stop
 from jumar.model import IterationView, SelectionCriteria, StopRules, TrendRule
 

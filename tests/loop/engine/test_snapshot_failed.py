@@ -17,9 +17,9 @@ from jumar.loop.engine.take_snapshot import Taking
 from jumar.loop.events.events import Event, Notice
 from jumar.loop.settings import Isolation, LoopParts, LoopSettings
 from jumar.loop.snapshots.matching import ArtifactRules
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.layout import prepare_root
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 from jumar.model import GenerateOutcome, SelectionCriteria, StepContext, StopRules, Usage
 from jumar.model.attempts import AttemptEnd
 from jumar.testing import ManualClock, PassingValidator, ReadingScorer

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from jumar.loop.generators.failures import blocked_by_exit, last_words, next_wait, rate_limit, without_effect
-from jumar.loop.seeding import step_seed
 from jumar.model import IterationView, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.budget.ledger import count_failures
+from jumar.processes.environment import step_seed
 
 
 @pytest.mark.parametrize(

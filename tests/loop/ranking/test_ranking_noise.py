@@ -9,6 +9,7 @@ from noise_kit import HIGHEST, NOISY, later, view
 
 from jumar.errors import NothingEvaluatedError
 from jumar.loop.ranking.choose import choose, peers
+from jumar.loop.ranking.degradation import seen
 from jumar.loop.ranking.noise import (
     MOST_DEGREES,
     Evidence,
@@ -22,7 +23,6 @@ from jumar.loop.ranking.noise import (
     student_cdf,
     student_quantile,
 )
-from jumar.loop.ranking.rescored import seen
 from jumar.model import IterationView, NoiseRules, ScoreReading, SelectionCriteria
 from jumar.model.records import Repeats
 

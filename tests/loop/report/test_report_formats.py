@@ -19,7 +19,7 @@ from jumar.loop.report.formats.plot import NARROW, WIDE, sparklines, trajectory_
 from jumar.loop.report.read import LoopReport, load_report, weights_of
 from jumar.loop.report.rows import quality_trajectory, summary, trajectory_rows
 from jumar.loop.report.spending import spend_of_records
-from jumar.loop.store.config_in_force import criteria_of
+from jumar.loop.store.in_force import criteria_of
 from jumar.model import CheckResult, SelectionCriteria, Spend
 
 # ------------------------------------------------------------------------------------------------------------ CSV

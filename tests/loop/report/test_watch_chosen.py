@@ -11,7 +11,7 @@ from commands import call, call_json
 from finished import finished_loop
 from store_kit import AT, new_store, put, record
 
-from jumar.loop.decisions.override import override
+from jumar.loop.decisions.select import override
 from jumar.loop.ranking.choose import running_best
 from jumar.loop.report.frame import frame_lines
 from jumar.loop.report.observer import LoopObserver

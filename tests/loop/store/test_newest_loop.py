@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jumar.core.lock import LoopLock
-from jumar.loop.store.newest import by_creation, newest_loop, running_loops
+from jumar.loop.store.running import by_creation, newest_loop, running_loops
 
 BEGIN = datetime(2026, 1, 28, 10, tzinfo=UTC)
 HOLD = """

@@ -12,9 +12,9 @@ from store_kit import Disk, Killed, Way, end, memory_place, put, record, stored_
 from jumar.core.leftovers import remove_tree
 from jumar.core.lock import LoopLock
 from jumar.errors import LockedError, NotFoundError, StoreDamagedError, StoreWriteError
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.legacy_import import is_foreign
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 
 TRACKING = """
 {

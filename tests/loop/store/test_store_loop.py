@@ -22,9 +22,9 @@ from jumar.errors import (
     StoreWriteError,
     UsageError,
 )
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 from jumar.model.stopping import StopDecision
 
 

@@ -14,10 +14,9 @@ from dying import Killed, changing_calls, dying, not_waiting
 from store_kit import AT, end, memory_place, put, score, stored_tree
 
 from jumar.errors import ForgedError
-from jumar.loop.store.integrity.quarantine import quarantined, set_aside
-from jumar.loop.store.integrity.repair import repair
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.repair import quarantined, repair, set_aside
+from jumar.loop.store.verify import verify
 
 
 def sample(place: Path) -> Path:

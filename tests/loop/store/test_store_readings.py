@@ -10,9 +10,9 @@ from store_kit import unmarked
 from jumar.core.codec import Fields
 from jumar.core.leftovers import remove_tree
 from jumar.errors import NotFoundError, StoreDamagedError
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 from jumar.model import IterationRecord, Reading, ScoreReading
 
 

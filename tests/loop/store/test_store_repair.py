@@ -11,10 +11,10 @@ from damage import DAMAGE, READING, edit, rewrite, sample
 from dying import Killed, changing_calls, dying, not_waiting
 from store_kit import AT, end, memory_place, put, stored_tree, unmarked
 
-from jumar.loop.store.integrity.misplaced import open_to_owner
-from jumar.loop.store.integrity.repair import plan_repair, repair
-from jumar.loop.store.integrity.verify import verify
+from jumar.loop.store.layout import open_to_owner
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.repair import plan_repair, repair
+from jumar.loop.store.verify import verify
 
 CASES = {case[0]: case[1] for case in DAMAGE if case[0] not in {"identity", "newer"}}
 SETS = "is moved to quarantine/"

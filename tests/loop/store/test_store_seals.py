@@ -14,8 +14,8 @@ from jumar.errors import ConflictError
 from jumar.loop.decisions.apply import apply
 from jumar.loop.decisions.plan import plan_apply
 from jumar.loop.snapshots.matching import ArtifactRules
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 from jumar.model import AttemptEnd
 
 FLAT: dict[str, float] = dict.fromkeys(("validation", "completeness", "correctness", "readability", "efficiency"), 0.6)

@@ -21,8 +21,8 @@ from store_kit import AT, Disk, Killed, Way, end, memory_place, put, score, stor
 from jumar.core.leftovers import remove_tree
 from jumar.errors import DuplicateIterationError, StoreWriteError, UsageError
 from jumar.loop.snapshots.restore import plan_restore, restore
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.verify import verify
 
 TREES: tuple[dict[str, bytes | str], ...] = (
     {"a.txt": b"start", "sub/b.txt": b"bee", "link": "a.txt"},

@@ -14,10 +14,10 @@ from store_kit import AT, end, new_store, put, record, score, unmarked
 
 from jumar.core import files
 from jumar.core.findings import VerifyReport
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.reading import cleaned_iterations
+from jumar.loop.store.verify import verify
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_a_cleanup_that_happens_meanwhile_is_no_damage(store: LoopStore, monkeyp
             shutil.rmtree(store.artifacts(1))
         return seen
 
-    monkeypatch.setattr("jumar.loop.store.integrity.verify.cleaned_iterations", deciding)
+    monkeypatch.setattr("jumar.loop.store.verify.cleaned_iterations", deciding)
     assert found(store) == []
 
 

@@ -14,9 +14,9 @@ from store_kit import AT, end, new_store, put, record
 
 from jumar.errors import StoreDamagedError
 from jumar.loop.checks.check_files import GuardRules
-from jumar.loop.store.integrity.tamper_check import StoreWatch
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.tamper_check import StoreWatch
+from jumar.loop.store.verify import verify
 from jumar.loop.workspace.guard import Guard
 
 RECORDED = ("attempts/*.json", "iterations/*/*.json", "decisions/*.json", "loop.json")

@@ -13,7 +13,7 @@ import pytest
 from store_kit import new_store, put, record
 
 from jumar.errors import StoreWriteError
-from jumar.loop.store.integrity.verify import verify
+from jumar.loop.store.verify import verify
 from jumar.loop.workspace.disk_space import BALLAST, Room, Space, disk_is_full, room_of
 
 MEGABYTE = 1_000_000
@@ -141,7 +141,7 @@ from store_kit import AT, end, new_store, put
 from jumar.errors import StoreWriteError
 from jumar.loop.workspace.disk_space import Space, disk_is_full
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.integrity.verify import verify
+from jumar.loop.store.verify import verify
 
 place = Path(sys.argv[1])
 work = place / "work"

@@ -15,9 +15,9 @@ from jumar.core.codec import encode
 from jumar.errors import StoreWriteError
 from jumar.loop.settings import LoopSettings
 from jumar.loop.snapshots.matching import ArtifactRules
-from jumar.loop.store.integrity.trust import place_of
 from jumar.loop.store.layout import prepare_root
 from jumar.loop.store.loop_store import LoopStore
+from jumar.loop.store.trust import place_of
 from jumar.loop.workspace.set_aside import Aside, complete
 from jumar.loop.workspace.surroundings import Differences, Surroundings
 from jumar.loop.workspace.workspace import Workspace

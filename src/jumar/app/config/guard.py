@@ -19,7 +19,7 @@ from jumar.loop.checks.check_files import CheckFile, CheckSource, GuardRules, ch
 from jumar.loop.checks.check_programs import runs_tests
 from jumar.loop.checks.runners.configuration import is_own
 from jumar.loop.snapshots.matching import ArtifactRules
-from jumar.loop.store.config_in_force import config_now
+from jumar.loop.store.in_force import config_now
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 

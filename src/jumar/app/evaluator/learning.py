@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from jumar.learning.online import GatheredItems, SeenItem
     from jumar.learning.state import Checkpoint
     from jumar.learning.step import IterationOutcome
-    from jumar.loop.store.integrity.trust import MarkTrust
+    from jumar.loop.store.trust import MarkTrust
 
 VERDICTS: Final = "verdicts.jsonl"
 LEARNED: Final = "learned"

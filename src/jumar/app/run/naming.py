@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from jumar.app.run.defaults import config_with, defaults_of
 from jumar.errors import JumarError
 from jumar.loop.decisions.plan import plan_apply
-from jumar.loop.engine.start import never_begun
+from jumar.loop.engine.verdict import never_begun
 from jumar.loop.ranking.stopping import evaluate_stop
-from jumar.loop.store.config_in_force import artifact_rules, config_now, criteria_of, is_made_up
-from jumar.loop.store.current_selection import standing
+from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, is_made_up, standing
 from jumar.loop.store.layout import list_loops, loops_directory
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.newest import by_creation
+from jumar.loop.store.running import by_creation
 from jumar.model.stopping import DONE_REASONS, LIMIT_REASONS
 
 if TYPE_CHECKING:

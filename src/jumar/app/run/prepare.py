@@ -23,21 +23,20 @@ from jumar.core.codec import flat
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape
 from jumar.errors import ConfigError, ForgedError, UsageError
-from jumar.loop.callers import refuse_program
+from jumar.loop.decisions.select import refuse_program
 from jumar.loop.engine.engine import Loop, check_settings
-from jumar.loop.engine.start import never_begun
+from jumar.loop.engine.verdict import never_begun
 from jumar.loop.events.events import Listener
 from jumar.loop.generators.prompt import check_template
 from jumar.loop.settings import LoopSettings, achievable
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.tree_size import TreeSize
-from jumar.loop.store.config_in_force import MADE_UP, artifact_rules, config_now
-from jumar.loop.store.integrity.misplaced import tidy_removed, tidy_root
-from jumar.loop.store.integrity.quarantine import set_aside
-from jumar.loop.store.layout import LoopPaths, check_loop_id, loops_directory, prepare_root
+from jumar.loop.store.in_force import MADE_UP, artifact_rules, config_now
+from jumar.loop.store.layout import LoopPaths, check_loop_id, loops_directory, prepare_root, tidy_removed, tidy_root
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.tree_lock import refuse_busy_tree
+from jumar.loop.store.repair import set_aside
+from jumar.loop.store.running import refuse_busy_tree
 from jumar.loop.workspace.set_aside import complete
 from jumar.loop.workspace.workspace import remove_trees
 from jumar.loop.workspace.worktrees import check_repository

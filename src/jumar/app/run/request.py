@@ -24,7 +24,7 @@ from jumar.core.text import escape, nearest
 from jumar.core.toml import model_in, read_toml
 from jumar.errors import ConfigError
 from jumar.loop.generators.generators import PLACEHOLDER
-from jumar.loop.store.config_in_force import config_now, is_made_up
+from jumar.loop.store.in_force import config_now, is_made_up
 from jumar.loop.store.layout import loops_directory
 from jumar.loop.store.loop_reader import LoopReader
 

@@ -26,19 +26,16 @@ from jumar.core.files import as_write_error, write_named
 from jumar.core.redaction import current, redacted_json
 from jumar.core.text import escape, plural
 from jumar.errors import NothingEvaluatedError, UsageError
-from jumar.loop.callers import refuse_program
-from jumar.loop.decisions.apply import apply, finish
+from jumar.loop.decisions.apply import apply, data_of, finish, unfinished
 from jumar.loop.decisions.git import make_branch, make_commit, make_patch
-from jumar.loop.decisions.operation import data_of, unfinished
+from jumar.loop.decisions.moves import Change
 from jumar.loop.decisions.plan import ApplyPlan, plan_apply, unclaimed
-from jumar.loop.decisions.select import record_selection
-from jumar.loop.decisions.tree_changes import Change
+from jumar.loop.decisions.select import record_selection, refuse_program
 from jumar.loop.decisions.undo import plan_undo, undo, way_back
 from jumar.loop.report.views import refresh_views
-from jumar.loop.store.config_in_force import artifact_rules, config_now, criteria_of
-from jumar.loop.store.current_selection import last_applied, select_from, standing
+from jumar.loop.store.in_force import artifact_rules, config_now, criteria_of, last_applied, select_from, standing
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.tree_lock import locked_tree
+from jumar.loop.store.running import locked_tree
 from jumar.model import Decision
 
 _SHOWN = 5  # of the files that git filters

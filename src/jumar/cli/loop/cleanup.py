@@ -10,8 +10,8 @@ from jumar.cli.common import command_for, loop_argument, open_loop, print_json, 
 from jumar.core.clock import SystemClock, current_user
 from jumar.core.rendering.figures import size
 from jumar.core.text import escape, plural
-from jumar.loop.callers import refuse_program
 from jumar.loop.decisions.cleanup import CleanupResult, cleanup, plan_cleanup
+from jumar.loop.decisions.select import refuse_program
 from jumar.loop.report.views import refresh_views
 from jumar.loop.workspace.workspace import discard_trees, trees_of
 

@@ -16,8 +16,7 @@ from jumar.core.text import escape, points
 from jumar.errors import JumarError, NotFoundError
 from jumar.loop.ranking.choose import leader
 from jumar.loop.report.observer import LoopState, loop_state
-from jumar.loop.store.config_in_force import config_now, criteria_of
-from jumar.loop.store.current_selection import standing
+from jumar.loop.store.in_force import config_now, criteria_of, standing
 from jumar.loop.store.layout import loop_folders, runs_directory
 from jumar.loop.store.legacy_import import is_foreign
 from jumar.loop.store.loop_store import LoopStore

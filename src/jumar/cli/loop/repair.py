@@ -22,11 +22,10 @@ from jumar.core.clock import SystemClock, current_user
 from jumar.core.findings import Problem
 from jumar.core.text import escape, plural
 from jumar.errors import FormatTooNewError, StoreDamagedError
-from jumar.loop.callers import refuse_program
-from jumar.loop.store.integrity.misplaced import open_to_owner
-from jumar.loop.store.integrity.repair import Mending, plan_repair, repair
-from jumar.loop.store.integrity.verify import verify
-from jumar.loop.store.layout import LoopPaths
+from jumar.loop.decisions.select import refuse_program
+from jumar.loop.store.layout import LoopPaths, open_to_owner
+from jumar.loop.store.repair import Mending, plan_repair, repair
+from jumar.loop.store.verify import verify
 
 _EPILOG = """\b
 Examples:

@@ -22,7 +22,7 @@ from jumar.core.redaction import current
 from jumar.core.rendering.figures import size
 from jumar.core.text import escape, named, plural
 from jumar.errors import NotFoundError, UsageError
-from jumar.loop.callers import refuse_program
+from jumar.loop.decisions.select import refuse_program
 
 if TYPE_CHECKING:
     from jumar.app.removal import LoopRemains

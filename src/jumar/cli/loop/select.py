@@ -24,12 +24,10 @@ from jumar.core.clock import SystemClock, current_user
 from jumar.core.rendering.figures import in_points, point_text
 from jumar.core.text import escape, points
 from jumar.errors import UsageError
-from jumar.loop.callers import calling_program, running_program
-from jumar.loop.decisions.override import override, parse_use
+from jumar.loop.decisions.select import calling_program, override, parse_use, running_program
 from jumar.loop.ranking.choose import choose, ordered
 from jumar.loop.report.views import refresh_views
-from jumar.loop.store.config_in_force import config_now, criteria_of
-from jumar.loop.store.current_selection import select_from, standing
+from jumar.loop.store.in_force import config_now, criteria_of, select_from, standing
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, SelectionCriteria, SelectionResult
 from jumar.model.selection import MODES

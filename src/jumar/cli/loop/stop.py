@@ -13,7 +13,7 @@ from jumar.core.lock import who_holds
 from jumar.core.text import escape
 from jumar.errors import NotFoundError, UsageError
 from jumar.loop.store.layout import STOP, list_loops, loops_directory
-from jumar.loop.store.newest import running_loops
+from jumar.loop.store.running import running_loops
 
 _EPILOG = """\b
 Examples:

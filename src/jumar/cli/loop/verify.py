@@ -21,8 +21,8 @@ from jumar.core.findings import Problem, VerifyReport
 from jumar.core.rendering.figures import size
 from jumar.core.text import escape, plural
 from jumar.errors import NotFoundError, StoreDamagedError
-from jumar.loop.store.integrity.verify import verify
 from jumar.loop.store.layout import root_of
+from jumar.loop.store.verify import verify
 
 _EPILOG = """\b
 Examples:

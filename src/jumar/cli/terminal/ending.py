@@ -21,8 +21,7 @@ from jumar.loop.engine.outcome import LoopOutcome
 from jumar.loop.report.ending import KEPT, Place, Situation, State, result, why
 from jumar.loop.report.read import LoopReport, load_report
 from jumar.loop.report.spending import average_of
-from jumar.loop.store.config_in_force import artifact_rules, config_now
-from jumar.loop.store.current_selection import last_applied
+from jumar.loop.store.in_force import artifact_rules, config_now, last_applied
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import StopDecision

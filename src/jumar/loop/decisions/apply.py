@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
+from jumar.core.codec import Fields
 from jumar.errors import ConflictError, JumarError, UsageError
-from jumar.loop.decisions.operation import (
-    complete,
-    end_without_effect,
-    explaining,
-    refuse_unfinished,
-    refuse_unrecorded,
-    unfinished,
-)
-from jumar.loop.decisions.plan import ApplyPlan, snapshot_of, workdir_to_json
+from jumar.loop.decisions.moves import Moves, carry_out, keep_copy
+from jumar.loop.decisions.plan import ApplyPlan, snapshot_of, workdir_from_json, workdir_to_json
 from jumar.loop.decisions.select import final_delta
 from jumar.loop.snapshots.tree import Tree
-from jumar.loop.store.current_selection import last_applied
+from jumar.loop.store.in_force import last_applied
+from jumar.loop.store.layout import ARTIFACTS
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision
+from jumar.model.attempts import LEFT_NOTHING
 from jumar.model.views import valid_score
 
 
@@ -96,3 +94,111 @@ def _fields(store: LoopStore, plan: ApplyPlan, more: Mapping[str, Any]) -> dict[
             **more,
         },
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """An operation that has a beginning and no end. ``iteration`` is the one that was being applied, or taken back."""
+
+    kind: Literal["apply", "undo"]
+    decision: Decision
+    iteration: int
+    workdir: Path
+
+
+def data_of(decision: Decision) -> Fields:
+    """Return what belongs to the decision's kind, with typed access."""
+    return Fields(decision.data, f"decision {decision.number:04d}-{decision.kind}: data")
+
+
+def unfinished(store: LoopStore) -> Unfinished | None:
+    """Return the apply or undo that was cut off, or None. There is never more than one."""
+    decisions = store.decisions()
+    ends = [decision for decision in decisions if decision.kind in {"apply-end", "undo-end"}]
+    # an undo ends its apply too, and every earlier try to take that back
+    ended = {decision.data.get("apply") for decision in ends}
+    undone = {decision.data.get("apply") for decision in ends if decision.kind == "undo-end"}
+    for decision in reversed(decisions):
+        open_apply = decision.kind == "apply" and decision.number not in ended
+        open_undo = decision.kind == "undo" and decision.data.get("apply") not in undone
+        if open_apply or open_undo:
+            fields = data_of(decision)
+            return Unfinished(
+                kind="apply" if decision.kind == "apply" else "undo",
+                decision=decision,
+                iteration=fields.integer("iteration"),
+                workdir=workdir_from_json(store, fields),
+            )
+    return None
+
+
+def refuse_unfinished(store: LoopStore) -> None:
+    """Raise :class:`UsageError` that says how to go on when an apply or undo was cut off."""
+    found = unfinished(store)
+    if found is not None:
+        raise UsageError(
+            f"the {found.kind} of iteration {found.iteration} that began at {found.decision.at} was interrupted; "
+            f"`jumar apply {store.loop_id}` finishes it" + ("" if found.kind == "undo" else ", with --undo it is taken back")
+        )
+
+
+def complete(store: LoopStore, tree: Tree, decision: Decision, *, by: str, at: str, resumed: bool) -> None:
+    """Carry an apply or undo out to its end, and write that. Errors: as :func:`jumar.loop.decisions.moves.carry_out`."""
+    fields = data_of(decision)
+    moves = Moves.from_json(fields.section("moves"))
+    number = decision.number
+    if decision.kind == "apply":
+        iteration = fields.integer("iteration")
+        _, artifacts = snapshot_of(store, iteration)
+        keep_copy(store.paths, number, tree.root, moves)
+        carry_out(store.paths, number, tree, moves, artifacts, resumed=resumed)
+        end, data = "apply-end", {"apply": number}
+    else:
+        apply = fields.integer("apply")
+        carry_out(store.paths, number, tree, moves, store.paths.undo_of(apply) / ARTIFACTS, resumed=resumed)
+        end, data = "undo-end", {"undo": number, "apply": apply}
+    store.add_decision(end, best_iteration=decision.best_iteration, by=by, at=at, data=data)
+
+
+@contextlib.contextmanager
+def explaining(store: LoopStore, tree: Tree) -> Generator[None]:
+    """Add the way out to the message of a conflict that was met in the middle."""
+    try:
+        yield
+    except ConflictError as error:
+        if not tree.touched:
+            raise
+        way_out = f"`jumar apply {store.loop_id} --undo` takes back what was written, `jumar apply {store.loop_id}` finishes it"
+        raise ConflictError(f"{error}; {way_out}") from error
+
+
+def end_without_effect(store: LoopStore, apply: Decision, *, by: str, at: str, reason: str) -> None:
+    """Write that an apply was taken back before it touched anything."""
+    fields = data_of(apply)
+    data = {
+        "apply": apply.number,
+        "iteration": fields.integer("iteration"),
+        "workdir": fields.text("workdir"),
+        "moves": Moves(changes=()).to_json(),
+        "set_aside": None,
+    }
+    iteration = apply.best_iteration
+    undo = store.add_decision("undo", best_iteration=iteration, reason=reason, by=by, at=at, data=data)
+    ends = {"undo": undo.number, "apply": apply.number}
+    store.add_decision("undo-end", best_iteration=iteration, by=by, at=at, data=ends)
+
+
+def refuse_unrecorded(store: LoopStore) -> None:
+    """Refuse to change the tree while it alone holds an iteration that was paid for and not yet recorded.
+
+    Errors: :class:`ConflictError` that says how to record it.
+    """
+    attempts = store.attempts()
+    last = attempts[-1] if attempts else None
+    if last is None or last.end is None or last.end.outcome in LEFT_NOTHING or store.pending() is not None:
+        return
+    if last.start.iteration not in store.iteration_numbers():
+        raise ConflictError(
+            f"iteration {last.start.iteration} of loop '{store.loop_id}' was generated and is not recorded yet: "
+            "it is in the working directory alone; run the loop once more, which records it, then try again"
+        )

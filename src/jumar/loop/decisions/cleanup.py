@@ -13,12 +13,11 @@ from typing import Any, cast
 from jumar.core.files import as_write_error, rename_new
 from jumar.core.leftovers import remove_tree
 from jumar.errors import NotFoundError, StoreDamagedError, UsageError
-from jumar.loop.decisions.operation import data_of, refuse_unfinished
+from jumar.loop.decisions.apply import data_of, refuse_unfinished
 from jumar.loop.ranking.choose import running_best
 from jumar.loop.ranking.degradation import detect_degradation
 from jumar.loop.ranking.ratchet import latest_best
-from jumar.loop.store.config_in_force import config_now, criteria_of
-from jumar.loop.store.current_selection import evidence_of, standing
+from jumar.loop.store.in_force import config_now, criteria_of, evidence_of, standing
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision, IterationView
 from jumar.model.views import valid_points

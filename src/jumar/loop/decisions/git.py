@@ -14,7 +14,7 @@ from pathlib import Path
 from jumar.core.files import as_write_error
 from jumar.core.text import escape, percent
 from jumar.errors import UsageError
-from jumar.loop.decisions.apply import apply
+from jumar.loop.decisions.apply import apply, refuse_unfinished
 from jumar.loop.decisions.git_tree import (
     GITLINK,
     Entry,
@@ -25,9 +25,8 @@ from jumar.loop.decisions.git_tree import (
     index_lines,
     replace_part,
 )
-from jumar.loop.decisions.operation import refuse_unfinished
+from jumar.loop.decisions.moves import Change
 from jumar.loop.decisions.plan import plan_apply, snapshot_of, strangers_among
-from jumar.loop.decisions.tree_changes import Change
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision

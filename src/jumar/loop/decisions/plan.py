@@ -12,13 +12,12 @@ from typing import Any
 from jumar.core.codec import Fields
 from jumar.core.text import named
 from jumar.errors import JumarError, NotFoundError, UsageError
-from jumar.loop.decisions.tree_changes import Change, Moves, conflict_message, directories, listed
+from jumar.loop.decisions.moves import Change, Moves, conflict_message, directories, listed
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.restore import RestorePlan, plan_restore, refuse_leading_out
 from jumar.loop.snapshots.tree import Tree, same
-from jumar.loop.store.config_in_force import works_in_place
-from jumar.loop.store.current_selection import last_applied
+from jumar.loop.store.in_force import last_applied, works_in_place
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 

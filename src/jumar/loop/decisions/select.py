@@ -1,11 +1,22 @@
-"""Writing down what the rules chose."""
+"""Writing down what the rules chose, and a person's word against them: who, when, why, and what it replaced.
+
+Some commands are a person's to give. A program of a loop is told where it is by its environment, and so are those that it starts.
+One that wiped its environment, left its parents and waits until nothing else of the loop runs cannot be told from a person.
+"""
 
 from __future__ import annotations
 
-from jumar.loop.store.current_selection import standing
+import os
+from typing import Any, Literal
+
+from jumar.core.text import escape
+from jumar.errors import NotFoundError, UsageError
+from jumar.loop.store.in_force import config_now, select_from, standing
+from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
-from jumar.model import Decision, SelectionCriteria, SelectionResult
-from jumar.model.views import difference
+from jumar.model import Decision, IterationView, SelectionCriteria, SelectionResult
+from jumar.model.views import difference, invalid_reason, valid_score
+from jumar.processes.process_tree import Family, environments_above
 
 
 def record_selection(
@@ -45,3 +56,117 @@ def record_selection(
 def final_delta(final: float | None, chosen: float | None) -> float | None:
     """Return the final score minus the selected one, rounded to 4 decimals; None when one of them is unknown."""
     return None if final is None or chosen is None else difference(final, chosen)
+
+
+def parse_use(text: str) -> Literal["best", "final"] | int:
+    """Read what stands behind ``--use``: ``best``, ``final`` or a number; seed 1's ``use_best`` and ``use_final`` too."""
+    word = text.strip().lower().removeprefix("use_")
+    if word == "best" or word == "final":  # noqa: PLR1714  # the type checker narrows the word only this way
+        return word
+    if word.isascii() and word.isdigit():
+        return int(word)
+    raise UsageError(f"--use takes best, final or the number of an iteration, not '{escape(text)}'")
+
+
+def override(
+    store: LoopStore,
+    use: Literal["best", "final"] | int,
+    *,
+    reason: str,
+    by: str,
+    at: str,
+    criteria: SelectionCriteria,
+    made_by: str | None = None,
+) -> Decision:
+    """Let ``use`` stand from now on, whatever the rules choose, and return the decision.
+
+    ``made_by`` names a program of the loop that makes it, or that runs meanwhile: then it is only written down, as ``held``.
+
+    ``best`` is what ``criteria`` choose now, ``final`` the last iteration, a number that one. The working directory is not
+    touched. Errors: :class:`UsageError` without a reason, when the configuration forbids overrides, and for an iteration without
+    a valid score or snapshot; :class:`NotFoundError` for a number that is not there;
+    :class:`jumar.errors.NothingEvaluatedError` when there is nothing to choose from.
+    """
+    why = reason.strip()
+    if not why:
+        raise UsageError('an override needs a reason: say why with --reason "…"; it is kept with the decision')
+    if config_now(store).get("override_enabled") is False:
+        raise UsageError("overrides are off: [override] enabled = false in the configuration of this loop")
+    with store.lock():
+        views = store.views()
+        data: dict[str, Any] = {"use": use}
+        if use == "best":
+            result = select_from(store, criteria)
+            number = result.stands
+            data |= {"result": result.to_json(), "criteria": criteria.to_json()}
+        else:
+            number = _number(views, use)
+        chosen = _usable(store, views, number)
+        final = max(views, key=lambda view: view.number)
+        if made_by is not None:
+            data = {"use": use, "wanted": number, "made_by": made_by}
+            nothing = {"best_iteration": None, "final_iteration": final.number, "delta": None, "decision": None}
+            return store.add_decision("held", reason=why, by=by, at=at, data=data, **nothing)
+        return store.add_decision(
+            "override",
+            best_iteration=number,
+            final_iteration=final.number,
+            delta=final_delta(valid_score(final), valid_score(chosen)),
+            decision="use_best" if use == "best" else "use_final" if use == "final" else "use_specific",
+            reason=why,
+            by=by,
+            at=at,
+            replaced=standing(store).iteration,
+            data=data,
+        )
+
+
+def _number(views: tuple[IterationView, ...], use: Literal["final"] | int) -> int:
+    numbers = [view.number for view in views]
+    if not numbers:
+        raise NotFoundError("no iteration is recorded yet, so there is none to choose")
+    if use == "final":
+        return max(numbers)
+    if use not in numbers:
+        raise NotFoundError(f"there is no iteration {use}; recorded are {min(numbers)} to {max(numbers)}")
+    return use
+
+
+def _usable(store: LoopStore, views: tuple[IterationView, ...], number: int) -> IterationView:
+    """Refuse what could not be applied, or what nobody could compare with anything."""
+    view = next(view for view in views if view.number == number)
+    invalid = invalid_reason(view)
+    if invalid is not None:
+        why = store.record(number).status_reason
+        said = f"{invalid}: {escape(why)}" if why else invalid
+        raise UsageError(f"iteration {number} has no valid score ({said}), so it cannot be selected; choose another one")
+    if not store.has_snapshot(number):
+        raise UsageError(f"the snapshot of iteration {number} was cleaned up, so it cannot be applied; choose another one")
+    return view
+
+
+def calling_program(loop_id: str) -> str | None:
+    """Return which program of the loop this process is, or was started by, as words; None for a person."""
+    above = ({name: value for name, _, value in (entry.partition(b"=") for entry in each)} for each in environments_above())
+    for environment in (os.environb, *above):
+        iteration = environment.get(b"JUMAR_ITERATION")
+        if iteration is not None and environment.get(b"JUMAR_LOOP_ID") == loop_id.encode():
+            return f"a program of iteration {escape(os.fsdecode(iteration))}"
+    return None
+
+
+def running_program(store: LoopReader) -> str | None:
+    """Return which program of a step that never ended still runs, as words; None when there is none."""
+    for attempt in store.attempts():
+        if attempt.end is None and (left := Family(attempt.start.nonce).living()):
+            return f"process {left[0]} of iteration {attempt.start.iteration}, which still runs,"
+    return None
+
+
+def refuse_program(loop_id: str, what: str) -> None:
+    """Raise :class:`UsageError` where a program of the loop calls ``what``, which is for a person to do."""
+    who = calling_program(loop_id)
+    if who is not None:
+        raise UsageError(
+            f"{who} of loop '{escape(loop_id)}' called `jumar {what}`, which is for a person to do; nothing was changed"
+        )

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from jumar.errors import ConflictError, NotFoundError, UsageError
-from jumar.loop.decisions.apply import apply
-from jumar.loop.decisions.operation import Unfinished, complete, data_of, explaining, refuse_unrecorded, unfinished
+from jumar.loop.decisions.apply import Unfinished, apply, complete, data_of, explaining, refuse_unrecorded, unfinished
+from jumar.loop.decisions.moves import Change, Moves, conflict_message, directories
 from jumar.loop.decisions.plan import ApplyPlan, plan_apply, workdir_from_json, workdir_to_json
-from jumar.loop.decisions.tree_changes import Change, Moves, conflict_message, directories
 from jumar.loop.snapshots.tree import Tree, same
-from jumar.loop.store.config_in_force import artifact_rules, works_in_place
-from jumar.loop.store.current_selection import last_applied
+from jumar.loop.store.in_force import artifact_rules, last_applied, works_in_place
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.loop_store import LoopStore
 from jumar.model import Decision

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from jumar.errors import JumarError
 from jumar.loop.engine.accounting import may_begin, turned_away, wait_for
-from jumar.loop.engine.plan import BatchPlan
+from jumar.loop.engine.iteration import Trees
 from jumar.loop.engine.run_context import LoopRun, Way
-from jumar.loop.engine.workspaces import Trees
+from jumar.loop.ranking.ratchet import BatchPlan
 from jumar.loop.workspace.disk_space import disk_is_full
 from jumar.model import IterationRecord, StopDecision
 from jumar.model.budget.gate import Stop, Wait

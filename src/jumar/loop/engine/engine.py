@@ -10,33 +10,29 @@ from functools import partial
 
 from jumar.core.clock import SystemClock, current_user
 from jumar.errors import ConflictError, JumarError, NothingEvaluatedError, StoreWriteError, UsageError
-from jumar.loop.decisions.apply import finish
-from jumar.loop.decisions.operation import unfinished
+from jumar.loop.decisions.apply import finish, unfinished
 from jumar.loop.decisions.select import record_selection
 from jumar.loop.engine.accounting import may_begin, refused_text, refused_too_often, turned_away, wait_for
 from jumar.loop.engine.batch import Batch
-from jumar.loop.engine.finalists import Finals
+from jumar.loop.engine.finals import Finals, Recheck, put_in_place, recheck_of
+from jumar.loop.engine.iteration import Trees
 from jumar.loop.engine.outcome import LoopOutcome
-from jumar.loop.engine.placing import put_in_place
-from jumar.loop.engine.plan import BatchPlan, missing_of_batch, plan_next
-from jumar.loop.engine.recheck import Recheck, recheck_of
 from jumar.loop.engine.resume import record_failed, recover
 from jumar.loop.engine.run_context import LoopRun, drive
-from jumar.loop.engine.start import words_on_start
-from jumar.loop.engine.workspaces import Trees
+from jumar.loop.engine.verdict import words_on_start
 from jumar.loop.events.events import LATEST, IterationRecorded, Listener, Listeners, LoopEnded, LoopStarted, StopDecided
 from jumar.loop.events.log import EventLog
 from jumar.loop.ranking.confirmed import Certainty, certainty
+from jumar.loop.ranking.ratchet import BatchPlan, missing_of_batch, plan_next
 from jumar.loop.ranking.score import resolve_weights
 from jumar.loop.ranking.stopping import check_rules, evaluate_stop
 from jumar.loop.report.views import held_output, refresh_views
 from jumar.loop.scorers.checks import ChecksScorer
 from jumar.loop.settings import LoopParts, LoopSettings
-from jumar.loop.store.current_selection import evidence_of, held, select_from, standing
-from jumar.loop.store.integrity.quarantine import quarantined
+from jumar.loop.store.in_force import RunningTotals, evidence_of, held, select_from, standing
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.running_totals import RunningTotals
-from jumar.loop.store.tree_lock import locked_tree
+from jumar.loop.store.repair import quarantined
+from jumar.loop.store.running import locked_tree
 from jumar.loop.workspace.disk_space import Space, disk_is_full, with_room
 from jumar.model import Clock, IterationRecord, SelectionResult, StopDecision
 from jumar.model.budget.gate import Go, Stop, Wait, check_budget

@@ -17,22 +17,22 @@ from jumar.loop.checks.broken import troubles
 from jumar.loop.checks.partial_credit import count_notes
 from jumar.loop.engine.accounting import begin, ended_if_full, finish, refused_evaluation
 from jumar.loop.engine.run_context import Answers, LoopRun, Way, elsewhere, kept_answers
-from jumar.loop.engine.start import refuse_broken_start
 from jumar.loop.engine.step_context import Briefing
 from jumar.loop.engine.take_snapshot import FAILED, Taking
-from jumar.loop.engine.verdict import Verdict, verdict, why_broken, with_findings
+from jumar.loop.engine.verdict import Verdict, refuse_broken_start, verdict, why_broken, with_findings
 from jumar.loop.events.events import PhaseStarted
 from jumar.loop.generators.failures import without_effect
 from jumar.loop.generators.output_analysis import analyze
 from jumar.loop.hooks import reset_failure
 from jumar.loop.ranking.score import resolve_weights
 from jumar.loop.scorers.judge import JudgeScorer
-from jumar.loop.snapshots.leaked_secrets import tell_planted
-from jumar.loop.store.staging import LOGS, Pending
-from jumar.loop.workspace.bytecode import clear_bytecode
+from jumar.loop.snapshots.snapshot import tell_planted
+from jumar.loop.store.layout import LOGS
+from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.clearing import why_of_the_tree
 from jumar.loop.workspace.disk_space import disk_is_full, with_room
 from jumar.loop.workspace.guard import Finding
+from jumar.loop.workspace.surroundings import clear_bytecode
 from jumar.loop.workspace.workspace import Workspace, changed_paths
 from jumar.model import CheckResult, IterationRecord, ScoreReading, StepContext, Usage
 from jumar.model.attempts import Attempt, AttemptEnd, Outcome

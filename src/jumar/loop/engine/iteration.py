@@ -6,6 +6,7 @@ way (:mod:`jumar.loop.engine.run_context`): only its programs run elsewhere, so 
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from dataclasses import dataclass, replace
@@ -18,13 +19,15 @@ from jumar.loop.engine.step_context import Briefing, keep_directory
 from jumar.loop.engine.take_snapshot import Taking, take_ended
 from jumar.loop.events.events import PhaseStarted
 from jumar.loop.generators.failures import last_words
-from jumar.loop.hooks import reset_failure
+from jumar.loop.hooks import reset_failure, set_up, tear_down
+from jumar.loop.store.layout import is_among_packages
 from jumar.loop.workspace.clearing import open_folders
 from jumar.loop.workspace.guard import history_findings
-from jumar.loop.workspace.workspace import Workspace
+from jumar.loop.workspace.workspace import Workspace, discard_slots
 from jumar.model import GenerateOutcome, IterationRecord, StepContext, Usage
 from jumar.model.attempts import LEFT_NOTHING, AttemptEnd, AttemptStart, Outcome
 from jumar.model.budget.ledger import failure_of_attempt
+from jumar.processes.environment import build_environment
 from jumar.processes.heartbeat import beating
 
 _LAST_LINE = 200
@@ -153,3 +156,69 @@ def _detail(outcome: GenerateOutcome) -> str:
         return outcome.blocked or ""
     last = last_words(outcome.output_tail)
     return outcome.failure if not last or last in outcome.failure else f"{outcome.failure}: {cut(last, _LAST_LINE)}"
+
+
+class Trees:
+    """Gives each candidate its tree, always the same one, also after a resume."""
+
+    def __init__(self, run: LoopRun) -> None:
+        self._run = run
+        self._made: dict[int | None, Workspace] = {}
+        self._set_up: dict[int | None, int] = {}
+
+    def of(self, candidate: int | None) -> Workspace:
+        """Return the tree of a candidate as it lies; None is the loop's own. Errors: as ``Workspace.prepare``."""
+        if candidate not in self._made:
+            workspace = Workspace(self._run.store, self._run.settings, slot=candidate, tell=self._run.notice)
+            workspace.prepare()
+            self._made[candidate] = workspace
+        return self._made[candidate]
+
+    def ready(self, candidate: int | None) -> Workspace:
+        """Return the tree of a candidate, with the person's ``setup`` done in it, once in this run and each time it is made.
+
+        What the loop keeps of it may have changed by that. Errors: those of :meth:`of`; :class:`JumarError` when ``setup`` fails.
+        """
+        workspace = self.of(candidate)
+        if self._set_up.get(candidate) != workspace.made:
+            self._set_up[candidate] = workspace.made
+            self.set_up(workspace)
+            self._run.surroundings.begin(workspace)
+        return workspace
+
+    def set_up(self, workspace: Workspace) -> None:
+        """Run the person's ``setup`` in a tree, once more where it was: what it left running is ended first."""
+        told = {"JUMAR_LOOP_ID": self._run.settings.loop_id, **workspace.variables()}
+        set_up(
+            self._run.parts.hooks,
+            loop=self._run.store.paths.directory,
+            tree=workspace.name,
+            cwd=workspace.directory,
+            environment=build_environment(os.environ, self._run.settings.environment, told),
+        )
+
+    def step(self, candidate: int | None) -> IterationStep:
+        """Return what runs iterations in the tree of a candidate."""
+        return IterationStep(run=self._run, workspace=self.of(candidate))
+
+    def close(self) -> None:
+        """End what ``setup`` left running in any tree. The trees stay."""
+        for candidate in sorted(self._set_up, key=lambda slot: slot or 0):
+            tear_down(self._run.parts.hooks, loop=self._run.store.paths.directory, tree=self.of(candidate).name)
+        self._set_up.clear()
+
+    def discard(self) -> tuple[str, ...]:
+        """Remove the trees that go with the end of a loop, those of earlier runs too; return the refs that keep their commits.
+
+        These are the candidates'; beside a ``package.json`` also the loop's own copy or worktree, of which a person's own
+        ``npm test`` would run the tests too. In place nothing is removed.
+        """
+        store, settings = self._run.store, self._run.settings
+        own = self._made.get(None) if not settings.in_place and is_among_packages(store.paths.root) else None
+        if settings.candidates == 1 and own is None:
+            return ()
+        self.close()
+        self._made = {None: self._made[None]} if own is None and None in self._made else {}
+        refs = discard_slots(store, settings) if settings.candidates > 1 else ()
+        kept = None if own is None else own.discard()
+        return refs if kept is None else (*refs, kept)

@@ -11,14 +11,13 @@ from jumar.core.files import is_directory
 from jumar.core.text import named
 from jumar.errors import ArtifactError, JumarError
 from jumar.loop.engine.accounting import finish
-from jumar.loop.engine.plan import choose_parent
+from jumar.loop.engine.iteration import Trees
 from jumar.loop.engine.run_context import LoopRun, drive
 from jumar.loop.engine.take_snapshot import take_ended
-from jumar.loop.engine.workspaces import Trees
+from jumar.loop.ranking.ratchet import choose_parent
 from jumar.loop.snapshots.restore import RestorePlan
-from jumar.loop.store.current_selection import evidence_of, last_applied
-from jumar.loop.store.integrity.misplaced import open_to_owner
-from jumar.loop.store.layout import iteration_name
+from jumar.loop.store.in_force import evidence_of, last_applied
+from jumar.loop.store.layout import iteration_name, open_to_owner
 from jumar.loop.store.reading import given_up
 from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.clearing import why_of_the_tree

@@ -18,8 +18,8 @@ from jumar.core.redaction import current
 from jumar.loop.events.events import Event, Listener, Notice, deliver
 from jumar.loop.generators.memory import Notebook
 from jumar.loop.settings import LoopParts, LoopSettings, achievable
+from jumar.loop.store.in_force import RunningTotals
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.running_totals import RunningTotals
 from jumar.loop.store.staging import Pending
 from jumar.loop.workspace.disk_space import Space
 from jumar.loop.workspace.guard import Finding, Guard

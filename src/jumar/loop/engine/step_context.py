@@ -17,14 +17,13 @@ from jumar.loop.generators.memory import Note, question
 from jumar.loop.generators.prompt import BudgetLeft, render_feedback, render_prompt
 from jumar.loop.ranking.choose import leader
 from jumar.loop.ranking.repairs import Repairs, repairs
-from jumar.loop.seeding import step_seed
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.workspace.bytecode import agents_environment
+from jumar.loop.workspace.surroundings import agents_environment
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model import CheckResult, IterationRecord, IterationView, StepContext
 from jumar.model.attempts import Purpose
 from jumar.model.records import NOT_GENERATED
-from jumar.processes.environment import build_environment, step_variables
+from jumar.processes.environment import build_environment, step_seed, step_variables
 
 
 def session_to_resume(store: LoopStore, number: int, parent: int | None) -> str | None:

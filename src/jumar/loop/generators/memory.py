@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from jumar.errors import JumarError
 from jumar.loop.store.layout import loops_directory
 from jumar.loop.store.loop_reader import LoopReader
-from jumar.loop.store.newest import by_creation
+from jumar.loop.store.running import by_creation
 from jumar.model.records import IterationRecord
 
 _LOOPS: Final = 50  # other loops, the last ones by name

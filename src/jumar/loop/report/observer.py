@@ -16,10 +16,8 @@ from jumar.loop.ranking.choose import leader
 from jumar.loop.ranking.noise import Finals, finals
 from jumar.loop.report.read import is_run
 from jumar.loop.report.status import LIVE, Chosen, LoopStatus, Running, Timeline, elapsed
-from jumar.loop.store.config_in_force import config_now, criteria_of
-from jumar.loop.store.current_selection import current, evidence_of
+from jumar.loop.store.in_force import RunningTotals, config_now, criteria_of, current, evidence_of
 from jumar.loop.store.loop_reader import LoopReader
-from jumar.loop.store.running_totals import RunningTotals
 from jumar.model import IterationRecord, IterationView
 from jumar.model.attempts import Attempt
 from jumar.model.budget.ledger import count_failures

@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from jumar.errors import NotFoundError, NothingEvaluatedError, ScoreError
 from jumar.loop.ranking.choose import ordered
 from jumar.loop.ranking.confirmed import Certainty, Finalist, certainty
-from jumar.loop.ranking.degradation import EXACT, NOTICEABLE, Chance, detect_degradation, detect_diminishing_returns
+from jumar.loop.ranking.degradation import EXACT, NOTICEABLE, Chance, detect_degradation, detect_diminishing_returns, seen
 from jumar.loop.ranking.noise import Evidence, ranked
 from jumar.loop.ranking.ratchet import select_kept
-from jumar.loop.ranking.rescored import seen
 from jumar.loop.ranking.score import resolve_weights
 from jumar.loop.report.spending import NOTHING_TAKEN, Took, spend_of_records, took_of
-from jumar.loop.store.config_in_force import config_now, criteria_of
-from jumar.loop.store.current_selection import TrailEntry, evidence_of, trail_of
+from jumar.loop.store.in_force import TrailEntry, config_now, criteria_of, evidence_of, trail_of
 from jumar.model import (
     Decision,
     Degradation,

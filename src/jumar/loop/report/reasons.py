@@ -12,7 +12,7 @@ from jumar.core.rendering.figures import iteration_label, listing, missed_percen
 from jumar.core.text import percent, plural, points
 from jumar.loop.ranking.degradation import NOTICEABLE
 from jumar.loop.report.read import LoopReport
-from jumar.loop.store.current_selection import TrailEntry
+from jumar.loop.store.in_force import TrailEntry
 from jumar.model import CheckResult, IterationRecord, SelectionResult, StopDecision
 from jumar.model.decisions import Rechecked
 from jumar.model.records import NO_EFFECT

@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Final
 
 from jumar.core.files import as_write_error, make_directory
-from jumar.loop.seeding import step_seed
 from jumar.model.protocols import Scorer, StepContext
 from jumar.model.records import ScoreReading
-from jumar.processes.environment import SEED_VARIABLE
+from jumar.processes.environment import SEED_VARIABLE, step_seed
 
 REPEAT_VARIABLE: Final = "JUMAR_REPEAT"
 """Which asking it is, from 1; set for scorers that are asked more than once."""

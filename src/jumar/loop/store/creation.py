@@ -13,8 +13,8 @@ from jumar.core import files, leftovers
 from jumar.core.codec import FORMAT, encode
 from jumar.core.lock import LoopLock
 from jumar.errors import UsageError
-from jumar.loop.store.integrity.trust import place_of
 from jumar.loop.store.layout import LoopPaths, check_loop_id, prepare_root, root_of
+from jumar.loop.store.trust import place_of
 
 
 def create_loop(directory: Path, loop_id: str, config: Mapping[str, Any], *, workdir: Path | None, created_at: str) -> None:

@@ -22,10 +22,10 @@ from jumar.errors import StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.snapshot import StatCache
 from jumar.loop.store.creation import loop_json
-from jumar.loop.store.integrity.trust import place_of
-from jumar.loop.store.layout import LoopPaths, iteration_name
+from jumar.loop.store.layout import ARTIFACTS, METRICS, LoopPaths, iteration_name
 from jumar.loop.store.reading import CLEANED
-from jumar.loop.store.staging import ARTIFACTS, METRICS, Base, SnapshotPlan, build, decision_bytes, metrics_bytes
+from jumar.loop.store.staging import Base, SnapshotPlan, build, decision_bytes, metrics_bytes
+from jumar.loop.store.trust import place_of
 from jumar.model.decisions import Decision
 from jumar.model.records import VERIFICATIONS, IterationRecord, Usage, Verification
 

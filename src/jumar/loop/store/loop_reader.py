@@ -21,10 +21,10 @@ from jumar.core.lock import LoopLock
 from jumar.core.text import escape, natural
 from jumar.errors import JumarError, NotFoundError, StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile, compose, paths_listed
-from jumar.loop.store.integrity.trust import MarkTrust
-from jumar.loop.store.layout import LoopPaths, iteration_name
+from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, LoopPaths, iteration_name
 from jumar.loop.store.reading import (
     Listing,
+    TreeStart,
     attempt_names,
     decision_number,
     iteration_numbers,
@@ -35,8 +35,8 @@ from jumar.loop.store.reading import (
     read_record,
     read_view,
 )
-from jumar.loop.store.staging import ARTIFACTS, MANIFEST, METRICS, Pending, read_pending
-from jumar.loop.store.tree_start import TreeStart
+from jumar.loop.store.staging import Pending, read_pending
+from jumar.loop.store.trust import MarkTrust
 from jumar.model.attempts import Attempt
 from jumar.model.decisions import Decision, end_after, last_end
 from jumar.model.records import IterationRecord, IterationView, Reading

@@ -19,25 +19,12 @@ from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
 from jumar.loop.store.creation import create_loop, loop_json
-from jumar.loop.store.integrity.misplaced import open_to_owner, replaced
-from jumar.loop.store.integrity.trust import place_of
-from jumar.loop.store.layout import LoopPaths, iteration_name
+from jumar.loop.store.layout import ARTIFACTS, MANIFEST, METRICS, LoopPaths, iteration_name, open_to_owner, replaced
 from jumar.loop.store.legacy_import import import_foreign, is_foreign
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.reading import light
-from jumar.loop.store.staging import (
-    ARTIFACTS,
-    MANIFEST,
-    METRICS,
-    Base,
-    Pending,
-    SnapshotPlan,
-    build,
-    clean_logs,
-    decision_bytes,
-    metrics_bytes,
-    write_plain,
-)
+from jumar.loop.store.staging import Base, Pending, SnapshotPlan, build, clean_logs, decision_bytes, metrics_bytes, write_plain
+from jumar.loop.store.trust import place_of
 from jumar.model.attempts import Attempt, AttemptEnd, AttemptStart
 from jumar.model.decisions import Decision, Kind
 from jumar.model.records import IterationRecord, Reading, ReadingKind

@@ -18,17 +18,12 @@ from jumar.core.text import escape, human_size
 from jumar.errors import StoreDamagedError
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile
 from jumar.loop.snapshots.snapshot import StatCache, take_snapshot
-from jumar.loop.store.integrity.trust import place_of
-from jumar.loop.store.layout import LoopPaths, iteration_name, iteration_number
+from jumar.loop.store.layout import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, LoopPaths, iteration_name, iteration_number
 from jumar.loop.store.reading import Read, read_record
+from jumar.loop.store.trust import place_of
 from jumar.model.decisions import Decision
 from jumar.model.records import IterationRecord
 
-ARTIFACTS: Final = "artifacts"
-LOGS: Final = "logs"
-MANIFEST: Final = "manifest.json"
-METRICS: Final = "metrics.json"
-STAGE: Final = "stage.json"
 _CHUNK: Final = 1 << 20
 _CLEANED_TO: Final = 64 << 20  # bytes of a log: what jumar writes itself is capped far below
 _KEPT_BYTES: Final = 64 << 20  # of all that a program left beside the logs of one iteration

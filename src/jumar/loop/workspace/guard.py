@@ -27,11 +27,10 @@ from jumar.loop.checks.runners.configuration import OWN, Deciding, is_harmless, 
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import RestorePlan, plan_restore, restore
 from jumar.loop.snapshots.snapshot import StatCache
-from jumar.loop.store.integrity.tamper_check import Damage, StoreWatch
+from jumar.loop.store.layout import ARTIFACTS
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.staging import ARTIFACTS
-from jumar.loop.workspace.bytecode import installed
-from jumar.loop.workspace.surroundings import Surroundings
+from jumar.loop.store.tamper_check import Damage, StoreWatch
+from jumar.loop.workspace.surroundings import Surroundings, installed
 from jumar.loop.workspace.workspace import Workspace
 from jumar.model.records import ArtifactDetail
 

@@ -19,11 +19,11 @@ from jumar.core.codec import FORMAT, decode, encode
 from jumar.core.text import escape
 from jumar.errors import ForgedError, JumarError, LockedError
 from jumar.loop.settings import LoopSettings
-from jumar.loop.store.config_in_force import config_now
-from jumar.loop.store.integrity.trust import place_of
+from jumar.loop.store.in_force import config_now
 from jumar.loop.store.layout import LoopPaths, list_loops, loops_directory
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.tree_lock import locked_tree
+from jumar.loop.store.running import locked_tree
+from jumar.loop.store.trust import place_of
 from jumar.loop.workspace.workspace import Workspace
 from jumar.processes.process_tree import end_strays
 

@@ -24,7 +24,7 @@ from jumar.loop.settings import LoopSettings
 from jumar.loop.snapshots.manifest import Manifest
 from jumar.loop.snapshots.restore import RestorePlan, plan_restore, restore
 from jumar.loop.snapshots.snapshot import StatCache
-from jumar.loop.store.config_in_force import config_now
+from jumar.loop.store.in_force import config_now
 from jumar.loop.store.layout import WORK
 from jumar.loop.store.loop_store import LoopStore
 from jumar.loop.store.staging import Pending

@@ -40,7 +40,7 @@ from jumar.loop.report.read import LoopReport
 from jumar.loop.report.reasons import capital, checks_sentence, degradation_sentence, kind_of, rationale, reason_of, stopped_text
 from jumar.loop.report.rows import VERIFIED, change, changes, started_from, trajectory_rows
 from jumar.loop.report.spending import TOOK_COLUMNS, passes_text, spent_money, spent_tokens, took_rows, took_sentences
-from jumar.loop.store.current_selection import TrailEntry
+from jumar.loop.store.in_force import TrailEntry
 from jumar.model import CheckResult, IterationRecord
 
 MOST_BARS: Final = 200

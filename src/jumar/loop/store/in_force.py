@@ -1,4 +1,4 @@
-"""Which iteration stands now, and how it came to that: the last override, else the last selection, and the trail of both.
+"""What holds for a loop now: its configuration, which iteration stands and how it came to that, and the totals so far.
 
 The one way from a loop on disk to a choice is :func:`evidence_of`: its records, its later readings, the rules that hold now.
 """
@@ -10,13 +10,78 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from jumar.errors import NothingEvaluatedError
+from jumar.loop.ranking.choose import leader, running_best
 from jumar.loop.ranking.noise import Evidence
 from jumar.loop.ranking.ratchet import select_kept
-from jumar.loop.store.config_in_force import config_now
+from jumar.loop.snapshots.matching import ArtifactRules
 from jumar.loop.store.loop_reader import LoopReader
-from jumar.model import Decision, SelectionCriteria, SelectionResult
-from jumar.model.decisions import rechecks
-from jumar.model.selection import NoiseRules
+from jumar.model import Decision, IterationView, SelectionResult
+from jumar.model.attempts import Purpose, Spend
+from jumar.model.budget.ledger import RunningReservation, RunningSpend, larger
+from jumar.model.budget.limits import Budget, Reservation
+from jumar.model.decisions import recheck_seconds, rechecks
+from jumar.model.selection import DEFAULT_CRITERIA, MODES, NoiseRules, SelectionCriteria
+
+MADE_UP = "made_up"
+"""The key of ``loop.json`` that tells the loop of a command line, whose name nobody chose, from one that is called so."""
+
+_NOTHING = ArtifactRules(include=("*",), exclude=("*",))
+
+
+def config_now(store: LoopReader) -> Mapping[str, Any]:
+    """Return the configuration that holds for a loop: the recorded one, or the last change that a person accepted."""
+    accepted = [decision.data["config"] for decision in store.decisions() if decision.kind == "accept"]
+    return cast("Mapping[str, Any]", accepted[-1]) if accepted else store.config
+
+
+def is_made_up(store: LoopReader) -> bool:
+    """Return whether the loop's name was made up for a command line: no configuration file speaks for it."""
+    return store.config.get(MADE_UP) is True
+
+
+def works_in_place(store: LoopReader) -> bool:
+    """Return whether the iterations of a loop are made in the person's own working directory, one after the other."""
+    config = config_now(store)
+    run = cast("Mapping[str, Mapping[str, Any]]", config.get("run") or {})
+    return config.get("isolation") in {"none", "sandbox"} and run.get("loop", {}).get("candidates", 1) == 1
+
+
+def artifact_rules(store: LoopReader) -> ArtifactRules:
+    """Return what an apply may replace and remove in the working directory.
+
+    For a run these are its ``[artifacts]``. A tracker's iterations name the files that they recorded and nothing else; what they
+    don't name is not theirs, so nothing is removed: the rules then match nothing, and only the snapshot's own files are written.
+    """
+    section = config_now(store).get("artifacts")
+    if not isinstance(section, Mapping):
+        return _NOTHING
+    given = cast("Mapping[str, Any]", section)
+    defaults = ArtifactRules()
+    return ArtifactRules(
+        include=tuple(given.get("include", ())),
+        exclude=tuple(given.get("exclude", ())),
+        max_files=given.get("max_files", defaults.max_files),
+        max_file_bytes=given.get("max_file_bytes", defaults.max_file_bytes),
+        max_total_bytes=given.get("max_total_bytes", defaults.max_total_bytes),
+    )
+
+
+def criteria_of(config: Mapping[str, Any]) -> SelectionCriteria:
+    """Return the selection rules of a recorded configuration.
+
+    What it does not say is the default's; in a run's configuration (it has ``run``), no threshold means no gate. Unusable
+    values count as absent: the configuration was checked when it was recorded.
+    """
+    found: object = config.get("selection")
+    section: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    mode = section.get("mode")
+    threshold = section.get("threshold", None if "run" in config else DEFAULT_CRITERIA.threshold)
+    required = section.get("require_verification", DEFAULT_CRITERIA.require_verification)
+    return SelectionCriteria(
+        mode=mode if mode in MODES else DEFAULT_CRITERIA.mode,
+        threshold=threshold if isinstance(threshold, int | float) and not isinstance(threshold, bool) else None,
+        require_verification=required if isinstance(required, bool) else DEFAULT_CRITERIA.require_verification,
+    )
 
 
 def evidence_of(store: LoopReader) -> Evidence:
@@ -144,3 +209,56 @@ def last_applied(store: LoopReader) -> Decision | None:
     undone = {decision.data.get("apply") for decision in decisions if decision.kind == "undo-end"}
     applies = (decision for decision in reversed(decisions) if decision.kind == "apply")
     return next((decision for decision in applies if decision.number in ended - undone), None)
+
+
+class RunningTotals:
+    """The best so far, the spend and the reservations of one store; equal to what the pure functions say of all records."""
+
+    def __init__(self, store: LoopReader, budget: Budget, criteria: SelectionCriteria | None = None) -> None:
+        self._store = store
+        self._budget = budget
+        self._criteria = criteria
+        self._spend = RunningSpend(budget)
+        self._reservations = RunningReservation()
+        self._seen: set[int] = set()
+        self._began: dict[int, float] = {}
+        self._best: IterationView | None = None
+
+    def best(self) -> IterationView | None:
+        """Return :func:`jumar.loop.ranking.choose.leader` of all iterations; without criteria the one with the highest score.
+
+        Records never change: each is looked at once.
+        """
+        views = self._store.views()
+        missing = len(views) - len(self._seen)
+        if missing:
+            # parallel candidates are recorded as they end, so a new one may stand before others
+            new = views[-missing:]
+            if any(view.number in self._seen for view in new):
+                new = tuple(view for view in views if view.number not in self._seen)
+            views = new if self._best is None else (self._best, *new)
+            self._best = running_best(views) if self._criteria is None else leader(views, self._criteria)
+            self._seen.update(view.number for view in new)
+        return self._best
+
+    def spend(self) -> Spend:
+        """Return :func:`jumar.model.budget.ledger.spend` of all attempts, with the time that rechecks took."""
+        found, beside = self._spend.of(self._store.attempts()), recheck_seconds(self._store.decisions())
+        return replace(found, seconds=found.seconds + beside) if beside else found
+
+    def reservation(self, purpose: Purpose) -> Reservation:
+        """Return :func:`jumar.model.budget.ledger.reservation` of all attempts."""
+        return self._reservations.of(self._store.attempts(), self._budget, purpose)
+
+    def needed(self, purpose: Purpose) -> Reservation:
+        """Return what another step of ``purpose`` may take: what is reserved for it, or more where one has taken more."""
+        seen = self._reservations.of(self._store.attempts(), Budget(), purpose)
+        return larger(self.reservation(purpose), seen)
+
+    def note_begin(self, attempt: int, monotonic: float) -> None:
+        """Remember by the clock that never goes back when an attempt of this run began."""
+        self._began[attempt] = monotonic
+
+    def began(self, attempt: int) -> float | None:
+        """Return when an attempt of this run began, by the monotonic clock; None for one of an earlier run."""
+        return self._began.get(attempt)

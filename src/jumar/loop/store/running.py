@@ -1,4 +1,4 @@
-"""Which loop is meant where none is named: the one that runs, else the one that worked last.
+"""Which loop runs and which worked last, and the lock of the directory that loops work in.
 
 Times come from the records, because a copy changes those of the files. A clock that jumped makes another loop the newest, but the
 same one every time: equal times are decided by the name, in which ``calc-10`` follows ``calc-9``.
@@ -6,16 +6,21 @@ same one every time: equal times are decided by the name, in which ``calc-10`` f
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from jumar.core.lock import holder_of
+from jumar.core.files import sha256_bytes
+from jumar.core.lock import LoopLock, holder_of, who_holds
+from jumar.core.text import escape
+from jumar.errors import LockedError
 from jumar.loop.store.layout import LoopPaths, iteration_name, iteration_number, list_loops, loops_directory, natural_order
+from jumar.loop.store.loop_store import LoopStore
 
 _SHORT_COMMANDS = re.compile(r"(?:jumar|__main__\.py|entry\.py) (?!run\b|demo\b)[a-z]")
 _ATTEMPT = re.compile(r"(\d+)\.start\.json")
@@ -110,3 +115,42 @@ def _moment(document: dict[str, Any], key: str) -> float:
     if moment is None:
         return _UNKNOWN
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+
+
+@contextlib.contextmanager
+def locked_tree(store: LoopStore, workdir: Path) -> Generator[None]:
+    """Hold the lock of ``workdir`` among the loops of the store's root. A loop that stands alone has no root and no such lock.
+
+    Errors: :class:`LockedError` naming who works there.
+    """
+    if store.paths.root == store.paths.directory:
+        yield
+        return
+    path = store.paths.lock.with_name(_name(workdir))
+    lock = LoopLock(path)
+    try:
+        lock.acquire()
+    except LockedError as error:
+        raise _busy(workdir, who_holds(path) or {}) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def refuse_busy_tree(root: Path, workdir: Path) -> None:
+    """Raise :class:`LockedError` when a loop of ``root`` changes ``workdir`` right now; for those who have no loop yet."""
+    holder = who_holds(root / "locks" / _name(workdir))
+    if holder is not None:
+        raise _busy(workdir, holder)
+
+
+def _name(workdir: Path) -> str:
+    return "workdir-" + sha256_bytes(str(workdir.resolve()).encode("utf-8", "surrogateescape"))[:16]
+
+
+def _busy(workdir: Path, holder: Mapping[str, Any]) -> LockedError:
+    who = f"process {holder['pid']} ({escape(str(holder.get('command')))})" if "pid" in holder else "another process"
+    return LockedError(
+        f"{who} works in {escape(str(workdir))}; wait for it to end, stop it, or work beside it with --isolation copy or worktree"
+    )

@@ -17,9 +17,9 @@ from jumar.core.findings import BACKUP, Findings, Planted, VerifyReport
 from jumar.core.redaction import current
 from jumar.core.text import escape
 from jumar.errors import FormatTooNewError, JumarError
-from jumar.loop.snapshots.leaked_secrets import planted_in
 from jumar.loop.snapshots.manifest import Manifest, ManifestFile
-from jumar.loop.store.layout import iteration_number
+from jumar.loop.snapshots.snapshot import planted_in
+from jumar.loop.store.layout import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, iteration_number
 from jumar.loop.store.loop_reader import LoopReader
 from jumar.loop.store.reading import (
     accepted_paths,
@@ -34,7 +34,7 @@ from jumar.loop.store.reading import (
     read_later_reading,
     read_record,
 )
-from jumar.loop.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, Pending
+from jumar.loop.store.staging import Pending
 from jumar.model.attempts import Attempt
 from jumar.model.decisions import Decision
 from jumar.model.records import ArtifactDetail, IterationRecord

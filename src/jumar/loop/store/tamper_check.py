@@ -27,10 +27,8 @@ from jumar.core.quarantine import QUARANTINE
 from jumar.core.refusals import is_of_the_machine
 from jumar.core.text import escape
 from jumar.errors import StoreDamagedError, StoreWriteError
-from jumar.loop.store.integrity.misplaced import replaced
-from jumar.loop.store.layout import iteration_name
+from jumar.loop.store.layout import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE, iteration_name, replaced
 from jumar.loop.store.loop_store import LoopStore
-from jumar.loop.store.staging import ARTIFACTS, LOGS, MANIFEST, METRICS, STAGE
 
 _NEWEST: Final = 32  # of what was written last, looked at each time
 _TURN: Final = 16  # older ones, looked at each time: what was read of them is in memory, and the end looks at all

@@ -1,1 +1,0 @@
-"""Whether a store is as jumar wrote it, and the way out where it is not."""
